@@ -127,16 +127,13 @@ def next_link(seq: int, target: int) -> int:
     return skipped if skipped >= target else seq - 1
 
 
-class SkipHashes:
+class SkipHashes(msgspec.Struct, frozen=True):
     """The hashes that the next entries will name: those along the skips down to genesis.
 
     They are at most 53.
     """
 
-    __slots__ = ("_hashes",)
-
-    def __init__(self, hashes: dict[int, bytes]) -> None:
-        self._hashes = hashes
+    _hashes: dict[int, bytes]
 
     @classmethod
     def begin(cls, entry: bytes) -> Self:
@@ -149,7 +146,7 @@ class SkipHashes:
 
     def grown(self, seq: int, entry: bytes) -> "SkipHashes":
         """The hashes once the entry `seq` follows."""
-        below = skip_seq(seq)
+        below = seq & (seq - 1)
         hashes = {place: digest for place, digest in self._hashes.items() if place <= below}
         hashes[seq] = entry
         return SkipHashes(hashes)

@@ -34,7 +34,6 @@ from sealpoint.ledger import (
     Fence,
     Header,
     Kind,
-    KindRule,
     StoreChain,
     Tip,
     begin,
@@ -42,7 +41,6 @@ from sealpoint.ledger import (
     encode_header,
     extend,
     require_attestations,
-    skip_seq,
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, encode_seal, pae
 from sealpoint.storage import Record
@@ -315,7 +313,7 @@ def _seal(
     else:
         newest, time = tip.entry.header, tip.time
         seq, gen = newest.seq + 1, newest.gen + tip.fence.erased
-        prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(skip_seq(seq)).hex()
+        prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(seq & (seq - 1)).hex()
         fence = seq if rule.sets_fence else tip.fence.seq
     header = Header(
         store=core.store_hex,
@@ -328,7 +326,7 @@ def _seal(
         skip=skip,
         kind=draft.kind,
         fence=fence,
-        roster=trust.roster.seq,
+        roster=trust.rosters[-1].seq,
         at=core.now(time),
         by=signer.key,
         body=sha256(body).hexdigest(),
@@ -336,20 +334,17 @@ def _seal(
     raw = encode_header(header)
     seals = encode_seal(signer, pae(ENTRY_TYPE, raw))
     entry = Entry(raw, header, writer, sha256(raw).digest())
+    record = Record(raw, seals, body, draft.payload)
     if tip is None:
-        after = begin(entry, body, trust)
-    elif _goes_on(tip.fence, rule, signer.key):
-        # The most frequent entry: its links were made from the tip, its rights checked before.
-        hashes = tip.skip_hashes.grown(seq, entry.hash)
-        after = Tip(entry, hashes, tip.fence, (seq, entry.hash), header.at, tip.paused)
-    else:
-        after = extend(tip, entry, body, trust)
-    return after, Record(raw, seals, body, draft.payload)
-
-
-def _goes_on(fence: Fence, rule: KindRule, key: str) -> bool:
-    """Whether an entry of a key is one that a session of that key always lets pass."""
-    return rule.in_session and not rule.only_paused and fence.is_session and fence.by == key
+        return begin(entry, body, trust), record
+    if rule.in_session and not rule.only_paused:
+        session = tip.fence
+        if session.is_session and session.by == signer.key:
+            # The most frequent entry: its links were made from the tip, its rights checked before.
+            hashes = tip.skip_hashes.grown(seq, entry.hash)
+            after = Tip(entry, hashes, session, (seq, entry.hash), header.at, tip.paused)
+            return after, record
+    return extend(tip, entry, body, trust), record
 
 
 def _resolve(

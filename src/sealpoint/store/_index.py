@@ -98,7 +98,8 @@ class CheckpointIndex:
         self._complete = chain is None
         self._older: OlderIds | None = None
         """What a table tells of the ids below the bottom, once one was met."""
-        self._places: dict[Key, CheckpointPlace] = {}
+        self._places: dict[tuple[str, str], CheckpointPlace] = {}
+        """By their keys, which are found as the pairs that they are."""
         self._results: dict[Key, list[ResultPlace]] = {}
         self._asking: list[ResultPlace] = []
         """The results that wait for an answer."""
@@ -269,7 +270,7 @@ class CheckpointIndex:
 
     def _left(self, lane: str, gone: Gone) -> Iterator[CheckpointPlace]:
         for _, name in reversed(self._order.get(lane, ())):
-            place = self._places[Key(lane, name)]
+            place = self._places[lane, name]
             if not gone(place.seq):
                 yield place
 

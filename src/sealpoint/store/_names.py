@@ -33,9 +33,9 @@ def check_name(text: object, what: str) -> str:
         NameInvalid: It is no text, empty, too long, holds characters that do not print or show,
             has a space at one end, or spells letters in another way than NFC does.
     """
+    if type(text) is str and _PLAIN.fullmatch(text) and len(text) <= NAME_BYTES_MAX:
+        return text
     name = _check_text(text, what, NAME_BYTES_MAX)
-    if _PLAIN.fullmatch(name):
-        return name
     if name != name.strip():
         raise NameInvalid(
             f"{what}: it begins or ends with a space",

@@ -221,7 +221,7 @@ class SaveDraft(_PayloadDraft):
         position: Where the run stands that saves it; None: the session of the handle goes on.
     """
 
-    __slots__ = ("holds", "id", "metadata", "parent", "supersedes")
+    __slots__ = ("holds", "id", "key", "metadata", "parent", "supersedes")
 
     kind = Kind.CHECKPOINT
 
@@ -244,17 +244,14 @@ class SaveDraft(_PayloadDraft):
             state, lane=lane, world=world, question=question, origin=origin, position=position
         )
         self.id = None if name is None else check_name(name, "checkpoint id")
+        self.key = None if self.id is None else Key(self.lane, self.id)
+        """What names it within the thread."""
         if isinstance(parent, CheckpointRef):
             parent = parent.id
         self.parent = None if parent is None else check_name(parent, "parent id")
         self.metadata = None if metadata is None else plain_object(metadata, "metadata") or None
         self.supersedes = supersedes
         self.holds = holds
-
-    @property
-    def key(self) -> Key | None:
-        """What names it within the thread."""
-        return None if self.id is None else Key(self.lane, self.id)
 
     def says_what(self, body: CheckpointBody, world: str | None) -> bool:
         """Whether a checkpoint says the same, beside its state."""
@@ -279,7 +276,7 @@ class ResultsDraft(_PayloadDraft):
         position: Where the run stands that adds them; None: the session of the handle goes on.
     """
 
-    __slots__ = ("checkpoint", "path", "task")
+    __slots__ = ("checkpoint", "key", "path", "task")
 
     kind = Kind.RESULTS
 
@@ -301,11 +298,8 @@ class ResultsDraft(_PayloadDraft):
             results, lane=lane, world=world, question=question, origin=origin, position=position
         )
         self.checkpoint = check_name(checkpoint, "checkpoint id")
+        self.key = Key(self.lane, self.checkpoint)
+        """What names the checkpoint within the thread."""
         self.task = check_name(task, "task id")
         self.path = "" if path == "" else check_path(path, "task path")
         self.blocked_by_pause = answers
-
-    @property
-    def key(self) -> Key:
-        """What names the checkpoint within the thread."""
-        return Key(self.lane, self.checkpoint)

@@ -11,7 +11,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
 
 from sealpoint.errors import (
     Edited,
@@ -50,6 +52,9 @@ from sealpoint.store._refs import CheckpointRef
 from sealpoint.store._release import Release, Standpoint
 
 _T = TypeVar("_T")
+_encoded = msgspec.json.Encoder().encode
+_copied = msgspec.json.Decoder(dict[str, Any]).decode
+"""Metadata, which are JSON, as an object of the caller's own: its readers share the body."""
 
 
 class Retention:
@@ -89,7 +94,7 @@ class Retention:
 
     def newest(self) -> PruneBody | None:
         """What the newest prune or delete says; the newest checkpoint names it."""
-        newest = self._find()
+        newest = self._newest if self._is_known else self._find()
         return None if newest is None else newest[1]
 
     def seq(self) -> int | None:
@@ -341,6 +346,9 @@ class ThreadState:
         """
         if isinstance(body, (CheckpointBody, ResultsBody)):
             self.checkpoints.follow(entry, body)
+            record = self.chain.head_record if entry is self.chain.head else None
+            if record is not None and isinstance(body, CheckpointBody) and body.question is None:
+                self._read_body = (entry.header, record.body, body)
         elif isinstance(body, PruneBody):
             self.retention.observe_own(entry.seq, body)
             if entry.header.kind is Kind.DELETE:
@@ -369,13 +377,13 @@ class ThreadState:
         """The body of a checkpoint of the generation that is there.
 
         The same bytes in the same place are read once, unless the caller gets at something in them
-        that could be changed.
+        that could be changed: metadata are copied, questions are not.
         """
         known = self._read_body
         if known is not None and known[0] == header and known[1] == record.body:
             return known[2]
         body: CheckpointBody = entry_body(self.name, header, record.body)
-        if body.metadata is None and body.question is None:
+        if body.question is None:
             self._read_body = (header, record.body, body)
         return body
 
@@ -564,7 +572,7 @@ def make_ref(
         seq=header.seq,
         time=header.at,
         writer=writer,
-        metadata=dict(body.metadata or {}),
+        metadata={} if body.metadata is None else _copied(_encoded(body.metadata)),
         entry=entry.hex(),
         pruned=pruned,
         question=body.question,

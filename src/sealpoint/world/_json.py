@@ -206,7 +206,10 @@ class JsonCopy:
     def _check_key(self, key: object) -> None:
         if type(key) is not str:
             raise JsonFault(f"expected keys that are text, found {type(key).__name__}")
-        self._check_scalar(key, str)
+        if not key.isascii() or self._left <= len(key) + 2:
+            self._check_scalar(key, str)
+        else:
+            self._left -= len(key) + 2
 
     def _is_object(self, value: object, kind: type) -> bool:
         """Whether a value that is no dict is an object, and not a list."""

@@ -74,9 +74,11 @@ class Address(NamedTuple):
                 "configuration: expected a thread_id in configurable, found none",
                 hint='Pass config={"configurable": {"thread_id": "..."}} to the graph.',
             )
-        for name in ("checkpoint_ns", "checkpoint_id"):
-            require_text(found.get(name), name)
-        return cls(str(thread), found.get("checkpoint_ns"), found.get("checkpoint_id") or None)
+        lane, named = found.get("checkpoint_ns"), found.get("checkpoint_id")
+        if type(lane) is not str or type(named) is not str:
+            require_text(lane, "checkpoint_ns")
+            require_text(named, "checkpoint_id")
+        return cls(str(thread), lane, named or None)
 
     def config(self, name: str | None, lane: str, marks: Mapping[str, Any] = {}) -> RunnableConfig:
         """The configuration that names a checkpoint of this thread."""

@@ -111,6 +111,7 @@ class PutQueues:
         task_path: str,
     ) -> QueuedWrite:
         """Give results of a task their place in the order."""
+        channels = [channel for channel, _ in writes]
         asked = [value for channel, value in writes if channel == _INTERRUPT]
         draft = ResultsDraft(
             storable_writes(writes),
@@ -119,9 +120,9 @@ class PutQueues:
             path=task_path,
             lane=address.lane or "",
             question=shown_question(asked[-1], self._store.registry) if asked else None,
-            answers=all(channel == _RESUME for channel, _ in writes),
+            answers=channels.count(_RESUME) == len(channels),
             world=self._world_of(address, config),
-            position=self._results_position(address, config, writes, task_id),
+            position=self._results_position(address, config, channels, task_id),
         )
         return self._enqueue(address, config, draft)
 
@@ -129,11 +130,11 @@ class PutQueues:
         self,
         address: Address,
         config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
+        channels: Sequence[str],
         task_id: str,
     ) -> RunPosition:
         begins = task_id == _NO_TASK and not address.lane
-        answered = begins or any(channel == _RESUME for channel, _ in writes)
+        answered = begins or _RESUME in channels
         found = position_of(address, config, self._store, begins=begins, answered=answered)
         if found.token is None and found.run is None:
             # An edit puts what it writes before its checkpoint, in the name of the task.
@@ -141,7 +142,8 @@ class PutQueues:
         return found
 
     def _world_of(self, address: Address, config: Mapping[str, Any]) -> World | None:
-        found = self._runs.find(address.thread, token_of(config))
+        token = token_of(config)
+        found = None if token is None else self._runs.find(address.thread, token)
         return self._world if found is None else found.world
 
     def _enqueue(
