@@ -142,6 +142,9 @@ def _may_repeat(group: Sequence[_Item], spilled: set[bytes]) -> bool:
     return bool(spilled) and all(item.draft.may_repeat() for item in group)
 
 
+_UNPRINTED_MAX = 32
+
+
 class _RecentIds:
     """The ids of the entries that were written last, and the tables that are made of them.
 
@@ -157,6 +160,8 @@ class _RecentIds:
         self._chain = chain
         self._first = 0
         self._prints = bytearray()
+        self._unprinted: list[CheckpointBody | None] = []
+        """The bodies of the entries after those: their prints are made a few at a time."""
         self._last = b""
         """The hash of the last entry of which there are prints."""
         self._newest = -1
@@ -165,19 +170,31 @@ class _RecentIds:
     def follow(self, entries: Sequence[Entry], drafts: Sequence[EntryDraft]) -> None:
         """Take in entries that were written, of which the tables were made here."""
         if entries[0].header.prev != self._last.hex():
-            self._first, self._newest = entries[0].seq, -1
-            self._prints.clear()
+            self._begin(entries[0].header.seq)
+            self._newest = -1
         for entry, draft in zip(entries, drafts, strict=True):
             body = draft.body
             if not isinstance(body, CheckpointBody):
-                self._prints += NO_ID
+                self._unprinted.append(None)
                 continue
             if body.ids is not None:
-                self._first = entry.seq
-                self._prints.clear()
-            self._newest = entry.seq
-            self._prints += id_print(body.lane, body.id)
+                self._begin(entry.header.seq)
+            self._newest = entry.header.seq
+            self._unprinted.append(body)
         self._last = entries[-1].hash
+        if len(self._unprinted) >= _UNPRINTED_MAX:
+            self._print()
+
+    def _begin(self, seq: int) -> None:
+        """Let go of what lies before a position."""
+        self._first = seq
+        self._prints.clear()
+        self._unprinted.clear()
+
+    def _print(self) -> None:
+        for body in self._unprinted:
+            self._prints += NO_ID if body is None else id_print(body.lane, body.id)
+        self._unprinted.clear()
         if (beyond := len(self._prints) // PRINT_BYTES - 2 * TABLE_EVERY) > 0:
             self._first += beyond
             del self._prints[: beyond * PRINT_BYTES]
@@ -235,6 +252,7 @@ class _RecentIds:
     def _before(self, end: int) -> Iterator[tuple[int, bytes]]:
         """The prints before a position, newest first: what is known, then what the store has."""
         start = end - 1
+        self._print()
         if self._prints and self._chain.verified_head().hash == self._last:
             yield self._first, bytes(self._prints)
             start = end = self._first  # it may carry a table itself
@@ -422,7 +440,9 @@ class ThreadWriter:
             blobs = item.blobs
             self._was_small = blobs is None or not (item.payload is None or blobs.reached)
             if blobs is None:
-                state.caches.of(body.lane).remember(set(), {})
+                cache = state.caches.of(body.lane)
+                if cache.known or cache.seen:
+                    cache.remember(set(), {})
             else:
                 # Others may have written on top of it by now.
                 known = blobs.reached if self._chain.head is last else set()
