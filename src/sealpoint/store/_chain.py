@@ -79,6 +79,36 @@ class Observer(Protocol):
         """Something failed after an entry was written: nothing that was derived may be kept."""
 
 
+_VERIFIED_MAX = 16
+
+
+class VerifiedEntries:
+    """The entries of a chain that were verified last, with their seals and by which store chain.
+
+    To verify the same header and seals by the same store chain again would only find the same.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Entry, bytes, StoreChain]] = {}
+
+    def find(self, record: Record, seq: int, trust: StoreChain) -> Entry | None:
+        """The entry of a record, if it is known."""
+        known = self._known.get(seq)
+        if known is None:
+            return None
+        entry, seals, by = known
+        same = record.header == entry.raw and record.seals == seals and trust is by
+        return entry if same else None
+
+    def note(self, entry: Entry, record: Record, trust: StoreChain) -> None:
+        """An entry was verified by a store chain, or signed by this store's key."""
+        self._known[entry.header.seq] = entry, record.seals, trust
+        if len(self._known) > _VERIFIED_MAX:
+            del self._known[next(iter(self._known))]
+
+
 class SessionGrant(msgspec.Struct, frozen=True):
     """Whether this store's key may write in a session, by a roster: found out once for both."""
 
@@ -116,6 +146,7 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
+        self.verified = VerifiedEntries()
         self._version: tuple[int, int] | None = None
         """What the storage had said when the head was last read: as long as it says the same,
         nothing was committed since, and the verified head stands."""
@@ -146,6 +177,7 @@ class Chain:
     def bind(self, thread: bytes, namespace: str | None = None) -> None:
         """Say which thread this is; until a head is verified it may be said again."""
         self.thread = thread
+        self.verified = VerifiedEntries()
         self._namespace = self._namespace if namespace is None else namespace
         self.place = Place(self.core.store_hex, self._namespace, thread.hex())
 
@@ -302,9 +334,16 @@ class Chain:
         return entry, tip
 
     def verify(self, record: Record, seq: int) -> Entry:
-        """Verify one entry on its own, with a newer roster if it was written under one."""
+        """Verify one entry on its own, with a newer roster if it was written under one.
+
+        The same header and seals by the same store chain are verified once, as long as they are
+        among the last: results are read again and again until a checkpoint takes them in.
+        """
         trust = self.core.trust()
-        entry, trust = verify_renewed(self.core, record, place=self.place, seq=seq, chain=trust)
+        entry = self.verified.find(record, seq, trust)
+        if entry is None:
+            entry, trust = verify_renewed(self.core, record, place=self.place, seq=seq, chain=trust)
+            self.verified.note(entry, record, trust)
         return require_attestations(entry, record.body, trust)
 
     # ------------------------------------------------------------------ from the head downwards

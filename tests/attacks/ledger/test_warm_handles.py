@@ -14,7 +14,9 @@ import pytest
 
 from sealpoint.api import Store
 from sealpoint.errors import Edited, Forged, Misplaced, Missing, RolledBack, SealpointError
-from tests.attacks.ledger.tampered_store import TamperedStore
+from sealpoint.store import ResultsDraft, ResultsRef
+from sealpoint.world import World
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore
 
 _NEWEST = "number = (SELECT max(number) FROM entries WHERE thread = x'{thread}')"
 _SAVED, _PLANTED = b"alpha says 3", b"alpha lies 3"
@@ -132,3 +134,29 @@ def test_bytes_beneath_a_warm_handle_never_become_its_state(
         with pytest.raises(Edited):
             cold.thread("alpha").load()
         assert not cold.verify().ok
+
+
+@pytest.mark.parametrize("column", ["header", "seals", "body", "payload"])
+def test_results_that_were_read_before_are_refused_once_they_are_edited(
+    scene: TamperedStore, column: str
+) -> None:
+    """An entry below the head that the handle wrote and verified is no exception."""
+    with scene.open() as store:
+        thread = store.thread("alpha").adapter
+        world = World.of(WORLD)
+        added, _ = [
+            thread.commit([ResultsDraft(value, checkpoint="a-3", task=str(value), world=world)])[0]
+            for value in ([1, 2], [3, 4])
+        ]
+        assert isinstance(added, ResultsRef)
+        for _ in range(3):
+            found = thread.snapshot()
+            assert found is not None
+            assert [each.value for each in found.results] == [[1, 2], [3, 4]]
+        where = f"thread = x'{scene.thread_id('alpha').hex()}' AND seq = {added.seq}"
+        sql = f"UPDATE entries SET {column} = x'00' WHERE {where}"  # noqa: S608 # a test
+        scene.commit(lambda database: database.execute(sql))
+
+        for _ in range(2):
+            with pytest.raises(Edited):
+                thread.snapshot()
