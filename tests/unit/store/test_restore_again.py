@@ -257,7 +257,7 @@ def test_what_is_saved_in_the_new_epoch_is_not_taken_out(memory: Deployment) -> 
     assert memory.open().verify().ok
 
 
-@pytest.mark.parametrize("number", range(1, 20))
+@pytest.mark.parametrize("number", range(1, 17))
 def test_what_nobody_can_look_at_is_no_plan(memory: Deployment, number: int) -> None:
     """A storage that fails is not taken for one that lost everything."""
     lossy(memory)
