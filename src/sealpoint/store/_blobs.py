@@ -11,6 +11,7 @@ newest: a handle that remembers reads what one that does not reads.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Self
 
 from sealpoint.codec import TreeMemo
@@ -42,7 +43,8 @@ class BlobWriter:
     """Collects the blobs of one checkpoint; use it in a `with` block while they are put.
 
     What would take too much memory is stored ahead of the entry, in an OS thread of its own while
-    the next blobs are made: one part at a time, and none any more when the block ends.
+    the next blobs are made: one part at a time, and none any more when the block ends. Outside of
+    such a block it is waited for at once.
 
     Args:
         storage: Where they will lie.
@@ -56,6 +58,7 @@ class BlobWriter:
     __slots__ = (
         "_at",
         "_before",
+        "_is_entered",
         "_known",
         "_order",
         "_others",
@@ -89,6 +92,7 @@ class BlobWriter:
         self._at = 0
         self._pending_bytes = 0
         self._seen_bytes = 0
+        self._is_entered = False
         self._spills: ThreadPoolExecutor | None = None
         self._spill: Future[None] | None = None
         self.pending: dict[bytes, bytes] = {}
@@ -145,14 +149,18 @@ class BlobWriter:
     def _begin_spill(self) -> None:
         """Let be stored early what would take too much memory; orphans are legal."""
         self._finish_spill()
-        if self._spills is None:
-            self._spills = ThreadPoolExecutor(1, "sealpoint-blobs")
         blobs, self.pending, self._pending_bytes = self.pending, {}, 0
         self.spilled.update(blobs)
+        store = partial(self._storage.put_blobs, self._thread, blobs)
+        if not self._is_entered:
+            store()  # nobody would wait for it
+            return
+        if self._spills is None:
+            self._spills = ThreadPoolExecutor(1, "sealpoint-blobs")
         try:
-            self._spill = self._spills.submit(self._storage.put_blobs, self._thread, blobs)
+            self._spill = self._spills.submit(store)
         except RuntimeError:  # no thread can be started
-            self._storage.put_blobs(self._thread, blobs)
+            store()
 
     def _finish_spill(self) -> None:
         """Wait for what is being stored, and raise what it raised."""
@@ -161,9 +169,11 @@ class BlobWriter:
             spill.result()
 
     def __enter__(self) -> Self:
+        self._is_entered = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._is_entered = False
         if self._spills is not None:
             self._spills.shutdown()
             self._spills = None

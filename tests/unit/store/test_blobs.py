@@ -170,6 +170,20 @@ def _raising(error: Exception) -> Callable[[], None]:
     return hook
 
 
+def test_a_spill_that_nobody_would_wait_for_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before and after its block a writer stores what is too much at once."""
+    monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 1000)
+    storage = _FullStorage(1)
+    writer = BlobWriter(storage, _THREAD, set())
+    with writer:
+        first = writer.put(b"short")
+    second = writer.put(_random(1001))
+
+    assert {name for name, _ in storage.stored_blobs(_THREAD)} == {first, second}
+    with pytest.raises(StorageUnavailable, match="it is full"):
+        writer.put(_random(1001, 2))
+
+
 def test_a_spill_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no OS thread can be started, blobs are stored all the same."""
     monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 1000)
