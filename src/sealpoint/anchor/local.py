@@ -179,6 +179,7 @@ class SharedFile:
         with reporting(DirectoryUnusable, f"{directory}: expected to make it"):
             _disk.make_directory(self._directory, self._group, parents=True)
         temporary = f"anchor.{os.urandom(8).hex()}.new"
+        published = False
         # Another process may be faster; its file is as good.
         with (
             reporting(DirectoryUnusable, f"{directory}: expected to make a file"),
@@ -187,7 +188,8 @@ class SharedFile:
         ):
             write_table(within, temporary, self._seal, group=self._group)
             _disk.publish(temporary, _NAME, within=within, replace=False)
-        self._opened()
+            published = True
+        self._opened(published=published)
 
     def make_locked(self) -> Table:
         """Make an empty file unless there is one, and hold its lock."""
@@ -246,7 +248,7 @@ class SharedFile:
         if table is not None:
             os.close(table.descriptor)
 
-    def _opened(self) -> Table | None:
+    def _opened(self, *, published: bool = False) -> Table | None:
         if self.table is None:
             try:
                 with _opened_directory(self._directory, self._group) as within:
@@ -258,7 +260,7 @@ class SharedFile:
                         read_only=self._read_only,
                         group=self._group,
                     )
-                    if not self._read_only:
+                    if not self._read_only and not published:
                         # Whoever gave the file its name may have died before that was on the disk.
                         _disk.sync(within)
             except FileNotFoundError as exc:

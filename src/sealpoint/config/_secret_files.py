@@ -28,6 +28,7 @@ from sealpoint._disk import (
     FILE,
     OTHERS_ANY,
     OTHERS_WRITE,
+    Unsafe,
     kind_of,
     refusing,
     reporting,
@@ -124,8 +125,10 @@ def check_directory(path: Path, *, follow: bool = False) -> bool:
         return False
     except OSError as exc:
         raise _unusable(path, exc) from exc
-    with refusing(DirectoryUnusable, path):
+    try:
         _disk.require_safe(found, DIRECTORY, root_too=True)
+    except Unsafe as exc:
+        raise DirectoryUnusable(f"{path}: {exc}", hint=exc.hint(path)) from exc
     return True
 
 

@@ -56,18 +56,16 @@ def refuse_beside(path: Path) -> None:
     back, and then delete whatever file it names as its super-journal: the anchor, say. A log or
     its index that has another name elsewhere would be overwritten there.
     """
-    journal = path.with_name(f"{path.name}-journal")
-    if os.path.lexists(journal):
+    if os.path.lexists(f"{path}-journal"):
         raise Edited(
-            f"store {path}: there is a rollback journal, {journal.name}, which "
+            f"store {path}: there is a rollback journal, {path.name}-journal, which "
             "Sealpoint never leaves"
         )
     for suffix in ("-wal", "-shm"):
-        beside = path.with_name(path.name + suffix)
         with contextlib.suppress(OSError):
-            found = beside.lstat()
+            found = os.lstat(f"{path}{suffix}")
             if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-                raise Edited(f"store {path}: expected a file of its own, found {beside.name}")
+                raise Edited(f"store {path}: expected a file of its own, found {path.name}{suffix}")
 
 
 def denied_place(path: Path) -> Path | None:
@@ -138,7 +136,8 @@ def sync_log(path: Path) -> None:
     ):
         descriptor = _disk.open_plain(log, FILE)
         try:
-            _disk.sync(descriptor)
+            if os.fstat(descriptor).st_size:  # in an empty one nothing was found
+                _disk.sync(descriptor)
         finally:
             os.close(descriptor)
 
