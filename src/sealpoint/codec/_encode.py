@@ -367,7 +367,7 @@ _SUPPOSED_BYTES = {memoryview: _SPLIT_MEMBERS_BYTES + 1}
 class TreeEncoding(Encoding):
     """One value on its way into blobs."""
 
-    __slots__ = ("_level", "_long", "_memo", "_names", "_put", "_seed", "_short")
+    __slots__ = ("_fresh", "_level", "_long", "_memo", "_names", "_put", "_seed", "_short")
 
     def __init__(
         self,
@@ -387,6 +387,7 @@ class TreeEncoding(Encoding):
         self._long: set[type] = set()
         self._memo = memo
         self._names: list[bytes] = []  # of every blob so far
+        self._fresh: list[bytes] = []  # of those that were put
 
     def run_tree(self, value: Any) -> BlobId:
         """Put the value's blobs, children first.
@@ -515,7 +516,7 @@ class TreeEncoding(Encoding):
 
     def _rolled(self, value: list[Any], header: bytes, memo: TreeMemo) -> bytes:
         """A list of objects, block by block, each compared with the one before it at its place."""
-        first, short = len(self._names), self._short
+        first, fresh, short = len(self._names), len(self._fresh), self._short
         now, before = memo.begin_list()
         groups: list[list[bytes]] = []
         total = same = 0  # so many members at the beginning are as they were
@@ -531,7 +532,8 @@ class TreeEncoding(Encoding):
             groups.append(group)
             size_bytes = sum(map(len, group)) if block is None or block.long else block.size_bytes
             total += size_bytes
-            kept = now.add(block, group, before, has_room=memo.has_room(2 * size_bytes))
+            has_room = memo.has_room_for(size_bytes, len(members))
+            kept = now.add(block, group, before, has_room=has_room)
             same += kept if same == start else 0
         if len(header) + total <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(chain.from_iterable(groups))
@@ -543,7 +545,8 @@ class TreeEncoding(Encoding):
         parts = [*chain.from_iterable(groups[done:])]
         now.cut = self._put_members(parts, target, ends, ids, done * BLOCK_MEMBERS)
         data = self._refer(Stream.LIST, len(value), total, now.cut.ids)
-        now.names, leading = self._names[first:], leading_extension(data)
+        now.names, now.fresh = self._names[first:], self._fresh[fresh:]
+        leading = leading_extension(data)
         now.reference = b"" if leading is None else data[leading[1] :]
         return data
 
@@ -691,6 +694,7 @@ class TreeEncoding(Encoding):
         if type(name) is not bytes or len(name) != ID_BYTES:
             name = id_bytes(name, "put")
         self._names.append(name)
+        self._fresh.append(name)
         return name
 
 

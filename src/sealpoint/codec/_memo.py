@@ -33,11 +33,11 @@ from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._wire import Tag, extension_header
 from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 
-BLOCK_MEMBERS = 32
+BLOCK_MEMBERS = 64
 _BYTES_MAX = STATE_MEMORY_BYTES_MAX * 3 // 4  # of one value
-_LONG_MEMBERS_MAX = 4  # of one block: lists of long members are cut anew each time
+_LONG_MEMBERS_MAX = 16  # of one block: lists of long members are cut anew each time
 _LONG_BYTES_MAX = 256 * 1024
-_ID_BYTES = 65  # what an id takes in memory
+_MEMBER_BYTES = 192  # what a member takes beside its bytes: objects that hold them, and ids
 _SETS = frozenset({set})
 
 Pack: TypeAlias = Callable[[Any], bytes]
@@ -203,7 +203,7 @@ class ChunkedList:
 class Roll:
     """A long list of objects as it was encoded."""
 
-    __slots__ = ("blocks", "cut", "long", "names", "reference")
+    __slots__ = ("blocks", "cut", "fresh", "long", "names", "reference")
 
     def __init__(self) -> None:
         self.blocks: list[Block | list[bytes] | None] = []
@@ -215,6 +215,8 @@ class Roll:
         """Where its chunks end, and their ids."""
         self.names: list[bytes] = []
         """The ids of all blobs below the list."""
+        self.fresh: list[bytes] = []
+        """Those of them that were put, and not kept from the list before."""
         self.reference = b""
         """What stands for the list, without its header; nothing if the list is short."""
 
@@ -287,7 +289,7 @@ class TreeMemo:
         """What it takes in memory."""
         self.byte_cuts = ByteCuts()
         self.rolled: list[bytes] = []
-        """The ids of all blobs whose content the rolls have."""
+        """The ids of the blobs that were put for lists of which there are rolls."""
         self.was_long = False
         """Whether the value before had a list that was cut."""
 
@@ -302,7 +304,7 @@ class TreeMemo:
         self.byte_cuts.end()
         self._rolls_before, self._rolls = self._rolls, []
         self._by_reference = {roll.reference: roll for roll in self._rolls_before if roll.is_whole}
-        self.rolled = [*chain.from_iterable(roll.names for roll in self._rolls_before)]
+        self.rolled = [*chain.from_iterable(roll.fresh for roll in self._rolls_before)]
         self.size_bytes = self._now_bytes + self.byte_cuts.size_bytes
         self.was_long = bool(self._before) or any(roll.cut for roll in self._rolls_before)
 
@@ -337,6 +339,10 @@ class TreeMemo:
         place, before = len(self._rolls), self._rolls_before
         self._rolls.append(Roll())
         return self._rolls[place], before[place] if place < len(before) else _NO_ROLL
+
+    def has_room_for(self, size_bytes: int, members: int) -> bool:
+        """Whether so many members may be kept, packed and encoded; then they count."""
+        return self.has_room(2 * size_bytes + _MEMBER_BYTES * members)
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether so much more may be kept; then it counts."""

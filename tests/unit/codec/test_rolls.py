@@ -142,7 +142,7 @@ def test_every_change_beside_the_fields_of_a_model_is_saved(change: str) -> None
 
 
 @pytest.mark.parametrize("kind", _MAKERS)
-@pytest.mark.parametrize("count", [33, 64, 65, 200])
+@pytest.mark.parametrize("count", [33, 64, 65, 129, 200])
 def test_a_list_that_grows_and_shrinks_is_saved_and_loaded_as_it_is(kind: str, count: int) -> None:
     """At its end, at its beginning, and in between."""
     registry, blobs, memo = _registry(), Blobs(), _memo()
