@@ -25,6 +25,7 @@ from sealpoint.ledger import (
     KINDS,
     NO_ID,
     PRINT_BYTES,
+    TABLE_EVERY,
     TABLE_POSITIONS_MAX,
     CheckpointBody,
     Header,
@@ -397,6 +398,10 @@ class _Stretch(NamedTuple):
             at = self.prints.rfind(wanted, 0, at + PRINT_BYTES - 1)
 
 
+_POSITIONS_LEAST = TABLE_EVERY // 2
+"""A table that tells of fewer costs more than a walk: its seal, and a way down from the head."""
+
+
 class OlderIds:
     """The ids of all entries before a position, as the tables there tell.
 
@@ -413,29 +418,41 @@ class OlderIds:
         self._complete = False
 
     def find(self, key: Key) -> CheckpointPlace | None:
-        """The newest checkpoint of a name; its entry is proven by links, not yet by its seal."""
+        """The newest checkpoint of a name; its entry is proven by links, not yet by its seal.
+
+        Raises:
+            Misplaced: A table says of an entry what that entry does not.
+        """
         wanted = id_print(*key)
         for stretch in chained(list(self._known), self._read()):
             for seq in stretch.positions(wanted):
                 record, header = self._chain.descend(seq)
-                if KINDS[header.kind].is_checkpoint:
-                    body: CheckpointBody = entry_body(self._chain.name, header, record.body)
-                    if (body.lane, body.id) == key:
-                        return place_of(header, link_hash(record.header), body)
+                body = _checkpoint_of(self._chain, header, record)
+                # Ids that share a print are rare: a table that names many has been made to.
+                if body is None or id_print(body.lane, body.id) != wanted:
+                    raise Misplaced(
+                        f"entry {seq} of thread {self._chain.name!r}: a table of ids tells of "
+                        "another one there"
+                    )
+                if (body.lane, body.id) == key:
+                    return place_of(header, link_hash(record.header), body)
         return None
 
     def _read(self) -> Iterator[_Stretch]:
         """What no look has read yet; a look that failed leaves the rest to the next one."""
         if self._complete:
             return
-        for first, prints in id_stretches(self._chain, self._below, self._below):
+        below = self._below
+        for first, prints in id_stretches(self._chain, below, below, least=_POSITIONS_LEAST):
             self._known.append(_Stretch.of(first, prints))
             self._below = first
             yield self._known[-1]
         self._complete = True
 
 
-def id_stretches(chain: Chain, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def id_stretches(
+    chain: Chain, start: int, end: int, *, least: int = 0
+) -> Iterator[tuple[int, bytes]]:
     """The prints of all entries of the generation before a position, in stretches, newest first.
 
     Where a checkpoint carries a table, that is taken for what lies before it, and the way goes on
@@ -446,6 +463,7 @@ def id_stretches(chain: Chain, start: int, end: int) -> Iterator[tuple[int, byte
         chain: A chain with a verified head.
         start: Where the way begins: at the last entry before `end`, or at `end` for its table.
         end: The position.
+        least: A table of fewer positions is passed over, and the entries are looked at instead.
 
     Yields:
         The first position of a stretch, and four bytes for each of its entries.
@@ -467,7 +485,7 @@ def id_stretches(chain: Chain, start: int, end: int) -> Iterator[tuple[int, byte
             body = _checkpoint_of(chain, header, record)
             if header.seq < end:
                 prints.append(NO_ID if body is None else id_print(body.lane, body.id))
-            table = None if body is None else body.ids
+            table = None if body is None else _table_of(body, header.seq, least)
             if table is not None or header.kind is Kind.GENESIS:
                 break
             if len(prints) == TABLE_POSITIONS_MAX:
@@ -493,6 +511,11 @@ def _downwards(chain: Chain, seq: int) -> Iterator[tuple[Header, Record]]:
     yield header, record
     if seq:
         yield from chain.walk(header)
+
+
+def _table_of(body: CheckpointBody, seq: int, least: int) -> IdTable | None:
+    table = body.ids
+    return None if table is None or seq - table.first < least else table
 
 
 def _checkpoint_of(chain: Chain, header: Header, record: Record) -> CheckpointBody | None:
