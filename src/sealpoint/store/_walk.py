@@ -88,6 +88,8 @@ class VerifyPool:
             workers = self._ready_workers()
             batch = list(islice(rows, _BATCH if workers is None else 4 * _BATCH))
             self._taken += len(batch)
+            if len(batch) < _BATCH:
+                workers = None  # the way there and back takes longer
             if batch:
                 waiting.append(self._threads.submit(_verify_batch, verify, batch, workers))
             if waiting and (not batch or len(waiting) > 2 * self._count):
