@@ -259,6 +259,10 @@ class _RecentIds:
         yield from id_stretches(self._chain, start, end)
 
 
+class _NotSmall(Exception):
+    """A state has more than one blob."""
+
+
 class ThreadWriter:
     """Writes entries of a thread under the session of its handle.
 
@@ -537,11 +541,16 @@ class ThreadWriter:
         blobs: list[bytes] = []
 
         def put(blob: bytes) -> bytes:
+            if blobs:
+                raise _NotSmall  # a large state is neither kept in memory nor encoded in vain
             blobs.append(blob)
             return sha256(blob).digest()
 
         try:
             root = self._core.registry.encode_tree(draft.value, put, seed=self._chain.thread)
+        except _NotSmall:
+            self._was_small = False
+            return None
         except SealpointError:
             return None
         if not isinstance(root, bytes) or not self._state.caches.is_small(root, blobs):

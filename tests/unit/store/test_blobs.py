@@ -3,11 +3,14 @@
 
 import random
 import threading
+import tracemalloc
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sealpoint
 from sealpoint import Limits, Registry
 from sealpoint.codec._chunks import native_cutter
 from sealpoint.errors import Edited, Missing, StorageUnavailable, UsageError
@@ -336,3 +339,27 @@ def test_a_checkpoint_names_exactly_the_blobs_that_were_stored_with_it(memory: D
         assert named | listed == store.storage.written
         seen |= named
     assert seen <= memory.blobs("t").keys()
+
+
+def test_a_large_state_after_a_small_one_is_not_in_memory_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stored ahead is let go of, and nothing else keeps the blobs of a large state."""
+    monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 500_000)
+    monkeypatch.setattr(blobs_module, "_SEEN_BYTES_MAX", 0)
+    where: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
+    (tmp_path / "data").mkdir()
+    url = f"sqlite:///{tmp_path / 'data' / 'agents.db'}"
+    sealpoint.init(url, **where)
+    state = {"data": _random(8_000_000)}
+    with sealpoint.open_store(url, **where) as store:
+        thread = store.thread("t")
+        thread.save({"small": 1})
+        tracemalloc.start()
+        try:
+            thread.save(state)
+            peak_bytes = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak_bytes < len(state["data"]) / 2
