@@ -78,7 +78,7 @@ def _object(value: Any, registry: Registry) -> dict[str, dict[str, str]]:
         _OBJECT: {
             "type": type(value).__qualname__,
             "sha256": sha256(sealed).hexdigest(),
-            "text": _own_json(value) or _sealed_text(sealed, registry),
+            "text": _own_json(value) or _text(_untyped(sealed, value, registry), registry),
         }
     }
 
@@ -129,13 +129,12 @@ def _attributes(value: Any) -> dict[str, Any] | None:
     return {**held, **(getattr(value, "__pydantic_extra__", None) or {})}
 
 
-def _sealed_text(sealed: bytes, registry: Registry) -> str:
-    """The text of an encoded value, the same in every process."""
+def _untyped(sealed: bytes, value: Any, registry: Registry) -> Any:
+    """An encoded value without the application's types, to be told the same in every process."""
     try:
-        found = _untyped_reader(registry.limits).decode(sealed)
-    except DecodeError as error:  # a rule of the application has a form of its own
-        return f"not shown: {error.message}"
-    return _text(found, registry)
+        return _untyped_reader(registry.limits).decode(sealed)
+    except DecodeError:  # such as keys that only the application's type makes hashable
+        return value
 
 
 @lru_cache(maxsize=8)
@@ -150,6 +149,12 @@ def _text(value: Any, registry: Registry) -> str:
         return [_text(each, registry) for each in values]
 
     kind = type(value)
+    rule = registry.rule_of(kind)
+    if rule is not None:
+        value, kind = (
+            UntypedValue.of(rule.name, rule.version, rule.kind.to_body(value)),
+            UntypedValue,
+        )
     if kind is UntypedValue:
         return _typed_text(value, texts(value.fields.values()), registry)
     if isinstance(value, dict):
@@ -161,7 +166,7 @@ def _text(value: Any, registry: Registry) -> str:
         return f"({', '.join(texts(value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, list | deque):
         return _called(kind, list, f"[{', '.join(texts(value))}]")
-    return repr(value)
+    return repr(bytes(value) if kind is memoryview else value)
 
 
 def _typed_text(value: UntypedValue, texts: list[str], registry: Registry) -> str:

@@ -2,10 +2,12 @@
 """An answer carries something that the people who are to approve it are not shown.
 
 A model may leave fields out of its own JSON, or mask them: what is sealed, and given to the run,
-has them all the same.
+has them all the same. And there are values that cannot be built without the application's types.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer
@@ -64,9 +66,30 @@ class Whole(BaseModel):
     more: Any = None
 
 
+class Colour(Enum):
+    """A key that is of the application."""
+
+    RED = 1
+
+
+class Pair(NamedTuple):
+    """Another."""
+
+    one: Any
+    other: Any
+
+
+@dataclass(frozen=True)
+class Order:
+    """One more, and what has such keys in it."""
+
+    keyed: Any
+    more: Any = None
+
+
 _MODELS = (Excluding, Masking, Private, Open, Whole)
 _REGISTRY = Registry()
-for _model in _MODELS:
+for _model in (*_MODELS, Colour, Pair, Order):
     _REGISTRY.allow(_model, name=f"tests.{_model.__name__.lower()}")
 
 
@@ -98,3 +121,22 @@ def test_a_name_that_is_spelt_like_fields_is_told_as_one() -> None:
     answer = Open.model_construct(**given)
 
     assert _text(answer) == "Open('approve=False, note'=1, approve=True)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({Colour.RED: _UNSEEN}, f"{{Colour(name='RED'): {_UNSEEN!r}}}"),
+        ({Order(1): _UNSEEN}, f"{{Order(keyed=1, more=None): {_UNSEEN!r}}}"),
+        ({Pair(1, 2): _UNSEEN}, f"{{Pair(one=1, other=2): {_UNSEEN!r}}}"),
+        (frozenset({Pair(1, 2)}), "frozenset({Pair(one=1, other=2)})"),
+        ({Order(2), Order(1)}, "{Order(keyed=1, more=None), Order(keyed=2, more=None)}"),
+        (
+            Order({Colour.RED: memoryview(b"x")}, _UNSEEN),
+            f"Order(keyed={{Colour(name='RED'): b'x'}}, more={_UNSEEN!r})",
+        ),
+    ],
+)
+def test_keys_of_the_application_hide_nothing(value: Any, text: str) -> None:
+    """A dict or set that only those types make possible is told with all that it has."""
+    assert _text(value) == text
