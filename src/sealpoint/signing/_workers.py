@@ -2,25 +2,26 @@
 """Signatures of a long verification, checked in processes of their own, on all cores.
 
 Threads of one process cannot: each signature is short, and they wait for the interpreter more
-than they compute. A worker is this Python with the same path, and runs this file and libsodium: it
-is given public keys, messages and signatures, and answers a byte for each. It inherits no
-environment, no open file and no state, so no key can leave through it, and it runs no code of the
-application.
+than they compute. A worker is this Python, and runs this file and libsodium: it is given public
+keys, messages and signatures, and answers a byte for each. It inherits no environment, no open
+file, no path to import from and no state, so no key can leave through it, and no code of the
+application, or of the directory that it happens to run in, gets into it.
 
 What a worker says is believed only where it says that a signature is good, in full and in order;
 anything else is for the caller to check again. One that dies is an error and never an answer. This
 file imports nothing of the package, so that a worker starts at once.
 """
 
-import os
 import struct
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
 from typing import BinaryIO, Self
 
+import nacl
 from nacl.bindings import crypto_sign_open
 from nacl.exceptions import BadSignatureError
 
@@ -30,7 +31,7 @@ Signed = tuple[bytes, bytes, bytes]
 _Worker = subprocess.Popen[bytes]
 
 _PROGRAM = (
-    "import sys; sys.path[:] = sys.argv[2:]; from runpy import run_path; "
+    "import sys; sys.path.append(sys.argv[2]); from runpy import run_path; "
     "run_path(sys.argv[1])['serve'](open(0, 'rb'), open(1, 'wb'))"
 )
 _SIZE = struct.Struct(">I")
@@ -132,8 +133,10 @@ class SignatureWorkers:
 
 def _start_worker() -> _Worker:
     # Isolated: neither the environment nor the directory that it starts in names code to import.
+    # Beside Python's own it finds what lies where this process has its libsodium from.
+    library = str(Path(nacl.__file__).absolute().parents[1])
     return subprocess.Popen(  # noqa: S603 (this Python, and a program that stands above)
-        [sys.executable, "-I", "-S", "-c", _PROGRAM, __file__, *map(os.path.abspath, sys.path)],
+        [sys.executable, "-I", "-S", "-c", _PROGRAM, __file__, library],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -80,6 +80,24 @@ def test_a_worker_inherits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names <= {"pipe", "/dev/null"}
 
 
+def test_a_worker_imports_nothing_from_where_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library of another's that lies there, or on the path of this process, says nothing."""
+    (tmp_path / "nacl").mkdir()
+    for name in ("nacl/__init__.py", "nacl/bindings.py", "nacl/exceptions.py", "struct.py"):
+        (tmp_path / name).write_text("raise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    made = SignatureWorkers.start(1)
+    assert made is not None
+    answer = made.check([_signed(b"message")])
+    made.close()
+
+    assert answer == [True]
+
+
 def test_a_worker_that_was_killed_is_an_error() -> None:
     """It is never an answer, and neither is half of one."""
     made = SignatureWorkers.start(1)
@@ -119,7 +137,8 @@ def test_where_none_can_be_started_there_are_none(
         case "a frozen program":
             monkeypatch.setattr(sys, "frozen", True, raising=False)
         case "no library":
-            monkeypatch.setattr(sys, "path", [str(tmp_path)])
+            library = str(tmp_path / "nacl" / "__init__.py")
+            monkeypatch.setattr("nacl.__file__", library)
         case "another program":
             monkeypatch.setattr(workers_module, "_PROGRAM", "print('hello')")
         case _:
