@@ -49,7 +49,7 @@ nitpick_ignore_regex = [
     # What public objects hold or are made of, and nobody else makes: no names of the reference.
     (r"py:class", r"sealpoint\..*\.(PositionList|Root|ReadFile|Sealed|Core|Policies|RolloutBook)"),
     (r"py:class", r"sealpoint\..*\.(Gate|StoreLocation|Thread(Reader|Retention|State))"),
-    (r"py:class", r"sealpoint\.errors\.AskedRequest"),
+    (r"py:class", r"sealpoint\..*\.(AskedRequest|TakenObject)"),
     # Documented under the name of their package, which loads them when they are used.
     (r"py:class", r"sealpoint\..*\._\w+\.(AuditRecord|DictForm|StoreStatus|WhyApproval)"),
 ]

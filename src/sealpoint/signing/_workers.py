@@ -13,7 +13,7 @@ file imports nothing of the package, so that a worker starts at once.
 """
 
 import struct
-import subprocess
+import subprocess  # nosec B404 # a constant program, and no shell
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -135,7 +135,7 @@ def _start_worker() -> _Worker:
     # Isolated: neither the environment nor the directory that it starts in names code to import.
     # Beside Python's own it finds what lies where this process has its libsodium from.
     library = str(Path(nacl.__file__).absolute().parents[1])
-    return subprocess.Popen(  # noqa: S603 (this Python, and a program that stands above)
+    return subprocess.Popen(  # noqa: S603 # nosec B603 # this Python, a program that stands above
         [sys.executable, "-I", "-S", "-c", _PROGRAM, __file__, library],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
