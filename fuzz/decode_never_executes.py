@@ -64,6 +64,7 @@ _ROLLED: tuple[Callable[[Any], Any], ...] = (
     lambda value: app.Parcel([value, "x" * 300]),
 )
 """Objects of types whose long lists are compared with the list before."""
+_CUT_BYTES, _CUT_SHARE = 5 << 20, 1024
 _LONG = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(1500))
 
 _SMALL = Limits(
@@ -222,6 +223,8 @@ class Target:
             self._check_tree(value, registry, encoded, case.selector)
             if len(encoded) <= _ROLLED_BYTES_MAX and len(encoded) % _ROLLED_SHARE == 0:
                 self._check_roll(value, zlib.crc32(encoded))
+            if zlib.crc32(encoded) % _CUT_SHARE == 0:
+                self._check_cuts(encoded)
         if case.selector & IS_PLANTED:
             self._check_planted(value, registry, zlib.crc32(encoded), outcome)
         return outcome
@@ -427,6 +430,17 @@ class Target:
             if registry.encode(back) != registry.encode(members):
                 raise Escape("a roll gives back another value than the rules")
             members[:] = back
+
+    def _check_cuts(self, seed: bytes) -> None:
+        """(5), of a byte string so long that what stayed of it is found again, and not cut."""
+        blobs = dict[Any, bytes]()
+        put, memo = _putter(blobs, as_text=False), TreeMemo(lambda _ids: True)
+        text = hashlib.shake_256(seed).digest(_CUT_BYTES)
+        place = int.from_bytes(text[:4], "big") % _CUT_BYTES
+        for value in (text, text, text[:place] + seed + text[place:], text[: place + 1], text):
+            root = self.registry.encode_tree([value], put, memo=memo)
+            if self.registry.decode_tree(root, blobs.__getitem__, memo=memo) != [value]:
+                raise Escape("a long byte string does not come back")
 
     def _check_planted(self, value: Any, registry: Any, number: int, outcome: Outcome) -> None:
         """(6): one object that is not allowed spoils the whole value, and is found in it."""

@@ -125,7 +125,8 @@ def _inline_raw(rest: Raw, expected_bytes: int, session: Unpacker) -> Raw | None
 
 def check_raw(raw: object, expected_bytes: int) -> None:
     """Refuse what are not so many raw bytes."""
-    if not isinstance(raw, bytes | memoryview):
+    # Not isinstance, which asks an object of another type for its `__class__`.
+    if type(raw) is not bytes and type(raw) is not memoryview:
         found = type(raw).__name__
     elif len(raw) != expected_bytes:
         found = f"{len(raw)} bytes"

@@ -123,7 +123,8 @@ def test_a_value_in_the_place_of_a_number_runs_no_code(cls: type) -> None:
         extension(6, member),
         extension(7, member),
         extension(21, b"\x00" + member),
-        extension(32, b"\x00\x08\x92\xa3|b1\x91\x01\x00" + member),
+        extension(32, b"\x00\x07\x92\xa3|b1\x91\x01" + member),
+        extension(34, b"\x00\x09\x93\xa4bool\x91\x01\xc2" + member),
         array(member) + member,
         extension(6, array(member) + member),
     ]
