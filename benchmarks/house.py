@@ -21,7 +21,7 @@ import sealpoint
 __all__ = ["Figure", "figures", "main"]
 
 _SOURCE = Path(sealpoint.__file__).resolve().parent
-_MODULES_MAX = 220
+_MODULES_MAX = 220 + 20  # before there was a database, and what one needs (ADR 0025)
 _CODE_LINES_MAX = 32_000
 _DEPTH_MAX = 2
 _METHODS_MAX = 25

@@ -14,12 +14,14 @@ import os
 import shutil
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.effort import SOAKING, examples
+from tests.postgres_server import PostgresServer
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a directory of its own there
 _IN_MEMORY_BYTES_MIN = 4 << 30
@@ -45,6 +47,17 @@ def _has_room_in_memory() -> bool:
 
 if not SOAKING and _has_room_in_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for all tests of this process, started when the first one asks."""
+    server = PostgresServer.create()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
 
 
 def pytest_collection_finish() -> None:

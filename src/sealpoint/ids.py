@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 from sealpoint.errors import IdMalformed
 
-__all__ = ["CheckpointId", "Digest", "KeyId", "StoreId", "ThreadId"]
+__all__ = ["CheckpointId", "Digest", "KeyId", "StoreId", "ThreadId", "namespace_tag"]
 
 _SHORT_DIGITS = 12
 _FOUND_CHARS_MAX = 40
@@ -92,17 +92,32 @@ class StoreId(_Id):
         return cls(random_bytes(cls.size_bytes))
 
 
+NAMESPACE_TAG_BYTES = 4
+
+
+def namespace_tag(namespace: str) -> bytes:
+    """What the ids of a namespace's threads begin with.
+
+    By it a database can keep the rows of namespaces apart, though it knows of none. It proves
+    nothing: an entry says its namespace itself, and signs it.
+    """
+    return hashlib.sha256(b"sealpoint namespace\0" + namespace.encode()).digest()[
+        :NAMESPACE_TAG_BYTES
+    ]
+
+
 class ThreadId(_Id):
-    """A thread: 128 random bits given at its genesis."""
+    """A thread, given at its genesis: the tag of its namespace and 96 random bits."""
 
     __slots__ = ()
     prefix = "thread"
     size_bytes = 16
 
     @classmethod
-    def draw(cls, random_bytes: Callable[[int], bytes]) -> Self:
+    def draw(cls, random_bytes: Callable[[int], bytes], namespace: str) -> Self:
         """Make a new id from a source of randomness such as `os.urandom`."""
-        return cls(random_bytes(cls.size_bytes))
+        tag = namespace_tag(namespace)
+        return cls(tag + random_bytes(cls.size_bytes - len(tag)))
 
 
 class CheckpointId(_Id):

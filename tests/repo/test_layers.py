@@ -24,7 +24,8 @@ _LAYERS = [
     "store",
     "ledger | storage | anchor",
     "codec | signing | (world) | (scan)",
-    "ids | _disk",
+    "ids | _disk | _postgres",
+    "_postgres_url",
     "errors | limits",
 ]
 

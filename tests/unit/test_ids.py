@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sealpoint import ids
 from sealpoint.errors import IdMalformed, UsageError
-from sealpoint.ids import CheckpointId, Digest, KeyId, ThreadId
+from sealpoint.ids import CheckpointId, Digest, KeyId, ThreadId, namespace_tag
 
 _KINDS: list[Any] = [CheckpointId, Digest, KeyId, ThreadId]
 _every_kind = pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.__name__)
@@ -109,15 +109,24 @@ def test_random_ids_come_from_the_source_that_is_given() -> None:
         asked.append(size)
         return bytes(size)
 
-    assert ThreadId.draw(source) == ThreadId(bytes(16))
+    assert ThreadId.draw(source, "a").raw[4:] == bytes(12)
     assert CheckpointId.draw(source) == CheckpointId(bytes(16))
-    assert asked == [16, 16]
+    assert asked == [12, 16]
+
+
+def test_ids_of_threads_begin_with_the_tag_of_their_namespace() -> None:
+    """Threads of one namespace share four bytes that those of another do not have."""
+    tags = {name: namespace_tag(name) for name in ("default", "billing", "b\xe4r")}
+
+    assert all(ThreadId.draw(bytes, name).raw[:4] == tag for name, tag in tags.items())
+    assert len(set(tags.values())) == 3
+    assert tags["default"].hex() == "b8050579"
 
 
 def test_a_source_that_gives_too_little_is_refused() -> None:
     """A short read of randomness makes no id."""
     with pytest.raises(IdMalformed):
-        ThreadId.draw(lambda _: b"short")
+        ThreadId.draw(lambda _: b"short", "default")
 
 
 def test_malformed_ids_are_usage_errors_that_show_little() -> None:

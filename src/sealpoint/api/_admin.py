@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Sequence
 from sealpoint import store
 from sealpoint.api._anchor import AnchorAdmin
 from sealpoint.api._keys import KeyAdmin
-from sealpoint.api._location import Directory, StoreLocation
+from sealpoint.api._location import Directory, PasswordSource, StoreLocation
 from sealpoint.api._policy import PolicyAdmin
 from sealpoint.api._roster import RosterAdmin
 from sealpoint.api._status import StoreStatus, check_status
@@ -68,6 +68,7 @@ def admin(
     state_dir: Directory = None,
     secrets_dir: Directory = None,
     passphrase: PassphraseSource | None = None,
+    password: PasswordSource | None = None,
 ) -> Admin:
     """Administer a store: its keys, roster, trust, policy, anchor and restores.
 
@@ -78,6 +79,7 @@ def admin(
         secrets_dir: The directory of a mounted secret, as for `open_store`.
         passphrase: What opens keys that are encrypted, as for `open_store`. Keys that are made get
             the `new_passphrase` of the call that makes them.
+        password: What a database asks for, as for `open_store`.
 
     Raises:
         UrlInvalid: The URL names no store on disk.
@@ -90,6 +92,7 @@ def admin(
             state_dir=state_dir,
             secrets_dir=secrets_dir,
             passphrase=passphrase,
+            password=password,
         )
     )
 

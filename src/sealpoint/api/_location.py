@@ -21,6 +21,7 @@ from sealpoint.config import (
     load_settings,
     read_pin_descriptor,
     read_pin_file,
+    store_password,
     unlocking,
 )
 from sealpoint.errors import KeyMissing, RolledBack, UrlInvalid, UsageError
@@ -49,6 +50,8 @@ from sealpoint.store import (
 OnEvent = Callable[[Event], object]
 Trust = TrustPin | str | os.PathLike[str] | int
 Directory = str | os.PathLike[str] | None
+PasswordSource = str | Callable[[], str]
+"""A password, or what is called for it at each new connection."""
 _SETTLE_SECONDS = 0.2
 
 
@@ -65,6 +68,8 @@ class StoreLocation:
     settings: Settings
     unlock: Unlock = field(repr=False)
     """Gives the passphrase of an encrypted key."""
+    password: Callable[[], str] | None = field(default=None, repr=False)
+    """Gives the password of a database."""
 
     @classmethod
     def find(
@@ -76,6 +81,7 @@ class StoreLocation:
         passphrase: PassphraseSource | None = None,
         secrets_dir: Directory = None,
         key_fd: int | None = None,
+        password: PasswordSource | None = None,
     ) -> "StoreLocation":
         """Find the files of a store, and refuse a store that lies among its own keys.
 
@@ -97,7 +103,16 @@ class StoreLocation:
             )
         files = StoreFiles.find(settings, parsed)
         files.check_placement()
-        return cls(parsed, files, settings, unlocking(passphrase))
+        return cls(parsed, files, settings, unlocking(passphrase), store_password(password))
+
+    def is_vacant(self) -> bool:
+        """Whether there is nothing where the store should lie.
+
+        Raises:
+            NotTrusted: The URL leads elsewhere than it did.
+            StorageUnavailable: That cannot be told.
+        """
+        return self.url.is_vacant(self.target(), self.password)
 
     def target(self) -> str:
         """Where the store lies, with no link on the way.
@@ -157,7 +172,7 @@ class StoreLocation:
             group=group,
         )
         try:
-            if self.url.is_vacant(target) and (
+            if self.is_vacant() and (
                 self.files.is_initialised() or anchor.get(store_slot(secret)) is not None
             ):
                 raise RolledBack(
@@ -166,7 +181,9 @@ class StoreLocation:
                     f"{self.url} --store NEW-URL. To give the store up for good, move "
                     f"{self.files.directory} away.",
                 )
-            storage = self.url.open(target, create=create, read_only=read_only, group=group)
+            storage = self.url.open(
+                target, create=create, read_only=read_only, group=group, password=self.password
+            )
         except BaseException:
             anchor.close()
             raise

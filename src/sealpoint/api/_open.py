@@ -10,7 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.api._location import Directory, OnEvent, StoreLocation, Trust, identity_of, now
+from sealpoint.api._location import (
+    Directory,
+    OnEvent,
+    PasswordSource,
+    StoreLocation,
+    Trust,
+    identity_of,
+    now,
+)
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry
 from sealpoint.config import (
@@ -63,6 +71,7 @@ def init(
     passphrase: PassphraseSource | None = None,
     policy: str | bytes = "solo",
     group: str | None = None,
+    password: PasswordSource | None = None,
 ) -> TrustPin:
     """Make a new store, its keys and its anchor.
 
@@ -80,6 +89,7 @@ def init(
         group: The name of a group of this machine whose members share store and anchor; then
             `state_dir` is a directory of theirs. They trust each other not to turn the anchor
             back.
+        password: What a database asks for, as for `open_store`.
 
     Returns:
         The pin, which holds no secret.
@@ -94,7 +104,11 @@ def init(
     """
     chosen = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
     location = StoreLocation.find(
-        url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase
+        url,
+        config_dir=config_dir,
+        state_dir=state_dir,
+        passphrase=passphrase,
+        password=password,
     )
     shared = _shared(location, group)
     choose = None if passphrase is None else choosing(passphrase)
@@ -155,7 +169,7 @@ def _require_new(location: StoreLocation) -> None:
     target = location.target()
     if location.url.path is not None:
         _require_directory(location, Path(target).parent)
-    vacant = location.url.is_vacant(target)
+    vacant = location.is_vacant()
     if not vacant and not location.files.has_pin():
         raise StoreExists(
             f"store {location.url}: there is a store or a file at this place already",
@@ -232,12 +246,12 @@ def open_store(
     signer: Signer | None = None,
     secrets_dir: Directory = None,
     key_fd: int | None = None,
+    password: PasswordSource | None = None,
 ) -> Store:
     """Open a store.
 
     Args:
-        url: `memory:` (nothing is kept), `sqlite:///relative.db`, `sqlite:////absolute.db` or
-            `file:///absolute/directory`.
+        url: Such as `memory:` (nothing is kept), `sqlite:////absolute.db` or `postgresql://...`.
         identity: Whose key signs: `worker` if nobody says another; with `signer=`, the roster does.
         namespace: Which threads: the roster gives rights by namespace.
         registry: The types that may be saved and loaded; without it, plain data and built-ins.
@@ -246,18 +260,17 @@ def open_store(
         state_dir: Where the anchor lies, instead of the user's state directory.
         read_only: No private key is needed and nothing at all is written.
         on_event: Called with an `Event` for what happens: codes and digests only.
-        passphrase: What opens the identity's key if it is encrypted, or a function that is then
-            called with its name; else what SEALPOINT_PASSPHRASE or SEALPOINT_PASSPHRASE_FILE names.
+        passphrase: What opens an encrypted key, or a function that is called with the key's name;
+            else what SEALPOINT_PASSPHRASE or SEALPOINT_PASSPHRASE_FILE names.
         signer: A key that lives elsewhere, such as in a KMS: no private key is read here.
         secrets_dir: A mounted secret, looked into before config_dir; else SEALPOINT_SECRETS_DIR.
         key_fd: An open descriptor that the key is read from; else SEALPOINT_KEY_FD.
+        password: A database's, or what gives it; else SEALPOINT_STORE_PASSWORD_FILE or PGPASSFILE.
 
     Raises:
         NotTrusted: No pin vouches for the store, or its roster is not signed by the root.
-        Unanchored: The anchor of this machine does not know the store.
-        RolledBack: The store's roster is older than the anchor or the pin says.
-        KeyMissing, KeyLocked: The identity's private key is not here, or does not open.
-        SignerFailed: The signer does not tell its public key.
+        Unanchored, RolledBack: The anchor does not know the store, or saw a newer roster.
+        KeyMissing, KeyLocked, SignerFailed: The identity's key is not here, or cannot be used.
         ConfigError, StorageUnavailable: Keys, directories or the store cannot be used.
     """
     _require_types(registry, read_only=read_only)
@@ -273,6 +286,7 @@ def open_store(
         passphrase=passphrase,
         secrets_dir=secrets_dir,
         key_fd=key_fd,
+        password=password,
     )
     pin = location.pin(trust)
     if not read_only and not location.files.has_pin():

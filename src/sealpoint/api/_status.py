@@ -27,6 +27,7 @@ from sealpoint.config import (
     group_faults,
     known_urls,
     load_settings,
+    store_password,
 )
 from sealpoint.errors import DirectoryUnusable, SealpointError
 from sealpoint.gate import Policies, Policy, policy_digest
@@ -131,7 +132,7 @@ def _known_store(settings: Settings, text: str) -> KnownStore:
         url = StoreUrl.parse(text)
         files = StoreFiles.find(settings, url)
         found = replace(found, keys=tuple(files.keys.names()))
-        found = replace(found, data=not url.is_vacant(url.target()))
+        found = replace(found, data=not url.is_vacant(url.target(), store_password(None)))
         store = files.pin().store
         anchor = files.anchor_directory(store).is_dir()
         return replace(found, store=str(store), anchor=anchor)

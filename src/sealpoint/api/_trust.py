@@ -81,7 +81,7 @@ class TrustAdmin:
         # Where the old one lay does not matter any more: a misplaced store may be moved away.
         old = StoreFiles(new.settings, StoreUrl.parse(old_url))
         old.pin()
-        if new.url.is_vacant(new.url.target()):
+        if new.url.is_vacant(new.url.target(), new.password):
             raise StorageUnavailable(
                 f"store {new.url}: there is no store at this place",
                 hint="Move the store first, then say where it lies now.",

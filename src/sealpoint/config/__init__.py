@@ -15,6 +15,7 @@ from sealpoint.config._key_files import (
     choosing,
     environment_passphrase,
     read_passphrase_file,
+    store_password,
     unlocking,
 )
 from sealpoint.config._secret_files import replace_file
@@ -44,5 +45,6 @@ __all__ = [
     "read_pin_descriptor",
     "read_pin_file",
     "replace_file",
+    "store_password",
     "unlocking",
 ]

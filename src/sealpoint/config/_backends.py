@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backends by the scheme of a store's URL: `BACKENDS`, and `StoreUrl`, which names one of them.
 
-`memory:`, `sqlite:///relative.db` (from the current directory), `sqlite:////absolute.db` and
-`file:///absolute/directory`, which has no relative form. A row says how an address is read from a
-URL and written into one, whether and how the store lies on this machine, whether anything is there,
-and how it is opened; nothing else knows one backend from another. The guide "Write a backend" says
-what a new row takes.
+`memory:`, `sqlite:///relative.db` (from the current directory), `sqlite:////absolute.db`,
+`file:///absolute/directory`, which has no relative form, and `postgresql://USER@HOST/DATABASE`. A
+row says how an address is read from a URL and written into one, whether and how the store lies on
+this machine, whether anything is there, and how it is opened; nothing else knows one backend from
+another. The guide "Write a backend" says what a new row takes.
 
 Parsing is strict: what would be ignored is refused. A path is made absolute when the URL is parsed,
 so that a later change of the current directory changes nothing. It is the address of a store, to
@@ -19,17 +19,22 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Literal, Protocol, Self
 from urllib.parse import quote, unquote_to_bytes
 
 from sealpoint._disk import permission_denied
-from sealpoint.errors import StorageUnavailable, UrlInvalid, UsageError
+from sealpoint._postgres_url import PostgresUrl
+from sealpoint.errors import ExtraMissing, StorageUnavailable, UrlInvalid, UsageError
 from sealpoint.storage import Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
+
+Password = Callable[[], str]
+"""Gives a password, each time anew."""
 
 _URL_CHARS_MAX = 8192
 _FOUND_CHARS_MAX = 80
@@ -42,8 +47,25 @@ _ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
 class OpenStorage(Protocol):
     """How a backend is opened where an address leads."""
 
-    def __call__(self, target: str, *, create: bool, read_only: bool, group: int | None) -> Storage:
-        """Open it; `group` is the number of a group of this machine that shares it.
+    def __call__(
+        self,
+        target: str,
+        url: str,
+        *,
+        create: bool,
+        read_only: bool,
+        group: int | None,
+        password: Password | None,
+    ) -> Storage:
+        """Open it.
+
+        Args:
+            target: Where the address leads.
+            url: The URL, which may say how to get there.
+            create: Make the store where there is none.
+            read_only: Never write.
+            group: The number of a group of this machine that shares it.
+            password: Gives what the login of a database asks for; None: nobody said.
 
         Raises:
             UsageError: A group is named, and the store does not lie on this machine.
@@ -69,8 +91,10 @@ class Backend:
     """How a store lies on this machine, its address being a path; None if it does not."""
     beside: tuple[str, ...] = ()
     """What the names of files end in that lie beside the file of a store and belong to it."""
-    is_vacant: Callable[[str, str], bool] | None = None
-    """Whether there is nothing where an address leads, given that and the URL for messages.
+    read_way: Callable[[str], str] | None = None
+    """The URL with what it says about how to get there, such as who logs in; None: nothing."""
+    is_vacant: Callable[[str, str, Password | None], bool] | None = None
+    """Whether there is nothing where an address leads, given that, the URL and the password.
 
     Raises StorageUnavailable if that cannot be told: a store that cannot be reached must not look
     like one that somebody took away. None: a store ends with its process.
@@ -92,6 +116,8 @@ class StoreUrl:
     address: str
     """As its backend reads it; for a store on this machine its path: absolute, without dots, and
     as it was given otherwise."""
+    way: str = field(default="", compare=False)
+    """The URL with how to get there, where there is more to say than the address."""
 
     def __post_init__(self) -> None:
         if self.path is not None and not self.path.is_absolute():
@@ -120,7 +146,9 @@ class StoreUrl:
                 f"store URL: expected {_listed([*BACKENDS])}, found {found}",
                 hint=f"Write {forms}.",
             )
-        return cls(scheme=scheme, address=BACKENDS[scheme].read(text))
+        backend = BACKENDS[scheme]
+        way = "" if backend.read_way is None else backend.read_way(text)
+        return cls(scheme=scheme, address=backend.read(text), way=way)
 
     @property
     def backend(self) -> Backend:
@@ -150,17 +178,23 @@ class StoreUrl:
             raise UrlInvalid(f"store {self}: its directory has a path that is not UTF-8") from exc
         return target
 
-    def is_vacant(self, target: str) -> bool:
+    def is_vacant(self, target: str, password: Password | None = None) -> bool:
         """Whether there is nothing where the address leads.
 
         Raises:
             StorageUnavailable: That cannot be told.
         """
         look = self.backend.is_vacant
-        return look is None or look(target, str(self))
+        return look is None or look(target, str(self), password)
 
     def open(
-        self, target: str, *, create: bool, read_only: bool, group: int | None = None
+        self,
+        target: str,
+        *,
+        create: bool,
+        read_only: bool,
+        group: int | None = None,
+        password: Password | None = None,
     ) -> Storage:
         """Open the store where the address leads.
 
@@ -172,10 +206,22 @@ class StoreUrl:
             raise UsageError(
                 f"store {self}: a store in memory ends with its process and cannot be opened again"
             )
-        return self.backend.open(target, create=create, read_only=read_only, group=group)
+        return self.backend.open(
+            target,
+            str(self),
+            create=create,
+            read_only=read_only,
+            group=group,
+            password=password,
+        )
+
+    @property
+    def place(self) -> str:
+        """The URL of the address alone: the same for everybody who means this store."""
+        return self.backend.write(self.address)
 
     def __str__(self) -> str:
-        return self.backend.write(self.address)
+        return self.way or self.place
 
 
 def lasting_forms() -> str:
@@ -275,7 +321,9 @@ def _absolute(decoded: str, text: str) -> Path:
     return absolute
 
 
-def _is_vacant(target: str, url: str, *, is_directory: bool) -> bool:
+def _is_vacant(
+    target: str, url: str, _password: Password | None = None, *, is_directory: bool
+) -> bool:
     """Whether nothing lies at a path; for a directory, nothing in it either."""
     try:
         found = os.lstat(target)
@@ -292,12 +340,65 @@ def _is_vacant(target: str, url: str, *, is_directory: bool) -> bool:
     return False
 
 
-def _open_file(target: str, *, create: bool, read_only: bool, group: int | None) -> Storage:
+def _open_file(
+    target: str,
+    url: str,  # noqa: ARG001 # as for the others
+    *,
+    create: bool,
+    read_only: bool,
+    group: int | None,
+    password: Password | None,  # noqa: ARG001
+) -> Storage:
     return FileStorage(Path(target), create=create, read_only=read_only, group=group)
 
 
-def _open_sqlite(target: str, *, create: bool, read_only: bool, group: int | None) -> Storage:
+def _open_sqlite(
+    target: str,
+    url: str,  # noqa: ARG001 # as for the others
+    *,
+    create: bool,
+    read_only: bool,
+    group: int | None,
+    password: Password | None,  # noqa: ARG001
+) -> Storage:
     return SqliteStorage(Path(target), create=create, read_only=read_only, group=group)
+
+
+def _postgres() -> ModuleType:
+    """The backend, whose client is an extra."""
+    try:
+        from sealpoint.storage import postgres  # noqa: PLC0415 # optional
+    except ModuleNotFoundError as exc:
+        if str(exc.name).partition(".")[0] != "psycopg":
+            raise  # an installation that is broken says so itself
+        raise ExtraMissing(
+            "postgresql: expected psycopg, found it missing: pip install 'sealpoint[postgres]'"
+        ) from exc
+    return postgres
+
+
+def _open_postgres(
+    target: str,  # noqa: ARG001 # the URL says it as well
+    url: str,
+    *,
+    create: bool,
+    read_only: bool,
+    group: int | None,
+    password: Password | None,
+) -> Storage:
+    if group is not None:
+        raise UsageError(
+            f"store {url}: a group shares a store on this machine, and this one lies elsewhere",
+            hint="Leave --group out: a database has logins of its own.",
+        )
+    storage: Storage = _postgres().PostgresStorage(
+        PostgresUrl.parse(url), create=create, read_only=read_only, password=password
+    )
+    return storage
+
+
+def _is_vacant_postgres(_target: str, url: str, password: Password | None) -> bool:
+    return bool(_postgres().is_vacant(PostgresUrl.parse(url), password))
 
 
 def _read_memory(text: str) -> str:
@@ -331,6 +432,15 @@ BACKENDS: dict[str, Backend] = {
             lies_as="directory",
             is_vacant=partial(_is_vacant, is_directory=True),
             open=_open_file,
+        ),
+        Backend(
+            scheme="postgresql",
+            forms=("postgresql://USER@HOST/DATABASE",),
+            read=lambda text: PostgresUrl.parse(text).place,
+            write=lambda address: f"postgresql://{address}",
+            read_way=lambda text: str(PostgresUrl.parse(text)),
+            is_vacant=_is_vacant_postgres,
+            open=_open_postgres,
         ),
     )
 }

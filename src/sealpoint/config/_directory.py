@@ -47,7 +47,7 @@ class StoreDirectory:
         self._levels: dict[Path, list[Path]] = {}
         self._prepared: set[Path] = set()
         """Directories that this object has made, or found, and whose names are on the disk."""
-        name = hashlib.sha256(str(url).encode()).digest()[:_NAME_BYTES].hex()
+        name = hashlib.sha256(url.place.encode()).digest()[:_NAME_BYTES].hex()
         self.path = settings.config_dir / "stores" / name
         self.note_path = self.path / "store.json"
         """The file that says what the address of the store is, and where it leads."""
@@ -99,7 +99,7 @@ class StoreDirectory:
 
     def note(self) -> bytes:
         """What is to be written there."""
-        note = Note(url=str(self.url), target=self.url.target())
+        note = Note(url=self.url.place, target=self.url.target())
         return msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n"
 
 

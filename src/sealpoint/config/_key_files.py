@@ -227,6 +227,7 @@ PassphraseSource = str | bytes | Callable[[str], str | bytes]
 
 _VARIABLE = "SEALPOINT_PASSPHRASE"
 _FILE_VARIABLE = "SEALPOINT_PASSPHRASE_FILE"
+_DATABASE_VARIABLE = "SEALPOINT_STORE_PASSWORD_FILE"
 _FILE_BYTES_MAX = 4096
 
 
@@ -284,6 +285,21 @@ def environment_passphrase(*, environ: Mapping[str, str] | None = None) -> str |
         return text
     if path := variables.get(_FILE_VARIABLE):
         return read_passphrase_file(path, _FILE_VARIABLE)
+    return None
+
+
+def store_password(source: str | Callable[[], str] | None) -> Callable[[], str] | None:
+    """What gives the password of a database: the caller, or a file that the environment names.
+
+    It is asked at each new connection, so that a password can be changed while programs run. None
+    leaves it to the client of the database, which has places of its own (PGPASSFILE).
+    """
+    if callable(source):
+        return source
+    if source is not None:
+        return lambda: source
+    if path := os.environ.get(_DATABASE_VARIABLE):
+        return lambda: read_passphrase_file(path, _DATABASE_VARIABLE)
     return None
 
 

@@ -471,7 +471,7 @@ class ThreadState:
                 if chain.head is not None:
                     raise
                 if not chain.thread:
-                    chain.bind(ThreadId.draw(self.core.parts.random_bytes).raw)
+                    chain.bind(ThreadId.draw(self.core.parts.random_bytes, self.core.namespace).raw)
             self.uncertain = False
         self.check_session()
 

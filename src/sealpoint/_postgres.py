@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections to PostgreSQL: a pool, what is repeated, and what the server's failures mean.
+
+- A connection commits each statement by itself, or a group of them that is sent at once. Nothing
+  depends on the isolation level beyond READ COMMITTED, on locks, triggers or notifications.
+- Work that is given to `run` MUST be repeatable: it is done again when the connection is lost, when
+  the server asks for it (serialization, deadlock), and when a server turns out to be a standby.
+  Whoever lost a connection does not know whether what it sent was committed; the work that is done
+  again finds out by reading, and nothing is ever guessed.
+- A commit waits for the disk, and for a synchronous standby if there is one, whatever the server
+  has as its default.
+- A password comes from a function that is called for each connection, so that it can be changed
+  while workers run. It is in no message: of what the server says, only the code is repeated, and
+  of what libpq says about a connection that was not made, the first line.
+- Names are looked up in PostgreSQL's own schema first, then in that of the URL.
+"""
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors, pq
+
+from sealpoint._postgres_url import PostgresUrl
+from sealpoint.errors import Edited, SealpointError, UsageError
+
+_T = TypeVar("_T")
+Connection = psycopg.Connection[tuple[Any, ...]]
+Password = Callable[[], str]
+Unavailable = Callable[..., SealpointError]
+
+_CONNECT_SECONDS = 10
+_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS_MAX = 2.0
+_MESSAGE_CHARS_MAX = 300
+
+# The same work again, on the same connection.
+_AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
+# The same work again, on another connection: this server ends, or is none that takes writes.
+_ELSEWHERE = (
+    errors.ReadOnlySqlTransaction,
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.IdleInTransactionSessionTimeout,
+    errors.IdleSessionTimeout,
+)
+# What a server says that will take connections a moment later.
+_PASSING = ("starting up", "shutting down", "recovery", "not accepting", "too many", "slots are")
+# Tables that are not as they were made; the rows in them may be anything.
+_ALTERED = (
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+    errors.AmbiguousFunction,
+    errors.DatatypeMismatch,
+    errors.CannotCoerce,
+    errors.WrongObjectType,
+    errors.FeatureNotSupported,
+    errors.GeneratedAlways,
+    errors.NotNullViolation,
+    errors.CheckViolation,
+    errors.ForeignKeyViolation,
+    errors.ExclusionViolation,
+    errors.DataCorrupted,
+    errors.IndexCorrupted,
+    errors.DataException,
+    errors.ProgrammingError,
+    UnicodeError,
+)
+
+
+class Connections:
+    """Up to `connections_max` connections to one database, for all OS threads of a process.
+
+    After a fork each side has connections of its own.
+
+    Args:
+        url: Where the database is, and who logs in.
+        what: What is called so in messages, such as `store postgresql://...`.
+        unavailable: The error for a database that cannot be used.
+        password: Asked at each new connection; None leaves it to libpq (PGPASSFILE, certificates).
+        read_only: No statement may change anything; a standby will do.
+        wait_seconds_max: How long to try, and how long one statement may take.
+        connections_max: How many at once; who comes later waits.
+    """
+
+    def __init__(
+        self,
+        url: PostgresUrl,
+        *,
+        what: str,
+        unavailable: Unavailable,
+        password: Password | None = None,
+        read_only: bool = False,
+        wait_seconds_max: float = 30.0,
+        connections_max: int = 8,
+    ) -> None:
+        self.url = url
+        self.what = what
+        self._unavailable = unavailable
+        self._password = password
+        self._read_only = read_only
+        self._wait_seconds_max = wait_seconds_max
+        self._connections_max = connections_max
+        self._closed = False
+        self._was_connected = False
+        """Whether the address was right once: a server that cannot be reached may come back."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._places = threading.BoundedSemaphore(self._connections_max)
+
+    def run(self, work: Callable[[Connection], _T]) -> _T:
+        """Do some work that can be done again, until it is done or there is no more time.
+
+        Raises:
+            SealpointError: What the work raises; the database cannot be used; or its tables are
+                not as they were made (`Edited`).
+        """
+        deadline = time.monotonic() + self._wait_seconds_max
+        pause = _PAUSE_SECONDS
+        while True:
+            try:
+                with self._connection(deadline) as connection:
+                    return work(connection)
+            except _AGAIN as exc:
+                failure: psycopg.Error = exc
+            except psycopg.OperationalError as exc:
+                if not self._is_passing(exc):
+                    raise self._failed(exc) from exc
+                failure = exc
+            except (psycopg.Error, UnicodeError) as exc:
+                if not isinstance(exc, _ELSEWHERE):
+                    raise self._failed(exc) from exc
+                failure = exc
+            now = time.monotonic()
+            if now + pause > deadline:
+                raise self._failed(failure) from failure
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 # nosec B311 # no secret
+            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+
+    @contextlib.contextmanager
+    def _connection(self, deadline: float) -> Iterator[Connection]:
+        self.require_open()
+        if self._process != os.getpid():
+            self._begin()  # those of the other side of a fork are left to it
+        places = self._places
+        if not places.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise self._unavailable(
+                f"{self.what}: all {self._connections_max} connections were in use for "
+                f"{self._wait_seconds_max:g} seconds"
+            )
+        try:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = self._connect()
+            try:
+                yield connection
+            except BaseException as exc:
+                self._give_back(connection, keep=not isinstance(exc, _ELSEWHERE))
+                raise
+            self._give_back(connection, keep=True)
+        finally:
+            places.release()
+
+    def _give_back(self, connection: Connection, *, keep: bool) -> None:
+        """Keep a connection for the next, if nothing is under way on it."""
+        idle = connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
+        with self._lock:
+            if keep and idle and not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+        if connection.broken:
+            self._forget_idle()  # the server went, and they with it
+
+    def _forget_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _connect(self) -> Connection:
+        settings = {
+            "search_path": f"pg_catalog,{self.url.schema},pg_temp",
+            "statement_timeout": str(int(self._wait_seconds_max * 1000)),
+            "default_transaction_isolation": "read committed",
+            "default_transaction_read_only": "on" if self._read_only else "off",
+        }
+        given = " ".join(
+            f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in settings.items()
+        )
+        password = None if self._password is None else self._password()
+        parameters: dict[str, Any] = {
+            **self.url.parameters(),
+            "connect_timeout": _CONNECT_SECONDS,
+            "application_name": "sealpoint",
+            "options": given,
+            "target_session_attrs": "any" if self._read_only else "read-write",
+            **({} if password is None else {"password": password}),
+        }
+        connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=2)
+        try:
+            if not self._read_only:
+                _wait_for_commits(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._was_connected = True
+        return connection
+
+    def _is_passing(self, error: psycopg.OperationalError) -> bool:
+        """Whether it may work in a moment: the server restarts, is busy, or another took over."""
+        if isinstance(error, errors.QueryCanceled | errors.DiskFull | errors.OutOfMemory):
+            return False
+        state = error.sqlstate
+        if state is None:  # the connection was lost, or not made; libpq tells no code for that
+            said = str(error)
+            if "FATAL:" in said:
+                return any(each in said for each in _PASSING)
+            return self._was_connected and "no password supplied" not in said
+        return isinstance(error, _ELSEWHERE) or state[:2] in {"08", "53", "57"}
+
+    def _failed(self, error: Exception) -> SealpointError:
+        """The error of this package for one of the server."""
+        state = getattr(error, "sqlstate", None)
+        if state is None and not isinstance(error, UnicodeError):
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            return self._unavailable(
+                f"{self.what}: it cannot be reached: {said[0][:_MESSAGE_CHARS_MAX]}",
+                hint="Check that the server runs and that host, port, database and login are "
+                "right; a password belongs into the file that SEALPOINT_STORE_PASSWORD_FILE or "
+                "PGPASSFILE names.",
+            )
+        for kinds, said_so, hint in _MEANINGS:
+            if isinstance(error, kinds):
+                found = f"{self.what}: {said_so} ({state})"
+                return self._unavailable(found, hint=hint.format(url=self.url))
+        if isinstance(error, _ALTERED):
+            return Edited(f"{self.what}: its tables are not as they were made ({state})")
+        return self._unavailable(f"{self.what}: the server failed ({state})")
+
+    def require_open(self) -> None:
+        """Refuse to go on after `close`."""
+        if self._closed:
+            raise UsageError(f"{self.what}: expected it open, found it closed")
+
+    def close(self) -> None:
+        """Close all. Closing twice is allowed; any other call then is `UsageError`."""
+        self._closed = True
+        if self._process == os.getpid():
+            self._forget_idle()
+
+
+_MEANINGS: tuple[tuple[Any, str, str], ...] = (
+    (
+        errors.InsufficientPrivilege,
+        "this login may not do that",
+        (
+            "Use a login of the duty that may, or have the grants made good: "
+            "sealpoint provision postgres --store {url}"
+        ),
+    ),
+    (
+        (errors.UndefinedTable, errors.InvalidSchemaName),
+        "there are no tables of a store in its schema",
+        "Make them with a login that may: sealpoint provision postgres --store {url}",
+    ),
+    (
+        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),
+        "the server refuses this login",
+        "Check user and password, and where the password is looked for.",
+    ),
+    (errors.InvalidCatalogName, "there is no such database", "Make it: createdb NAME"),
+    (
+        errors.QueryCanceled,
+        "a statement took too long and was given up",
+        "Somebody may hold a lock, or the server is busy: look at pg_stat_activity, then repeat.",
+    ),
+    (
+        errors.DiskFull,
+        "the disk of the server is full",
+        "Make room there and repeat the call. Nothing was half-written.",
+    ),
+)
+
+
+def _wait_for_commits(connection: Connection) -> None:
+    """Have commits wait for the disk and the standbys, where the server would not."""
+    row = connection.execute("SELECT current_setting('synchronous_commit')").fetchone()
+    if row is None or row[0] in {"off", "local"}:
+        connection.execute("SET synchronous_commit = on")

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a PostgreSQL database is named, and how it is reached: `postgresql://` URLs.
+
+`postgresql://USER@HOST:PORT/DATABASE?schema=NAME`, with several hosts for a primary and its
+standbys (`HOST:PORT,HOST:PORT`), or `postgresql://USER@/DATABASE?host=/run/postgresql` for a
+socket of this machine. Two things are told apart: the *place*, which is hosts, database and schema,
+and the *way*, which is who logs in and by which TLS. Pin and keys belong to the place, so that
+workers with logins of their own mean one store.
+
+A password has no place in a URL: URLs are shown, logged and kept. To a host that is not this
+machine the server has to prove who it is (`sslmode=verify-full`) unless the URL says otherwise.
+Parsing is strict: what would be ignored is refused.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Self
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from sealpoint.errors import UrlInvalid
+
+SCHEME = "postgresql"
+SCHEMA = "sealpoint"
+"""The schema of a URL that names none."""
+
+_PORT = 5432
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,62}")
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,49}")
+_SOCKET = re.compile(r"/[A-Za-z0-9_./-]{1,90}")
+_WAYS = ("channel_binding", "sslcert", "sslkey", "sslmode", "sslrootcert")
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_HINT = "Write postgresql://USER@HOST/DATABASE, or postgresql://USER@HOST:PORT/DATABASE?schema=NAME"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostgresUrl:
+    """A database and a schema in it, and how to get there."""
+
+    hosts: tuple[tuple[str, int], ...]
+    """Hosts with their ports: all the same cluster, of which the one is used that takes writes."""
+    database: str
+    schema: str = SCHEMA
+    user: str = ""
+    """Who logs in; if it is empty, whom PGUSER names or else this user."""
+    ways: tuple[tuple[str, str], ...] = ()
+    """What libpq is told about TLS."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a URL.
+
+        Raises:
+            UrlInvalid: It is none, or holds a password. What it holds is not repeated.
+        """
+        rest = text.removeprefix(f"{SCHEME}://")
+        before, _, query = rest.partition("?")
+        login, at, where = before.rpartition("@")
+        hosts, slash, database = where.partition("/")
+        user, colon, _ = login.partition(":")
+        if rest == text or not slash:
+            raise UrlInvalid(
+                "store URL: expected a host and a database after postgresql:", hint=_HINT
+            )
+        if colon:
+            raise UrlInvalid(
+                "store URL: expected no password in it",
+                hint="Take it out of the URL, which is shown and kept, and put it into a file for "
+                "this user alone: SEALPOINT_STORE_PASSWORD_FILE names it, or PGPASSFILE does.",
+            )
+        given = _query(query)
+        schema = given.pop("schema", SCHEMA)
+        socket = given.pop("host", None)
+        made = cls(
+            hosts=_hosts(hosts, socket),
+            database=_named("database", unquote(database), _NAME),
+            schema=_named("schema", schema, _SCHEMA),
+            user=_named("user", unquote(user), _NAME) if at else "",
+            ways=tuple(sorted(given.items())),
+        )
+        if text.count("#") or (at and not user):
+            raise UrlInvalid("store URL: expected nothing else in it", hint=_HINT)
+        return made
+
+    @property
+    def place(self) -> str:
+        """Hosts, database and schema: the same text for the same place."""
+        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        return f"{hosts}/{quote(self.database)}?schema={self.schema}"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether every host is this machine."""
+        return all(_is_loopback(host) for host, _ in self.hosts)
+
+    def parameters(self) -> dict[str, str]:
+        """What libpq is told; never a password."""
+        ways = dict(self.ways)
+        if not self.is_here:
+            ways.setdefault("sslmode", "verify-full")
+        return {
+            "host": ",".join(host.strip("[]") for host, _ in self.hosts),
+            "port": ",".join(str(port) for _, port in self.hosts),
+            "dbname": self.database,
+            **({"user": self.user} if self.user else {}),
+            **ways,
+        }
+
+    def __str__(self) -> str:
+        query = [] if self.schema == SCHEMA else [("schema", self.schema)]
+        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        if hosts.startswith("/"):
+            query.append(("host", hosts))
+            hosts = ""
+        user = f"{quote(self.user)}@" if self.user else ""
+        asked = urlencode([*query, *self.ways], safe="/:,")
+        end = f"?{asked}" if asked else ""
+        return f"{SCHEME}://{user}{hosts}/{quote(self.database)}{end}"
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.startswith("/"):
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _query(text: str) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, strict_parsing=True)
+    except ValueError:
+        pairs = [("", "")]
+    found = dict(pairs)
+    known = ("host", "schema", *_WAYS)
+    if len(found) < len(pairs) or not set(found) <= set(known) or not all(found.values()):
+        raise UrlInvalid(
+            f"store URL: expected nothing behind the ? but each of {', '.join(known)} once",
+            hint=_HINT,
+        )
+    if found.get("sslmode", "disable") not in _SSL_MODES:
+        raise UrlInvalid(f"store URL: expected sslmode to be one of {', '.join(_SSL_MODES)}")
+    return found
+
+
+def _hosts(text: str, socket: str | None) -> tuple[tuple[str, int], ...]:
+    if socket is not None:
+        path, _, port = socket.partition(":")
+        if text or _SOCKET.fullmatch(path) is None:
+            raise UrlInvalid(
+                "store URL: expected host= to be the directory of a socket, and no other host",
+                hint="Write postgresql://USER@/DATABASE?host=/run/postgresql",
+            )
+        return ((path, _port(port)),)
+    found = []
+    for part in text.split(","):
+        matched = _HOST.match(part)
+        end = 0 if matched is None else matched.end()
+        if matched is None or (part[end:] and part[end] != ":"):
+            raise UrlInvalid("store URL: expected the name of a host after //", hint=_HINT)
+        found.append((part[:end].lower(), _port(part[end + 1 :])))
+    return tuple(found)
+
+
+def _port(text: str) -> int:
+    if not text:
+        return _PORT
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) < 1 << 16:
+        raise UrlInvalid("store URL: expected the number of a port from 1 to 65535", hint=_HINT)
+    return int(text)
+
+
+def _named(what: str, text: str, form: re.Pattern[str]) -> str:
+    if form.fullmatch(text) is None:
+        raise UrlInvalid(
+            f"store URL: expected the name of a {what} of plain letters, digits and _", hint=_HINT
+        )
+    return text

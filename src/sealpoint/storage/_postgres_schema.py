@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a PostgreSQL store, and its statements.
+
+The tables have primary keys and nothing else: no foreign keys, sequences, triggers or functions, so
+that any database that speaks PostgreSQL's protocol and keeps a primary key unique will do. A value
+beyond its bound is never brought into memory: the server knows its size, and leaves it out.
+
+Statements name no schema: a connection looks names up in PostgreSQL's own schema, then in that of
+the store, then among temporary tables, so that nothing that somebody else makes comes before ours.
+"""
+
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEALS_BYTES_MAX,
+)
+
+SCHEMA_VERSION = 1
+
+TABLES = {
+    "version": "number integer PRIMARY KEY",
+    "entries": (
+        "thread bytea NOT NULL, seq bigint NOT NULL, header bytea NOT NULL, seals bytea NOT NULL, "
+        "body bytea, payload bytea, PRIMARY KEY (thread, seq)"
+    ),
+    "blobs": (
+        "thread bytea NOT NULL, digest bytea NOT NULL, data bytea NOT NULL, "
+        "PRIMARY KEY (thread, digest)"
+    ),
+    "labels": "label bytea NOT NULL, thread bytea NOT NULL, PRIMARY KEY (label, thread)",
+}
+
+SCAN_ROWS = 32
+STORED_ROWS = 512
+THREADS_ROWS = 256
+LABELLED_MAX = 4096
+
+_BOUNDS = {
+    "header": HEADER_BYTES_MAX,
+    "seals": SEALS_BYTES_MAX,
+    "body": BODY_BYTES_MAX,
+    "payload": PAYLOAD_BYTES_MAX,
+}
+_WITHIN = {name: f"octet_length({name}) <= {most}" for name, most in _BOUNDS.items()}
+_FITS = " AND ".join(f"coalesce({fits}, true)" for fits in _WITHIN.values())
+_COLUMNS = ", ".join(f"CASE WHEN {fits} THEN {name} END" for name, fits in _WITHIN.items())
+# A position, whether all columns are within their bounds, and those that are.
+_RECORD = f"seq, {_FITS}, {_COLUMNS}"
+
+
+def _sql(*parts: str) -> str:
+    """Put a statement together, of constants of this package alone."""
+    return " ".join(parts)
+
+
+def create_statements(schema: str) -> list[str]:
+    """What makes schema and tables where there are none; its name is checked in a URL."""
+    return [
+        _sql("CREATE SCHEMA IF NOT EXISTS", schema),
+        *(
+            _sql("CREATE TABLE IF NOT EXISTS", f"{schema}.{name} ({columns})")
+            for name, columns in TABLES.items()
+        ),
+        _sql(
+            "INSERT INTO",
+            f"{schema}.version (number) VALUES ({SCHEMA_VERSION})",
+            "ON CONFLICT (number) DO NOTHING",
+        ),
+    ]
+
+
+VERSION = "SELECT number FROM version ORDER BY number LIMIT 2"
+HAS_ENTRIES = "SELECT EXISTS (SELECT 1 FROM entries)"
+
+_SELECT = _sql("SELECT", _RECORD, "FROM entries WHERE thread = %b")
+READ = _sql(_SELECT, "AND seq = %b")
+_SCAN = _sql(_SELECT, "AND seq BETWEEN %b AND %b ORDER BY seq")
+SCAN_ASCENDING = _sql(_SCAN, "LIMIT", str(SCAN_ROWS))
+SCAN_DESCENDING = _sql(_SCAN, "DESC LIMIT", str(SCAN_ROWS))
+
+BLOB = (
+    "SELECT octet_length(data), CASE WHEN octet_length(data) <= %b THEN data END FROM blobs "
+    "WHERE thread = %b AND digest = %b"
+)
+BLOBS = (
+    "SELECT digest, data FROM blobs WHERE thread = %b AND digest = ANY(%b) "
+    "AND octet_length(data) <= %b"
+)
+STORED = _sql(
+    "SELECT digest, octet_length(data) FROM blobs WHERE thread = %b AND digest > %b",
+    "ORDER BY digest LIMIT",
+    str(STORED_ROWS),
+)
+LABELLED = _sql("SELECT thread FROM labels WHERE label = %b LIMIT", str(LABELLED_MAX + 1))
+
+
+def _leaps(table: str) -> str:
+    """The threads behind one, each once, by leaps through the primary key."""
+    behind = _sql("SELECT thread FROM", table, "WHERE thread >")
+    first = "ORDER BY thread LIMIT 1"
+    return _sql(
+        *("WITH RECURSIVE found AS ((", behind, "%b", first, ") UNION ALL SELECT ("),
+        *(behind, "found.thread", first, ") FROM found WHERE found.thread IS NOT NULL)"),
+        *("SELECT thread FROM found WHERE thread IS NOT NULL LIMIT", str(THREADS_ROWS)),
+    )
+
+
+THREADS = _leaps("entries")
+BLOB_THREADS = _leaps("blobs")
+
+_ROW = "(%b, %b, %b, %b, %b, %b)"
+PUT = _sql("INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES", _ROW)
+PUT_IF_ABSENT = _sql(PUT, "ON CONFLICT (thread, seq) DO NOTHING")
+
+
+def put_rows(count: int) -> str:
+    """What creates so many entries, or fails."""
+    return PUT + f", {_ROW}" * (count - 1)
+
+
+PUT_BLOBS = (
+    "INSERT INTO blobs (thread, digest, data) "
+    "SELECT %b, digest, data FROM unnest(%b::bytea[], %b::bytea[]) AS given (digest, data)"
+)
+PUT_BLOBS_IF_ABSENT = _sql(PUT_BLOBS, "ON CONFLICT (thread, digest) DO NOTHING RETURNING digest")
+# What is too long to be the same is not read to be compared.
+IS_BLOB = (
+    "SELECT CASE WHEN octet_length(data) = %b THEN data = %b ELSE false END FROM blobs "
+    "WHERE thread = %b AND digest = %b"
+)
+REPLACE_BLOB = "UPDATE blobs SET data = %b WHERE thread = %b AND digest = %b"
+PUT_LABEL = (
+    "INSERT INTO labels (label, thread) VALUES (%b, %b) ON CONFLICT (label, thread) DO NOTHING"
+)
+# Fails, and so ends the transaction that it is part of, unless there are so many.
+REQUIRE_STORED = (
+    "SELECT 1 / (count(*) = %b)::integer FROM blobs WHERE thread = %b AND digest = ANY(%b)"
+)
+STORED_OF = "SELECT digest FROM blobs WHERE thread = %b AND digest = ANY(%b)"
+
+DROP_PAYLOADS = (
+    "UPDATE entries SET payload = NULL WHERE thread = %b AND seq = ANY(%b) AND payload IS NOT NULL"
+)
+DROP_BODIES = (
+    "UPDATE entries SET body = NULL, payload = NULL WHERE thread = %b AND seq = ANY(%b) "
+    "AND (body IS NOT NULL OR payload IS NOT NULL)"
+)
+DROP_BLOBS = "DELETE FROM blobs WHERE thread = %b AND digest = ANY(%b)"
+DROP_LABEL = "DELETE FROM labels WHERE label = %b AND thread = %b"
+DROP_ENTRY = "DELETE FROM entries WHERE thread = %b AND seq = %b"
+DROP_HEADED = _sql(DROP_ENTRY, "AND header = %b")
+DROP_UNREADABLE = _sql(DROP_ENTRY, "AND NOT (", _FITS, ")")
+TRUNCATE = "DELETE FROM entries WHERE thread = %b AND seq >= %b"
+COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)

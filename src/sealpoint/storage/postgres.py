@@ -1,0 +1,593 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store in a PostgreSQL database, for workers on many machines.
+
+It guarantees what `Storage` says, by primary keys alone: a position is free if the row can be
+inserted, under READ COMMITTED, so that databases that only look like PostgreSQL do as well. An
+append is one transaction that is sent at once; whether a needed blob is still there is asked after
+its entries are in, so that a `drop`, which holds the next position while it works, comes entirely
+before or entirely after. Who lost a connection repeats the call, and learns from the rows what
+became of it. Logins that may insert and nothing else can save: nothing of theirs updates a row.
+
+It leaves to its caller whether bytes are genuine, and to the server's operator what `compact`
+cannot reach: its log and its backups hold what was dropped for as long as they are kept.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from psycopg import errors
+
+from sealpoint._postgres import Connection, Connections, Password
+from sealpoint._postgres_url import PostgresUrl
+from sealpoint.errors import (
+    Edited,
+    HeadMoved,
+    Missing,
+    SchemaUnknown,
+    StorageUnavailable,
+    UsageError,
+)
+from sealpoint.storage import _postgres_schema as sql
+from sealpoint.storage._contract import (
+    DIGEST_BYTES,
+    SEQ_MAX,
+    THREAD_BYTES,
+    Record,
+    require_append,
+    require_blobs,
+    require_drop,
+)
+
+__all__ = ["PostgresStorage", "is_vacant"]
+
+_BLOB_BYTES_MAX = 999_000_000  # PostgreSQL itself takes a gigabyte for a value
+_BATCH_BYTES_MAX = 8 * 1024 * 1024
+_BLOBS_AT_ONCE = 128
+_FENCE = (b"", b"", None, None)
+
+_Row = tuple[bytes, int, bytes, bytes, bytes | None, bytes | None]
+
+
+class PostgresStorage:
+    """A storage in a schema of a PostgreSQL database; see `Storage` for what each method promises.
+
+    Args:
+        url: The database and the schema in it, and who logs in.
+        create: Make schema and tables where there are none.
+        read_only: Never write; another process may. A standby of the server will do.
+        password: Gives the password at each new connection; without it, libpq looks for one.
+        wait_seconds_max: How long a call goes on trying, and how long one statement may take.
+        connections_max: How many connections there are at most.
+
+    Raises:
+        SchemaUnknown: The tables are of a version that is not known.
+        Edited: They are no tables of a store.
+        StorageUnavailable: There are none, or the server cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: PostgresUrl,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        password: Password | None = None,
+        wait_seconds_max: float = 30.0,
+        connections_max: int = 8,
+    ) -> None:
+        self._connections = Connections(
+            url,
+            what=f"store {url}",
+            unavailable=StorageUnavailable,
+            password=password,
+            read_only=read_only,
+            wait_seconds_max=wait_seconds_max,
+            connections_max=connections_max,
+        )
+        try:
+            if create:
+                self._connections.run(self._create)
+            self._require_known()
+        except BaseException:
+            self._connections.close()
+            raise
+
+    def _create(self, connection: Connection) -> None:
+        """Make the tables, unless they are there."""
+        if not _is_made(connection):
+            for statement in sql.create_statements(self._connections.url.schema):
+                try:
+                    connection.execute(statement)
+                except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
+                    continue  # somebody made it at the same moment
+
+    def _require_known(self) -> None:
+        found = [row[0] for row in self._rows(sql.VERSION, ())]
+        if found != [sql.SCHEMA_VERSION]:
+            shown = ", ".join(str(each) for each in found) or "none"
+            raise SchemaUnknown(
+                f"{self._connections.what}: expected tables of version {sql.SCHEMA_VERSION}, found "
+                f"{shown}"
+            )
+
+    def _rows(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """What a statement that changes nothing returns."""
+        return self._connections.run(
+            lambda connection: _execute(connection, statement, parameters).fetchall()
+        )
+
+    def append(
+        self,
+        thread: bytes,
+        seq: int,
+        records: Sequence[Record],
+        *,
+        blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Create entries with the blobs they name, in one transaction and one round trip.
+
+        Raises:
+            HeadMoved: Another record lies at one of the positions.
+            Missing: A blob that is needed is not stored.
+            Edited: What lies at one of the positions cannot be a record.
+            StorageUnavailable: The server failed for all the time there was; `read` tells what
+                became of the call.
+        """
+        require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
+        _require_sizes(blobs)
+        rows: list[_Row] = [
+            (thread, number, record.header, record.seals, record.body, record.payload)
+            for number, record in enumerate(records, start=seq)
+        ]
+        change = _Append(thread, rows, blobs, [*{*needs}], label)
+        self._connections.run(change.make)
+
+    def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+        """Make blobs durable ahead of the entry that will name them."""
+        require_blobs(thread, blobs)
+        _require_sizes(blobs)
+        for batch in _batches(blobs):
+            self._connections.run(_Append(thread, [], batch, [], None).make)
+
+    def drop(
+        self,
+        thread: bytes,
+        head: int,
+        *,
+        payloads: Sequence[int] = (),
+        bodies: Sequence[int] = (),
+        blobs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Take bytes away, in one transaction, in which nobody can append.
+
+        Raises:
+            HeadMoved: There is a newer entry.
+            StorageUnavailable: The server failed, or this login may not take anything away.
+        """
+        require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
+        fence = (thread, head + 1)
+
+        def change(connection: Connection) -> None:
+            try:
+                with connection.transaction():
+                    if head < SEQ_MAX:  # whoever would append waits for this row
+                        _execute(connection, sql.PUT, (*fence, *_FENCE))
+                    if payloads:
+                        _execute(connection, sql.DROP_PAYLOADS, (thread, [*payloads]))
+                    if bodies:
+                        _execute(connection, sql.DROP_BODIES, (thread, [*bodies]))
+                    if blobs:
+                        _execute(connection, sql.DROP_BLOBS, (thread, [*blobs]))
+                    if label is not None:
+                        _execute(connection, sql.DROP_LABEL, (label, thread))
+                    _execute(connection, sql.DROP_ENTRY, fence)
+            except errors.UniqueViolation as exc:
+                raise HeadMoved(
+                    f"entry {head + 1} of thread {thread.hex()}: expected no record, found one"
+                ) from exc
+
+        self._connections.run(change)
+
+    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
+        """Take the record at a position away and all after it, in one transaction.
+
+        Raises:
+            HeadMoved: The record there has another header, or there is none.
+            StorageUnavailable: The server failed, or this login may not take anything away.
+        """
+        require_drop(thread, -1, (seq,))
+        tried = False
+
+        def change(connection: Connection) -> None:
+            nonlocal tried
+            with connection.transaction():
+                if header is None:
+                    gone = _execute(connection, sql.DROP_UNREADABLE, (thread, seq)).rowcount
+                else:
+                    gone = _execute(connection, sql.DROP_HEADED, (thread, seq, header)).rowcount
+                # Nothing there at a second try: the answer to the first was lost.
+                if not gone and not (
+                    tried and not _execute(connection, sql.READ, (thread, seq)).fetchall()
+                ):
+                    raise HeadMoved(
+                        f"entry {seq} of thread {thread.hex()}: the record that is to go is gone "
+                        "already, or is another one"
+                    )
+                tried = True
+                _execute(connection, sql.TRUNCATE, (thread, seq))
+
+        self._connections.run(change)
+
+    def compact(self) -> None:
+        """Write the tables anew without what was dropped; everybody else waits meanwhile.
+
+        The server's log and its backups hold what was dropped for as long as they are kept.
+
+        Raises:
+            StorageUnavailable: The server failed, or the tables are another login's.
+        """
+        for statement in sql.COMPACT:
+            self._connections.run(partial(_execute, statement=statement, parameters=()))
+
+    def read(self, thread: bytes, seq: int) -> Record | None:
+        """The record at a position, or None."""
+        if not 0 <= seq <= SEQ_MAX:
+            return None
+        rows = self._rows(sql.READ, (thread, seq))
+        return _numbered_record(thread, rows[0])[1] if rows else None
+
+    def scan(
+        self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
+    ) -> Iterator[tuple[int, Record]]:
+        """The records from `first` up to and with `last`, in order of position.
+
+        They are read in batches, each by a statement of its own, the first before this returns.
+        """
+        low = max(0, first)
+        high = SEQ_MAX if last is None or last > SEQ_MAX else last
+        if low > high:
+            return iter(())
+        batch = self._batch(thread, low, high, descending=descending)
+        if len(batch) < sql.SCAN_ROWS:
+            return iter(batch)
+        return self._scan_on(batch, thread, low, high, descending=descending)
+
+    def _scan_on(
+        self,
+        batch: list[tuple[int, Record]],
+        thread: bytes,
+        low: int,
+        high: int,
+        *,
+        descending: bool,
+    ) -> Iterator[tuple[int, Record]]:
+        """Yield a full batch, then those after it."""
+        while batch:
+            yield from batch
+            if len(batch) < sql.SCAN_ROWS:
+                return
+            if descending:
+                high = batch[-1][0] - 1
+            else:
+                low = batch[-1][0] + 1
+            batch = self._batch(thread, low, high, descending=descending)
+
+    def _batch(
+        self, thread: bytes, low: int, high: int, *, descending: bool
+    ) -> list[tuple[int, Record]]:
+        statement = sql.SCAN_DESCENDING if descending else sql.SCAN_ASCENDING
+        found = [
+            _numbered_record(thread, row) for row in self._rows(statement, (thread, low, high))
+        ]
+        for number, _ in found:
+            if not low <= number <= high:
+                # Of rows in another order the batches would go round for ever.
+                raise Edited(
+                    f"entry {number} of thread {thread.hex()}: expected positions from {low} to "
+                    f"{high} in order, found this one among them"
+                )
+            if descending:
+                high = number - 1
+            else:
+                low = number + 1
+        return found
+
+    def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
+        """The bytes stored under a digest, or None.
+
+        Raises:
+            Edited: More than `size_bytes_max` bytes, or no bytes, are stored there.
+        """
+        rows = self._rows(sql.BLOB, (min(size_bytes_max, SEQ_MAX), thread, digest))
+        if not rows:
+            return None
+        size_bytes, data = rows[0]
+        if type(data) is bytes:
+            return data
+        raise Edited(
+            f"blob {digest.hex()} of thread {thread.hex()}: expected at most {size_bytes_max} "
+            f"bytes of data, found {size_bytes}"
+        )
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Those of the blobs that are stored and not too large."""
+        found: dict[bytes, bytes] = {}
+        for place in range(0, len(digests), _BLOBS_AT_ONCE):
+            wanted = [*digests[place : place + _BLOBS_AT_ONCE]]
+            rows = self._rows(sql.BLOBS, (thread, wanted, min(size_bytes_max, SEQ_MAX)))
+            found |= {
+                digest: data
+                for digest, data in rows
+                if type(digest) is bytes and type(data) is bytes
+            }
+        return found
+
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """Digest and size of every blob of a thread, in the order of the digests.
+
+        They are read in batches, as by `scan`; a blob's bytes are not.
+        """
+        return self._stored_from(thread, self._rows(sql.STORED, (thread, b"")))
+
+    def _stored_from(
+        self, thread: bytes, rows: list[tuple[Any, ...]]
+    ) -> Iterator[tuple[bytes, int]]:
+        """Yield a batch, then those after it, as long as they lead upwards."""
+        before = b""
+        while rows:
+            for digest, size_bytes in rows:
+                _require_bytes("digest in blobs", digest, DIGEST_BYTES)
+                if digest <= before or type(size_bytes) is not int:
+                    raise Edited(
+                        f"{self._connections.what}: expected blobs in rising order, found them in "
+                        "another"
+                    )
+                before = digest
+                yield digest, size_bytes
+            if len(rows) < sql.STORED_ROWS:
+                return
+            rows = self._rows(sql.STORED, (thread, before))
+
+    def version(self) -> None:
+        """Nothing: a server does not say whether anything was committed since."""
+        self._connections.require_open()
+
+    def threads(self) -> Iterator[bytes]:
+        """Every thread that has an entry, each once, in the order of their bytes."""
+        return self._threads_from("entries", sql.THREADS)
+
+    def blob_threads(self) -> Iterator[bytes]:
+        """Every thread that has a blob, each once, in the order of their bytes."""
+        return self._threads_from("blobs", sql.BLOB_THREADS)
+
+    def _threads_from(self, table: str, statement: str) -> Iterator[bytes]:
+        return self._threads_on(table, statement, self._rows(statement, (b"",)))
+
+    def _threads_on(
+        self, table: str, statement: str, rows: list[tuple[Any, ...]]
+    ) -> Iterator[bytes]:
+        """Yield a batch, then those after it, as long as they lead upwards."""
+        before = b""
+        while rows:
+            for (thread,) in rows:
+                _require_bytes(f"thread in {table}", thread, THREAD_BYTES)
+                if thread <= before:
+                    raise Edited(
+                        f"{self._connections.what}: expected threads in rising order, found them "
+                        "in another"
+                    )
+                before = thread
+                yield thread
+            if len(rows) < sql.THREADS_ROWS:
+                return
+            rows = self._rows(statement, (before,))
+
+    def labelled(self, label: bytes) -> list[bytes]:
+        """The threads that were appended with this label.
+
+        Raises:
+            Edited: More than 4096 threads carry it, or a row cannot be a thread.
+        """
+        rows = self._rows(sql.LABELLED, (label,))
+        if len(rows) > sql.LABELLED_MAX:
+            raise Edited(f"label {label.hex()}: it has more than {sql.LABELLED_MAX} threads")
+        for (thread,) in rows:
+            _require_bytes("thread in labels", thread, THREAD_BYTES)
+        return [thread for (thread,) in rows]
+
+    def close(self) -> None:
+        """Close all connections. Closing twice is allowed."""
+        self._connections.close()
+
+
+def is_vacant(url: PostgresUrl, password: Password | None = None) -> bool:
+    """Whether no entry lies in the schema that a URL names.
+
+    Raises:
+        StorageUnavailable: That cannot be told.
+    """
+    connections = Connections(
+        url, what=f"store {url}", unavailable=StorageUnavailable, password=password, read_only=True
+    )
+
+    def look(connection: Connection) -> bool:
+        if not _is_made(connection):
+            return True
+        return not _execute(connection, sql.HAS_ENTRIES, ()).fetchall()[0][0]
+
+    try:
+        return connections.run(look)
+    finally:
+        connections.close()
+
+
+class _Append:
+    """What is to be written, as work that can be done again."""
+
+    def __init__(
+        self,
+        thread: bytes,
+        rows: list[_Row],
+        blobs: Mapping[bytes, bytes],
+        needs: list[bytes],
+        label: bytes | None,
+    ) -> None:
+        self._thread = thread
+        self._rows = rows
+        self._blobs = blobs
+        self._needs = needs
+        self._label = label
+
+    def make(self, connection: Connection) -> None:
+        """Write it at once as something new; where it is not, write it with care."""
+        statements = self._statements()
+        try:
+            if len(statements) == 1:
+                _execute(connection, *statements[0])
+            else:
+                # All up to the end of the block are one transaction, of which none is waited for.
+                with connection.pipeline():
+                    for statement, parameters in statements:
+                        _execute(connection, statement, parameters)
+        except (errors.UniqueViolation, errors.DivisionByZero):
+            with connection.transaction():
+                self._make_with_care(connection)
+
+    def _statements(self) -> list[tuple[str, Sequence[Any]]]:
+        found = list[tuple[str, Sequence[Any]]]()
+        if self._rows:
+            found.append(
+                (sql.put_rows(len(self._rows)), [each for row in self._rows for each in row])
+            )
+        if self._needs:
+            # Behind the entries: a drop that was under way has come to its end by now.
+            needed = (len(self._needs), self._thread, self._needs)
+            found.append((sql.REQUIRE_STORED, needed))
+        for batch in _batches(self._blobs):
+            found.append((sql.PUT_BLOBS, (self._thread, [*batch], [*batch.values()])))
+        if self._label is not None:
+            found.append((sql.PUT_LABEL, (self._label, self._thread)))
+        return found
+
+    def _make_with_care(self, connection: Connection) -> None:
+        thread = self._thread
+        for row in self._rows:
+            if _execute(connection, sql.PUT_IF_ABSENT, row).rowcount == 0:
+                _require_same(connection, row)
+        if self._needs:
+            rows = _execute(connection, sql.STORED_OF, (thread, self._needs)).fetchall()
+            absent = set(self._needs) - {digest for (digest,) in rows}
+            if absent:
+                raise Missing(f"blob {min(absent).hex()} of thread {thread.hex()}: it is missing")
+        for batch in _batches(self._blobs):
+            given = (thread, [*batch], [*batch.values()])
+            rows = _execute(connection, sql.PUT_BLOBS_IF_ABSENT, given).fetchall()
+            for digest in batch.keys() - {digest for (digest,) in rows}:
+                _make_good(connection, thread, digest, batch[digest])
+        if self._label is not None:
+            _execute(connection, sql.PUT_LABEL, (self._label, thread))
+
+
+def _execute(connection: Connection, statement: str, parameters: Sequence[Any]) -> Any:
+    """A cursor with what the server answers, values in their binary form."""
+    cursor = connection.cursor(binary=True)
+    return cursor.execute(statement, parameters, prepare=True)
+
+
+def _is_made(connection: Connection) -> bool:
+    try:
+        _execute(connection, sql.VERSION, ())
+    except (errors.UndefinedTable, errors.InvalidSchemaName):
+        return False
+    return True
+
+
+def _make_good(connection: Connection, thread: bytes, digest: bytes, data: bytes) -> None:
+    """Replace a stored blob that differs.
+
+    Raises:
+        Edited: It does, and this login may not replace anything.
+    """
+    same = _execute(connection, sql.IS_BLOB, (len(data), data, thread, digest)).fetchall()
+    if same == [(True,)]:
+        return
+    try:
+        _execute(connection, sql.REPLACE_BLOB, (data, thread, digest))
+    except errors.InsufficientPrivilege as exc:
+        raise Edited(
+            f"blob {digest.hex()} of thread {thread.hex()}: other bytes are stored there, and this "
+            "login may not replace them",
+            hint="The owner of the tables takes that row of blobs away, then repeat the "
+            f"call: thread = '\\x{thread.hex()}' AND digest = '\\x{digest.hex()}'",
+        ) from exc
+
+
+def _require_same(connection: Connection, row: _Row) -> None:
+    """Compare what lies at a position with what was to be written there.
+
+    Raises:
+        HeadMoved: It is another record.
+        Edited: It cannot be a record.
+    """
+    thread, number, header, seals, body, payload = row
+    rows = _execute(connection, sql.READ, (thread, number)).fetchall()
+    if not rows:
+        raise HeadMoved(f"entry {number} of thread {thread.hex()}: it was there and is not")
+    if _numbered_record(thread, rows[0])[1] != Record(header, seals, body, payload):
+        raise HeadMoved(f"entry {number} of thread {thread.hex()}: it is there already")
+
+
+def _numbered_record(thread: bytes, row: tuple[Any, ...]) -> tuple[int, Record]:
+    """A row as a record with its position.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    seq, fits, header, seals, body, payload = row
+    if (
+        fits is True
+        and type(header) is bytes
+        and type(seals) is bytes
+        and (body is None or type(body) is bytes)
+        and (payload is None or type(payload) is bytes)
+        and type(seq) is int
+    ):
+        return seq, Record(header, seals, body, payload)
+    raise Edited(
+        f"entry {seq!r} of thread {thread.hex()}: its columns are no bytes, or more than a "
+        "record may have"
+    )
+
+
+def _require_bytes(what: str, value: object, size_bytes: int) -> None:
+    if type(value) is not bytes or len(value) != size_bytes:
+        found = f"{len(value)} bytes" if type(value) is bytes else type(value).__name__
+        raise Edited(f"{what}: expected {size_bytes} bytes, found {found}")
+
+
+def _require_sizes(blobs: Mapping[bytes, bytes]) -> None:
+    for digest, data in blobs.items():
+        if len(data) > _BLOB_BYTES_MAX:
+            raise UsageError(
+                f"blob {digest.hex()}: expected at most {_BLOB_BYTES_MAX} bytes, found {len(data)}"
+            )
+
+
+def _batches(blobs: Mapping[bytes, bytes]) -> Iterator[dict[bytes, bytes]]:
+    """Blobs by so many as one statement should carry."""
+    batch: dict[bytes, bytes] = {}
+    size_bytes = 0
+    for digest, data in blobs.items():
+        if batch and size_bytes + len(data) > _BATCH_BYTES_MAX:
+            yield batch
+            batch, size_bytes = {}, 0
+        batch[digest] = data
+        size_bytes += len(data)
+    if batch:
+        yield batch
