@@ -22,6 +22,7 @@ from benchmarks import (
     _models,
     _parallel,
     _plot,
+    _postgres,
     _rollouts,
     _sharing,
     _sizes,
@@ -52,6 +53,7 @@ _EXPERIMENTS = {
     "rollouts": _rollouts.experiments,
     "langgraph": _langgraph.experiments,
     "parallel": _parallel.experiments,
+    "postgres": _postgres.experiments,
     "slow-sync": _slow_sync.experiments,
     "agent-framework": _agent_framework.experiments,
     "models": _models.experiments,
@@ -59,6 +61,7 @@ _EXPERIMENTS = {
 _PEERS = (
     "langgraph",
     "langgraph-checkpoint",
+    "langgraph-checkpoint-postgres",
     "langgraph-checkpoint-sqlite",
     "agent-framework-core",
     "cryptography",

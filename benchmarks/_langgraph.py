@@ -38,6 +38,7 @@ __all__ = [
     "plain_answers",
     "stock_saver",
     "turn",
+    "turns_taken",
 ]
 
 _TURNS = 200
@@ -144,11 +145,12 @@ def chat_of(turns: int) -> Chat:
     """A chat of one node, the two sides in turns."""
     with both_savers() as savers:
         graphs = [one_node(saver, plain_answers()) for saver in (savers.ours, savers.peer)]
-        ours, peer = _turns_taken(graphs, turns)
+        ours, peer = turns_taken(graphs, turns)
         return Chat(ours, peer, *savers.sizes())
 
 
-def _turns_taken(graphs: list[Any], turns: int) -> tuple[list[Taken], list[Taken]]:
+def turns_taken(graphs: list[Any], turns: int) -> tuple[list[Taken], list[Taken]]:
+    """What turns of one chat took, the two sides in turns."""
     ours, peer = (
         [lambda graph=graph, number=number: turn(graph, number) for number in range(turns)]
         for graph in graphs
@@ -167,7 +169,7 @@ def curve() -> dict[int, tuple[list[Taken], list[Taken]]]:
             for graph in graphs:
                 graph.invoke({"messages": history}, config("chat"), durability="sync")
                 turn(graph, -1)
-            found[length] = _turns_taken(graphs, turns)
+            found[length] = turns_taken(graphs, turns)
     return found
 
 

@@ -9,6 +9,8 @@ Statements name no schema: a connection looks names up in PostgreSQL's own schem
 the store, then among temporary tables, so that nothing that somebody else makes comes before ours.
 """
 
+from functools import cache
+
 from sealpoint.limits import (
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
@@ -73,26 +75,26 @@ def create_statements(schema: str) -> list[str]:
 VERSION = "SELECT number FROM version ORDER BY number LIMIT 2"
 HAS_ENTRIES = "SELECT EXISTS (SELECT 1 FROM entries)"
 
-_SELECT = _sql("SELECT", _RECORD, "FROM entries WHERE thread = %b")
-READ = _sql(_SELECT, "AND seq = %b")
-_SCAN = _sql(_SELECT, "AND seq BETWEEN %b AND %b ORDER BY seq")
+_SELECT = _sql("SELECT", _RECORD, "FROM entries WHERE thread = $1")
+READ = _sql(_SELECT, "AND seq = $2")
+_SCAN = _sql(_SELECT, "AND seq BETWEEN $2 AND $3 ORDER BY seq")
 SCAN_ASCENDING = _sql(_SCAN, "LIMIT", str(SCAN_ROWS))
 SCAN_DESCENDING = _sql(_SCAN, "DESC LIMIT", str(SCAN_ROWS))
 
 BLOB = (
-    "SELECT octet_length(data), CASE WHEN octet_length(data) <= %b THEN data END FROM blobs "
-    "WHERE thread = %b AND digest = %b"
+    "SELECT octet_length(data), CASE WHEN octet_length(data) <= $1 THEN data END FROM blobs "
+    "WHERE thread = $2 AND digest = $3"
 )
 BLOBS = (
-    "SELECT digest, data FROM blobs WHERE thread = %b AND digest = ANY(%b) "
-    "AND octet_length(data) <= %b"
+    "SELECT digest, data FROM blobs WHERE thread = $1 AND digest = ANY($2) "
+    "AND octet_length(data) <= $3"
 )
 STORED = _sql(
-    "SELECT digest, octet_length(data) FROM blobs WHERE thread = %b AND digest > %b",
+    "SELECT digest, octet_length(data) FROM blobs WHERE thread = $1 AND digest > $2",
     "ORDER BY digest LIMIT",
     str(STORED_ROWS),
 )
-LABELLED = _sql("SELECT thread FROM labels WHERE label = %b LIMIT", str(LABELLED_MAX + 1))
+LABELLED = _sql("SELECT thread FROM labels WHERE label = $1 LIMIT", str(LABELLED_MAX + 1))
 
 
 def _leaps(table: str) -> str:
@@ -100,7 +102,7 @@ def _leaps(table: str) -> str:
     behind = _sql("SELECT thread FROM", table, "WHERE thread >")
     first = "ORDER BY thread LIMIT 1"
     return _sql(
-        *("WITH RECURSIVE found AS ((", behind, "%b", first, ") UNION ALL SELECT ("),
+        *("WITH RECURSIVE found AS ((", behind, "$1", first, ") UNION ALL SELECT ("),
         *(behind, "found.thread", first, ") FROM found WHERE found.thread IS NOT NULL)"),
         *("SELECT thread FROM found WHERE thread IS NOT NULL LIMIT", str(THREADS_ROWS)),
     )
@@ -109,47 +111,52 @@ def _leaps(table: str) -> str:
 THREADS = _leaps("entries")
 BLOB_THREADS = _leaps("blobs")
 
-_ROW = "(%b, %b, %b, %b, %b, %b)"
-PUT = _sql("INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES", _ROW)
-PUT_IF_ABSENT = _sql(PUT, "ON CONFLICT (thread, seq) DO NOTHING")
+_PUT = "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES"
+_ROW_COLUMNS = 5
 
 
-def put_rows(count: int) -> str:
-    """What creates so many entries, or fails."""
-    return PUT + f", {_ROW}" * (count - 1)
+@cache
+def put(rows: int = 1) -> str:
+    """What creates so many entries of a thread, or fails: the thread, then the rest of each."""
+    ends = range(1 + _ROW_COLUMNS, 2 + rows * _ROW_COLUMNS, _ROW_COLUMNS)
+    places = (range(end - _ROW_COLUMNS + 1, end + 1) for end in ends)
+    given = (", ".join(f"${place}" for place in each) for each in places)
+    return _sql(_PUT, ", ".join(f"($1, {each})" for each in given))
 
+
+PUT_IF_ABSENT = _sql(put(), "ON CONFLICT (thread, seq) DO NOTHING")
 
 PUT_BLOBS = (
     "INSERT INTO blobs (thread, digest, data) "
-    "SELECT %b, digest, data FROM unnest(%b::bytea[], %b::bytea[]) AS given (digest, data)"
+    "SELECT $1, digest, data FROM unnest($2::bytea[], $3::bytea[]) AS given (digest, data)"
 )
 PUT_BLOBS_IF_ABSENT = _sql(PUT_BLOBS, "ON CONFLICT (thread, digest) DO NOTHING RETURNING digest")
 # What is too long to be the same is not read to be compared.
 IS_BLOB = (
-    "SELECT CASE WHEN octet_length(data) = %b THEN data = %b ELSE false END FROM blobs "
-    "WHERE thread = %b AND digest = %b"
+    "SELECT CASE WHEN octet_length(data) = $1 THEN data = $2 ELSE false END FROM blobs "
+    "WHERE thread = $3 AND digest = $4"
 )
-REPLACE_BLOB = "UPDATE blobs SET data = %b WHERE thread = %b AND digest = %b"
+REPLACE_BLOB = "UPDATE blobs SET data = $1 WHERE thread = $2 AND digest = $3"
 PUT_LABEL = (
-    "INSERT INTO labels (label, thread) VALUES (%b, %b) ON CONFLICT (label, thread) DO NOTHING"
+    "INSERT INTO labels (label, thread) VALUES ($1, $2) ON CONFLICT (label, thread) DO NOTHING"
 )
 # Fails, and so ends the transaction that it is part of, unless there are so many.
 REQUIRE_STORED = (
-    "SELECT 1 / (count(*) = %b)::integer FROM blobs WHERE thread = %b AND digest = ANY(%b)"
+    "SELECT 1 / (count(*) = $1)::integer FROM blobs WHERE thread = $2 AND digest = ANY($3)"
 )
-STORED_OF = "SELECT digest FROM blobs WHERE thread = %b AND digest = ANY(%b)"
+STORED_OF = "SELECT digest FROM blobs WHERE thread = $1 AND digest = ANY($2)"
 
 DROP_PAYLOADS = (
-    "UPDATE entries SET payload = NULL WHERE thread = %b AND seq = ANY(%b) AND payload IS NOT NULL"
+    "UPDATE entries SET payload = NULL WHERE thread = $1 AND seq = ANY($2) AND payload IS NOT NULL"
 )
 DROP_BODIES = (
-    "UPDATE entries SET body = NULL, payload = NULL WHERE thread = %b AND seq = ANY(%b) "
+    "UPDATE entries SET body = NULL, payload = NULL WHERE thread = $1 AND seq = ANY($2) "
     "AND (body IS NOT NULL OR payload IS NOT NULL)"
 )
-DROP_BLOBS = "DELETE FROM blobs WHERE thread = %b AND digest = ANY(%b)"
-DROP_LABEL = "DELETE FROM labels WHERE label = %b AND thread = %b"
-DROP_ENTRY = "DELETE FROM entries WHERE thread = %b AND seq = %b"
-DROP_HEADED = _sql(DROP_ENTRY, "AND header = %b")
+DROP_BLOBS = "DELETE FROM blobs WHERE thread = $1 AND digest = ANY($2)"
+DROP_LABEL = "DELETE FROM labels WHERE label = $1 AND thread = $2"
+DROP_ENTRY = "DELETE FROM entries WHERE thread = $1 AND seq = $2"
+DROP_HEADED = _sql(DROP_ENTRY, "AND header = $3")
 DROP_UNREADABLE = _sql(DROP_ENTRY, "AND NOT (", _FITS, ")")
-TRUNCATE = "DELETE FROM entries WHERE thread = %b AND seq >= %b"
+TRUNCATE = "DELETE FROM entries WHERE thread = $1 AND seq >= $2"
 COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)

@@ -13,12 +13,10 @@ cannot reach: its log and its backups hold what was dropped for as long as they 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
 
 from psycopg import errors
 
-from sealpoint._postgres import Connection, Connections, Password
+from sealpoint._postgres import Connection, Connections, Password, Row, Value
 from sealpoint._postgres_url import PostgresUrl
 from sealpoint.errors import (
     Edited,
@@ -98,12 +96,12 @@ class PostgresStorage:
         if not _is_made(connection):
             for statement in sql.create_statements(self._connections.url.schema):
                 try:
-                    connection.execute(statement)
+                    connection.run(statement)
                 except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
                     continue  # somebody made it at the same moment
 
     def _require_known(self) -> None:
-        found = [row[0] for row in self._rows(sql.VERSION, ())]
+        found = [row[0] for row in self._rows(sql.VERSION)]
         if found != [sql.SCHEMA_VERSION]:
             shown = ", ".join(str(each) for each in found) or "none"
             raise SchemaUnknown(
@@ -111,11 +109,9 @@ class PostgresStorage:
                 f"{shown}"
             )
 
-    def _rows(self, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _rows(self, statement: str, *values: Value) -> list[Row]:
         """What a statement that changes nothing returns."""
-        return self._connections.run(
-            lambda connection: _execute(connection, statement, parameters).fetchall()
-        )
+        return self._connections.run(lambda connection: connection.run(statement, *values).rows)
 
     def append(
         self,
@@ -175,16 +171,16 @@ class PostgresStorage:
             try:
                 with connection.transaction():
                     if head < SEQ_MAX:  # whoever would append waits for this row
-                        _execute(connection, sql.PUT, (*fence, *_FENCE))
+                        connection.run(sql.put(), *fence, *_FENCE)
                     if payloads:
-                        _execute(connection, sql.DROP_PAYLOADS, (thread, [*payloads]))
+                        connection.run(sql.DROP_PAYLOADS, thread, [*payloads])
                     if bodies:
-                        _execute(connection, sql.DROP_BODIES, (thread, [*bodies]))
+                        connection.run(sql.DROP_BODIES, thread, [*bodies])
                     if blobs:
-                        _execute(connection, sql.DROP_BLOBS, (thread, [*blobs]))
+                        connection.run(sql.DROP_BLOBS, thread, [*blobs])
                     if label is not None:
-                        _execute(connection, sql.DROP_LABEL, (label, thread))
-                    _execute(connection, sql.DROP_ENTRY, fence)
+                        connection.run(sql.DROP_LABEL, label, thread)
+                    connection.run(sql.DROP_ENTRY, *fence)
             except errors.UniqueViolation as exc:
                 raise HeadMoved(
                     f"entry {head + 1} of thread {thread.hex()}: expected no record, found one"
@@ -206,19 +202,17 @@ class PostgresStorage:
             nonlocal tried
             with connection.transaction():
                 if header is None:
-                    gone = _execute(connection, sql.DROP_UNREADABLE, (thread, seq)).rowcount
+                    gone = connection.run(sql.DROP_UNREADABLE, thread, seq).changed
                 else:
-                    gone = _execute(connection, sql.DROP_HEADED, (thread, seq, header)).rowcount
+                    gone = connection.run(sql.DROP_HEADED, thread, seq, header).changed
                 # Nothing there at a second try: the answer to the first was lost.
-                if not gone and not (
-                    tried and not _execute(connection, sql.READ, (thread, seq)).fetchall()
-                ):
+                if not gone and not (tried and not connection.run(sql.READ, thread, seq).rows):
                     raise HeadMoved(
                         f"entry {seq} of thread {thread.hex()}: the record that is to go is gone "
                         "already, or is another one"
                     )
                 tried = True
-                _execute(connection, sql.TRUNCATE, (thread, seq))
+                connection.run(sql.TRUNCATE, thread, seq)
 
         self._connections.run(change)
 
@@ -231,13 +225,13 @@ class PostgresStorage:
             StorageUnavailable: The server failed, or the tables are another login's.
         """
         for statement in sql.COMPACT:
-            self._connections.run(partial(_execute, statement=statement, parameters=()))
+            self._rows(statement)
 
     def read(self, thread: bytes, seq: int) -> Record | None:
         """The record at a position, or None."""
         if not 0 <= seq <= SEQ_MAX:
             return None
-        rows = self._rows(sql.READ, (thread, seq))
+        rows = self._rows(sql.READ, thread, seq)
         return _numbered_record(thread, rows[0])[1] if rows else None
 
     def scan(
@@ -280,9 +274,7 @@ class PostgresStorage:
         self, thread: bytes, low: int, high: int, *, descending: bool
     ) -> list[tuple[int, Record]]:
         statement = sql.SCAN_DESCENDING if descending else sql.SCAN_ASCENDING
-        found = [
-            _numbered_record(thread, row) for row in self._rows(statement, (thread, low, high))
-        ]
+        found = [_numbered_record(thread, row) for row in self._rows(statement, thread, low, high)]
         for number, _ in found:
             if not low <= number <= high:
                 # Of rows in another order the batches would go round for ever.
@@ -302,7 +294,7 @@ class PostgresStorage:
         Raises:
             Edited: More than `size_bytes_max` bytes, or no bytes, are stored there.
         """
-        rows = self._rows(sql.BLOB, (min(size_bytes_max, SEQ_MAX), thread, digest))
+        rows = self._rows(sql.BLOB, min(size_bytes_max, SEQ_MAX), thread, digest)
         if not rows:
             return None
         size_bytes, data = rows[0]
@@ -320,7 +312,7 @@ class PostgresStorage:
         found: dict[bytes, bytes] = {}
         for place in range(0, len(digests), _BLOBS_AT_ONCE):
             wanted = [*digests[place : place + _BLOBS_AT_ONCE]]
-            rows = self._rows(sql.BLOBS, (thread, wanted, min(size_bytes_max, SEQ_MAX)))
+            rows = self._rows(sql.BLOBS, thread, wanted, min(size_bytes_max, SEQ_MAX))
             found |= {
                 digest: data
                 for digest, data in rows
@@ -333,11 +325,9 @@ class PostgresStorage:
 
         They are read in batches, as by `scan`; a blob's bytes are not.
         """
-        return self._stored_from(thread, self._rows(sql.STORED, (thread, b"")))
+        return self._stored_from(thread, self._rows(sql.STORED, thread, b""))
 
-    def _stored_from(
-        self, thread: bytes, rows: list[tuple[Any, ...]]
-    ) -> Iterator[tuple[bytes, int]]:
+    def _stored_from(self, thread: bytes, rows: list[Row]) -> Iterator[tuple[bytes, int]]:
         """Yield a batch, then those after it, as long as they lead upwards."""
         before = b""
         while rows:
@@ -352,7 +342,7 @@ class PostgresStorage:
                 yield digest, size_bytes
             if len(rows) < sql.STORED_ROWS:
                 return
-            rows = self._rows(sql.STORED, (thread, before))
+            rows = self._rows(sql.STORED, thread, before)
 
     def version(self) -> None:
         """Nothing: a server does not say whether anything was committed since."""
@@ -367,11 +357,9 @@ class PostgresStorage:
         return self._threads_from("blobs", sql.BLOB_THREADS)
 
     def _threads_from(self, table: str, statement: str) -> Iterator[bytes]:
-        return self._threads_on(table, statement, self._rows(statement, (b"",)))
+        return self._threads_on(table, statement, self._rows(statement, b""))
 
-    def _threads_on(
-        self, table: str, statement: str, rows: list[tuple[Any, ...]]
-    ) -> Iterator[bytes]:
+    def _threads_on(self, table: str, statement: str, rows: list[Row]) -> Iterator[bytes]:
         """Yield a batch, then those after it, as long as they lead upwards."""
         before = b""
         while rows:
@@ -386,7 +374,7 @@ class PostgresStorage:
                 yield thread
             if len(rows) < sql.THREADS_ROWS:
                 return
-            rows = self._rows(statement, (before,))
+            rows = self._rows(statement, before)
 
     def labelled(self, label: bytes) -> list[bytes]:
         """The threads that were appended with this label.
@@ -394,7 +382,7 @@ class PostgresStorage:
         Raises:
             Edited: More than 4096 threads carry it, or a row cannot be a thread.
         """
-        rows = self._rows(sql.LABELLED, (label,))
+        rows = self._rows(sql.LABELLED, label)
         if len(rows) > sql.LABELLED_MAX:
             raise Edited(f"label {label.hex()}: it has more than {sql.LABELLED_MAX} threads")
         for (thread,) in rows:
@@ -419,7 +407,7 @@ def is_vacant(url: PostgresUrl, password: Password | None = None) -> bool:
     def look(connection: Connection) -> bool:
         if not _is_made(connection):
             return True
-        return not _execute(connection, sql.HAS_ENTRIES, ()).fetchall()[0][0]
+        return not connection.run(sql.HAS_ENTRIES).rows[0][0]
 
     try:
         return connections.run(look)
@@ -449,22 +437,18 @@ class _Append:
         statements = self._statements()
         try:
             if len(statements) == 1:
-                _execute(connection, *statements[0])
+                connection.run(statements[0][0], *statements[0][1])
             else:
-                # All up to the end of the block are one transaction, of which none is waited for.
-                with connection.pipeline():
-                    for statement, parameters in statements:
-                        _execute(connection, statement, parameters)
+                connection.run_together(statements)
         except (errors.UniqueViolation, errors.DivisionByZero):
             with connection.transaction():
                 self._make_with_care(connection)
 
-    def _statements(self) -> list[tuple[str, Sequence[Any]]]:
-        found = list[tuple[str, Sequence[Any]]]()
+    def _statements(self) -> list[tuple[str, Sequence[Value]]]:
+        found = list[tuple[str, Sequence[Value]]]()
         if self._rows:
-            found.append(
-                (sql.put_rows(len(self._rows)), [each for row in self._rows for each in row])
-            )
+            rest = [each for row in self._rows for each in row[1:]]
+            found.append((sql.put(len(self._rows)), [self._thread, *rest]))
         if self._needs:
             # Behind the entries: a drop that was under way has come to its end by now.
             needed = (len(self._needs), self._thread, self._needs)
@@ -478,31 +462,25 @@ class _Append:
     def _make_with_care(self, connection: Connection) -> None:
         thread = self._thread
         for row in self._rows:
-            if _execute(connection, sql.PUT_IF_ABSENT, row).rowcount == 0:
+            if connection.run(sql.PUT_IF_ABSENT, *row).changed == 0:
                 _require_same(connection, row)
         if self._needs:
-            rows = _execute(connection, sql.STORED_OF, (thread, self._needs)).fetchall()
+            rows = connection.run(sql.STORED_OF, thread, self._needs).rows
             absent = set(self._needs) - {digest for (digest,) in rows}
             if absent:
                 raise Missing(f"blob {min(absent).hex()} of thread {thread.hex()}: it is missing")
         for batch in _batches(self._blobs):
-            given = (thread, [*batch], [*batch.values()])
-            rows = _execute(connection, sql.PUT_BLOBS_IF_ABSENT, given).fetchall()
+            given = [*batch], [*batch.values()]
+            rows = connection.run(sql.PUT_BLOBS_IF_ABSENT, thread, *given).rows
             for digest in batch.keys() - {digest for (digest,) in rows}:
                 _make_good(connection, thread, digest, batch[digest])
         if self._label is not None:
-            _execute(connection, sql.PUT_LABEL, (self._label, thread))
-
-
-def _execute(connection: Connection, statement: str, parameters: Sequence[Any]) -> Any:
-    """A cursor with what the server answers, values in their binary form."""
-    cursor = connection.cursor(binary=True)
-    return cursor.execute(statement, parameters, prepare=True)
+            connection.run(sql.PUT_LABEL, self._label, thread)
 
 
 def _is_made(connection: Connection) -> bool:
     try:
-        _execute(connection, sql.VERSION, ())
+        connection.run(sql.VERSION)
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return False
     return True
@@ -514,11 +492,11 @@ def _make_good(connection: Connection, thread: bytes, digest: bytes, data: bytes
     Raises:
         Edited: It does, and this login may not replace anything.
     """
-    same = _execute(connection, sql.IS_BLOB, (len(data), data, thread, digest)).fetchall()
+    same = connection.run(sql.IS_BLOB, len(data), data, thread, digest).rows
     if same == [(True,)]:
         return
     try:
-        _execute(connection, sql.REPLACE_BLOB, (data, thread, digest))
+        connection.run(sql.REPLACE_BLOB, data, thread, digest)
     except errors.InsufficientPrivilege as exc:
         raise Edited(
             f"blob {digest.hex()} of thread {thread.hex()}: other bytes are stored there, and this "
@@ -536,14 +514,14 @@ def _require_same(connection: Connection, row: _Row) -> None:
         Edited: It cannot be a record.
     """
     thread, number, header, seals, body, payload = row
-    rows = _execute(connection, sql.READ, (thread, number)).fetchall()
+    rows = connection.run(sql.READ, thread, number).rows
     if not rows:
         raise HeadMoved(f"entry {number} of thread {thread.hex()}: it was there and is not")
     if _numbered_record(thread, rows[0])[1] != Record(header, seals, body, payload):
         raise HeadMoved(f"entry {number} of thread {thread.hex()}: it is there already")
 
 
-def _numbered_record(thread: bytes, row: tuple[Any, ...]) -> tuple[int, Record]:
+def _numbered_record(thread: bytes, row: Row) -> tuple[int, Record]:
     """A row as a record with its position.
 
     Raises:
