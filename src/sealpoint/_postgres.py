@@ -27,7 +27,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors, pq
@@ -240,9 +240,11 @@ class Connections:
         what: What is called so in messages, such as `store postgresql://...`.
         unavailable: The error for a database that cannot be used.
         password: Asked at each new connection; None leaves it to libpq (PGPASSFILE, certificates).
-        read_only: No statement may change anything; a standby will do.
+        read_only: No statement may change anything; a standby will do, unless `newest`.
         wait_seconds_max: How long to try, and how long one statement may take.
         connections_max: How many at once; who comes later waits.
+        purpose: What the database is for, as the options and variables that name it say.
+        newest: Only the server that takes writes may answer, also for reading: a standby may lag.
     """
 
     def __init__(
@@ -255,6 +257,8 @@ class Connections:
         read_only: bool = False,
         wait_seconds_max: float = 30.0,
         connections_max: int = 8,
+        purpose: Literal["store", "anchor"] = "store",
+        newest: bool = False,
     ) -> None:
         self.url = url
         self.what = what
@@ -263,6 +267,8 @@ class Connections:
         self._read_only = read_only
         self._wait_seconds_max = wait_seconds_max
         self._connections_max = connections_max
+        self._purpose = purpose
+        self._newest = newest
         self._closed = False
         self._was_connected = False
         """Whether the address was right once: a server that cannot be reached may come back."""
@@ -366,7 +372,7 @@ class Connections:
             "keepalives_count": 3,
             "tcp_user_timeout": int(self._wait_seconds_max * 1000),
             "options": given,
-            "target_session_attrs": "any" if self._read_only else "read-write",
+            "target_session_attrs": self._server_kind(),
             **({} if password is None else {"password": password}),
         }
         connection = Connection(psycopg.connect(**parameters, autocommit=True))
@@ -378,6 +384,12 @@ class Connections:
             raise
         self._was_connected = True
         return connection
+
+    def _server_kind(self) -> str:
+        """Which of the servers of a cluster will do, in libpq's words."""
+        if not self._read_only:
+            return "read-write"
+        return "primary" if self._newest else "any"
 
     def _is_passing(self, error: psycopg.OperationalError) -> bool:
         """Whether it may work in a moment: the server restarts, is busy, or another took over."""
@@ -399,13 +411,14 @@ class Connections:
             return self._unavailable(
                 f"{self.what}: it cannot be reached: {said[0][:_MESSAGE_CHARS_MAX]}",
                 hint="Check that the server runs and that host, port, database and login are "
-                "right; a password belongs into the file that SEALPOINT_STORE_PASSWORD_FILE or "
-                "PGPASSFILE names.",
+                "right; a password belongs into the file that "
+                f"SEALPOINT_{self._purpose.upper()}_PASSWORD_FILE or PGPASSFILE names.",
             )
         for kinds, said_so, hint in _MEANINGS:
             if isinstance(error, kinds):
                 found = f"{self.what}: {said_so} ({state})"
-                return self._unavailable(found, hint=hint.format(url=self.url))
+                named = f"--{self._purpose} {self.url}"
+                return self._unavailable(found, hint=hint.format(named=named))
         if isinstance(error, _ALTERED):
             return Edited(f"{self.what}: its tables are not as they were made ({state})")
         return self._unavailable(f"{self.what}: the server failed ({state})")
@@ -428,13 +441,13 @@ _MEANINGS: tuple[tuple[Any, str, str], ...] = (
         "this login may not do that",
         (
             "Use a login of the duty that may, or have the grants made good: "
-            "sealpoint provision postgres --store {url}"
+            "sealpoint provision postgres {named}"
         ),
     ),
     (
         (errors.UndefinedTable, errors.InvalidSchemaName),
-        "there are no tables of a store in its schema",
-        "Make them with a login that may: sealpoint provision postgres --store {url}",
+        "its schema does not have the tables",
+        "Make them with a login that may: sealpoint provision postgres {named}",
     ),
     (
         (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),

@@ -22,7 +22,9 @@ from sealpoint.errors import UrlInvalid
 
 SCHEME = "postgresql"
 SCHEMA = "sealpoint"
-"""The schema of a URL that names none."""
+"""The schema of a store whose URL names none."""
+ANCHOR_SCHEMA = "sealpoint_anchor"
+"""The schema of an anchor whose URL names none: what belongs to a store lies elsewhere."""
 
 _PORT = 5432
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]")
@@ -48,8 +50,8 @@ class PostgresUrl:
     """What libpq is told about TLS."""
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a URL.
+    def parse(cls, text: str, *, schema: str = SCHEMA) -> Self:
+        """Read a URL; `schema` is that of one that names none.
 
         Raises:
             UrlInvalid: It is none, or holds a password. What it holds is not repeated.
@@ -61,26 +63,27 @@ class PostgresUrl:
         user, colon, _ = login.partition(":")
         if rest == text or not slash:
             raise UrlInvalid(
-                "store URL: expected a host and a database after postgresql:", hint=_HINT
+                "PostgreSQL URL: expected a host and a database after postgresql:", hint=_HINT
             )
         if colon:
             raise UrlInvalid(
-                "store URL: expected no password in it",
+                "PostgreSQL URL: expected no password in it",
                 hint="Take it out of the URL, which is shown and kept, and put it into a file for "
-                "this user alone: SEALPOINT_STORE_PASSWORD_FILE names it, or PGPASSFILE does.",
+                "this user alone: SEALPOINT_STORE_PASSWORD_FILE names it, for an anchor "
+                "SEALPOINT_ANCHOR_PASSWORD_FILE, or PGPASSFILE does for both.",
             )
         given = _query(query)
-        schema = given.pop("schema", SCHEMA)
+        named = given.pop("schema", schema)
         socket = given.pop("host", None)
         made = cls(
             hosts=_hosts(hosts, socket),
             database=_named("database", unquote(database), _NAME),
-            schema=_named("schema", schema, _SCHEMA),
+            schema=_named("schema", named, _SCHEMA),
             user=_named("user", unquote(user), _NAME) if at else "",
             ways=tuple(sorted(given.items())),
         )
         if text.count("#") or (at and not user):
-            raise UrlInvalid("store URL: expected nothing else in it", hint=_HINT)
+            raise UrlInvalid("PostgreSQL URL: expected nothing else in it", hint=_HINT)
         return made
 
     @property
@@ -139,11 +142,11 @@ def _query(text: str) -> dict[str, str]:
     known = ("host", "schema", *_WAYS)
     if len(found) < len(pairs) or not set(found) <= set(known) or not all(found.values()):
         raise UrlInvalid(
-            f"store URL: expected nothing behind the ? but each of {', '.join(known)} once",
+            f"PostgreSQL URL: expected nothing behind the ? but each of {', '.join(known)} once",
             hint=_HINT,
         )
     if found.get("sslmode", "disable") not in _SSL_MODES:
-        raise UrlInvalid(f"store URL: expected sslmode to be one of {', '.join(_SSL_MODES)}")
+        raise UrlInvalid(f"PostgreSQL URL: expected sslmode to be one of {', '.join(_SSL_MODES)}")
     return found
 
 
@@ -152,7 +155,7 @@ def _hosts(text: str, socket: str | None) -> tuple[tuple[str, int], ...]:
         path, _, port = socket.partition(":")
         if text or _SOCKET.fullmatch(path) is None:
             raise UrlInvalid(
-                "store URL: expected host= to be the directory of a socket, and no other host",
+                "PostgreSQL URL: expected host= to be the directory of a socket, and no other host",
                 hint="Write postgresql://USER@/DATABASE?host=/run/postgresql",
             )
         return ((path, _port(port)),)
@@ -161,7 +164,7 @@ def _hosts(text: str, socket: str | None) -> tuple[tuple[str, int], ...]:
         matched = _HOST.match(part)
         end = 0 if matched is None else matched.end()
         if matched is None or (part[end:] and part[end] != ":"):
-            raise UrlInvalid("store URL: expected the name of a host after //", hint=_HINT)
+            raise UrlInvalid("PostgreSQL URL: expected the name of a host after //", hint=_HINT)
         found.append((part[:end].lower(), _port(part[end + 1 :])))
     return tuple(found)
 
@@ -170,13 +173,14 @@ def _port(text: str) -> int:
     if not text:
         return _PORT
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) < 1 << 16:
-        raise UrlInvalid("store URL: expected the number of a port from 1 to 65535", hint=_HINT)
+        raise UrlInvalid("PostgreSQL URL: expected a port from 1 to 65535", hint=_HINT)
     return int(text)
 
 
 def _named(what: str, text: str, form: re.Pattern[str]) -> str:
     if form.fullmatch(text) is None:
         raise UrlInvalid(
-            f"store URL: expected the name of a {what} of plain letters, digits and _", hint=_HINT
+            f"PostgreSQL URL: expected the name of a {what} of plain letters, digits and _",
+            hint=_HINT,
         )
     return text

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every anchor of this package passes the suite that third parties are given."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from sealpoint._postgres_url import PostgresUrl
 from sealpoint.anchor import Anchor
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.anchor.postgres import PostgresAnchor
 from sealpoint.testing.conformance.anchor import AnchorConformance
+from tests.postgres_server import PostgresServer
 
 
 class TestMemoryAnchor(AnchorConformance):
@@ -34,3 +40,21 @@ class TestLocalAnchorMadeLate(AnchorConformance):
     def open(self, place: Path) -> Anchor:
         """Open the anchor without making anything."""
         return LocalAnchor(place / "anchor", store=b"s" * 16, key=b"k" * 32)
+
+
+class TestPostgresAnchor(AnchorConformance):
+    """Rows of a database that machines share, in a schema of its own for each test."""
+
+    @pytest.fixture(autouse=True)
+    def _schema(self, postgres: PostgresServer) -> Iterator[None]:
+        self._server = postgres
+        self._name = postgres.new_schema()
+        yield
+        postgres.drop_schema(self._name)
+
+    def open(self, place: Path) -> Anchor:
+        """Open the anchor of a store in the same schema each time."""
+        del place
+        url = PostgresUrl.parse(self._server.url(schema=self._name))
+        password = self._server.password
+        return PostgresAnchor(url, store=b"s" * 16, password=lambda: password, create=True)

@@ -68,7 +68,8 @@ class Anchor(Protocol):
     def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
         """Replace `expected` by `position`; a slot that holds anything else MUST stay as it is.
 
-        The compare and the write MUST be one step for every process that shares the anchor.
+        The compare and the write MUST be one step for every process that shares the anchor. An
+        anchor MAY rely on it that positions rise: `is_behind(expected, position)`.
 
         Returns:
             What the slot holds now: `position` if it was written.
@@ -85,6 +86,11 @@ class Anchor(Protocol):
     def close(self) -> None:
         """Release everything. Closing twice is allowed; any other call afterwards is an error."""
         ...
+
+
+def is_behind(position: Position, other: Position) -> bool:
+    """Whether one position of a slot comes before another: by restores, then by entries."""
+    return (position.epoch, position.seq) < (other.epoch, other.seq)
 
 
 _SLOT_BYTES = 32

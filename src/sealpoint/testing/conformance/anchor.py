@@ -287,7 +287,7 @@ def _slot(number: int) -> bytes:
 def _position(number: int) -> Position:
     """A position whose fields all follow from one number, so that a mixture shows."""
     entry = hashlib.sha256(b"entry %d" % number).digest()
-    return Position(entry[:16], number % 7, number % 5, number, entry, erased=number % 2 == 1)
+    return Position(entry[:16], number // 7, number % 5, number, entry, erased=number % 2 == 1)
 
 
 def _raises(error: type[Exception], call: Callable[[], object]) -> bool:

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a shared anchor in PostgreSQL, and its statements.
+
+A table has a primary key and nothing else. Their names are none of a store's, so that even both in
+one schema, which nobody should do, are told apart. A value of another size than a position has is
+never brought into memory: it is left out, and what lacks it is no position. Statements name no
+schema: a connection looks in that of its URL, after PostgreSQL's own.
+"""
+
+SCHEMA_VERSION = 1
+
+TABLES = {
+    "anchor_version": "number integer PRIMARY KEY",
+    "slots": (
+        "store bytea NOT NULL, slot bytea NOT NULL, thread bytea NOT NULL, epoch bigint NOT NULL, "
+        "gen bigint NOT NULL, seq bigint NOT NULL, entry bytea NOT NULL, erased boolean NOT NULL, "
+        "PRIMARY KEY (store, slot)"
+    ),
+    "slot_secrets": "store bytea PRIMARY KEY, secret bytea NOT NULL",
+}
+
+SLOTS_ROWS = 512
+
+_POSITION = (
+    "CASE WHEN octet_length(thread) = 16 THEN thread END, epoch, gen, seq, "
+    "CASE WHEN octet_length(entry) = 32 THEN entry END, erased"
+)
+
+
+def _sql(*parts: str) -> str:
+    """Put a statement together, of constants of this package alone."""
+    return " ".join(parts)
+
+
+def create_statements(schema: str) -> list[str]:
+    """What makes schema and tables where there are none; its name is checked in a URL."""
+    return [
+        _sql("CREATE SCHEMA IF NOT EXISTS", schema),
+        *(
+            _sql("CREATE TABLE IF NOT EXISTS", f"{schema}.{name} ({columns})")
+            for name, columns in TABLES.items()
+        ),
+        _sql(
+            "INSERT INTO",
+            f"{schema}.anchor_version (number) VALUES ({SCHEMA_VERSION})",
+            "ON CONFLICT (number) DO NOTHING",
+        ),
+    ]
+
+
+VERSION = "SELECT number FROM anchor_version ORDER BY number LIMIT 2"
+
+# Two rows where there should be one are seen, should somebody have taken the primary key away.
+GET = _sql("SELECT", _POSITION, "FROM slots WHERE store = $1 AND slot = $2 LIMIT 2")
+CREATE = (
+    "INSERT INTO slots (store, slot, thread, epoch, gen, seq, entry, erased) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8 <> 0) ON CONFLICT (store, slot) DO NOTHING"
+)
+ADVANCE = (
+    "UPDATE slots SET thread = $9, epoch = $10, gen = $11, seq = $12, entry = $13, "
+    "erased = ($14 <> 0) WHERE store = $1 AND slot = $2 AND thread = $3 AND epoch = $4 "
+    "AND gen = $5 AND seq = $6 AND entry = $7 AND erased = ($8 <> 0)"
+)
+SLOTS = _sql(
+    *("SELECT CASE WHEN octet_length(slot) = 32 THEN slot END,", _POSITION, "FROM slots"),
+    *("WHERE store = $1 AND slot > $2 ORDER BY slot LIMIT", str(SLOTS_ROWS)),
+)
+KEY_OF_SLOTS = (
+    "SELECT CASE WHEN octet_length(secret) = 32 THEN secret END FROM slot_secrets "
+    "WHERE store = $1 LIMIT 2"
+)
+KEEP_KEY_OF_SLOTS = (
+    "INSERT INTO slot_secrets (store, secret) VALUES ($1, $2) ON CONFLICT (store) DO NOTHING"
+)

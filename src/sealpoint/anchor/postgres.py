@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The anchor that the machines of a fleet share: rows of a PostgreSQL database.
+
+It is meant for another server than the store's, or at least for a login that the store's operator
+does not hold: whoever may write these rows can turn the memory of the fleet back. A row is keyed by
+store and slot, so that one database serves several stores.
+
+What it guarantees:
+
+- `create` inserts a row whose key is free; `advance` is one `UPDATE` that names the whole position
+  that it replaces. Both are single statements under READ COMMITTED, and committed before they
+  return. Who lost a connection repeats the call, and the row tells what became of the first try.
+- Only the server that takes writes answers, also to those who read: a standby may lag.
+- What this process was told, it is not told an older answer about: that the database was put back,
+  as by a standby that takes over and lacks the newest, is `AnchorUnavailable` and said. Beside a
+  local anchor, which remembers longer, that is left to whoever combines the two.
+- A row that is no position, and tables that are not as they were made, are `AnchorUnavailable`;
+  never an unknown thread. Nothing larger than a position is brought into memory.
+
+The rows hold no codes as those of the local file do: the secret that names the slots lies in the
+same database, for machines that join, and would prove nothing about them.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from psycopg import errors
+
+from sealpoint._postgres import Connection, Connections, Password, Row, Value
+from sealpoint._postgres_url import PostgresUrl
+from sealpoint.anchor import _postgres_schema as sql
+from sealpoint.anchor._contract import Position, is_behind, require_position, require_slot
+from sealpoint.errors import AnchorUnavailable, Edited, UsageError
+
+__all__ = ["PostgresAnchor"]
+
+_T = TypeVar("_T")
+_STORE_BYTES = 16
+_SECRET_BYTES = 32
+_SLOT_BYTES = 32
+_TOLD_MAX = 65_536
+
+
+class PostgresAnchor:
+    """Positions in a database that several machines share; see `Anchor` for what methods promise.
+
+    Args:
+        url: The database and the schema in it, and who logs in.
+        store: The store's id, 16 bytes.
+        password: Gives the password at each new connection; without it, libpq looks for one.
+        create: Make schema and tables where there are none.
+        read_only: Write nothing; `create` and `advance` are refused.
+        remembers: Refuse an answer that is older than one this process got before; without it,
+            whoever asks has to compare.
+        wait_seconds_max: How long a call goes on trying, and how long one statement may take.
+        connections_max: How many connections there are at most.
+
+    Raises:
+        AnchorUnavailable: There are no tables of an anchor, they are of a version that is not
+            known, or the server cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: PostgresUrl,
+        *,
+        store: bytes,
+        password: Password | None = None,
+        create: bool = False,
+        read_only: bool = False,
+        remembers: bool = True,
+        wait_seconds_max: float = 30.0,
+        connections_max: int = 4,
+    ) -> None:
+        if len(store) != _STORE_BYTES:
+            raise UsageError(
+                f"shared anchor: expected {_STORE_BYTES} bytes of store, found {len(store)}"
+            )
+        if create and read_only:
+            raise UsageError("shared anchor: expected create or read_only, found both")
+        self.url = url
+        self._what = f"anchor {url}"
+        self._store = store
+        self._read_only = read_only
+        self._remembers = remembers
+        self._told: dict[bytes, Position] = {}
+        self._told_lock = threading.Lock()
+        self._connections = Connections(
+            url,
+            what=self._what,
+            unavailable=AnchorUnavailable,
+            password=password,
+            read_only=read_only,
+            wait_seconds_max=wait_seconds_max,
+            connections_max=connections_max,
+            purpose="anchor",
+            newest=True,
+        )
+        try:
+            if create:
+                self._run(self._create_tables)
+            self._require_known()
+        except BaseException:
+            self._connections.close()
+            raise
+
+    def get(self, slot: bytes) -> Position | None:
+        """The position in a slot, or None if there never was one.
+
+        Raises:
+            AnchorUnavailable: The server cannot be used, the row is no position, or it is older
+                than this process knows it to be.
+        """
+        require_slot(slot)
+        told = self._told.get(slot)
+        found = self._run(lambda connection: self._find(connection, slot))
+        if told is not None and (found is None or is_behind(found, told)):
+            raise self._put_back(told, found)
+        self._note(slot, found)
+        return found
+
+    def create(self, slot: bytes, position: Position) -> Position:
+        """Write a slot that is absent.
+
+        Returns:
+            What the slot holds now: `position`, or what was there before and stays.
+
+        Raises:
+            AnchorUnavailable: It cannot be written.
+        """
+        require_slot(slot)
+        require_position(position)
+
+        def work(connection: Connection) -> Position:
+            row = (self._store, slot, *_columns(position))
+            if connection.run(sql.CREATE, *row).changed == 1:
+                return position
+            return self._present(connection, slot)
+
+        return self._written(slot, work)
+
+    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
+        """Replace `expected` by `position`; a slot that holds anything else stays as it is.
+
+        Returns:
+            What the slot holds now: `position` if it was written.
+
+        Raises:
+            AnchorUnavailable: It cannot be written, or the slot is absent.
+        """
+        require_slot(slot)
+        require_position(expected)
+        require_position(position)
+        named = (self._store, slot, *_columns(expected), *_columns(position))
+
+        def work(connection: Connection) -> Position:
+            if connection.run(sql.ADVANCE, *named).changed == 1:
+                return position
+            return self._present(connection, slot)
+
+        return self._written(slot, work)
+
+    def slots(self) -> Iterator[tuple[bytes, Position]]:
+        """Every slot of the store with its position, by slot, in batches.
+
+        Raises:
+            AnchorUnavailable: Also while iterating, at a row that is no position.
+        """
+        self._connections.require_open()
+        return self._listed(self._batch(bytes(_SLOT_BYTES)))
+
+    def secret(self) -> bytes | None:
+        """The secret under which the slots of the store are keyed, or None if none is kept here.
+
+        Raises:
+            AnchorUnavailable: The server cannot be used, or what is kept is no secret.
+        """
+        rows = self._rows(sql.KEY_OF_SLOTS, self._store)
+        if not rows:
+            return None
+        if len(rows) == 1 and type(rows[0][0]) is bytes:
+            return rows[0][0]
+        raise self._damaged(f"the secret of the store's slots is not {_SECRET_BYTES} bytes")
+
+    def keep_secret(self, secret: bytes) -> bytes:
+        """Keep the secret for machines that join, unless one is kept already.
+
+        Returns:
+            The one that is kept now.
+
+        Raises:
+            AnchorUnavailable: It cannot be written.
+        """
+        if len(secret) != _SECRET_BYTES:
+            raise UsageError(
+                f"shared anchor: expected {_SECRET_BYTES} bytes of secret, found {len(secret)}"
+            )
+        self._require_writable()
+        row = (self._store, secret)
+        self._run(lambda connection: connection.run(sql.KEEP_KEY_OF_SLOTS, *row))
+        kept = self.secret()
+        if kept is None:
+            raise self._damaged("the secret of the store's slots was written and is gone")
+        return kept
+
+    def close(self) -> None:
+        """Close the connections; closing twice is allowed."""
+        self._connections.close()
+
+    def _create_tables(self, connection: Connection) -> None:
+        try:
+            connection.run(sql.VERSION)
+        except (errors.UndefinedTable, errors.InvalidSchemaName):
+            for statement in sql.create_statements(self.url.schema):
+                try:
+                    connection.run(statement)
+                except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
+                    continue  # somebody made it at the same moment
+
+    def _require_known(self) -> None:
+        found = [row[0] for row in self._rows(sql.VERSION)]
+        if found != [sql.SCHEMA_VERSION]:
+            shown = ", ".join(str(each) for each in found) or "none"
+            raise AnchorUnavailable(
+                f"{self._what}: expected tables of version {sql.SCHEMA_VERSION}, found {shown}"
+            )
+
+    def _require_writable(self) -> None:
+        self._connections.require_open()
+        if self._read_only:
+            raise AnchorUnavailable(
+                f"{self._what}: expected to write, found it opened for reading only"
+            )
+
+    def _run(self, work: Callable[[Connection], _T]) -> _T:
+        try:
+            return self._connections.run(work)
+        except Edited as exc:
+            raise AnchorUnavailable(exc.message) from exc
+
+    def _rows(self, statement: str, *values: Value) -> list[Row]:
+        return self._run(lambda connection: connection.run(statement, *values).rows)
+
+    def _find(self, connection: Connection, slot: bytes) -> Position | None:
+        rows = connection.run(sql.GET, self._store, slot).rows
+        if len(rows) > 1:
+            raise self._damaged(f"slot {slot.hex()[:12]} is there twice")
+        return self._position(slot, rows[0]) if rows else None
+
+    def _present(self, connection: Connection, slot: bytes) -> Position:
+        found = self._find(connection, slot)
+        if found is None:
+            raise AnchorUnavailable(f"{self._what}: it has no position of this thread to advance")
+        return found
+
+    def _written(self, slot: bytes, work: Callable[[Connection], Position]) -> Position:
+        self._require_writable()
+        position = self._run(work)
+        self._note(slot, position)
+        return position
+
+    def _note(self, slot: bytes, told: Position | None) -> None:
+        """Remember the newest that anybody in this process is told about a slot."""
+        if told is None or not self._remembers:
+            return
+        with self._told_lock:
+            before = self._told.pop(slot, told)  # the youngest comes last
+            if len(self._told) >= _TOLD_MAX:
+                self._told.pop(next(iter(self._told)))
+            self._told[slot] = before if is_behind(told, before) else told
+
+    def _put_back(self, told: Position, found: Position | None) -> AnchorUnavailable:
+        holds = "nothing" if found is None else f"entry {found.seq}"
+        return AnchorUnavailable(
+            f"{self._what}: it was put back: this process has seen entry {told.seq} of thread "
+            f"{told.thread.hex()[:12]} in it, and now it holds {holds}",
+            hint="A standby that lacked the newest may have taken over. If the store has lost "
+            "nothing, start the program again: the anchor follows the store. If it has, sealpoint "
+            "accept-restore is the way on.",
+        )
+
+    def _batch(self, behind: bytes) -> list[tuple[bytes, Position]]:
+        found = []
+        for slot, *columns in self._rows(sql.SLOTS, self._store, behind):
+            if type(slot) is not bytes or slot <= behind:
+                # Of rows in another order the batches would go round for ever.
+                raise self._damaged("a slot is not 32 bytes, or not in order")
+            behind = slot
+            found.append((slot, self._position(slot, tuple(columns))))
+        return found
+
+    def _listed(self, batch: list[tuple[bytes, Position]]) -> Iterator[tuple[bytes, Position]]:
+        while batch:
+            yield from batch
+            if len(batch) < sql.SLOTS_ROWS:
+                return
+            batch = self._batch(batch[-1][0])
+
+    def _position(self, slot: bytes, row: Row) -> Position:
+        """A row as a position, or the refusal of one that cannot be."""
+        thread, epoch, gen, seq, entry, erased = row
+        if (
+            type(thread) is bytes
+            and type(entry) is bytes
+            and type(epoch) is int
+            and type(gen) is int
+            and type(seq) is int
+            and type(erased) is bool
+        ):
+            position = Position(thread, epoch, gen, seq, entry, erased)
+            try:
+                require_position(position)
+            except UsageError as exc:
+                raise self._damaged(f"slot {slot.hex()[:12]} holds no position") from exc
+            return position
+        raise self._damaged(f"slot {slot.hex()[:12]} holds no position")
+
+    def _damaged(self, what: str) -> AnchorUnavailable:
+        return AnchorUnavailable(
+            f"{self._what}: {what}",
+            hint="Somebody wrote its tables by other means: find out who may, and bring the "
+            "database back from before.",
+        )
+
+
+def _columns(position: Position) -> tuple[Value, ...]:
+    return (
+        position.thread,
+        position.epoch,
+        position.gen,
+        position.seq,
+        position.entry,
+        int(position.erased),
+    )
