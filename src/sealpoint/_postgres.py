@@ -146,26 +146,29 @@ class Connection:
 
     def run_together(self, statements: Sequence[tuple[str, Sequence[Value]]]) -> list[Answer]:
         """Execute statements as one transaction that is sent at once, and waited for once."""
-        ready = [self._ready(statement, values) for statement, values in statements]
+        found = self._exchange([self._ready(statement, given) for statement, given in statements])
+        for result in found:
+            if result.status not in _DONE and result.status != pq.ExecStatus.PIPELINE_ABORTED:
+                self._answer(result)
+        return [self._answer(result) for result in found]
+
+    def _exchange(self, ready: list[tuple[bytes, list[bytes | None]]]) -> "list[pq.abc.PGresult]":
+        """Send prepared statements, and receive a result for each."""
         found: list[pq.abc.PGresult] = []
         self.pgconn.enter_pipeline_mode()
-        try:
-            for name, data in ready:
-                formats = [pq.Format.BINARY] * len(data)
-                self.pgconn.send_query_prepared(name, data, formats, pq.Format.BINARY)
-            self.pgconn.pipeline_sync()
-            while not found or found[-1].status != pq.ExecStatus.PIPELINE_SYNC:
-                result = self._next_result()
-                if result is not None:
-                    found.append(result)
-        finally:
-            # While something is under way it cannot be left; then the connection is not used again.
-            if not self.is_lost and found and found[-1].status == pq.ExecStatus.PIPELINE_SYNC:
-                self.pgconn.exit_pipeline_mode()
-        for result in found[:-1]:
-            if result.status not in _DONE and result.status != pq.ExecStatus.PIPELINE_ABORTED:
-                raise errors.error_from_result(result, encoding="utf-8")
-        return [self._answer(result) for result in found[:-1]]
+        for name, data in ready:
+            formats = [pq.Format.BINARY] * len(data)
+            self.pgconn.send_query_prepared(name, data, formats, pq.Format.BINARY)
+        self.pgconn.pipeline_sync()
+        # If this is left early, the connection is not idle, and is not used again.
+        while not found or found[-1].status != pq.ExecStatus.PIPELINE_SYNC:
+            result = self._next_result()
+            if result is not None:
+                found.append(result)
+            elif self.is_lost:
+                raise psycopg.OperationalError("the connection is lost")
+        self.pgconn.exit_pipeline_mode()
+        return found[:-1]
 
     def _next_result(self) -> "pq.abc.PGresult | None":
         """Wait for the server without keeping the interpreter, which reading a result would."""
