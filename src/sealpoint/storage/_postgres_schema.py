@@ -17,14 +17,15 @@ from sealpoint.limits import (
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
+from sealpoint.storage._packing import PACKED_BYTES_MORE
 
 SCHEMA_VERSION = 1
 
 TABLES = {
     "version": "number integer PRIMARY KEY",
     "entries": (
-        "thread bytea NOT NULL, seq bigint NOT NULL, header bytea NOT NULL, seals bytea NOT NULL, "
-        "body bytea, payload bytea, PRIMARY KEY (thread, seq)"
+        "thread bytea NOT NULL, seq bigint NOT NULL, head bytea NOT NULL, body bytea, "
+        "payload bytea, PRIMARY KEY (thread, seq)"
     ),
     "blobs": (
         "thread bytea NOT NULL, digest bytea NOT NULL, data bytea NOT NULL, "
@@ -33,18 +34,19 @@ TABLES = {
     "labels": "label bytea NOT NULL, thread bytea NOT NULL, PRIMARY KEY (label, thread)",
 }
 
+HEADER_LENGTH_BYTES = 4
+"""A head is a header behind its length, then the seals."""
+
 SCAN_ROWS = 32
 STORED_ROWS = 512
 THREADS_ROWS = 256
 LABELLED_MAX = 4096
 
-_BOUNDS = {
-    "header": HEADER_BYTES_MAX,
-    "seals": SEALS_BYTES_MAX,
-    "body": BODY_BYTES_MAX,
-    "payload": PAYLOAD_BYTES_MAX,
+HEAD_BYTES_MAX = HEADER_BYTES_MAX + SEALS_BYTES_MAX + HEADER_LENGTH_BYTES
+_BOUNDS = {"head": HEAD_BYTES_MAX, "body": BODY_BYTES_MAX, "payload": PAYLOAD_BYTES_MAX}
+_WITHIN = {
+    name: f"octet_length({name}) <= {most + PACKED_BYTES_MORE}" for name, most in _BOUNDS.items()
 }
-_WITHIN = {name: f"octet_length({name}) <= {most}" for name, most in _BOUNDS.items()}
 _FITS = " AND ".join(f"coalesce({fits}, true)" for fits in _WITHIN.values())
 _COLUMNS = ", ".join(f"CASE WHEN {fits} THEN {name} END" for name, fits in _WITHIN.items())
 # A position, whether all columns are within their bounds, and those that are.
@@ -111,8 +113,8 @@ def _leaps(table: str) -> str:
 THREADS = _leaps("entries")
 BLOB_THREADS = _leaps("blobs")
 
-_PUT = "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES"
-_ROW_COLUMNS = 5
+_PUT = "INSERT INTO entries (thread, seq, head, body, payload) VALUES"
+_ROW_COLUMNS = 4
 
 
 @cache
@@ -156,7 +158,7 @@ DROP_BODIES = (
 DROP_BLOBS = "DELETE FROM blobs WHERE thread = $1 AND digest = ANY($2)"
 DROP_LABEL = "DELETE FROM labels WHERE label = $1 AND thread = $2"
 DROP_ENTRY = "DELETE FROM entries WHERE thread = $1 AND seq = $2"
-DROP_HEADED = _sql(DROP_ENTRY, "AND header = $3")
-DROP_UNREADABLE = _sql(DROP_ENTRY, "AND NOT (", _FITS, ")")
+DROP_HEADED = _sql(DROP_ENTRY, "AND head = $3")
+DROP_OVERLONG = _sql(DROP_ENTRY, "AND NOT", _WITHIN["head"])
 TRUNCATE = "DELETE FROM entries WHERE thread = $1 AND seq >= $2"
 COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)

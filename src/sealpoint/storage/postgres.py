@@ -26,6 +26,12 @@ from sealpoint.errors import (
     StorageUnavailable,
     UsageError,
 )
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEALS_BYTES_MAX,
+)
 from sealpoint.storage import _postgres_schema as sql
 from sealpoint.storage._contract import (
     DIGEST_BYTES,
@@ -36,15 +42,17 @@ from sealpoint.storage._contract import (
     require_blobs,
     require_drop,
 )
+from sealpoint.storage._packing import pack, unpack
 
 __all__ = ["PostgresStorage", "is_vacant"]
 
 _BLOB_BYTES_MAX = 999_000_000  # PostgreSQL itself takes a gigabyte for a value
 _BATCH_BYTES_MAX = 8 * 1024 * 1024
 _BLOBS_AT_ONCE = 128
-_FENCE = (b"", b"", None, None)
+_FENCE = (b"", None, None)
 
-_Row = tuple[bytes, int, bytes, bytes, bytes | None, bytes | None]
+_Entry = tuple[bytes, int, bytes, bytes | None, bytes | None]
+"""Thread, position, and the record as it is stored."""
 
 
 class PostgresStorage:
@@ -134,9 +142,8 @@ class PostgresStorage:
         """
         require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         _require_sizes(blobs)
-        rows: list[_Row] = [
-            (thread, number, record.header, record.seals, record.body, record.payload)
-            for number, record in enumerate(records, start=seq)
+        rows: list[_Entry] = [
+            (thread, number, *_packed(record)) for number, record in enumerate(records, start=seq)
         ]
         change = _Append(thread, rows, blobs, [*{*needs}], label)
         self._connections.run(change.make)
@@ -201,12 +208,16 @@ class PostgresStorage:
         def change(connection: Connection) -> None:
             nonlocal tried
             with connection.transaction():
-                if header is None:
-                    gone = connection.run(sql.DROP_UNREADABLE, thread, seq).changed
-                else:
-                    gone = connection.run(sql.DROP_HEADED, thread, seq, header).changed
+                rows, gone = connection.run(sql.READ, thread, seq).rows, 0
+                if rows and _header(thread, rows[0]) == header:
+                    # By what was read: somebody may have put another record there since.
+                    head = rows[0][2]
+                    if type(head) is bytes:
+                        gone = connection.run(sql.DROP_HEADED, thread, seq, head).changed
+                    else:
+                        gone = connection.run(sql.DROP_OVERLONG, thread, seq).changed
                 # Nothing there at a second try: the answer to the first was lost.
-                if not gone and not (tried and not connection.run(sql.READ, thread, seq).rows):
+                if not gone and (rows or not tried):
                     raise HeadMoved(
                         f"entry {seq} of thread {thread.hex()}: the record that is to go is gone "
                         "already, or is another one"
@@ -421,7 +432,7 @@ class _Append:
     def __init__(
         self,
         thread: bytes,
-        rows: list[_Row],
+        rows: list[_Entry],
         blobs: Mapping[bytes, bytes],
         needs: list[bytes],
         label: bytes | None,
@@ -506,18 +517,37 @@ def _make_good(connection: Connection, thread: bytes, digest: bytes, data: bytes
         ) from exc
 
 
-def _require_same(connection: Connection, row: _Row) -> None:
+def _packed(record: Record) -> tuple[bytes, bytes | None, bytes | None]:
+    """The columns of a record."""
+    size = len(record.header).to_bytes(sql.HEADER_LENGTH_BYTES, "big")
+    return (
+        pack(b"".join((size, record.header, record.seals))),
+        None if record.body is None else pack(record.body),
+        None if record.payload is None else pack(record.payload),
+    )
+
+
+def _header(thread: bytes, row: Row) -> bytes | None:
+    """The header of a row, or None if the row cannot be a record."""
+    try:
+        return _numbered_record(thread, row)[1].header
+    except Edited:
+        return None
+
+
+def _require_same(connection: Connection, row: _Entry) -> None:
     """Compare what lies at a position with what was to be written there.
 
     Raises:
         HeadMoved: It is another record.
         Edited: It cannot be a record.
     """
-    thread, number, header, seals, body, payload = row
+    thread, number, *columns = row
     rows = connection.run(sql.READ, thread, number).rows
     if not rows:
         raise HeadMoved(f"entry {number} of thread {thread.hex()}: it was there and is not")
-    if _numbered_record(thread, rows[0])[1] != Record(header, seals, body, payload):
+    expected = _numbered_record(thread, (number, True, *columns))
+    if _numbered_record(thread, rows[0]) != expected:
         raise HeadMoved(f"entry {number} of thread {thread.hex()}: it is there already")
 
 
@@ -527,20 +557,30 @@ def _numbered_record(thread: bytes, row: Row) -> tuple[int, Record]:
     Raises:
         Edited: It cannot be one.
     """
-    seq, fits, header, seals, body, payload = row
+    seq, fits, head, body, payload = row
+    place = f"entry {seq!r} of thread {thread.hex()}"
     if (
-        fits is True
-        and type(header) is bytes
-        and type(seals) is bytes
-        and (body is None or type(body) is bytes)
-        and (payload is None or type(payload) is bytes)
-        and type(seq) is int
+        fits is not True
+        or type(seq) is not int
+        or type(head) is not bytes
+        or not (body is None or type(body) is bytes)
+        or not (payload is None or type(payload) is bytes)
     ):
-        return seq, Record(header, seals, body, payload)
-    raise Edited(
-        f"entry {seq!r} of thread {thread.hex()}: its columns are no bytes, or more than a "
-        "record may have"
-    )
+        raise Edited(f"{place}: its columns are no bytes, or more than a record may have")
+    try:
+        first = unpack(head, sql.HEAD_BYTES_MAX)
+        end = sql.HEADER_LENGTH_BYTES + int.from_bytes(first[: sql.HEADER_LENGTH_BYTES], "big")
+        header, seals = first[sql.HEADER_LENGTH_BYTES : end], first[end:]
+        if end > len(first) or len(header) > HEADER_BYTES_MAX or len(seals) > SEALS_BYTES_MAX:
+            raise Edited("record: its head is cut off")
+        return seq, Record(
+            header,
+            seals,
+            None if body is None else unpack(body, BODY_BYTES_MAX),
+            None if payload is None else unpack(payload, PAYLOAD_BYTES_MAX),
+        )
+    except Edited as exc:
+        raise Edited(f"{place}: {exc.message}") from exc
 
 
 def _require_bytes(what: str, value: object, size_bytes: int) -> None:

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records as they lie in a database where each byte is stored, logged and sent to standbys.
+
+An entry says in 1,000 bytes of JSON what is mostly digests in hexadecimal digits and the names of
+fields. Packed (DEFLATE, with what every entry says as the dictionary) it takes less than half, for
+a few microseconds. A part that would not get shorter stays as it is; the first byte of each says
+which.
+
+Nothing is believed about what comes back: it is unpacked to no more than its bound, and whatever
+is no packed part is `Edited`. That it is the part which was packed, its caller verifies.
+"""
+
+import zlib
+
+from sealpoint.errors import Edited
+
+_PLAIN, _DEFLATED = b"\0", b"\1"
+_SHORT_BYTES = 32
+_LEVEL, _WINDOW, _MEMORY = 1, -12, 5
+"""A window of 4 KiB takes a third of the time to set up that the largest one does."""
+
+_DICTIONARY = (
+    b'{"salt":"","id":"","root":"","parent":"","task":"","path":"~__pregel_pull, __start__",'
+    b'"owner":"worker","basis":,"checkpoint":"","release":"","policy":"",'
+    b'"metadata":{"source":"loop","step":,"parents":{}}}[["","0123456789abcdef"]]'
+    b'{"v":2,"store":"","epoch":0,"ns":"default","thread":"","gen":0,"seq":,"prev":"","skip":"",'
+    b'"kind":"checkpoint","kind":"resume","kind":"writes","fence":,"roster":0,'
+    b'"at":"2026-01-01T00:00:00.000000Z","by":"","enc":"none","body":""}'
+)
+"""Part of the format: bytes that were packed with it are unpacked with it."""
+
+PACKED_BYTES_MORE = 1
+"""How many bytes a packed part may have more than it had."""
+
+
+def pack(part: bytes) -> bytes:
+    """A part as it is stored."""
+    if len(part) > _SHORT_BYTES:
+        packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zdict=_DICTIONARY)
+        packed = packer.compress(part) + packer.flush()
+        if len(packed) < len(part):
+            return _DEFLATED + packed
+    return _PLAIN + part
+
+
+def unpack(data: bytes, bytes_max: int) -> bytes:
+    """A part as it was.
+
+    Raises:
+        Edited: It is none, or had more than `bytes_max` bytes.
+    """
+    first = data[:1]
+    if first == _PLAIN:
+        part = data[1:]
+        if len(part) <= bytes_max:
+            return part
+    elif first == _DEFLATED:
+        unpacker = zlib.decompressobj(_WINDOW, zdict=_DICTIONARY)
+        try:
+            part = unpacker.decompress(memoryview(data)[1:], bytes_max + 1)
+        except zlib.error as exc:
+            raise Edited("record: a part of it is not as it was packed") from exc
+        if len(part) <= bytes_max and unpacker.eof and not unpacker.unused_data:
+            return part
+    raise Edited(f"record: a part of it is none of at most {bytes_max} bytes")
