@@ -559,16 +559,10 @@ def _numbered_record(thread: bytes, row: Row) -> tuple[int, Record]:
     """
     seq, fits, head, body, payload = row
     place = f"entry {seq!r} of thread {thread.hex()}"
-    if (
-        fits is not True
-        or type(seq) is not int
-        or type(head) is not bytes
-        or not (body is None or type(body) is bytes)
-        or not (payload is None or type(payload) is bytes)
-    ):
-        raise Edited(f"{place}: its columns are no bytes, or more than a record may have")
+    if fits is not True or type(seq) is not int:
+        raise Edited(f"{place}: its columns have more bytes than a record may have")
     try:
-        first = unpack(head, sql.HEAD_BYTES_MAX)
+        first = _unpacked(head, sql.HEAD_BYTES_MAX)
         end = sql.HEADER_LENGTH_BYTES + int.from_bytes(first[: sql.HEADER_LENGTH_BYTES], "big")
         header, seals = first[sql.HEADER_LENGTH_BYTES : end], first[end:]
         if end > len(first) or len(header) > HEADER_BYTES_MAX or len(seals) > SEALS_BYTES_MAX:
@@ -576,11 +570,17 @@ def _numbered_record(thread: bytes, row: Row) -> tuple[int, Record]:
         return seq, Record(
             header,
             seals,
-            None if body is None else unpack(body, BODY_BYTES_MAX),
-            None if payload is None else unpack(payload, PAYLOAD_BYTES_MAX),
+            None if body is None else _unpacked(body, BODY_BYTES_MAX),
+            None if payload is None else _unpacked(payload, PAYLOAD_BYTES_MAX),
         )
     except Edited as exc:
         raise Edited(f"{place}: {exc.message}") from exc
+
+
+def _unpacked(column: object, bytes_max: int) -> bytes:
+    if type(column) is not bytes:
+        raise Edited("record: a column of it holds no bytes")
+    return unpack(column, bytes_max)
 
 
 def _require_bytes(what: str, value: object, size_bytes: int) -> None:
