@@ -14,14 +14,13 @@ import os
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.effort import SOAKING, examples
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer, end_shared_server, shared_server
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a directory of its own there
 _IN_MEMORY_BYTES_MIN = 4 << 30
@@ -50,14 +49,14 @@ if not SOAKING and _has_room_in_memory():
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server for all tests of this process, started when the first one asks."""
-    server = PostgresServer.create()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
+def postgres() -> PostgresServer:
+    """The PostgreSQL server of this process, started when the first test asks."""
+    return shared_server()
+
+
+def pytest_unconfigure() -> None:
+    """Leave no server behind."""
+    end_shared_server()
 
 
 def pytest_collection_finish() -> None:

@@ -30,6 +30,7 @@ from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Core, Event, SessionStart, StoreParts, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
+from tests.postgres_server import postgres_storage
 
 __all__ = ["Deployment", "Opened", "SimulatedAnchor", "SimulatedStorage"]
 
@@ -39,6 +40,7 @@ _T = TypeVar("_T")
 _BACKENDS: dict[str, Callable[..., Storage]] = {
     "file": FileStorage,
     "sqlite": SqliteStorage,
+    "postgres": postgres_storage,
 }
 
 
@@ -329,7 +331,8 @@ class Deployment:
         self.clock = NOW
         self.events: list[Event] = []
         self.folder = folder
-        self._backend = _BACKENDS[backend]
+        self.backend = backend
+        """What its storage is kept in, if it has a folder."""
         self.memory = MemoryStorage()
         self.anchored = MemoryAnchor()
         self._opened: list[Opened] = []
@@ -351,7 +354,7 @@ class Deployment:
         read_only: bool = changes.get("read_only", False)
         storage: Storage = self.memory
         if self.folder is not None:
-            storage = self._backend(
+            storage = _BACKENDS[self.backend](
                 self.folder / "store.db", create=not read_only, read_only=read_only
             )
         anchor = self._anchor(read_only=read_only)

@@ -7,6 +7,7 @@ the disk unless it is told to: what a power cut leaves is for tests that start a
 """
 
 import contextlib
+import hashlib
 import os
 import secrets
 import shutil
@@ -22,6 +23,9 @@ from typing import Any
 
 import psycopg
 
+from sealpoint._postgres_url import PostgresUrl
+from sealpoint.storage.postgres import PostgresStorage
+
 ADMIN = "admin"
 _NOBODY = 65534
 _HOST = "127.0.0.1"
@@ -34,6 +38,7 @@ _SETTINGS = (
     "shared_buffers=32MB",
     "log_min_messages=fatal",
     "password_encryption=scram-sha-256",
+    "scram_iterations=16",  # a login is no subject of these tests, and each test has some
 )
 
 
@@ -88,7 +93,8 @@ class PostgresServer:
             shutil.copytree(_programs(), root / "programs")
             for each in (root, data, secret):
                 os.chown(each, _NOBODY, _NOBODY)
-        how = ("-A", "scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--locale=C")
+        quick = ("-c", "scram_iterations=16")  # as for the settings below
+        how = (*quick, "-A", "scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--locale=C")
         server.run("initdb", "-D", str(data), "-U", ADMIN, *how, "--no-sync", "--no-instructions")
         return server
 
@@ -153,3 +159,46 @@ class PostgresServer:
         """Remove a schema and everything in it."""
         with self.admin(database) as connection:
             connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+@cache
+def shared_server() -> PostgresServer:
+    """The server of all tests of this process; `end_shared_server` ends it."""
+    server = PostgresServer.create()
+    server.start()
+    return server
+
+
+@cache
+def shared_admin() -> psycopg.Connection:
+    """A connection to it as the superuser, for everybody who edits rows."""
+    return shared_server().admin()
+
+
+def end_shared_server() -> None:
+    """Remove the server of this process if there is one."""
+    if shared_admin.cache_info().currsize:
+        shared_admin().close()
+        shared_admin.cache_clear()
+    if shared_server.cache_info().currsize:
+        shared_server().remove()
+        shared_server.cache_clear()
+
+
+def schema_of(place: Path) -> str:
+    """A schema for what would lie at a path."""
+    return f"p_{hashlib.sha256(str(place).encode()).hexdigest()[:24]}"
+
+
+def postgres_storage(
+    place: Path, *, create: bool = False, read_only: bool = False
+) -> PostgresStorage:
+    """The storage in the schema for a path, on the server of this process."""
+    server = shared_server()
+    return PostgresStorage(
+        PostgresUrl.parse(server.url(schema=schema_of(place))),
+        create=create,
+        read_only=read_only,
+        password=lambda: server.password,
+        connections_max=4,
+    )

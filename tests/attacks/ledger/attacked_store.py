@@ -33,14 +33,16 @@ from tests.attacks.ledger.raw_editor import (
     DirectoryEditor,
     MemoryEditor,
     RawEditor,
+    ServerEditor,
 )
 from tests.deployment import Deployment
 from tests.effort import in_soak
 from tests.ledgers import identity, key, seals
 
-__all__ = ["BACKENDS", "AttackedStore"]
+__all__ = ["ALL_BACKENDS", "BACKENDS", "AttackedStore"]
 
-BACKENDS = (in_soak("memory"), "sqlite", "file")
+ALL_BACKENDS = (in_soak("memory"), "sqlite", "file", "postgres")
+BACKENDS = (in_soak("memory"), "sqlite", "file", in_soak("postgres"))
 
 Saved = list[tuple[CheckpointRef, Any]]
 """The checkpoints of a thread with their states, oldest first."""
@@ -76,6 +78,7 @@ class AttackedStore:
             "memory": lambda: MemoryEditor(world.memory),
             "sqlite": lambda: DatabaseEditor(path),
             "file": lambda: DirectoryEditor(path),
+            "postgres": lambda: ServerEditor(path),
         }
         return cls(world, editors[backend]())
 

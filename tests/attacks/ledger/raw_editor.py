@@ -9,19 +9,23 @@ import re
 import shutil
 import sqlite3
 import struct
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sealpoint.storage import Record
+from sealpoint.storage._packing import _DICTIONARY
 from sealpoint.storage.memory import MemoryStorage
+from tests.postgres_server import schema_of, shared_admin
 
 __all__ = [
     "DatabaseEditor",
     "DirectoryEditor",
     "MemoryEditor",
     "RawEditor",
+    "ServerEditor",
     "group_folder",
     "read_group",
     "write_group",
@@ -168,6 +172,89 @@ class DatabaseEditor:
     def raw(self) -> bytes:
         """Every byte that lies anywhere in the store, names of files included."""
         return b"\n".join(path.read_bytes() for path in self._files())
+
+
+class ServerEditor:
+    """Is the superuser of the server, with plain SQL; packs and unpacks by the format."""
+
+    def __init__(self, place: Path) -> None:
+        self._schema = schema_of(place)
+
+    def _run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        server = shared_admin()
+        server.execute(f"SET search_path = {self._schema}")
+        cursor = server.execute(sql, values)
+        return cursor.fetchall() if cursor.description else []
+
+    def rows(self, thread: bytes) -> Rows:
+        """The records of a thread by position."""
+        sql = "SELECT seq, head, body, payload FROM entries WHERE thread = %s ORDER BY seq"
+        found: Rows = {}
+        for seq, head, body, payload in self._run(sql, thread):
+            whole = unpacked(head)
+            end = 4 + int.from_bytes(whole[:4], "big")
+            found[seq] = Record(
+                whole[4:end],
+                whole[end:],
+                None if body is None else unpacked(body),
+                None if payload is None else unpacked(payload),
+            )
+        return found
+
+    def put_rows(self, thread: bytes, rows: Rows) -> None:
+        """Let a thread have these records and no others, none of them packed."""
+        self._run("DELETE FROM entries WHERE thread = %s", thread)
+        sql = "INSERT INTO entries (thread, seq, head, body, payload) VALUES (%s, %s, %s, %s, %s)"
+        for seq, row in rows.items():
+            head = b"\0" + len(row.header).to_bytes(4, "big") + row.header + row.seals
+            body, payload = (
+                None if each is None else b"\0" + each for each in (row.body, row.payload)
+            )
+            self._run(sql, thread, seq, head, body, payload)
+
+    def blobs(self, thread: bytes) -> dict[bytes, bytes]:
+        """The blobs of a thread by digest."""
+        return dict(self._run("SELECT digest, data FROM blobs WHERE thread = %s", thread))
+
+    def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+        """Let a thread have these blobs and no others."""
+        self._run("DELETE FROM blobs WHERE thread = %s", thread)
+        for pair in blobs.items():
+            sql = "INSERT INTO blobs (thread, digest, data) VALUES (%s, %s, %s)"
+            self._run(sql, thread, *pair)
+
+    def _tables(self) -> dict[str, list[tuple[Any, ...]]]:
+        return {name: self._run(f"TABLE {name}") for name in ("entries", "blobs", "labels")}
+
+    def copied(self) -> Callable[[], None]:
+        """Copy everything; what is returned puts the copy back in the place of the store."""
+        copy = self._tables()
+
+        def put_back() -> None:
+            for name, rows in copy.items():
+                self._run(f"TRUNCATE {name}")
+                for row in rows:
+                    places = ", ".join(["%s"] * len(row))
+                    self._run(f"INSERT INTO {name} VALUES ({places})", *row)  # noqa: S608
+
+        return put_back
+
+    def raw(self) -> bytes:
+        """Every byte that lies anywhere in the store, unpacked where it is packed."""
+        found: list[bytes] = []
+        for name, rows in self._tables().items():
+            for row in rows:
+                parts = [each for each in row if isinstance(each, bytes)]
+                found += [unpacked(each) if name == "entries" else each for each in parts[1:]]
+                found.append(parts[0])
+        return b"\n".join(found)
+
+
+def unpacked(data: bytes) -> bytes:
+    """A part of a record as the format has it packed."""
+    if data[:1] == b"\0":
+        return data[1:]
+    return zlib.decompressobj(-12, zdict=_DICTIONARY).decompress(data[1:])
 
 
 _MAGIC = b"sealpoint group 1\n"

@@ -42,7 +42,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
-from tests.attacks.ledger.attacked_store import BACKENDS, AttackedStore
+from tests.attacks.ledger.attacked_store import ALL_BACKENDS, AttackedStore
 from tests.deployment import SimulatedAnchor
 from tests.ledgers import SALT, identity, key, seals
 from tests.unit.store.backup import Backup, accepted, planned
@@ -147,7 +147,7 @@ class _AttackedStore(AttackedStore):
         self.editor.put_rows(STORE_CHAIN, {**rows, seq: record})
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=ALL_BACKENDS)
 def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[_AttackedStore]:
     """Threads `a` and `b` with checkpoints at the positions 2 to 4, on every backend."""
     planned = AttackedStore.planned(tmp_path, request.param)

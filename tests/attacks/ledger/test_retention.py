@@ -25,11 +25,11 @@ from sealpoint.errors import (
 from sealpoint.ledger import EraseBody, Kind, PruneBody, encode_body, parse_header
 from sealpoint.storage import Record
 from sealpoint.store._names import label_of
-from tests.attacks.ledger.attacked_store import BACKENDS, AttackedStore
+from tests.attacks.ledger.attacked_store import ALL_BACKENDS, AttackedStore
 from tests.ledgers import SALT
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=ALL_BACKENDS)
 def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AttackedStore]:
     """Threads `a` and `b` with checkpoints at the positions 2 to 5, on every backend."""
     made = AttackedStore.planned(tmp_path, request.param)

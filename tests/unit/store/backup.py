@@ -20,6 +20,7 @@ from sealpoint.store import (
 )
 from tests.deployment import Deployment
 from tests.ledgers import key
+from tests.postgres_server import schema_of, shared_server
 
 __all__ = [
     "Backup",
@@ -38,6 +39,7 @@ _COLUMNS = {
     "blobs": "thread, digest, data",
     "labels": "thread, label",
 }
+_SERVER_COLUMNS = {**_COLUMNS, "entries": "thread, seq, head, body, payload"}
 _ROSTER_PATH = Path("threads") / STORE_CHAIN.hex()[:2] / STORE_CHAIN.hex()
 
 
@@ -112,6 +114,13 @@ class Backup:
                 "blobs": [(*place, blob) for place, blob in memory._blobs.items()],
                 "labels": [(t, label) for label, found in memory._labels.items() for t in found],
             }
+        if self._world.backend == "postgres":
+            with shared_server().admin() as server:
+                server.execute(f"SET search_path = {schema_of(self._store)}")
+                return {
+                    table: server.execute(f"SELECT {columns} FROM {table}").fetchall()  # noqa: S608
+                    for table, columns in _SERVER_COLUMNS.items()
+                }
         with closing(sqlite3.connect(self._store)) as database:
             return {
                 table: database.execute(f"SELECT {columns} FROM {table}").fetchall()  # noqa: S608
@@ -121,6 +130,15 @@ class Backup:
     def _write(self, table: str, rows: list[tuple[Any, ...]]) -> None:
         if self._store is None:
             self._write_memory(table, rows)
+            return
+        if self._world.backend == "postgres":
+            columns = _SERVER_COLUMNS[table]
+            places = ", ".join(["%s"] * len(columns.split(",")))
+            with shared_server().admin() as server, server.transaction():
+                server.execute(f"SET LOCAL search_path = {schema_of(self._store)}")
+                server.execute(f"DELETE FROM {table}")  # noqa: S608 # a test
+                put = f"INSERT INTO {table} ({columns}) VALUES ({places})"  # noqa: S608
+                server.cursor().executemany(put, rows)
             return
         columns = _COLUMNS[table]
         places = ", ".join("?" * len(columns.split(",")))
