@@ -38,7 +38,7 @@ HEADER_LENGTH_BYTES = 4
 """A head is a header behind its length, then the seals."""
 
 SCAN_ROWS = 32
-STORED_ROWS = 512
+STORED_ROWS = 256
 THREADS_ROWS = 256
 LABELLED_MAX = 4096
 
