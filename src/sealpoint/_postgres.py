@@ -208,14 +208,13 @@ class Connection:
         loads = [_LOADED.get(result.ftype(place)) for place in range(result.nfields)]
         if None in loads:
             raise Edited("a column of a table is not of the type that it was made with")
-        rows = [
-            tuple(
-                None if (data := result.get_value(number, place)) is None else load(data)
-                for place, load in enumerate(loads)
-                if load is not None
-            )
-            for number in range(result.ntuples)
-        ]
+        rows = []
+        for number in range(result.ntuples):
+            row = []
+            for place, load in enumerate(loads):
+                data = result.get_value(number, place)
+                row.append(None if data is None or load is None else load(data))
+            rows.append(tuple(row))
         return Answer(rows, len(rows))
 
 
