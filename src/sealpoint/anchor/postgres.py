@@ -11,9 +11,9 @@ What it guarantees:
   that it replaces. Both are single statements under READ COMMITTED, and committed before they
   return. Who lost a connection repeats the call, and the row tells what became of the first try.
 - Only the server that takes writes answers, also to those who read: a standby may lag.
-- What this process was told, it is not told an older answer about: that the database was put back,
-  as by a standby that takes over and lacks the newest, is `AnchorUnavailable` and said. Beside a
-  local anchor, which remembers longer, that is left to whoever combines the two.
+- What a process was told counts for it, should the database be put back, as by a standby that takes
+  over and lacks the newest: `get` is never older. A store that lost the same is `RolledBack` then,
+  and one that did not brings the anchor forward with its next advance.
 - A row that is no position, and tables that are not as they were made, are `AnchorUnavailable`;
   never an unknown thread. Nothing larger than a position is brought into memory.
 
@@ -51,8 +51,6 @@ class PostgresAnchor:
         password: Gives the password at each new connection; without it, libpq looks for one.
         create: Make schema and tables where there are none.
         read_only: Write nothing; `create` and `advance` are refused.
-        remembers: Refuse an answer that is older than one this process got before; without it,
-            whoever asks has to compare.
         wait_seconds_max: How long a call goes on trying, and how long one statement may take.
         connections_max: How many connections there are at most.
 
@@ -69,7 +67,6 @@ class PostgresAnchor:
         password: Password | None = None,
         create: bool = False,
         read_only: bool = False,
-        remembers: bool = True,
         wait_seconds_max: float = 30.0,
         connections_max: int = 4,
     ) -> None:
@@ -83,7 +80,6 @@ class PostgresAnchor:
         self._what = f"anchor {url}"
         self._store = store
         self._read_only = read_only
-        self._remembers = remembers
         self._told: dict[bytes, Position] = {}
         self._told_lock = threading.Lock()
         self._connections = Connections(
@@ -109,14 +105,13 @@ class PostgresAnchor:
         """The position in a slot, or None if there never was one.
 
         Raises:
-            AnchorUnavailable: The server cannot be used, the row is no position, or it is older
-                than this process knows it to be.
+            AnchorUnavailable: The server cannot be used, or the row is no position.
         """
         require_slot(slot)
         told = self._told.get(slot)
         found = self._run(lambda connection: self._find(connection, slot))
         if told is not None and (found is None or is_behind(found, told)):
-            raise self._put_back(told, found)
+            return told
         self._note(slot, found)
         return found
 
@@ -262,23 +257,13 @@ class PostgresAnchor:
 
     def _note(self, slot: bytes, told: Position | None) -> None:
         """Remember the newest that anybody in this process is told about a slot."""
-        if told is None or not self._remembers:
+        if told is None:
             return
         with self._told_lock:
             before = self._told.pop(slot, told)  # the youngest comes last
             if len(self._told) >= _TOLD_MAX:
                 self._told.pop(next(iter(self._told)))
             self._told[slot] = before if is_behind(told, before) else told
-
-    def _put_back(self, told: Position, found: Position | None) -> AnchorUnavailable:
-        holds = "nothing" if found is None else f"entry {found.seq}"
-        return AnchorUnavailable(
-            f"{self._what}: it was put back: this process has seen entry {told.seq} of thread "
-            f"{told.thread.hex()[:12]} in it, and now it holds {holds}",
-            hint="A standby that lacked the newest may have taken over. If the store has lost "
-            "nothing, start the program again: the anchor follows the store. If it has, sealpoint "
-            "accept-restore is the way on.",
-        )
 
     def _batch(self, behind: bytes) -> list[tuple[bytes, Position]]:
         found = []

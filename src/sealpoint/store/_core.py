@@ -5,12 +5,15 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
-from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
+from sealpoint.anchor import RESERVED_SEQ, Anchor, Position, is_behind
+from sealpoint.anchor.together import AnchorsTogether, newer_position
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     AnchorUnavailable,
@@ -39,8 +42,10 @@ from sealpoint.ledger import (
     StoreChain,
     counted_attestations,
     link_hash,
+    next_link,
     parse_body,
     parse_header,
+    skip_seq,
     verify_entry,
 )
 from sealpoint.limits import POSITION_LIST_BYTES_MAX, STATE_MEMORY_BYTES_MAX
@@ -77,13 +82,16 @@ class StoreParts:
     on_event: Callable[[Event], object] | None
     on_roster: "Callable[[Core, StoreChain], object] | None" = None
     """Called with each store chain that was verified and is new to this process."""
+    shared_anchor: Anchor | None = None
+    """An anchor that others ask too, required together with this machine's own."""
 
     def close(self) -> None:
-        """Release storage and anchor, the one even if the other fails."""
-        try:
+        """Release storage and anchors, each even if another fails."""
+        with ExitStack() as closing:
+            if self.shared_anchor is not None:
+                closing.callback(self.shared_anchor.close)
+            closing.callback(self.anchor.close)
             self.storage.close()
-        finally:
-            self.anchor.close()
 
 
 class ListedThread(NamedTuple):
@@ -210,7 +218,14 @@ class Core:
     def __init__(self, parts: StoreParts) -> None:
         self.parts = parts
         self.storage = parts.storage
-        self.anchor = parts.anchor
+        self.anchor: Anchor = parts.anchor
+        if parts.shared_anchor is not None:
+            self.anchor = AnchorsTogether(
+                parts.shared_anchor,
+                parts.anchor,
+                judge=partial(judge_positions, self),
+                read_only=parts.read_only,
+            )
         self.registry = parts.registry
         self.namespace = parts.namespace
         self.memory = StateMemory()
@@ -497,6 +512,72 @@ def _require_shown(found: StoreChain, written: StoreChain) -> None:
 
 def _position(chain: StoreChain) -> Position:
     return Position(STORE_CHAIN, chain.epoch, 0, chain.seq, chain.hashes[-1])
+
+
+# Two anchors of one store, of which one may have seen more: the store has to show that what the one
+# holds descends from what the other held. By links alone: who goes on from there verifies the rest.
+
+
+def judge_positions(core: Core, local: Position, shared: Position) -> tuple[Position, bool]:
+    """The newer of two positions of a slot, and whether the store shows it as a descendant.
+
+    Positions of different epochs are compared after the restores accepted since, so that no claim
+    of a restore goes beyond what the store chain has.
+
+    Raises:
+        Forked: They belong to different histories.
+        AnchorUnavailable: One names a restore that nobody accepted.
+        RolledBack: The store does not have the entry that the newest restore kept.
+    """
+    if local.thread != shared.thread:
+        newer = newer_position(local, shared)
+        return newer, _descends(core, None, newer)
+    one, other = local, shared
+    if local.thread != STORE_CHAIN:
+        epoch = core.trust().epoch
+        if max(local.epoch, shared.epoch) > epoch:
+            raise AnchorUnavailable(
+                f"anchors of thread {local.thread.hex()[:12]}: expected at most {epoch} accepted "
+                f"restores, as the store chain has, found {max(local.epoch, shared.epoch)}",
+                hint="Somebody wrote an anchor by other means: find out who may write the shared "
+                "one.",
+            )
+        one, other = core.restored(local), core.restored(shared)
+    if one.seq == other.seq:
+        newer_position(one, other)  # refuses another entry at the same place
+        return (shared if is_behind(local, shared) else local), True
+    if one.seq < other.seq:
+        return shared, _descends(core, one, other)
+    return local, _descends(core, other, one)
+
+
+def _descends(core: Core, older: Position | None, newer: Position) -> bool:
+    """Whether the store has the newer entry, and the older one below it.
+
+    Raises:
+        Forked: It has the newer one, and another below it than the older one.
+    """
+    if newer.reserved:
+        return True
+    seq, expected = newer.seq, newer.entry
+    target = seq if older is None or older.reserved else older.seq
+    while True:
+        record = core.storage.read(newer.thread, seq)
+        if record is None or link_hash(record.header) != expected:
+            return False  # whoever reads the thread says what is wrong with it
+        if seq == target:
+            return True
+        header = parse_header(record.header)
+        seq = next_link(seq, target)
+        expected = bytes.fromhex(
+            (header.skip if seq == skip_seq(header.seq) else header.prev) or ""
+        )
+        if older is not None and seq == target and expected != older.entry:
+            raise Forked(
+                f"thread {newer.thread.hex()[:12]}: expected entry {seq} to be "
+                f"{older.entry.hex()[:12]}, which one anchor has seen, found that the entry "
+                f"{newer.seq} that the other has seen follows {expected.hex()[:12]}"
+            )
 
 
 # The genesis of a thread, as the store shows it: where its name is said.

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two anchors that are required together: one that a fleet shares, and the memory of this machine.
+
+A call is judged by whichever of the two has seen more. A write goes to the shared one first, and is
+acknowledged when the local one has followed; should either fail, the call is `AnchorUnavailable`,
+and the next one finds both as they are.
+
+- *Local behind* (the machine was off, or is new): the shared one counts, and the local one follows
+  as soon as the store shows that what the shared one holds descends from what the local one held. A
+  machine that remembers another history says `Forked`, however far the others went on with theirs.
+- *Shared behind* (its database was put back): the local one counts. The next advance is told what
+  the shared one holds; the caller proves, as after every advance that met something else, that
+  this is an ancestor, and advances it from there. A slot that the shared one lost is made again
+  with what this machine has seen.
+- *Neither* descends from the other: `Forked`.
+
+A name that was only reserved says nothing about entries, and gives way. An anchor never writes what
+the store does not show: a shared anchor that somebody else writes cannot spoil the local one with
+positions that never were.
+
+What it leaves to others: whether one entry descends from another, which only the store can tell
+(`Judge`).
+"""
+
+from collections.abc import Callable, Iterator
+
+from sealpoint.anchor._contract import Anchor, Position, is_behind
+from sealpoint.errors import AnchorUnavailable, Forked
+
+__all__ = ["AnchorsTogether", "newer_position"]
+
+Judge = Callable[[Position, Position], tuple[Position, bool]]
+"""Given what the local and the shared anchor hold of a slot, which are not the same: the newer one,
+and whether the store shows it and that it descends from the other. Raises Forked if it does not
+descend, for all that the store shows."""
+
+
+class AnchorsTogether:
+    """A shared and a local anchor as one; see `Anchor` for what each method promises.
+
+    Args:
+        shared: The one that others ask too.
+        local: The memory of this machine.
+        judge: Compares two positions by what the store has.
+        read_only: Nothing is written: the local one stays where it is.
+    """
+
+    def __init__(
+        self, shared: Anchor, local: Anchor, *, judge: Judge, read_only: bool = False
+    ) -> None:
+        self.shared = shared
+        self.local = local
+        self._judge = judge
+        self._read_only = read_only
+
+    def get(self, slot: bytes) -> Position | None:
+        """The newer of the two positions, or None if neither anchor ever had one.
+
+        Raises:
+            AnchorUnavailable: One of the two cannot be read.
+            Forked: They went different ways.
+        """
+        # The local one first: it follows the shared one, and so cannot be ahead by mere timing.
+        local = self.local.get(slot)
+        return self._settled(slot, local, self.shared.get(slot))
+
+    def create(self, slot: bytes, position: Position) -> Position:
+        """Write a slot that is absent in both, the shared one first.
+
+        Returns:
+            What the slot holds now: `position`, or what one of the two knew before.
+
+        Raises:
+            AnchorUnavailable: One of the two cannot be written.
+            Forked: They went different ways.
+        """
+        local = self.local.get(slot)
+        shared = self.shared.create(slot, position if local is None else local)
+        if local is None and shared == position:
+            local = self.local.create(slot, position)
+        return self._settled(slot, local, shared) or position
+
+    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
+        """Replace `expected` by `position` in the shared one, and let the local one follow.
+
+        Returns:
+            What the shared one holds now: `position` if it was written.
+
+        Raises:
+            AnchorUnavailable: One of the two cannot be written, or both lack the slot.
+            Forked: The local one knows another history.
+        """
+        try:
+            found = self.shared.advance(slot, expected, position)
+        except AnchorUnavailable:
+            local = self.local.get(slot)
+            if local is None or self.shared.get(slot) is not None:
+                raise
+            # It was put back to a time before the slot.
+            self.shared.create(slot, local)
+            found = self.shared.advance(slot, expected, position)
+        if found == position:
+            self._follow(slot, position, told=expected)
+        return found
+
+    def slots(self) -> Iterator[tuple[bytes, Position]]:
+        """Every slot that either knows, with the newer of its positions.
+
+        Raises:
+            AnchorUnavailable: One of the two cannot be read.
+            Forked: They went different ways.
+        """
+        found = dict(self.shared.slots())
+        for slot, local in self.local.slots():
+            shared = found.get(slot)
+            found[slot] = local if shared is None else newer_position(local, shared)
+        return iter(found.items())
+
+    def close(self) -> None:
+        """Close both."""
+        try:
+            self.shared.close()
+        finally:
+            self.local.close()
+
+    def _settled(
+        self, slot: bytes, local: Position | None, shared: Position | None
+    ) -> Position | None:
+        """What counts, of what the two hold; the local one follows where the store shows that."""
+        if shared is None or shared == local:
+            return local
+        newer, shown = self._judged(local, shared)
+        if newer == shared and shown and not self._read_only:
+            self._follow(slot, shared, told=local)
+        return newer
+
+    def _judged(self, local: Position | None, shared: Position) -> tuple[Position, bool]:
+        if local is None:
+            local = Position(shared.thread, 0, 0, -1, bytes(32))
+            if shared.reserved:
+                return shared, True
+        return self._judge(local, shared)
+
+    def _follow(self, slot: bytes, position: Position, *, told: Position | None) -> None:
+        """Move the local anchor to a position of the shared one that the store shows.
+
+        Args:
+            slot: The slot.
+            position: Where it shall go.
+            told: What it held when that was found to descend from it.
+        """
+        while True:
+            local = self.local.get(slot)
+            if local is None:
+                local = self.local.create(slot, position)
+            if local == position:
+                return
+            if local != told:
+                newer, shown = self._judged(local, position)
+                if newer != position or not shown:
+                    return
+            if self.local.advance(slot, local, position) == position:
+                return
+
+
+def newer_position(local: Position, shared: Position) -> Position:
+    """The newer of two positions of a slot, by their numbers alone.
+
+    Raises:
+        Forked: They are of different threads, or different entries at the same place.
+    """
+    if local.thread != shared.thread and (local.reserved or shared.reserved):
+        return shared if local.reserved else local
+    same_place = (local.epoch, local.seq) == (shared.epoch, shared.seq)
+    if local.thread != shared.thread or (same_place and local.entry != shared.entry):
+        raise Forked(
+            f"anchors of thread {local.thread.hex()[:12]}: this machine has seen entry "
+            f"{local.seq} {local.entry.hex()[:12]}, and the shared anchor has seen entry "
+            f"{shared.seq} {shared.entry.hex()[:12]} of thread {shared.thread.hex()[:12]}"
+        )
+    return shared if is_behind(local, shared) else local
