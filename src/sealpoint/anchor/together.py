@@ -106,14 +106,19 @@ class AnchorsTogether:
     def slots(self) -> Iterator[tuple[bytes, Position]]:
         """Every slot that either knows, with the newer of its positions.
 
+        They are compared by their numbers alone. Where the two went different ways, that of this
+        machine is given: `get` refuses it, and who plans a restore has to see it.
+
         Raises:
             AnchorUnavailable: One of the two cannot be read.
-            Forked: They went different ways.
         """
         found = dict(self.shared.slots())
         for slot, local in self.local.slots():
-            shared = found.get(slot)
-            found[slot] = local if shared is None else newer_position(local, shared)
+            shared = found.get(slot, local)
+            try:
+                found[slot] = newer_position(local, shared)
+            except Forked:
+                found[slot] = local
         return iter(found.items())
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from sealpoint.api._store import Store
 
 if TYPE_CHECKING:
     from sealpoint.api._admin import Admin, RestoreAdmin, admin
-    from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding
+    from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding, Joined
     from sealpoint.api._key_list import KeyInfo, KeyStatus
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
     from sealpoint.api._offline import (
@@ -62,6 +62,7 @@ __all__ = [
     "BundleThread",
     "ExaminedRequest",
     "ExportedRequest",
+    "Joined",
     "KeyAdmin",
     "KeyInfo",
     "KeyStatus",

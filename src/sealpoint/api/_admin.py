@@ -69,6 +69,7 @@ def admin(
     secrets_dir: Directory = None,
     passphrase: PassphraseSource | None = None,
     password: PasswordSource | None = None,
+    anchor_password: PasswordSource | None = None,
 ) -> Admin:
     """Administer a store: its keys, roster, trust, policy, anchor and restores.
 
@@ -80,6 +81,7 @@ def admin(
         passphrase: What opens keys that are encrypted, as for `open_store`. Keys that are made get
             the `new_passphrase` of the call that makes them.
         password: What a database asks for, as for `open_store`.
+        anchor_password: What that of a shared anchor asks for.
 
     Raises:
         UrlInvalid: The URL names no store on disk.
@@ -93,6 +95,7 @@ def admin(
             secrets_dir=secrets_dir,
             passphrase=passphrase,
             password=password,
+            anchor_password=anchor_password,
         )
     )
 

@@ -1,21 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the anchor stands against the store, for people who look, and adoption into an anchor.
+"""Where the anchor stands against the store, for people who look; adoption; sharing an anchor.
 
 Looking compares positions and hashes and nothing else: no signature is verified, no name is proven
 beyond the anchor's slot for it, and nothing is written. So it answers also for a store that every
 read refuses. Adoption verifies everything from its first entry.
+
+A machine that joins a shared anchor brings along what it has seen, and nobody's memory is lost by
+it: whatever either of the two anchors holds, the store has to show it as one history before
+anything is written, and what the shared one learns by it is recorded on the store chain.
 """
 
+import hashlib
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sealpoint.anchor import Position
+from sealpoint._postgres_url import PostgresUrl
+from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.api._location import StoreLocation
 from sealpoint.api._open import OPERATOR
 from sealpoint.audit import verify_thread
-from sealpoint.errors import Forked, SealpointError, UnknownThread
+from sealpoint.config import SharedAnchor, parse_anchor_url
+from sealpoint.errors import (
+    AnchorUnavailable,
+    ConfigError,
+    DirectoryUnusable,
+    Forked,
+    RolledBack,
+    SealpointError,
+    Unanchored,
+    UnknownThread,
+    UsageError,
+)
 from sealpoint.ledger import STORE_CHAIN, link_hash
 from sealpoint.store import (
     Chain,
@@ -24,6 +41,8 @@ from sealpoint.store import (
     adopt_store_chain,
     adopt_thread,
     claimed_name,
+    judge_positions,
+    record_joining,
     store_slot,
     unanchored_threads,
 )
@@ -66,6 +85,22 @@ class AnchorPosition:
     head: int | None
     """The newest sequence number in the store; None if there is none."""
     standing: AnchorStanding
+    local: int | None = None
+    """What the anchor of this machine holds, where one is shared besides."""
+    shared: int | None = None
+    """What the shared anchor holds, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What joining a shared anchor came to."""
+
+    url: str
+    """The anchor that is asked from now on."""
+    taken: int
+    """Of how many chains it had seen less than this machine, and has seen as much now."""
+    threads: int
+    """How many threads it knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +183,211 @@ class AnchorAdmin:
                     adopt_thread(core, name, found[name], reason)
             return Adopted(store_chain=new_store, threads=names)
 
+    def join(self, url: str, *, reason: str | None = None, identity: str = OPERATOR) -> Joined:
+        """Ask a shared anchor from now on, besides the one of this machine.
+
+        The first machine that joins takes along what it has seen; that is recorded. One that has
+        seen nothing yet needs no more than the pin and a login to the anchor.
+
+        Args:
+            url: The database, such as `postgresql://USER@HOST/DATABASE`.
+            reason: Why, if the shared anchor learns something; it is recorded on the store chain.
+            identity: An operator, for the same case.
+
+        Raises:
+            Unanchored: Neither anchor knows the store; or this machine's own has seen something
+                under a secret of its own that the shared one has not.
+            RolledBack: The store does not show what one of the two has seen.
+            Forked: The two have seen different histories.
+            StoreExists: Another anchor is shared already.
+            UsageError: The shared anchor would learn something, and there is no reason to record.
+            AnchorUnavailable: It cannot be used, or has another secret than this machine saw.
+        """
+        location, target = self._location, parse_anchor_url(url)
+        files, pin = location.files, location.files.pin()
+        before = files.shared_anchor.url()
+        shared = location.open_shared_anchor(pin.store, url=target, read_only=False, create=True)
+        if shared is None:
+            raise AnchorUnavailable(f"anchor {target}: it cannot be opened")
+        with closing(shared):
+            _SecretOfSlots(location, shared, target).settle(declared=before is not None)
+        files.shared_anchor.declare(target)
+        try:
+            return self._take_along(target, reason, identity)
+        except BaseException:
+            if before is None:
+                files.shared_anchor.forget()
+            raise
+
+    def _take_along(self, url: PostgresUrl, reason: str | None, identity: str) -> Joined:
+        """Let the shared anchor know what this machine has seen, and record that."""
+        with self._location.open_core(read_only=True) as core:
+            ahead = _ahead_of_shared(core)
+            threads = sum(1 for _ in core.anchor.slots()) - 1
+        if ahead:
+            if reason is None:
+                raise UsageError(
+                    f"anchor {url}: it has seen less than this machine of {len(ahead)} chains, and "
+                    "no reason was given for teaching it",
+                    hint="It is recorded on the store chain: sealpoint anchor join URL --reason "
+                    "TEXT",
+                )
+            signer = self._location.signer(identity)
+            with self._location.open_core(signer=signer) as core:
+                record_joining(core, reason)
+                for slot, position in _ahead_of_shared(core).items():
+                    _teach(core, slot, position)
+        return Joined(url=str(url), taken=len(ahead), threads=threads)
+
+    def leave(self) -> None:
+        """Ask the shared anchor no more, once this machine's own has seen as much.
+
+        Raises:
+            UsageError: None is shared.
+            RolledBack: The store does not show what the shared anchor has seen.
+            Forked: The two have seen different histories.
+            AnchorUnavailable: The shared anchor cannot be asked for what others have seen.
+        """
+        declared = self._location.files.shared_anchor
+        url = declared.url()
+        if url is None:
+            raise UsageError(
+                f"store {self._location.url}: it shares no anchor, so nothing to leave"
+            )
+        with self._location.open_core() as core:
+            core.renewed_trust()
+            for slot, _ in core.anchor.slots():
+                newest = core.anchor.get(slot)
+                if newest != core.parts.anchor.get(slot):
+                    raise RolledBack(
+                        f"anchor {url}: it has seen what the store does not show, and this machine "
+                        "has not seen it",
+                        hint="Bring the newest copy of the store back first: sealpoint anchor show",
+                    )
+        declared.forget()
+        if declared.url() is not None:
+            raise ConfigError(
+                f"anchor {url}: a mounted secret declares it",
+                hint="Take anchor.json out of the directory that SEALPOINT_SECRETS_DIR names.",
+            )
+
+
+class _SecretOfSlots:
+    """The secret that keys the slots, of a machine that joins a shared anchor."""
+
+    def __init__(self, location: StoreLocation, shared: SharedAnchor, url: PostgresUrl) -> None:
+        self._location = location
+        self._files = location.files
+        self._shared = shared
+        self._url = url
+        self._store = location.files.pin().store
+
+    def settle(self, *, declared: bool) -> None:
+        """Have the same secret here and there, without either side losing what it knows.
+
+        Args:
+            declared: This machine asked the anchor before: another secret is refused then.
+        """
+        mine = self._files.secret() if self._files.has_secret() else None
+        kept, known = self._shared.secret(), self._known(mine)
+        if kept is None:
+            if mine is None or not known:
+                raise Unanchored(
+                    f"anchor {self._url}: it does not know store {self._location.url}, and neither "
+                    "does this machine's own",
+                    hint="Join first where the store is used. If that is here, and this is its "
+                    "newest copy: sealpoint anchor adopt --reason TEXT, then join.",
+                )
+            kept = self._shared.keep_secret(mine)
+        if kept == mine:
+            return
+        if mine is not None and declared:
+            raise AnchorUnavailable(
+                f"anchor {self._url}: it has another secret of the slots of store "
+                f"{self._location.url} than this machine first saw",
+                hint="Somebody may have put another anchor in its place. Bring the database of the "
+                "anchor back.",
+            )
+        if known:
+            self._require_covered(known)
+            self._put_aside()
+        self._files.take_secret(kept, replace=mine is not None)
+
+    def _known(self, secret: bytes | None) -> dict[bytes, Position]:
+        """What the anchor of this machine has seen."""
+        if secret is None:
+            return {}
+        with closing(
+            self._location.open_local_anchor(self._store, secret, read_only=True)
+        ) as local:
+            return {slot: each for slot, each in local.slots() if not each.reserved}
+
+    def _require_covered(self, known: dict[bytes, Position]) -> None:
+        """Refuse to give up the memory of this machine unless the shared one has seen as much."""
+        theirs = {each.thread: each for _, each in self._shared.slots()}
+        with self._location.open_core(read_only=True) as core:
+            core.renewed_trust()
+            for mine in known.values():
+                other = theirs.get(mine.thread)
+                if other is None or (
+                    other != mine and judge_positions(core, mine, other)[0] == mine
+                ):
+                    raise Unanchored(
+                        f"thread {mine.thread.hex()[:12]}: this machine has seen entry {mine.seq}, "
+                        "under a secret of its own, and the shared anchor has not",
+                        hint="On a machine that shares it, load the thread, or if it is not known "
+                        "there: sealpoint anchor adopt --reason TEXT; then join again.",
+                    )
+
+    def _put_aside(self) -> None:
+        """Keep the file of an anchor whose slots have other names from now on."""
+        directory = self._files.anchor_directory(self._store)
+        aside = directory.with_name(f"{directory.name}.before-{self._shared_name()}")
+        try:
+            directory.rename(aside)
+        except OSError as exc:
+            raise DirectoryUnusable(
+                f"{directory}: it cannot be moved to {aside}: {exc.strerror}"
+            ) from exc
+
+    def _shared_name(self) -> str:
+        return hashlib.sha256(self._url.place.encode()).hexdigest()[:12]
+
+
+def _ahead_of_shared(core: Core) -> dict[bytes, Position]:
+    """What this machine has seen beyond the shared anchor, by slot: the store shows all of it.
+
+    Raises:
+        RolledBack: It does not, or not what the shared one has seen.
+        Forked: The two have seen different histories.
+    """
+    core.renewed_trust()
+    shared = {} if core.parts.shared_anchor is None else dict(core.parts.shared_anchor.slots())
+    ahead = {}
+    for slot, mine in core.parts.anchor.slots():
+        if mine.reserved or shared.get(slot) == mine:
+            continue
+        other = shared.get(slot, Position(mine.thread, 0, 0, RESERVED_SEQ, bytes(32)))
+        newer, shown = judge_positions(core, mine, other)
+        if not shown:
+            raise RolledBack(
+                f"thread {mine.thread.hex()[:12]}: the store does not show entry {newer.seq}, "
+                "which one of the two anchors has seen"
+            )
+        if newer == mine:
+            ahead[slot] = mine
+    return ahead
+
+
+def _teach(core: Core, slot: bytes, position: Position) -> None:
+    """Bring the shared anchor to a position that was found to lie beyond what it held."""
+    shared = core.parts.shared_anchor
+    if shared is None:
+        return
+    found = shared.create(slot, position)
+    while found != position and judge_positions(core, position, found) == (position, True):
+        found = shared.advance(slot, found, position)
+
 
 def _unanchored_by_name(core: Core) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
@@ -169,6 +409,13 @@ class _AnchorComparison:
         with suppress(SealpointError):
             core.renewed_trust()  # for the restores; without it, positions are shown as they are
         self._slots: dict[bytes, Position] = {}
+        self._each: list[dict[bytes, int | None]] = []
+        """By thread, what the local and the shared anchor hold, where there are both."""
+        if (shared := core.parts.shared_anchor) is not None:
+            self._each = [
+                {each.thread: _seen(each) for _, each in anchor.slots()}
+                for anchor in (core.parts.anchor, shared)
+            ]
 
     def positions(self, names: Sequence[str] | None) -> list[AnchorPosition]:
         """Every chain, or those of some names: the store chain, by name, then without a name."""
@@ -218,9 +465,11 @@ class _AnchorComparison:
             name=name,
             thread=thread.hex(),
             is_store_chain=thread == STORE_CHAIN,
-            anchored=None if position is None or position.reserved else position.seq,
+            anchored=None if position is None else _seen(position),
             head=head,
             standing=standing,
+            local=self._each[0].get(thread) if self._each else None,
+            shared=self._each[1].get(thread) if self._each else None,
         )
 
     def _standing(
@@ -242,6 +491,11 @@ class _AnchorComparison:
         if head != position.seq:
             return AnchorStanding.ANCHOR_BEHIND
         return AnchorStanding.ERASED if position.erased else AnchorStanding.IN_STEP
+
+
+def _seen(position: Position) -> int | None:
+    """The newest entry that a position says was seen."""
+    return None if position.reserved else position.seq
 
 
 def _of_names(rows: Sequence[AnchorPosition], names: Sequence[str]) -> list[AnchorPosition]:

@@ -5,26 +5,31 @@ import hmac
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from sealpoint import config
+from sealpoint._postgres_url import PostgresUrl
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.codec import Registry
 from sealpoint.config import (
     PassphraseSource,
     Settings,
+    SharedAnchor,
     StoreFiles,
     StoreUrl,
     load_settings,
+    open_shared_anchor,
     read_pin_descriptor,
     read_pin_file,
     store_password,
     unlocking,
 )
-from sealpoint.errors import KeyMissing, RolledBack, UrlInvalid, UsageError
+from sealpoint.errors import AnchorUnavailable, KeyMissing, RolledBack, UrlInvalid, UsageError
+from sealpoint.ids import StoreId
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import (
     Identity,
@@ -70,6 +75,8 @@ class StoreLocation:
     """Gives the passphrase of an encrypted key."""
     password: Callable[[], str] | None = field(default=None, repr=False)
     """Gives the password of a database."""
+    anchor_password: Callable[[], str] | None = field(default=None, repr=False)
+    """Gives that of the shared anchor's."""
 
     @classmethod
     def find(
@@ -82,6 +89,7 @@ class StoreLocation:
         secrets_dir: Directory = None,
         key_fd: int | None = None,
         password: PasswordSource | None = None,
+        anchor_password: PasswordSource | None = None,
     ) -> "StoreLocation":
         """Find the files of a store, and refuse a store that lies among its own keys.
 
@@ -103,7 +111,14 @@ class StoreLocation:
             )
         files = StoreFiles.find(settings, parsed)
         files.check_placement()
-        return cls(parsed, files, settings, unlocking(passphrase), store_password(password))
+        return cls(
+            parsed,
+            files,
+            settings,
+            unlocking(passphrase),
+            store_password(password),
+            config.anchor_password(anchor_password),
+        )
 
     def is_vacant(self) -> bool:
         """Whether there is nothing where the store should lie.
@@ -139,8 +154,62 @@ class StoreLocation:
         return path.parent if self.url.backend.lies_as == "file" else path
 
     def make_secret(self) -> None:
-        """Make the secret that keys the anchor's slots, unless there is one."""
-        self.files.ensure_secret(os.urandom)
+        """Make the secret that keys the anchor's slots, unless there is one, or one is shared."""
+        if self.files.shared_anchor.url() is None:
+            self.files.ensure_secret(os.urandom)
+
+    def open_shared_anchor(
+        self, store: StoreId, *, url: PostgresUrl | None = None, read_only: bool, create: bool
+    ) -> SharedAnchor | None:
+        """The anchor that other machines ask too, or None if this store shares none.
+
+        Args:
+            store: The store.
+            url: One that is not declared yet.
+            read_only: Write nothing.
+            create: Make its tables where there are none.
+
+        Raises:
+            AnchorUnavailable: It cannot be used.
+        """
+        url = self.files.shared_anchor.url() if url is None else url
+        if url is None:
+            return None
+        return open_shared_anchor(
+            url,
+            store=store.raw,
+            password=self.anchor_password,
+            read_only=read_only,
+            create=create,
+        )
+
+    def _secret(self, shared: SharedAnchor | None, *, read_only: bool) -> bytes:
+        """The secret that keys the slots: the one that this machine first saw.
+
+        Raises:
+            KeyMissing: It is gone.
+            AnchorUnavailable: The shared anchor has none, or another one.
+        """
+        if shared is None:
+            return self.files.secret()
+        found, url = shared.secret(), self.files.shared_anchor.url()
+        if found is None:
+            raise AnchorUnavailable(
+                f"anchor {url}: it knows nothing of store {self.url}",
+                hint="It may have been put back to a time before. Where the newest has been seen: "
+                f"sealpoint anchor join {url} --reason TEXT",
+            )
+        if self.files.has_secret():
+            if not hmac.compare_digest(self.files.secret(), found):
+                raise AnchorUnavailable(
+                    f"anchor {url}: it has another secret of the slots of store {self.url} than "
+                    "this machine first saw",
+                    hint="Somebody may have put another anchor in its place: under its secret, no "
+                    "thread would be known. Bring the database of the anchor back.",
+                )
+        elif not read_only:
+            self.files.take_secret(found)
+        return found
 
     def parts(
         self,
@@ -163,17 +232,17 @@ class StoreLocation:
         target = self.target()
         shared = self.files.group()
         group = None if shared is None else shared.gid
-        secret = self.files.secret()
-        anchor = LocalAnchor(
-            self.files.anchor_directory(pin.store),
-            store=pin.store.raw,
-            key=hmac.digest(secret, b"sealpoint anchor file", "sha256"),
-            read_only=read_only,
-            group=group,
-        )
-        try:
+        with ExitStack() as opened:
+            other = self.open_shared_anchor(pin.store, read_only=read_only, create=create)
+            if other is not None:
+                opened.callback(other.close)
+            secret = self._secret(other, read_only=read_only)
+            anchor = self.open_local_anchor(pin.store, secret, read_only=read_only)
+            opened.callback(anchor.close)
             if self.is_vacant() and (
-                self.files.is_initialised() or anchor.get(store_slot(secret)) is not None
+                self.files.is_initialised()
+                or anchor.get(store_slot(secret)) is not None
+                or (other is not None and other.get(store_slot(secret)) is not None)
             ):
                 raise RolledBack(
                     f"store {self.url}: this machine knows the store, and its file is gone",
@@ -184,9 +253,7 @@ class StoreLocation:
             storage = self.url.open(
                 target, create=create, read_only=read_only, group=group, password=self.password
             )
-        except BaseException:
-            anchor.close()
-            raise
+            opened.pop_all()
         return StoreParts(
             storage=storage,
             anchor=anchor,
@@ -200,6 +267,24 @@ class StoreLocation:
             random_bytes=os.urandom,
             on_event=on_event,
             on_roster=None if read_only else self._keep_roster,
+            shared_anchor=other,
+        )
+
+    def open_local_anchor(
+        self, store: StoreId, secret: bytes, *, read_only: bool = False
+    ) -> LocalAnchor:
+        """The anchor of this machine, whose slots are keyed by a secret.
+
+        Raises:
+            AnchorUnavailable: Its file is damaged, or was written under another secret.
+        """
+        group = self.files.group()
+        return LocalAnchor(
+            self.files.anchor_directory(store),
+            store=store.raw,
+            key=hmac.digest(secret, b"sealpoint anchor file", "sha256"),
+            read_only=read_only,
+            group=None if group is None else group.gid,
         )
 
     def _keep_roster(self, core: Core, chain: StoreChain) -> None:

@@ -6,9 +6,11 @@ roster in the store, then the anchor. What is there already is used, never repla
 """
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from sealpoint._postgres_url import PostgresUrl
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api._location import (
     Directory,
@@ -28,6 +30,8 @@ from sealpoint.config import (
     check_identity_name,
     choosing,
     make_shared_directory,
+    parse_anchor_url,
+    share_secret,
 )
 from sealpoint.errors import (
     KeyNotInForce,
@@ -72,6 +76,8 @@ def init(
     policy: str | bytes = "solo",
     group: str | None = None,
     password: PasswordSource | None = None,
+    anchor: str | None = None,
+    anchor_password: PasswordSource | None = None,
 ) -> TrustPin:
     """Make a new store, its keys and its anchor.
 
@@ -90,6 +96,9 @@ def init(
             `state_dir` is a directory of theirs. They trust each other not to turn the anchor
             back.
         password: What a database asks for, as for `open_store`.
+        anchor: A PostgreSQL database whose anchor is asked besides the local one, by this and by
+            every other machine that joins it: `postgresql://USER@HOST/DATABASE`.
+        anchor_password: What that one asks for.
 
     Returns:
         The pin, which holds no secret.
@@ -109,7 +118,9 @@ def init(
         state_dir=state_dir,
         passphrase=passphrase,
         password=password,
+        anchor_password=anchor_password,
     )
+    others = None if anchor is None else parse_anchor_url(anchor)
     shared = _shared(location, group)
     choose = None if passphrase is None else choosing(passphrase)
     root, worker, operator = (_key(location, name, choose) for name in (ROOT, WORKER, OPERATOR))
@@ -122,12 +133,24 @@ def init(
             )
         )
     pin = location.files.pin()
+    if others is not None:
+        _share_anchor(location, pin, others)
     with location.open_core(signer=operator, create=True) as core:
         _begin(core, location, root, first_roster(worker, operator, chosen), chosen)
         if shared is not None:
-            location.files.share_secret(pin.store, shared)
+            directory = location.files.anchor_directory(pin.store)
+            share_secret(directory, location.files.secret(), shared)
         location.files.mark_initialised()
     return pin
+
+
+def _share_anchor(location: StoreLocation, pin: TrustPin, url: PostgresUrl) -> None:
+    """Let a new store share its anchor: the database has the secret before anybody asks there."""
+    shared = location.open_shared_anchor(pin.store, url=url, read_only=False, create=True)
+    if shared is not None:
+        with closing(shared):
+            location.files.take_secret(shared.keep_secret(location.files.secret()))
+    location.files.shared_anchor.declare(url)
 
 
 def _begin(
@@ -247,6 +270,7 @@ def open_store(
     secrets_dir: Directory = None,
     key_fd: int | None = None,
     password: PasswordSource | None = None,
+    anchor_password: PasswordSource | None = None,
 ) -> Store:
     """Open a store.
 
@@ -266,6 +290,7 @@ def open_store(
         secrets_dir: A mounted secret, looked into before config_dir; else SEALPOINT_SECRETS_DIR.
         key_fd: An open descriptor that the key is read from; else SEALPOINT_KEY_FD.
         password: A database's, or what gives it; else SEALPOINT_STORE_PASSWORD_FILE or PGPASSFILE.
+        anchor_password: That of a shared anchor; else SEALPOINT_ANCHOR_PASSWORD_FILE or PGPASSFILE.
 
     Raises:
         NotTrusted: No pin vouches for the store, or its roster is not signed by the root.
@@ -287,6 +312,7 @@ def open_store(
         secrets_dir=secrets_dir,
         key_fd=key_fd,
         password=password,
+        anchor_password=anchor_password,
     )
     pin = location.pin(trust)
     if not read_only and not location.files.has_pin():

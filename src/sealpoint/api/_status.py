@@ -73,7 +73,9 @@ class StoreStatus:
     keys: tuple[str, ...] = ()
     """The identities whose private keys are here."""
     anchor: str | None = None
-    """The directory of the anchor."""
+    """The directory of this machine's anchor."""
+    shared_anchor: str | None = None
+    """The URL of the anchor that other machines ask too, if there is one."""
     threads: int | None = None
     """How many threads the anchor knows."""
     roster: int | None = None
@@ -150,6 +152,8 @@ def check_status(location: StoreLocation, identity: str | None, namespace: str) 
     with _noting(faults):
         group = files.group()
         found = replace(found, group=None if group is None else group.name)
+        shared = files.shared_anchor.url()
+        found = replace(found, shared_anchor=None if shared is None else str(shared))
         pin = files.pin()
         found = replace(found, store=str(pin.store), fingerprint=str(pin.fingerprint()))
         found = replace(found, keys=tuple(files.keys.names()))

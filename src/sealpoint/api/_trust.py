@@ -2,7 +2,7 @@
 """Moving trust between machines: the pin is carried by people, never learned from the store."""
 
 from sealpoint.api._location import StoreLocation
-from sealpoint.config import Group, StoreFiles, StoreUrl
+from sealpoint.config import Group, StoreFiles, StoreUrl, read_shared_secret
 from sealpoint.errors import StorageUnavailable, StoreExists
 from sealpoint.signing import TrustPin
 
@@ -44,7 +44,7 @@ class TrustAdmin:
         if group is not None:
             shared = Group.find(group, location.settings.state_dir)
             shared.require_member()
-            files.take_shared_secret(pin.store, shared)
+            files.take_secret(read_shared_secret(files.anchor_directory(pin.store), shared))
             files.declare_group(shared)
             files.write_pin(pin, replace=replace)
             return pin

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint anchor`: what the anchor of this machine knows, and teaching it a store."""
+"""`sealpoint anchor`: what the anchors of a store know, teaching one, and sharing one."""
 
 import dataclasses
 
@@ -13,6 +13,7 @@ from sealpoint.cli._terminal import (
     Styled,
     agree,
     count_text,
+    print_fields,
     print_json,
     print_line,
     print_lines,
@@ -39,7 +40,7 @@ _REFUSED = frozenset({AnchorStanding.STORE_BEHIND, AnchorStanding.FORKED, Anchor
 
 @click.group(cls=VerbGroup)
 def anchor() -> None:
-    """The memory of this machine of how far each thread was seen."""
+    """The memory of how far each thread was seen: this machine's, and one that others share."""
 
 
 @anchor.command("show")
@@ -58,12 +59,13 @@ def show(thread: str | None, *, where: StoreOptions, as_json: bool) -> None:
     if as_json:
         print_json([dataclasses.asdict(position) for position in found])
         return
+    shared = where.files.shared_anchor.url() is not None
     print_table(
-        ("thread", "anchor", "store", "standing"),
+        ("thread", *(("here", "shared") if shared else ("anchor",)), "store", "standing"),
         [
             (
                 thread_text(each.name, each.thread),
-                _number(each.anchored),
+                *map(_number, (each.local, each.shared) if shared else (each.anchored,)),
                 _number(each.head),
                 _WORDS[each.standing],
             )
@@ -127,6 +129,50 @@ def adopt_(
         print_line((Styled("Adopted", "good"), f", with the reason {reason!r}."))
     elif not nothing:
         print_line("Nothing was adopted: this was a dry run.")
+
+
+@anchor.command("join")
+@click.argument("url", metavar="URL")
+@click.option(
+    "--reason", metavar="TEXT", help="Why, if the shared anchor learns something; it is recorded."
+)
+@operator_option("The operator whose key signs that record.")
+@store_options()
+@json_option
+def join(url: str, *, reason: str | None, signer: str, where: StoreOptions, as_json: bool) -> None:
+    """Ask the anchor at URL, which other machines share, besides the one of this machine.
+
+    The first machine takes along what it has seen, which is recorded. A new machine needs its pin
+    and a login; SEALPOINT_ANCHOR_PASSWORD_FILE names the file of the password.
+    """
+    with working("comparing anchors and store"):
+        joined = where.admin.anchor.join(url, reason=reason, identity=signer)
+    if as_json:
+        print_json(dataclasses.asdict(joined))
+        return
+    print_fields([("anchor", joined.url), ("threads", f"{joined.threads:,}")])
+    if joined.taken:
+        taken = count_text(joined.taken, "chain", "chains")
+        print_line(f"It learned what this machine has seen of {taken}, with the reason {reason!r}.")
+
+
+@anchor.command("leave")
+@yes_option
+@store_options()
+@json_option
+def leave(*, yes: bool, where: StoreOptions, as_json: bool) -> None:
+    """Ask the shared anchor no more, once this machine has seen as much.
+
+    From then on this machine does not notice what others have seen and it has not.
+    """
+    url = where.files.shared_anchor.url()
+    agree("Shall this machine judge by its own memory alone?", "left", yes=yes, as_json=as_json)
+    with working("following the shared anchor"):
+        where.admin.anchor.leave()
+    if as_json:
+        print_json({"left": str(url)})
+    else:
+        print_line(f"Left {url}.")
 
 
 def _print_plan(planned: Adopted) -> None:

@@ -41,11 +41,23 @@ _LOCKED = (
     metavar="NAME",
     help="Share store and anchor with the users of this group; needs a --state-dir of theirs.",
 )
+@click.option(
+    "--anchor",
+    "shared_anchor",
+    metavar="URL",
+    help="A PostgreSQL database whose anchor other machines share: postgresql://USER@HOST/DATABASE",
+)
 @passphrase_option
 @store_options()
 @json_option
 def init(
-    *, policy_name: str, group: str | None, encrypt: bool, where: StoreOptions, as_json: bool
+    *,
+    policy_name: str,
+    group: str | None,
+    shared_anchor: str | None,
+    encrypt: bool,
+    where: StoreOptions,
+    as_json: bool,
 ) -> None:
     """Make a store, its keys and its anchor.
 
@@ -56,11 +68,17 @@ def init(
     with working("making keys and store"):
         choose = first_passphrase("the keys") if encrypt else None
         pin = make_store(
-            where.url, passphrase=choose, policy=policy.source, group=group, **where.directories
+            where.url,
+            passphrase=choose,
+            policy=policy.source,
+            group=group,
+            anchor=shared_anchor,
+            **where.directories,
         )
     files = where.files
     people = where.admin.policy.approvers(policy)
     keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
+    shared = None if (found := files.shared_anchor.url()) is None else str(found)
     if as_json:
         print_json(
             {
@@ -74,6 +92,7 @@ def init(
                 "policy": {"name": policy.name, "digest": policy.digest},
                 "approvers": approvers_document(people),
                 "group": group,
+                "shared_anchor": shared,
             }
         )
         return
@@ -88,6 +107,7 @@ def init(
             ("anchor", str(anchor)),
             ("policy", f"{visible(policy.name)} (sealpoint policy show)"),
             *([("group", group)] if group is not None else []),
+            *([("shared anchor", shared)] if shared is not None else []),
         ]
     )
     print_line("")
@@ -101,6 +121,7 @@ def init(
             "Never bring the anchor back from a backup: it has to remember the newest entry.",
             *(_LOCKED if encrypt else ()),
             *(_shared(group, str(where.settings.state_dir)) if group is not None else ()),
+            *(_joining(shared) if shared is not None else ()),
             *(["", *lines] if (lines := approver_lines(people)) else ()),
             "",
             "Next, in Python:",
@@ -116,6 +137,16 @@ def _shared(group: str, state_dir: str) -> list[str]:
         f"Every member of {group} can write the store and its anchor: they trust each other not",
         "to turn them back. The others, each once, with the pin from sealpoint trust export:",
         f"  sealpoint trust import PIN --group {group} --state-dir {state_dir}",
+    ]
+
+
+def _joining(url: str) -> list[str]:
+    """What the other machines have to do."""
+    return [
+        "",
+        "Whoever holds the login of the shared anchor could turn it back: keep it from whoever",
+        "runs the store's database. Every other machine, with the pin from sealpoint trust export:",
+        f"  sealpoint trust import PIN && sealpoint anchor join {url}",
     ]
 
 

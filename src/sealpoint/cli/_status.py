@@ -52,6 +52,7 @@ def _print(found: StoreStatus) -> None:
         "fingerprint": found.fingerprint,
         "keys here": ", ".join(found.keys) or "none",
         "anchor": found.anchor,
+        "shared anchor": found.shared_anchor,
         "threads": None if found.threads is None else f"{found.threads:,} that the anchor knows",
         "roster": None if found.roster is None else str(found.roster),
         **_policy_fields(found),

@@ -162,7 +162,9 @@ class StoreOptions:
 
     @property
     def anchor(self) -> str:
-        """What kind of anchor has seen what is written: `local`, or that of a `group` of users."""
+        """What has seen what is written: a `local` anchor, a `group`'s, or a `shared` one too."""
+        if self.files.shared_anchor.url() is not None:
+            return "shared"
         return "local" if self.files.group() is None else "group"
 
     @property

@@ -8,10 +8,17 @@ written. What lies in them is the business of `sealpoint.signing`.
 from sealpoint.config._backends import BACKENDS, Backend, StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name, module_digest
 from sealpoint.config._files import StoreFiles, known_urls, read_pin_descriptor, read_pin_file
-from sealpoint.config._group import Group, group_faults, make_shared_directory
+from sealpoint.config._group import (
+    Group,
+    group_faults,
+    make_shared_directory,
+    read_shared_secret,
+    share_secret,
+)
 from sealpoint.config._key_files import (
     KeyFiles,
     PassphraseSource,
+    anchor_password,
     choosing,
     environment_passphrase,
     read_passphrase_file,
@@ -20,6 +27,7 @@ from sealpoint.config._key_files import (
 )
 from sealpoint.config._secret_files import replace_file
 from sealpoint.config._settings import Settings, check_identity_name, load_settings
+from sealpoint.config._shared_anchor import SharedAnchor, open_shared_anchor, parse_anchor_url
 
 __all__ = [
     "BACKENDS",
@@ -28,8 +36,10 @@ __all__ = [
     "KeyFiles",
     "PassphraseSource",
     "Settings",
+    "SharedAnchor",
     "StoreFiles",
     "StoreUrl",
+    "anchor_password",
     "check_identity_name",
     "choosing",
     "code_of",
@@ -41,10 +51,14 @@ __all__ = [
     "load_settings",
     "make_shared_directory",
     "module_digest",
+    "open_shared_anchor",
+    "parse_anchor_url",
     "read_passphrase_file",
     "read_pin_descriptor",
     "read_pin_file",
+    "read_shared_secret",
     "replace_file",
+    "share_secret",
     "store_password",
     "unlocking",
 ]

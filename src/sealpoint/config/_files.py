@@ -8,14 +8,15 @@ CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
     slots.key           the secret under which anchor slots are keyed
     initialised         `init` came to its end here
     group.json          the group that shares the store, if this user declared one
+    anchor.json         the anchor that other machines ask too, if this user declared one
     roster-<n>-<hash>.json  the newest roster that was verified here, for restores
     keys/<identity>.key
     keys/<identity>.next    the key that is to take its place, while it is being rotated
 STATE_DIR/anchors/<store id>/
 ```
 
-`pin.json`, `slots.key` and `<identity>.key` may also lie in the directory of a mounted secret,
-which is looked into first and never written to.
+`pin.json`, `slots.key`, `anchor.json` and `<identity>.key` may also lie in the directory of a
+mounted secret, which is looked into first and never written to.
 
 Every directory from CONFIG_DIR down is checked from the top before a file in it is opened. A
 file that others could have read or changed is refused, never repaired. The files belong to the URL
@@ -47,7 +48,7 @@ import msgspec
 
 from sealpoint.config._backends import StoreUrl
 from sealpoint.config._directory import Note, StoreDirectory, read_note
-from sealpoint.config._group import Group, read_shared_secret, share_secret
+from sealpoint.config._group import Group
 from sealpoint.config._key_files import KeyFiles
 from sealpoint.config._secret_files import (
     read_descriptor,
@@ -57,6 +58,7 @@ from sealpoint.config._secret_files import (
     write_new_file,
 )
 from sealpoint.config._settings import Settings
+from sealpoint.config._shared_anchor import SharedAnchorFile
 from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,
@@ -87,7 +89,7 @@ class StoreFiles:
     Nothing is read or made before a method asks for it.
     """
 
-    __slots__ = ("_directory", "_group_path", "_pin_path", "_secret_path", "keys")
+    __slots__ = ("_directory", "_group_path", "_pin_path", "_secret_path", "keys", "shared_anchor")
 
     def __init__(self, settings: Settings, url: StoreUrl) -> None:
         self._directory = StoreDirectory(settings, url)
@@ -96,6 +98,8 @@ class StoreFiles:
         self._secret_path = self.directory / "slots.key"
         self.keys = KeyFiles(self._directory)
         """The private keys."""
+        self.shared_anchor = SharedAnchorFile(self._directory)
+        """The anchor that other machines ask too."""
 
     @classmethod
     def find(cls, settings: Settings, url: StoreUrl) -> "StoreFiles":
@@ -270,7 +274,7 @@ class StoreFiles:
 
     def ensure_secret(self, random_bytes: Callable[[int], bytes]) -> bytes:
         """The secret, drawn from a source of randomness such as `os.urandom` if there is none."""
-        if self._slots_key() is None:
+        if not self.has_secret():
             drawn = random_bytes(_SECRET_BYTES)
             if len(drawn) != _SECRET_BYTES:
                 raise KeyFileUnsafe(
@@ -318,27 +322,31 @@ class StoreFiles:
                 f"store {self.url}: another group shares it already, as {self._group_path} says"
             )
 
-    def share_secret(self, store: StoreId, group: Group) -> None:
-        """Put the secret of the anchor's slots beside the shared anchor."""
-        share_secret(self.anchor_directory(store), self.secret(), group)
+    def take_secret(self, shared: bytes, *, replace: bool = False) -> None:
+        """Take over the secret of the slots of an anchor that others share.
 
-    def take_shared_secret(self, store: StoreId, group: Group) -> None:
-        """Take over the secret that another member put beside the shared anchor.
+        Args:
+            shared: The secret.
+            replace: Take the place of another: whoever asks for that has seen to it that the
+                anchor that was kept under it knows nothing more.
 
         Raises:
-            KeyMissing, KeyFileUnsafe: It is not there, or not safe.
             StoreExists: There is another secret here.
         """
-        shared = read_shared_secret(self.anchor_directory(store), group)
         self._directory.prepare(self.directory)
-        if not write_new_file(self._secret_path, _format_secret(shared)) and (
-            self.secret() != shared
-        ):
+        data = _format_secret(shared)
+        if replace:
+            replace_file(self._secret_path, data)
+        elif not write_new_file(self._secret_path, data) and self.secret() != shared:
             raise StoreExists(
                 f"store {self.url}: it has a secret of its own already, at {self._secret_path}",
                 hint="An anchor of this user alone knows the store; move that file away to use "
-                "the group's.",
+                "the one that others share.",
             )
+
+    def has_secret(self) -> bool:
+        """Whether there is a secret; one that is damaged is one."""
+        return self._slots_key() is not None
 
     def keep_roster(self, seq: int, newest: bytes, make: Callable[[], bytes]) -> None:
         """Keep the newest roster beside the keys, if that can be done."""

@@ -228,6 +228,7 @@ PassphraseSource = str | bytes | Callable[[str], str | bytes]
 _VARIABLE = "SEALPOINT_PASSPHRASE"
 _FILE_VARIABLE = "SEALPOINT_PASSPHRASE_FILE"
 _DATABASE_VARIABLE = "SEALPOINT_STORE_PASSWORD_FILE"
+_ANCHOR_VARIABLE = "SEALPOINT_ANCHOR_PASSWORD_FILE"
 _FILE_BYTES_MAX = 4096
 
 
@@ -294,12 +295,23 @@ def store_password(source: str | Callable[[], str] | None) -> Callable[[], str] 
     It is asked at each new connection, so that a password can be changed while programs run. None
     leaves it to the client of the database, which has places of its own (PGPASSFILE).
     """
+    return _database_password(source, _DATABASE_VARIABLE)
+
+
+def anchor_password(source: str | Callable[[], str] | None) -> Callable[[], str] | None:
+    """The same for the database of a shared anchor, which has another login."""
+    return _database_password(source, _ANCHOR_VARIABLE)
+
+
+def _database_password(
+    source: str | Callable[[], str] | None, variable: str
+) -> Callable[[], str] | None:
     if callable(source):
         return source
     if source is not None:
         return lambda: source
-    if path := os.environ.get(_DATABASE_VARIABLE):
-        return lambda: read_passphrase_file(path, _DATABASE_VARIABLE)
+    if path := os.environ.get(variable):
+        return lambda: read_passphrase_file(path, variable)
     return None
 
 

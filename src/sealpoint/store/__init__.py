@@ -5,6 +5,7 @@ from sealpoint.store._adopt import (
     adopt_store_chain,
     adopt_thread,
     enter_copy,
+    record_joining,
     unanchored_threads,
 )
 from sealpoint.store._append import EntryDraft, check_rights
@@ -24,6 +25,7 @@ from sealpoint.store._core import (
     NearEntries,
     StoreParts,
     claimed_name,
+    judge_positions,
 )
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
@@ -143,12 +145,14 @@ __all__ = [
     "fresh_digests",
     "import_roster",
     "is_reserved",
+    "judge_positions",
     "list_threads",
     "make_release",
     "place_of",
     "plain_value",
     "plan_restore",
     "read_world",
+    "record_joining",
     "require_roots",
     "revoke_keys",
     "store_slot",

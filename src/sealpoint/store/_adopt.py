@@ -52,6 +52,16 @@ def adopt_store_chain(core: Core, reason: str) -> bool:
     return True
 
 
+def record_joining(core: Core, reason: str) -> StoreChain:
+    """Record that a shared anchor is taught what this machine has seen.
+
+    Raises:
+        NotTrusted: The identity is no operator of all namespaces.
+    """
+    text = _reason(reason)
+    return core.written(append_store_adoption(core, core.renewed_trust(), text))
+
+
 def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
     """Name and id of each thread of the namespace that only the store knows.
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The anchor that a store shares with other machines: `anchor.json` beside its pin.
+
+It is declared once, in a file of this user, and asked from then on by everything that opens the
+store: no variable that somebody forgets to set makes a machine judge by its own memory alone. The
+file holds a URL, with the login and without a password; it may also come with a mounted secret.
+
+The secret that keys the slots lies in the anchor's database, so that a new machine needs no more
+than the pin, this URL and a login. A machine keeps the one that it first saw, in `slots.key`, and
+refuses another: under another one, no slot would be found, and every thread would look new.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+
+from sealpoint._postgres_url import ANCHOR_SCHEMA, PostgresUrl
+from sealpoint.anchor import Anchor
+from sealpoint.config._directory import StoreDirectory
+from sealpoint.config._secret_files import replace_file, sync_directory, write_new_file
+from sealpoint.errors import ConfigError, ExtraMissing, StoreExists, UrlInvalid
+
+_BYTES_MAX = 64 * 1024
+
+
+class SharedAnchor(Anchor, Protocol):
+    """An anchor that other machines ask too, and that keeps the secret of its slots for them."""
+
+    def secret(self) -> bytes | None:
+        """The secret under which the slots of the store are keyed, or None if none is kept."""
+        ...
+
+    def keep_secret(self, secret: bytes) -> bytes:
+        """Keep the secret, unless one is kept already; gives the one that is kept now."""
+        ...
+
+
+class _Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `anchor.json` says."""
+
+    url: str
+
+
+class SharedAnchorFile:
+    """Which anchor a store shares, as this user has declared it."""
+
+    __slots__ = ("_directory", "path")
+
+    def __init__(self, directory: StoreDirectory) -> None:
+        self._directory = directory
+        self.path = directory.path / "anchor.json"
+
+    def url(self) -> PostgresUrl | None:
+        """Where the shared anchor is, or None if there is none.
+
+        Raises:
+            ConfigError: The file that says so is malformed.
+            KeyFileUnsafe: Others can change it.
+        """
+        data = self._directory.read(self.path, bytes_max=_BYTES_MAX, secret=False, mounted=True)
+        if data is None:
+            return None
+        try:
+            return parse_anchor_url(msgspec.json.decode(data, type=_Declared).url)
+        except (msgspec.MsgspecError, UrlInvalid) as exc:
+            raise ConfigError(
+                f"{self.path}: expected the URL of an anchor as JSON, found {len(data)} bytes that "
+                "are not one",
+                hint="Bring the file back from the backup of the keys; without it this machine "
+                "would forget to ask the shared anchor.",
+            ) from exc
+
+    def declare(self, url: PostgresUrl) -> None:
+        """Ask this anchor from now on; another login to the same one may be declared.
+
+        Raises:
+            StoreExists: Another one is declared.
+        """
+        self._directory.prepare(self._directory.path)
+        document = msgspec.json.encode(_Declared(url=str(url)))
+        data = msgspec.json.format(document, indent=2) + b"\n"
+        if write_new_file(self.path, data):
+            return
+        known = self.url()
+        if known is None or known.place != url.place:
+            raise StoreExists(
+                f"store {self._directory.url}: it shares another anchor already, as {self.path} "
+                "says",
+                hint="To change over, leave that one first: sealpoint anchor leave",
+            )
+        if known != url:
+            replace_file(self.path, data)
+
+    def forget(self) -> None:
+        """Ask it no more."""
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+        sync_directory(self.path.parent)
+
+
+def parse_anchor_url(text: str) -> PostgresUrl:
+    """The URL of a shared anchor; it lies in a schema of its own if it names none.
+
+    Raises:
+        UrlInvalid: It is none, or holds a password.
+    """
+    return PostgresUrl.parse(text, schema=ANCHOR_SCHEMA)
+
+
+def open_shared_anchor(
+    url: PostgresUrl,
+    *,
+    store: bytes,
+    password: Callable[[], str] | None,
+    create: bool = False,
+    read_only: bool = False,
+) -> SharedAnchor:
+    """Open the anchor that a URL names.
+
+    Raises:
+        AnchorUnavailable: It cannot be used.
+        ExtraMissing: The client of the database is not installed.
+    """
+    try:
+        from sealpoint.anchor.postgres import PostgresAnchor  # noqa: PLC0415 # optional
+    except ModuleNotFoundError as exc:
+        if str(exc.name).partition(".")[0] != "psycopg":
+            raise  # an installation that is broken says so itself
+        raise ExtraMissing(
+            "shared anchor: expected psycopg, found it missing: pip install 'sealpoint[postgres]'"
+        ) from exc
+    return PostgresAnchor(url, store=store, password=password, create=create, read_only=read_only)
