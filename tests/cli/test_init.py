@@ -46,7 +46,7 @@ def test_json_names_the_same(fresh: Machine) -> None:
 
     assert set(document) == {
         *("store", "url", "fingerprint", "keys", "identities", "anchor", "encrypted", "policy"),
-        *("approvers", "group"),
+        *("approvers", "group", "shared_anchor"),
     }
     assert document["encrypted"] is False
     assert document["url"] == fresh.url

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from sealpoint._postgres_url import PostgresUrl
-from sealpoint.anchor import Anchor
+from sealpoint.anchor import Anchor, is_behind
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.anchor.postgres import PostgresAnchor
+from sealpoint.anchor.together import AnchorsTogether
 from sealpoint.testing.conformance.anchor import AnchorConformance
 from tests.postgres_server import PostgresServer
 
@@ -58,3 +59,18 @@ class TestPostgresAnchor(AnchorConformance):
         url = PostgresUrl.parse(self._server.url(schema=self._name))
         password = self._server.password
         return PostgresAnchor(url, store=b"s" * 16, password=lambda: password, create=True)
+
+
+class TestAnchorsTogether(AnchorConformance):
+    """Two files as one anchor, beside a store that shows everything."""
+
+    def open(self, place: Path) -> Anchor:
+        """Open both."""
+        shared, local = (
+            LocalAnchor(place / name, store=b"s" * 16, key=b"k" * 32)
+            for name in ("shared", "local")
+        )
+        # Positions of the suite are of a thread each, so they are compared by number alone.
+        return AnchorsTogether(
+            shared, local, judge=lambda one, other: (other if is_behind(one, other) else one, True)
+        )

@@ -92,12 +92,10 @@ def init(
             the name of each; without it they are not.
         policy: What the gate asks for in every namespace: `solo`, `team`, or the bytes of a
             policy file.
-        group: The name of a group of this machine whose members share store and anchor; then
-            `state_dir` is a directory of theirs. They trust each other not to turn the anchor
-            back.
+        group: The name of a group of this machine whose members share store and anchor, in a
+            `state_dir` of theirs. They trust each other not to turn the anchor back.
         password: What a database asks for, as for `open_store`.
-        anchor: A PostgreSQL database whose anchor is asked besides the local one, by this and by
-            every other machine that joins it: `postgresql://USER@HOST/DATABASE`.
+        anchor: `postgresql://USER@HOST/DATABASE`: an anchor that other machines ask too.
         anchor_password: What that one asks for.
 
     Returns:
@@ -112,6 +110,7 @@ def init(
         PolicyInvalid: The policy is none.
     """
     chosen = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
+    others = None if anchor is None else parse_anchor_url(anchor)
     location = StoreLocation.find(
         url,
         config_dir=config_dir,
@@ -120,19 +119,10 @@ def init(
         password=password,
         anchor_password=anchor_password,
     )
-    others = None if anchor is None else parse_anchor_url(anchor)
     shared = _shared(location, group)
     choose = None if passphrase is None else choosing(passphrase)
     root, worker, operator = (_key(location, name, choose) for name in (ROOT, WORKER, OPERATOR))
-    if not location.files.has_pin():
-        location.make_secret()
-        location.files.write_pin(
-            TrustPin(
-                store=StoreId.draw(os.urandom),
-                root=Root(version=1, threshold=1, keys=[root.public]),
-            )
-        )
-    pin = location.files.pin()
+    pin = _first_pin(location, root)
     if others is not None:
         _share_anchor(location, pin, others)
     with location.open_core(signer=operator, create=True) as core:
@@ -142,6 +132,19 @@ def init(
             share_secret(directory, location.files.secret(), shared)
         location.files.mark_initialised()
     return pin
+
+
+def _first_pin(location: StoreLocation, root: PrivateKey) -> TrustPin:
+    """The pin of an interrupted `init`, or a new one, which comes after the secret of the slots."""
+    if not location.files.has_pin():
+        location.make_secret()
+        location.files.write_pin(
+            TrustPin(
+                store=StoreId.draw(os.urandom),
+                root=Root(version=1, threshold=1, keys=[root.public]),
+            )
+        )
+    return location.files.pin()
 
 
 def _share_anchor(location: StoreLocation, pin: TrustPin, url: PostgresUrl) -> None:
@@ -284,9 +287,8 @@ def open_store(
         state_dir: Where the anchor lies, instead of the user's state directory.
         read_only: No private key is needed and nothing at all is written.
         on_event: Called with an `Event` for what happens: codes and digests only.
-        passphrase: What opens an encrypted key, or a function that is called with the key's name;
-            else what SEALPOINT_PASSPHRASE or SEALPOINT_PASSPHRASE_FILE names.
-        signer: A key that lives elsewhere, such as in a KMS: no private key is read here.
+        passphrase: Of an encrypted key, or a function of its name; else SEALPOINT_PASSPHRASE_FILE.
+        signer: A key that lives elsewhere, such as in a KMS: none is read here.
         secrets_dir: A mounted secret, looked into before config_dir; else SEALPOINT_SECRETS_DIR.
         key_fd: An open descriptor that the key is read from; else SEALPOINT_KEY_FD.
         password: A database's, or what gives it; else SEALPOINT_STORE_PASSWORD_FILE or PGPASSFILE.
@@ -314,9 +316,7 @@ def open_store(
         password=password,
         anchor_password=anchor_password,
     )
-    pin = location.pin(trust)
-    if not read_only and not location.files.has_pin():
-        location.make_secret()  # a machine that has only been told whom to trust
+    pin = _known_pin(location, trust, read_only=read_only)
     own = None if read_only or signer is not None else location.own_key(identity or WORKER)
     parts = location.parts(
         pin=pin,
@@ -327,6 +327,14 @@ def open_store(
         on_event=on_event,
     )
     return _opened(parts, signer, identity)
+
+
+def _known_pin(location: StoreLocation, trust: Trust | None, *, read_only: bool) -> TrustPin:
+    """Whom to trust; a machine that has only been told so gets a secret for its anchor."""
+    pin = location.pin(trust)
+    if not read_only and not location.files.has_pin():
+        location.make_secret()
+    return pin
 
 
 def _require_types(registry: Registry | None, *, read_only: bool) -> None:

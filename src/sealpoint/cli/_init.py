@@ -2,6 +2,8 @@
 """`sealpoint init`: a new store, its keys and its anchor."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -77,57 +79,64 @@ def init(
         )
     files = where.files
     people = where.admin.policy.approvers(policy)
-    keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
-    shared = None if (found := files.shared_anchor.url()) is None else str(found)
+    shared = files.shared_anchor.url()
+    document = {
+        "store": str(pin.store),
+        "url": str(files.url),
+        "fingerprint": str(pin.fingerprint()),
+        "keys": str(files.directory / "keys"),
+        "identities": files.keys.names(),
+        "anchor": str(files.anchor_directory(pin.store)),
+        "encrypted": encrypt,
+        "policy": {"name": policy.name, "digest": policy.digest},
+        "approvers": approvers_document(people),
+        "group": group,
+        "shared_anchor": None if shared is None else str(shared),
+    }
     if as_json:
-        print_json(
-            {
-                "store": str(pin.store),
-                "url": str(files.url),
-                "fingerprint": str(pin.fingerprint()),
-                "keys": str(keys),
-                "identities": files.keys.names(),
-                "anchor": str(anchor),
-                "encrypted": encrypt,
-                "policy": {"name": policy.name, "digest": policy.digest},
-                "approvers": approvers_document(people),
-                "group": group,
-                "shared_anchor": shared,
-            }
-        )
+        print_json(document)
         return
     print_line(Styled("A new store.", "good"))
-    print_fields(
-        [
-            ("store", str(files.url)),
-            ("id", str(pin.store)),
-            ("fingerprint", f"{pin.fingerprint().short()} (the pin, for people to compare)"),
-            ("identities", ", ".join(files.keys.names())),
-            ("keys", str(keys)),
-            ("anchor", str(anchor)),
-            ("policy", f"{visible(policy.name)} (sealpoint policy show)"),
-            *([("group", group)] if group is not None else []),
-            *([("shared anchor", shared)] if shared is not None else []),
-        ]
-    )
+    _print_fields(document, pin.fingerprint().short())
     print_line("")
     print_lines(
         [
-            "Back up the store as often as you can bear to lose, and, apart from it and from its",
-            "backups, this directory, after each change of keys or rights:",
-            f"  {files.directory}",
-            "It has the keys, the pin, and the newest roster, which a restore needs.",
-            "The root key says who may do what: keep keys/root.key offline until you need it.",
-            "Never bring the anchor back from a backup: it has to remember the newest entry.",
+            *_backing_up(files.directory),
             *(_LOCKED if encrypt else ()),
             *(_shared(group, str(where.settings.state_dir)) if group is not None else ()),
-            *(_joining(shared) if shared is not None else ()),
+            *(_joining(str(shared)) if shared is not None else ()),
             *(["", *lines] if (lines := approver_lines(people)) else ()),
             "",
             "Next, in Python:",
         ]
     )
     print_code(f"  {line}".rstrip() for line in _first_program(where))
+
+
+def _print_fields(made: dict[str, Any], fingerprint: str) -> None:
+    fields = {
+        "store": made["url"],
+        "id": made["store"],
+        "fingerprint": f"{fingerprint} (the pin, for people to compare)",
+        "identities": ", ".join(made["identities"]),
+        "keys": made["keys"],
+        "anchor": made["anchor"],
+        "policy": f"{visible(made['policy']['name'])} (sealpoint policy show)",
+        "group": made["group"],
+        "shared anchor": made["shared_anchor"],
+    }
+    print_fields([(name, text) for name, text in fields.items() if text is not None])
+
+
+def _backing_up(directory: Path) -> list[str]:
+    return [
+        "Back up the store as often as you can bear to lose, and, apart from it and from its",
+        "backups, this directory, after each change of keys or rights:",
+        f"  {directory}",
+        "It has the keys, the pin, and the newest roster, which a restore needs.",
+        "The root key says who may do what: keep keys/root.key offline until you need it.",
+        "Never bring the anchor back from a backup: it has to remember the newest entry.",
+    ]
 
 
 def _shared(group: str, state_dir: str) -> list[str]:

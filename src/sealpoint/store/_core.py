@@ -530,8 +530,8 @@ def judge_positions(core: Core, local: Position, shared: Position) -> tuple[Posi
         RolledBack: The store does not have the entry that the newest restore kept.
     """
     if local.thread != shared.thread:
-        newer = newer_position(local, shared)
-        return newer, _descends(core, None, newer)
+        newer = newer_position(local, shared)  # of the other, a name was reserved and no more
+        return newer, _descends(core, local if newer is shared else shared, newer)
     one, other = local, shared
     if local.thread != STORE_CHAIN:
         epoch = core.trust().epoch
@@ -551,7 +551,7 @@ def judge_positions(core: Core, local: Position, shared: Position) -> tuple[Posi
     return local, _descends(core, other, one)
 
 
-def _descends(core: Core, older: Position | None, newer: Position) -> bool:
+def _descends(core: Core, older: Position, newer: Position) -> bool:
     """Whether the store has the newer entry, and the older one below it.
 
     Raises:
@@ -560,7 +560,7 @@ def _descends(core: Core, older: Position | None, newer: Position) -> bool:
     if newer.reserved:
         return True
     seq, expected = newer.seq, newer.entry
-    target = seq if older is None or older.reserved else older.seq
+    target = seq if older.reserved else older.seq
     while True:
         record = core.storage.read(newer.thread, seq)
         if record is None or link_hash(record.header) != expected:
@@ -572,7 +572,7 @@ def _descends(core: Core, older: Position | None, newer: Position) -> bool:
         expected = bytes.fromhex(
             (header.skip if seq == skip_seq(header.seq) else header.prev) or ""
         )
-        if older is not None and seq == target and expected != older.entry:
+        if seq == target and expected != older.entry:
             raise Forked(
                 f"thread {newer.thread.hex()[:12]}: expected entry {seq} to be "
                 f"{older.entry.hex()[:12]}, which one anchor has seen, found that the entry "

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shared and a local anchor as one: which counts, who is written first, what follows when."""
+
+import pytest
+
+from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.anchor.together import AnchorsTogether, newer_position
+from sealpoint.errors import AnchorUnavailable, Forked
+from tests.deployment import SimulatedAnchor
+
+_SLOT = b"\x01" * 32
+
+
+def _at(
+    seq: int, *, thread: bytes = b"t" * 16, epoch: int = 0, entry: int | None = None
+) -> Position:
+    return Position(thread, epoch, 0, seq, bytes([(seq if entry is None else entry) % 256]) * 32)
+
+
+class _Two:
+    """Two anchors in memory, beside a store that shows everything, or nothing."""
+
+    def __init__(self) -> None:
+        self.shared = SimulatedAnchor(MemoryAnchor(), closes=True)
+        self.local = SimulatedAnchor(MemoryAnchor(), closes=True)
+        self.shown = True
+        self.together = self._as_one(read_only=False)
+        self.reading = self._as_one(read_only=True)
+
+    def _as_one(self, *, read_only: bool) -> Anchor:
+        return AnchorsTogether(self.shared, self.local, judge=self._judge, read_only=read_only)
+
+    def _judge(self, local: Position, shared: Position) -> tuple[Position, bool]:
+        return newer_position(local, shared), self.shown
+
+    def hold(self, local: Position | None, shared: Position | None) -> None:
+        """Let each hold something."""
+        if local is not None:
+            self.local.inner.create(_SLOT, local)
+        if shared is not None:
+            self.shared.inner.create(_SLOT, shared)
+
+    def held(self) -> tuple[Position | None, Position | None]:
+        """What each of them holds."""
+        return self.local.inner.get(_SLOT), self.shared.inner.get(_SLOT)
+
+
+@pytest.fixture
+def two() -> _Two:
+    """Two anchors that know nothing yet."""
+    return _Two()
+
+
+@pytest.mark.parametrize(
+    ("local", "shared", "expected"),
+    [
+        (None, None, None),
+        (_at(3), _at(3), _at(3)),
+        (_at(3), _at(9), _at(9)),
+        (_at(9), _at(3), _at(9)),
+        (None, _at(9), _at(9)),
+        (_at(9), None, _at(9)),
+        (None, _at(RESERVED_SEQ), _at(RESERVED_SEQ)),
+        (_at(9), _at(3, epoch=1), _at(3, epoch=1)),
+        (_at(RESERVED_SEQ, thread=b"u" * 16), _at(9), _at(9)),
+        (_at(9), _at(RESERVED_SEQ, thread=b"u" * 16), _at(9)),
+    ],
+)
+def test_whichever_has_seen_more_counts(
+    two: _Two, local: Position | None, shared: Position | None, expected: Position | None
+) -> None:
+    """The newer position is given and listed, by a reader that writes nothing as well."""
+    two.hold(local, shared)
+
+    assert two.reading.get(_SLOT) == expected
+    assert dict(two.reading.slots()) == ({} if expected is None else {_SLOT: expected})
+    assert two.held() == (local, shared)
+    assert two.together.get(_SLOT) == expected
+    assert two.held()[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("local", "shared"),
+    [
+        (_at(3), _at(3, entry=7)),
+        (_at(3), _at(3, thread=b"u" * 16)),
+        (_at(3), _at(9, thread=b"u" * 16)),
+    ],
+)
+def test_different_histories_are_refused(two: _Two, local: Position, shared: Position) -> None:
+    """Another entry at the same place, or another thread, is no memory of the same history."""
+    two.hold(local, shared)
+
+    with pytest.raises(Forked):
+        two.together.get(_SLOT)
+    with pytest.raises(Forked):
+        two.together.create(_SLOT, _at(0))
+    assert two.held() == (local, shared)
+    assert dict(two.together.slots()) == {_SLOT: local}
+
+
+def test_local_anchor_learns_nothing_that_the_store_does_not_show(two: _Two) -> None:
+    """A shared anchor that somebody else wrote is judged by, and spoils no other memory."""
+    two.hold(_at(3), _at(90))
+    two.shown = False
+
+    assert two.together.get(_SLOT) == _at(90)
+    assert two.held() == (_at(3), _at(90))
+
+
+def test_shared_anchor_is_written_first(two: _Two) -> None:
+    """If the shared one fails, nothing was written; if the local one does, it follows later."""
+    down = AnchorUnavailable("down")
+    two.together.create(_SLOT, _at(0))
+    assert two.held() == (_at(0), _at(0))
+    two.shared.fail(down)
+    with pytest.raises(AnchorUnavailable):
+        two.together.advance(_SLOT, _at(0), _at(1))
+    assert two.held() == (_at(0), _at(0))
+    two.local.fail(down)
+    with pytest.raises(AnchorUnavailable):
+        two.together.advance(_SLOT, _at(0), _at(1))
+    assert two.held() == (_at(0), _at(1))
+
+    assert two.together.get(_SLOT) == _at(1)
+    assert two.held() == (_at(1), _at(1))
+
+
+def test_neither_anchor_answers_for_the_other(two: _Two) -> None:
+    """What one of them would say, were the other up, is not told while it is down."""
+    two.hold(_at(3), _at(3))
+    for anchor in (two.local, two.shared):
+
+        def fail() -> None:
+            raise AnchorUnavailable("down")
+
+        anchor.getting.before = fail
+        with pytest.raises(AnchorUnavailable):
+            two.together.get(_SLOT)
+
+
+def test_shared_anchor_that_was_put_back_tells_what_it_holds(two: _Two) -> None:
+    """An advance from what only this machine saw is told the ancestor, and goes on from there."""
+    two.hold(_at(9), _at(4))
+
+    assert two.together.advance(_SLOT, _at(9), _at(10)) == _at(4)
+    assert two.held() == (_at(9), _at(4))
+    assert two.together.advance(_SLOT, _at(4), _at(10)) == _at(10)
+    assert two.held() == (_at(10), _at(10))
+
+
+def test_slot_that_the_shared_anchor_lost_is_made_again(two: _Two) -> None:
+    """By a create as by an advance, with what this machine has seen."""
+    two.hold(_at(9), None)
+
+    assert two.together.advance(_SLOT, _at(9), _at(10)) == _at(10)
+    assert two.held() == (_at(10), _at(10))
+    again = _Two()
+    again.hold(_at(9), None)
+    assert again.together.create(_SLOT, _at(0)) == _at(9)
+    assert again.held() == (_at(9), _at(9))
+
+
+def test_slot_that_neither_has_cannot_advance(two: _Two) -> None:
+    """What nobody created is AnchorUnavailable, and is made by nobody."""
+    with pytest.raises(AnchorUnavailable):
+        two.together.advance(_SLOT, _at(0), _at(1))
+
+    assert two.held() == (None, None)
+
+
+def test_name_that_another_machine_took_is_told(two: _Two) -> None:
+    """Of two machines that begin a name, the second is told the thread of the first."""
+    two.shared.inner.create(_SLOT, _at(RESERVED_SEQ, thread=b"u" * 16))
+
+    found = two.together.create(_SLOT, _at(RESERVED_SEQ))
+    assert found == _at(RESERVED_SEQ, thread=b"u" * 16)
+    assert two.held() == (found, found)
+
+
+def test_both_are_closed_even_if_one_fails(two: _Two) -> None:
+    """Closing goes on after a failure."""
+    closed: list[str] = []
+
+    class _Failing(MemoryAnchor):
+        def close(self) -> None:
+            closed.append("shared")
+            raise AnchorUnavailable("down")
+
+    class _Closing(MemoryAnchor):
+        def close(self) -> None:
+            closed.append("local")
+
+    together = AnchorsTogether(_Failing(), _Closing(), judge=two._judge)
+    with pytest.raises(AnchorUnavailable):
+        together.close()
+
+    assert closed == ["shared", "local"]
