@@ -10,8 +10,9 @@
 - A commit waits for the disk, and for a synchronous standby if there is one, whatever the server
   has as its default.
 - A password comes from a function that is called for each connection, so that it can be changed
-  while workers run. It is in no message: of what the server says, only the code is repeated, and
-  of what libpq says about a connection that was not made, the first line.
+  while workers run: it may give two, a line each, of which one is in force, and is called again if
+  the server takes neither. It is in no message: of what the server says, only the code is repeated,
+  and of what libpq says about a connection that was not made, the first line.
 - Names are looked up in PostgreSQL's own schema first, then in that of the URL.
 - Statements are prepared, values go and come in their binary form, and nothing of the server's is
   turned into an object but bytes, whole numbers and truth values: `run` and `run_together` of a
@@ -26,6 +27,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import psycopg
@@ -41,6 +43,7 @@ Password = Callable[[], str]
 Unavailable = Callable[..., SealpointError]
 
 _CONNECT_SECONDS = 10
+_LOOKS = 4
 _PAUSE_SECONDS = 0.05
 _PAUSE_SECONDS_MAX = 2.0
 _MESSAGE_CHARS_MAX = 300
@@ -110,6 +113,11 @@ class Connection:
         self.pgconn = connection.pgconn
         self._execute: Any = connection.pgconn.exec_prepared
         self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
+
+    @property
+    def driver(self) -> psycopg.Connection[Row]:
+        """The library's own connection, for what is rare and needs its quoting."""
+        return self._connection
 
     @property
     def is_idle(self) -> bool:
@@ -356,6 +364,27 @@ class Connections:
             connection.close()
 
     def _connect(self) -> Connection:
+        """A new connection, with whichever of the passwords that are given the server takes."""
+        if self._password is None:
+            return self._log_in(None)
+        tried: tuple[str, ...] = ()
+        refused = psycopg.OperationalError("no password was given")
+        for _ in range(_LOOKS):
+            given = tuple(self._password().split("\n"))
+            for password in given:
+                if password not in tried:
+                    try:
+                        return self._log_in(password)
+                    except psycopg.OperationalError as exc:
+                        if "FATAL:" not in str(exc):
+                            raise
+                        refused = exc
+            if given == tried:
+                break  # what was tried is still all there is: it was not changed meanwhile
+            tried = given
+        raise refused
+
+    def _log_in(self, password: str | None) -> Connection:
         settings = {
             "search_path": f"pg_catalog,{self.url.schema},pg_temp",
             "statement_timeout": str(int(self._wait_seconds_max * 1000)),
@@ -365,7 +394,6 @@ class Connections:
         given = " ".join(
             f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in settings.items()
         )
-        password = None if self._password is None else self._password()
         parameters: dict[str, Any] = {
             **self.url.parameters(),
             "connect_timeout": _CONNECT_SECONDS,
@@ -421,7 +449,7 @@ class Connections:
         for kinds, said_so, hint in _MEANINGS:
             if isinstance(error, kinds):
                 found = f"{self.what}: {said_so} ({state})"
-                named = f"--{self._purpose} {self.url}"
+                named = f"--{self._purpose} {replace(self.url, user='ADMIN')}"
                 return self._unavailable(found, hint=hint.format(named=named))
         if isinstance(error, _ALTERED):
             return Edited(f"{self.what}: its tables are not as they were made ({state})")
@@ -444,14 +472,14 @@ _MEANINGS: tuple[tuple[Any, str, str], ...] = (
         errors.InsufficientPrivilege,
         "this login may not do that",
         (
-            "Use a login of the duty that may, or have the grants made good: "
+            "Use a login of the duty that may, or let an administrator make the grants good: "
             "sealpoint provision postgres {named}"
         ),
     ),
     (
         (errors.UndefinedTable, errors.InvalidSchemaName),
         "its schema does not have the tables",
-        "Make them with a login that may: sealpoint provision postgres {named}",
+        "Let an administrator make them: sealpoint provision postgres {named}",
     ),
     (
         (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),

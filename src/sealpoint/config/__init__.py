@@ -22,10 +22,11 @@ from sealpoint.config._key_files import (
     choosing,
     environment_passphrase,
     read_passphrase_file,
+    read_password_file,
     store_password,
     unlocking,
 )
-from sealpoint.config._secret_files import replace_file
+from sealpoint.config._secret_files import replace_file, write_new_file
 from sealpoint.config._settings import Settings, check_identity_name, load_settings
 from sealpoint.config._shared_anchor import SharedAnchor, open_shared_anchor, parse_anchor_url
 
@@ -54,6 +55,7 @@ __all__ = [
     "open_shared_anchor",
     "parse_anchor_url",
     "read_passphrase_file",
+    "read_password_file",
     "read_pin_descriptor",
     "read_pin_file",
     "read_shared_secret",
@@ -61,4 +63,5 @@ __all__ = [
     "share_secret",
     "store_password",
     "unlocking",
+    "write_new_file",
 ]

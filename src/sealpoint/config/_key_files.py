@@ -34,6 +34,7 @@ from sealpoint.errors import (
     KeyMissing,
     NameInvalid,
     StoreExists,
+    UsageError,
 )
 from sealpoint.signing import (
     KeyFacts,
@@ -230,6 +231,7 @@ _FILE_VARIABLE = "SEALPOINT_PASSPHRASE_FILE"
 _DATABASE_VARIABLE = "SEALPOINT_STORE_PASSWORD_FILE"
 _ANCHOR_VARIABLE = "SEALPOINT_ANCHOR_PASSWORD_FILE"
 _FILE_BYTES_MAX = 4096
+_PASSWORDS_MAX = 2
 
 
 def unlocking(
@@ -311,8 +313,26 @@ def _database_password(
     if source is not None:
         return lambda: source
     if path := os.environ.get(variable):
-        return lambda: read_passphrase_file(path, variable)
+        return lambda: read_password_file(path, variable)
     return None
+
+
+def read_password_file(path: str, setting: str) -> str:
+    """What the file of a database's password holds: a line, or two while it is changed.
+
+    Args:
+        path: The file.
+        setting: What named it, for messages.
+
+    Raises:
+        UsageError: It does not hold one or two lines of text.
+        ConfigError: There is no such file.
+        KeyFileUnsafe: Others can read or change it, or it is another user's.
+    """
+    lines = _secret_lines(path, setting)
+    if len(lines) > _PASSWORDS_MAX:
+        raise UsageError(f"{setting} {path}: expected one password or two, a line each")
+    return "\n".join(_secret_text(line, setting, path) for line in lines)
 
 
 def read_passphrase_file(path: str, setting: str) -> str:
@@ -327,12 +347,19 @@ def read_passphrase_file(path: str, setting: str) -> str:
         ConfigError: There is no such file.
         KeyFileUnsafe: Others can read or change it, or it is another user's.
     """
+    return _secret_text(b"\n".join(_secret_lines(path, setting)), setting, path)
+
+
+def _secret_lines(path: str, setting: str) -> list[bytes]:
     if "\0" in path:
         raise ConfigError(f"{setting}: expected the path of a file, found {path!r}")
     # Secrets are often mounted as links; what counts is the file that one leads to.
     data = read_file(Path(path).absolute(), bytes_max=_FILE_BYTES_MAX, secret=True, follow=True)
     if data is None:
         raise ConfigError(f"{setting}: there is no file {path}")
-    line = data.removesuffix(b"\n").removesuffix(b"\r")
+    return data.removesuffix(b"\n").removesuffix(b"\r").split(b"\n")
+
+
+def _secret_text(line: bytes, setting: str, path: str) -> str:
     Passphrase(line, source=f"{setting} {path}")
     return line.decode()
