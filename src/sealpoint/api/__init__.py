@@ -29,6 +29,14 @@ if TYPE_CHECKING:
         relay_answer,
     )
     from sealpoint.api._policy import AppliedPolicy, Approvers, PolicyAdmin
+    from sealpoint.api._provision import (
+        Duty,
+        PostgresChange,
+        PostgresLogin,
+        Provisioned,
+        provision_postgres,
+        rotate_postgres_login,
+    )
     from sealpoint.api._roster import RootRotation, RosterAdmin
     from sealpoint.api._status import (
         KnownStore,
@@ -60,6 +68,7 @@ __all__ = [
     "AuditRecord",
     "BundleReport",
     "BundleThread",
+    "Duty",
     "ExaminedRequest",
     "ExportedRequest",
     "Joined",
@@ -68,6 +77,9 @@ __all__ = [
     "KeyStatus",
     "KnownStore",
     "PolicyAdmin",
+    "PostgresChange",
+    "PostgresLogin",
+    "Provisioned",
     "RestoreAdmin",
     "RestorePlan",
     "Revocation",
@@ -94,8 +106,10 @@ __all__ = [
     "open_bundle",
     "open_request",
     "open_store",
+    "provision_postgres",
     "read_release",
     "relay_answer",
+    "rotate_postgres_login",
     "verify_bundle",
 ]
 
@@ -104,7 +118,7 @@ _HOMES = (
     *("sealpoint.api._why", "sealpoint.store", "sealpoint.audit", "sealpoint.api._offline"),
     *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
-    *("sealpoint.api._anchor", "sealpoint.api._admin"),
+    *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

@@ -52,6 +52,7 @@ VERBS = {
     "People and keys": {
         "keys": ("_keys:keys", "Keys on this machine, and who may do what."),
         "trust": ("_trust:trust", "Carry the pin of a store to another machine."),
+        "provision": ("_provision:provision", "Make a database ready: roles, grants, logins."),
     },
     "Keep and recover": {
         "prune": ("_retention:prune", "Give up the states of older checkpoints."),

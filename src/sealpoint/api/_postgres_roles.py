@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles and logins of a database: one role for each duty, and logins that are members of one.
+
+A role that is more than a role of a store may be (a superuser, one whom row security spares) is
+refused, and never changed: somebody has it for something else. A login has one duty; what leads it
+further, by whatever other role, is taken away. The server is given what SCRAM verifies a password
+by, and never the password.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from psycopg.sql import SQL, Identifier, Literal
+
+from sealpoint.api._postgres_grants import kept_logins, make_tables, mend_grants, mend_policies
+from sealpoint.api._postgres_place import DatabasePlace, Desk
+from sealpoint.api._provision import Duty, PostgresLogin, Provisioned
+from sealpoint.errors import ConfigError, NameInvalid, UsageError
+from sealpoint.ids import NAMESPACE_TAG_BYTES, namespace_tag
+
+_LOGIN = re.compile(r"(?!pg_)[a-z_][a-z0-9_.-]{0,47}")
+_NAME_CHARS_MAX = 63
+_MORE = ("SUPERUSER", "BYPASSRLS", "CREATEROLE", "CREATEDB", "REPLICATION")
+
+
+class NewPassword(Protocol):
+    """Where the password of a new login comes from."""
+
+    def require(self, login: str) -> None:
+        """Refuse to go on if that of a login that is there is missing."""
+
+    def make(self) -> str:
+        """The password, which is kept by now."""
+
+
+def provision(
+    place: DatabasePlace, login: PostgresLogin | None, new: NewPassword | None, *, dry_run: bool
+) -> Provisioned:
+    """Bring a database to what it should be; see `provision_postgres`."""
+    if login is not None:
+        _require_login_name(login.name)
+
+    def work(desk: Desk) -> Provisioned:
+        _make_roles(desk)
+        if login is not None:
+            _make_login(desk, login, new, dry_run=dry_run)
+        logins = _settle_logins(desk, login)
+        make_tables(desk)
+        mend_grants(desk, logins)
+        mend_policies(desk, logins)
+        desk.end()
+        return _result(desk, logins)
+
+    return place.run(work, dry_run=dry_run)
+
+
+def rotate(place: DatabasePlace, name: str, password: str, *, dry_run: bool) -> Provisioned:
+    """Give a login another password."""
+
+    def work(desk: Desk) -> Provisioned:
+        _require_modest(desk, [name])
+        role = Identifier(name)
+        desk.change(
+            f"change the password of {name}",
+            SQL("ALTER ROLE {} PASSWORD {}").format(role, _verifier(desk, name, password)),
+            shown=SQL("ALTER ROLE {} PASSWORD {}").format(role, _PLACEHOLDER),
+        )
+        return _result(desk, ())
+
+    return place.run(work, dry_run=dry_run)
+
+
+def place_of_login(places: Sequence[DatabasePlace], name: str) -> DatabasePlace:
+    """Where a login has a duty.
+
+    Raises:
+        UsageError: Nowhere.
+    """
+    known: list[str] = []
+    for place in places:
+        members = place.run(lambda desk: sorted(_members(desk)), dry_run=True)
+        if name in members:
+            return place
+        known += members
+    raise UsageError(
+        f"login {name!r}: it has no duty in {' or '.join(each.what for each in places)}",
+        hint=f"Logins with one: {', '.join(known) or 'none'}. One of an anchor needs --anchor URL.",
+    )
+
+
+def _result(desk: Desk, logins: Iterable[PostgresLogin]) -> Provisioned:
+    return Provisioned(
+        url=str(desk.place.url),
+        changes=tuple(desk.changes),
+        logins=tuple(logins),
+        notes=tuple(desk.notes),
+    )
+
+
+# Roles and logins.
+
+
+_PLACEHOLDER = SQL("'<what SCRAM-SHA-256 makes of the password>'")
+
+
+def _make_roles(desk: Desk) -> None:
+    """A role for each duty, that is a member of nothing."""
+    names = [desk.place.role(duty) for duty in desk.place.layout.grants]
+    _require_modest(desk, names, log_in=False)
+    there = {name for (name,) in desk.rows(_ROLES, names)}
+    for name in names:
+        if name not in there:
+            desk.change(f"make the role {name}", SQL("CREATE ROLE {}").format(Identifier(name)))
+    for member, role, grantor in desk.rows(_MEMBERSHIPS, names):
+        _revoke_role(desk, role, member, grantor)
+
+
+_ROLES = "SELECT rolname::text FROM pg_roles WHERE rolname::text = ANY(%s)"
+_MEMBERSHIPS = (
+    "SELECT m.rolname::text, r.rolname::text, g.rolname::text FROM pg_auth_members a"
+    " JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid"
+    " JOIN pg_roles g ON g.oid = a.grantor WHERE m.rolname::text = ANY(%s) ORDER BY 1, 2, 3"
+)
+
+
+def _revoke_role(desk: Desk, role: str, member: str, grantor: str) -> None:
+    statement = SQL("REVOKE {} FROM {} GRANTED BY {} CASCADE").format(
+        *map(Identifier, (role, member, grantor))
+    )
+    desk.change(f"{member} is no longer a member of {role}", statement)
+
+
+def _require_modest(desk: Desk, names: Collection[str], *, log_in: bool = True) -> None:
+    """Refuse roles that can do what no role of a store may.
+
+    Raises:
+        ConfigError: One of them can.
+    """
+    found = desk.rows(
+        "SELECT rolname::text, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
+        " rolcanlogin FROM pg_roles WHERE rolname::text = ANY(%s)",
+        [*names],
+    )
+    for name, *has, logs_in in found:
+        more = [each for each, it_has in zip(_MORE, has, strict=True) if it_has]
+        if logs_in and not log_in:
+            more.append("LOGIN")
+        if more:
+            mended = SQL("ALTER ROLE {} {}").format(
+                Identifier(name), SQL(" ".join(f"NO{each}" for each in more))
+            )
+            raise ConfigError(
+                f"{desk.place.what}: the role {name!r} is there, with {', '.join(more)}, which no "
+                "role of it may have",
+                hint=f"Choose another login, or take that away in psql: {desk.text(mended)};",
+            )
+
+
+def _require_login_name(name: str) -> None:
+    if _LOGIN.fullmatch(name) is None:
+        raise NameInvalid(
+            "login: expected 1 to 48 of a-z, 0-9, dot, underscore and hyphen, beginning with a "
+            f"letter, found {name[:_NAME_CHARS_MAX]!r}",
+            hint="Choose a name such as worker_1 or billing.",
+        )
+
+
+def _make_login(
+    desk: Desk, login: PostgresLogin, new: NewPassword | None, *, dry_run: bool
+) -> None:
+    """A role that can log in, and is a member of its duty's."""
+    name, role = login.name, Identifier(login.name)
+    group = desk.place.role(login.duty)
+    _require_modest(desk, [name])
+    found = desk.rows("SELECT rolcanlogin, rolinherit FROM pg_roles WHERE rolname::text = %s", name)
+    if not found:
+        make = SQL("CREATE ROLE {} LOGIN").format(role)
+        if new is None:
+            desk.change(f"make the login {name}, which has no password", make)
+        else:
+            # Its file is on the disk before the server knows it.
+            password = "-" if dry_run else new.make()
+            desk.change(
+                f"make the login {name}",
+                make + SQL(" PASSWORD ") + _verifier(desk, name, password),
+                shown=make + SQL(" PASSWORD ") + _PLACEHOLDER,
+            )
+    else:
+        if new is not None:
+            new.require(name)
+        if found != [(True, True)]:
+            desk.change(f"let {name} log in", SQL("ALTER ROLE {} LOGIN INHERIT").format(role))
+    if not desk.rows(_IS_MEMBER, name, group):
+        desk.change(
+            f"{name} is a member of {group}", SQL("GRANT {} TO {}").format(Identifier(group), role)
+        )
+
+
+_IS_MEMBER = (
+    "SELECT 1 FROM pg_roles m, pg_roles r WHERE m.rolname::text = %s AND r.rolname::text = %s"
+    " AND pg_has_role(m.oid, r.oid, 'USAGE')"
+)
+
+
+def _verifier(desk: Desk, name: str, password: str) -> Literal:
+    """What the server verifies a password by: it never sees the password itself."""
+    made = desk.connection.pgconn.encrypt_password(
+        password.encode(), name.encode(), b"scram-sha-256"
+    )
+    return Literal(made.decode())
+
+
+def _members(desk: Desk) -> dict[str, set[Duty]]:
+    """Who has which duties, besides superusers and this login."""
+    duties = {desk.place.role(duty): duty for duty in desk.place.layout.grants}
+    found = defaultdict[str, set[Duty]](set)
+    for member, role in desk.rows(
+        "SELECT m.rolname::text, r.rolname::text FROM pg_auth_members a"
+        " JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid"
+        " WHERE r.rolname::text = ANY(%s) AND m.rolname <> current_user"
+        " AND (m.rolsuper OR pg_has_role(m.oid, r.oid, 'USAGE'))",
+        [*duties],
+    ):
+        found[member].add(duties[role])
+    return dict(found)
+
+
+def _settle_logins(desk: Desk, asked: PostgresLogin | None) -> list[PostgresLogin]:
+    """Who should have which duty, in order; whatever else they are members of is taken away."""
+    members = _members(desk)
+    _require_modest(desk, members)
+    kept = kept_logins(desk)
+    if asked is not None:
+        kept[asked.name] = asked
+    logins = []
+    for name, duties in sorted(members.items()):
+        login = kept.get(name)
+        if login is None or login.duty not in duties:
+            # The least of its duties: nothing says which was meant.
+            least = max(duties, key=[*desk.place.layout.grants].index)
+            login = PostgresLogin(name=name, duty=least)
+            if desk.place.layout.of_threads and least is not Duty.OWNER:
+                desk.notes.append(
+                    f"the login {name} has no policy, and so sees no thread: sealpoint provision "
+                    f"postgres --store {desk.place.url} --login {name} --duty {least}"
+                )
+                login = PostgresLogin(name=name, duty=least, namespaces=())
+        logins.append(login)
+    _require_tags(logins)
+    _mend_memberships(desk, {each.name: desk.place.role(each.duty) for each in logins})
+    return logins
+
+
+def _require_tags(logins: Iterable[PostgresLogin]) -> None:
+    """Refuse namespaces that row security could not keep apart.
+
+    Raises:
+        UsageError: Two of them have one tag.
+    """
+    names = {name for login in logins for name in login.namespaces or ()}
+    tags: dict[bytes, str] = {}
+    for name in sorted(names):
+        other = tags.setdefault(namespace_tag(name), name)
+        if other != name:
+            raise UsageError(
+                f"namespaces {other!r} and {name!r}: the ids of their threads begin with the same "
+                f"{NAMESPACE_TAG_BYTES} bytes, and row security could not keep them apart",
+                hint="Rename one of them; two names share their beginning once in four thousand "
+                "million pairs.",
+            )
+
+
+def _mend_memberships(desk: Desk, duties: Mapping[str, str]) -> None:
+    """Take away what leads logins to rights that their duty does not have."""
+    ours = {desk.place.role(duty) for duty in desk.place.layout.grants}
+    bad = {
+        (member, direct)
+        for member, direct, reached, more in desk.rows(_REACHED, [*duties])
+        if more or (reached in ours and (direct, reached) != (duties[member],) * 2)
+    }
+    for member, role, grantor in desk.rows(_MEMBERSHIPS, [*duties]):
+        if (member, role) in bad:
+            _revoke_role(desk, role, member, grantor)
+    for member, role in desk.rows(_PASSED_ON, [*duties], [*ours]):
+        statement = SQL("REVOKE ADMIN OPTION FOR {} FROM {} CASCADE")
+        desk.change(
+            f"{member} no longer makes others members of {role}",
+            statement.format(Identifier(role), Identifier(member)),
+        )
+
+
+# What each login is a member of at first, and what that leads to; whether that is more than any
+# role of a store may be.
+_REACHED = (
+    "WITH RECURSIVE reached (member, direct, role) AS ("
+    " SELECT a.member, a.roleid, a.roleid FROM pg_auth_members a"
+    " JOIN pg_roles m ON m.oid = a.member WHERE m.rolname::text = ANY(%s)"
+    " UNION SELECT r.member, r.direct, a.roleid FROM reached r"
+    " JOIN pg_auth_members a ON a.member = r.role)"
+    " SELECT m.rolname::text, d.rolname::text, r.rolname::text, r.rolsuper OR r.rolbypassrls"
+    " OR r.rolcreaterole OR r.rolreplication OR r.rolname::text LIKE 'pg\\_%%'"
+    " FROM reached JOIN pg_roles m ON m.oid = reached.member"
+    " JOIN pg_roles d ON d.oid = reached.direct JOIN pg_roles r ON r.oid = reached.role"
+)
+_PASSED_ON = (
+    "SELECT m.rolname::text, r.rolname::text FROM pg_auth_members a"
+    " JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid"
+    " WHERE a.admin_option AND m.rolname::text = ANY(%s) AND r.rolname::text = ANY(%s)"
+)
