@@ -50,7 +50,6 @@ SealpointError                  error                  1
 ├── StorageUnavailable          storage-unavailable   50   the backend failed
 │   └── SchemaUnknown           schema-unknown        51
 ├── SignerFailed                signer-failed         52   a key that lives elsewhere did not sign
-├── WorkerLost                  worker-lost           53   a process that verified has ended
 ├── ConfigError                 config                60   the set-up is wrong
 │   ├── DirectoryUnusable       directory-unusable    61
 │   ├── StoreMisplaced          store-misplaced       62
@@ -169,7 +168,6 @@ __all__ = [
     "UsageError",
     "ValueNotAllowed",
     "VersionUnknown",
-    "WorkerLost",
     "WorldInvalid",
 ]
 
@@ -638,17 +636,6 @@ class SignerFailed(SealpointError):
     code = "signer-failed"
     exit_status = 52
     hint = "Nothing was written. Make the signer work again and repeat the call."
-
-
-class WorkerLost(SealpointError):
-    """A process that was to check signatures has ended before it said anything."""
-
-    code = "worker-lost"
-    exit_status = 53
-    hint = (
-        "Nothing was verified by it, and nothing was changed. Verify again; if it happens again, "
-        "look whether the machine runs out of memory."
-    )
 
 
 class ConfigError(SealpointError):

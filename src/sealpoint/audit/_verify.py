@@ -2,8 +2,8 @@
 """Full verification: every entry, body and blob of every thread, against pin and anchor.
 
 A read verifies what it needs; this verifies everything, so that damage to what nobody has read
-lately is found as well. It writes nothing, not even to the anchor. Signatures are checked on all
-cores, and in processes where there are many. Memory follows the length of a thread by four bytes an
+lately is found as well. It writes nothing, not even to the anchor. Where there are many signatures
+they are checked in processes, on all cores. Memory follows the length of a thread by four bytes an
 entry, which tables of ids are compared with: entries pass through in batches, and each checkpoint
 names the blobs that were stored with it.
 
@@ -35,7 +35,6 @@ from sealpoint.errors import (
     Missing,
     RolledBack,
     SealpointError,
-    WorkerLost,
 )
 from sealpoint.ledger import (
     KINDS,
@@ -51,13 +50,13 @@ from sealpoint.ledger import (
     parse_header,
 )
 from sealpoint.limits import VERIFY_ROUNDS_MAX
+from sealpoint.signing import SignaturePool
 from sealpoint.storage import Record
 from sealpoint.store import (
     BlobReader,
     Core,
     ListedThread,
     ThreadWalk,
-    VerifyPool,
     fresh_digests,
 )
 
@@ -83,7 +82,6 @@ def verify_store(
 
     Raises:
         SealpointError: The store chain itself cannot be believed, so nothing else can.
-        WorkerLost: A process that checked signatures has ended: nothing is certain.
     """
     chain = core.renewed_trust()
     listed = core.each_thread()
@@ -95,7 +93,7 @@ def verify_store(
             done = Progress(threads=threads, threads_total=len(stored), entries=entries + more)
             progress(done)
 
-    with VerifyPool() as pool:
+    with SignaturePool() as pool:
         for number, each in enumerate(stored):
             check = _verify_again(core, each, pool, judge, partial(tell, number))
             findings += check.findings
@@ -116,7 +114,7 @@ def verify_thread(core: Core, thread: bytes) -> None:
     Raises:
         Tampered, NotTrusted: Something is not as it was written.
     """
-    with VerifyPool() as pool:
+    with SignaturePool() as pool:
         for _ in _ThreadCheck(core, ThreadWalk.without_anchor(core, thread, pool=pool), None).run():
             pass
 
@@ -124,7 +122,7 @@ def verify_thread(core: Core, thread: bytes) -> None:
 def _verify_again(
     core: Core,
     listed: ListedThread,
-    pool: VerifyPool,
+    pool: SignaturePool,
     judge: Callable[[bytes], Judge] | None,
     tell: Callable[[int], object],
 ) -> "_ThreadCheck":
@@ -139,8 +137,6 @@ def _verify_again(
             for done in check.run():
                 tell(done)
             walk.require_kept()
-        except WorkerLost:
-            raise  # it says nothing about this thread
         except SealpointError as error:
             outdated = check.is_outdated()
             if outdated and rounds < VERIFY_ROUNDS_MAX:
@@ -188,6 +184,7 @@ class _ThreadCheck:
         self._core = core
         self._walk = walk
         self._judge = judge
+        self._horizon = core.now() + _FAR_AHEAD
         self._retention: RetentionCheck | None = None
         self.entries = 0
         self.findings: list[Finding] = []
@@ -227,7 +224,7 @@ class _ThreadCheck:
         """Take note of what is worth a look, and refuses nothing."""
         entry, header = step.entry, step.entry.header
         behind = step.before is not None and header.at < step.before.entry.header.at
-        if step.before is not None and (behind or header.at > self._core.now() + _FAR_AHEAD):
+        if step.before is not None and (behind or header.at > self._horizon):
             what = "before its predecessor" if behind else "far in the future"
             self._add("time", f"entry {entry.seq}: its time {header.at.isoformat()} is {what}")
         if step.unreadable:
@@ -283,7 +280,7 @@ class RetentionCheck:
             Edited: Something is not what was written.
             Misplaced: A prune brings back what was given up, or takes what it must not.
         """
-        entry, body, seq = step.entry, step.body, step.entry.seq
+        entry, body, seq = step.entry, step.body, step.entry.header.seq
         rule = KINDS[entry.header.kind]
         if self.claims.erased is not None and seq < self.claims.erased:
             return

@@ -2,20 +2,17 @@
 """All requests of a namespace, in every thread, each verified where it lies.
 
 A thread whose anchored entry is its newest and is one that a pause would have stopped has nothing
-pending, and is read no further. Of others the newest entries are read at once, and many threads on
-all cores. What was verified once is not verified again while the thread's newest entry is the same
-bytes; who counts and what has expired is asked anew each time.
+pending, and is read no further. Of others the newest entries are read at once, and of many threads
+the signatures are checked on all cores. What was verified once is not verified again while the
+thread's newest entry is the same bytes; who counts and what has expired is asked anew each time.
 """
 
-import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum, unique
-from itertools import islice
+from itertools import chain, islice
 
 from sealpoint.anchor import Position
 from sealpoint.errors import (
@@ -34,8 +31,18 @@ from sealpoint.gate._facts import was_cut
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pending, Request, Status, make_request, read_pending
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
-from sealpoint.ledger import KINDS, link_hash, parse_header
-from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, Action, Roster, begins_digest
+from sealpoint.ledger import KINDS, claimed_signatures, link_hash, parse_header
+from sealpoint.signing import (
+    DIGITS_LEAST,
+    DIGITS_MAX,
+    Action,
+    Check,
+    PublicKey,
+    Roster,
+    SignaturePool,
+    Signed,
+    begins_digest,
+)
 from sealpoint.store import (
     Chain,
     Core,
@@ -50,8 +57,8 @@ from sealpoint.store import (
 _NEAR = 16
 """So many of the newest entries of a thread are read at once."""
 
-_PART = 64
-"""So many threads are read by one of the cores before it takes others."""
+_FEW = 64
+"""So many threads are verified before others would be asked to help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +76,30 @@ class _Known:
     """What was verified of a thread, and the newest entry that it was verified for."""
 
     raw: bytes
+    hash: bytes
     epoch: int
     """The epoch of the store then: a restore voids what was asked for before it."""
     name: str
     named: bool
     """Whether the name is what its genesis says; otherwise it is looked up again."""
     pending: Pending
+
+    def is_of(self, raw: bytes, epoch: int, anchored: Position) -> bool:
+        """Whether it was verified for this entry, in this epoch, and the anchor has seen that."""
+        return (self.raw, self.epoch, self.hash) == (raw, epoch, anchored.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unverified:
+    """A thread on which something may be pending, as it was read."""
+
+    slot: bytes
+    thread: bytes
+    epoch: int
+    near: NearEntries | None = None
+    """Its end, unless that is too long to be read at once."""
+    signed: tuple[Signed, ...] = ()
+    """The signatures that verifying it will come to."""
 
 
 _Seen = _Known | Sequence[Request] | SealpointError
@@ -169,55 +194,71 @@ class RequestList:
 
     def _read_all(self, threads: Sequence[ListedThread], book: bytes) -> Iterator[_Looked]:
         """What is pending on each thread, or why nobody can say; what is new, on all cores."""
-
-        def read(part: Iterable[ListedThread]) -> Sequence[_Looked]:
-            return deque((each, self._look(each, book)) for each in part)
-
-        if sum(each.thread not in self._known for each in threads) <= _PART:
-            yield from read(threads)
+        looks = ((each, self._look(each, book)) for each in threads)
+        if sum(each.thread not in self._known for each in threads) <= _FEW:
+            for each, found in looks:
+                yield each, self._settle(found, PublicKey.verify)
             return
-        parts = [threads[at : at + _PART] for at in range(0, len(threads), _PART)]
-        pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
-        try:
-            for part in pool.map(read, parts):
-                yield from part
-        finally:
-            pool.shutdown(cancel_futures=True)
+        with SignaturePool() as pool:
+            for (each, found), check in pool.checked(looks, _signed):
+                yield each, self._settle(found, check)
 
-    def _look(self, each: ListedThread, book: bytes) -> _Seen:
+    def _look(self, each: ListedThread, book: bytes) -> "_Seen | _Unverified":
         try:
             if each.slot == book:
                 return self._book.all()
-            return () if each.anchored is None else self._read(each.slot, each.anchored) or ()
+            return () if each.anchored is None else self._read(each.slot, each.anchored)
         except SealpointError as error:
             return error
 
-    def _read(self, slot: bytes, anchored: Position) -> _Known | None:
-        """What is pending on a thread; None if nothing is, or it is of another namespace."""
-        core, thread, epoch = self._core, anchored.thread, self._core.trust().epoch
+    def _read(self, slot: bytes, anchored: Position) -> "_Seen | _Unverified":
+        """What is pending on a thread; nothing if it is of another namespace."""
+        core, thread, trust = self._core, anchored.thread, self._core.trust()
         newest = list(islice(core.storage.scan(thread, anchored.seq), _NEAR))
-        known = self._known.get(thread)
-        if len(newest) == 1 and link_hash(newest[0][1].header) == anchored.entry:
-            raw = newest[0][1].header
-            header = parse_header(raw)
-            if header.ns != core.namespace or KINDS[header.kind].blocked_by_pause:
-                return None
-            if known is not None and (known.raw, known.epoch) == (raw, epoch):
+        if len(newest) == 1:
+            raw, known = newest[0][1].header, self._known.get(thread)
+            if known is not None and known.is_of(raw, trust.epoch, anchored):
                 return known
-        if newest and newest[0][0] == anchored.seq and len(newest) < _NEAR:
-            near = NearEntries(core.storage, thread, newest, _NEAR)
-            # What was read at once may be older than what the anchor has seen since.
-            with suppress(Tampered, RolledBack, Forked, NotTrusted):
-                return self._verified(Chain.at_slot(core, slot, thread, near), epoch)
-        return self._verified(Chain.at_slot(core, slot, thread), epoch)
+            if link_hash(raw) == anchored.entry:
+                header = parse_header(raw)
+                if header.ns != core.namespace or KINDS[header.kind].blocked_by_pause:
+                    return ()
+        if not newest or newest[0][0] != anchored.seq or len(newest) == _NEAR:
+            return _Unverified(slot, thread, trust.epoch)
+        below = core.storage.scan(thread, max(0, anchored.seq - _NEAR), anchored.seq - 1)
+        near = NearEntries(core.storage, thread, [*below, *newest])
+        # Verifying it will come to the newest entry, and to the one that says whose the thread is.
+        head = newest[-1][1]
+        named = (head, near.read(thread, parse_header(head.header).fence))
+        signed = [claimed_signatures(each.header, each.seals, trust) for each in named if each]
+        return _Unverified(slot, thread, trust.epoch, near, tuple(chain.from_iterable(signed)))
 
-    def _verified(self, chain: Chain, epoch: int) -> _Known | None:
+    def _settle(self, found: "_Seen | _Unverified", check: Check) -> _Seen:
+        """What is pending on a thread, verified."""
+        if not isinstance(found, _Unverified):
+            return found
+        core, slot, thread, near = self._core, found.slot, found.thread, found.near
+        try:
+            if near is not None:
+                # What was read at once may be older than what the anchor has seen since.
+                with suppress(Tampered, RolledBack, Forked, NotTrusted):
+                    found_near = Chain.at_slot(core, slot, thread, near, check)
+                    return self._verified(found_near, found.epoch)
+            return self._verified(Chain.at_slot(core, slot, thread), found.epoch)
+        except SealpointError as error:
+            return error
+
+    def _verified(self, chain: Chain, epoch: int) -> _Seen:
         # Before its namespace is believed: whoever edits a genesis could hide a request with it.
         chain.refresh()
         if chain.place.ns != self._core.namespace:
-            return None
-        pending = read_pending(chain)
-        return _Known(chain.verified_head().raw, epoch, chain.name, chain.is_named, pending)
+            return ()
+        pending, head = read_pending(chain), chain.verified_head()
+        return _Known(head.raw, head.hash, epoch, chain.name, chain.is_named, pending)
+
+
+def _signed(look: tuple[ListedThread, "_Seen | _Unverified"]) -> tuple[Signed, ...]:
+    return look[1].signed if isinstance(look[1], _Unverified) else ()
 
 
 # What a thread is at, for a list of threads: paused, waiting, or gone on with.

@@ -43,6 +43,8 @@ from sealpoint.world import World
 class Asked:
     """A request that is bound to the thread as it is, and what was said to it."""
 
+    id: str
+    """The digest of its statement."""
     entry: Entry
     body: RequestBody
     attestations: tuple[Attestation, ...] = ()
@@ -54,11 +56,6 @@ class Asked:
     """Somebody has recorded that it expired, at a time when it had."""
     broken_glass: tuple[str, str] | None = None
     """Who broke the glass for it, and why."""
-
-    @property
-    def id(self) -> str:
-        """The digest of its statement."""
-        return self.body.statement.digest
 
 
 @dataclass(slots=True)
@@ -146,7 +143,7 @@ def fold_entry(
     """
     if isinstance(body, RequestBody):
         if _is_bound(entry, body, basis, epoch):
-            made = Asked(entry=entry, body=body)
+            made = Asked(id=body.statement.digest, entry=entry, body=body)
             asked.setdefault(made.id, made)
         return
     found = asked.get(_request_of(body))
@@ -325,6 +322,8 @@ def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
 
 
 def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
+    if not asked.attestations:
+        return Tally()
     return count(asked.attestations, statement=asked.body.statement, roster=roster, now=now)
 
 

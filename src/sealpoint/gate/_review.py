@@ -130,7 +130,7 @@ class Reviewer:
             self._basis_at = header.at
         if header.kind is Kind.RESUME:
             self._executed_epoch = header.epoch
-        return tuple(f"entry {entry.seq}: {words}" for words in unjustified)
+        return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
 
     def newest(self, header: Header, before: Tip) -> Newest | None:
         """The newest checkpoint of the main lane before an entry that is taken next."""

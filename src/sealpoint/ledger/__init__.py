@@ -54,11 +54,11 @@ from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain
 from sealpoint.ledger._thread_chain import (
     ChainStep,
-    Check,
     CutoffCheck,
     Follower,
     begin,
     carried_attestations,
+    claimed_signatures,
     counted_attestations,
     extend,
     next_pause,
@@ -79,7 +79,6 @@ __all__ = [
     "Body",
     "BreakGlassBody",
     "ChainStep",
-    "Check",
     "CheckpointBody",
     "CopiedEntry",
     "CutoffCheck",
@@ -115,6 +114,7 @@ __all__ = [
     "VerdictBody",
     "begin",
     "carried_attestations",
+    "claimed_signatures",
     "counted_attestations",
     "encode_body",
     "encode_header",

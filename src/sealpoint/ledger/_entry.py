@@ -15,6 +15,7 @@ proven without reading the whole thread.
 
 import hashlib
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 import msgspec
@@ -70,6 +71,7 @@ _decode = msgspec.json.Decoder(Header).decode
 _decode_earlier = msgspec.json.Decoder(_Earlier).decode
 
 
+@lru_cache(maxsize=128)  # on the way from a head downwards the same entries are met repeatedly
 def parse_header(data: bytes) -> Header:
     """Read a header.
 
@@ -105,6 +107,7 @@ def _says_earlier(data: bytes) -> bool:
     return True
 
 
+@lru_cache(maxsize=128)
 def link_hash(header: bytes) -> bytes:
     """What an entry is called by the entries after it: the SHA-256 of its header bytes alone."""
     return hashlib.sha256(header).digest()

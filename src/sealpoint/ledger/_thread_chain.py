@@ -14,7 +14,7 @@ every entry, as a reader of the store would. It refuses a thread that ends too e
 anchor and expired keys are left to whoever feeds it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -51,10 +51,12 @@ from sealpoint.signing import (
     ENTRY_TYPE,
     Action,
     Attestation,
+    Check,
     Identity,
     PublicKey,
     Role,
     Roster,
+    Signed,
     Statement,
     count,
     pae,
@@ -197,10 +199,6 @@ def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, w
             )
 
 
-Check = Callable[[PublicKey, bytes, bytes], None]
-"""Checks a signature over a message by a key, and raises where it is not good."""
-
-
 def verify_entry(
     raw: bytes,
     seals: bytes,
@@ -238,6 +236,21 @@ def verify_entry(
     # a key signed after its end
     chain.require_counted(header, entry.hash)
     return entry
+
+
+def claimed_signatures(raw: bytes, seals: bytes, chain: StoreChain) -> tuple[Signed, ...]:
+    """The signatures that verifying an entry will come to, so that somebody can check them ahead.
+
+    Nothing is believed for it, and where it is not known which they are, there are none.
+    """
+    try:
+        seal = parse_seals(seals)[0]
+    except Edited:
+        return ()
+    for roster in reversed(chain.rosters):
+        if (holder := roster.holder(seal.key)) is not None:
+            return ((holder[1], seal.signature, pae(ENTRY_TYPE, raw)),)
+    return ()
 
 
 def _signer(
@@ -331,7 +344,7 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
         entry,
         tip.skip_hashes.grown(header.seq, entry.hash),
         _fence(tip, entry, body, chain, where),
-        (entry.seq, entry.hash) if rule.moves_basis else tip.basis,
+        (header.seq, entry.hash) if rule.moves_basis else tip.basis,
         next_time(header, tip.time),
         next_pause(header, tip.paused),
     )
@@ -484,10 +497,11 @@ class CutoffCheck:
             NotTrusted: The entry lies beyond the cutoff of its key.
             Edited: The body is not the one that was sealed.
         """
-        expected = self.due.get(entry.seq)
+        seq = entry.header.seq
+        expected = self.due.get(seq)
         if expected is not None and expected != entry.hash:
             raise Forked(
-                f"entry {entry.seq} of thread {entry.header.thread[:12]}: it is not the one that "
+                f"entry {seq} of thread {entry.header.thread[:12]}: it is not the one that "
                 "the cutoff of a revoked key lists"
             )
         self._expect(entry, chain.accepted_until(entry.header, entry.hash))
@@ -497,7 +511,7 @@ class CutoffCheck:
                 with suppress(NotTrusted):
                     last = chain.accepted_until(entry.header, entry.hash, attestation.credential)
                     self._expect(entry, last)
-        self.due.pop(entry.seq, None)
+        self.due.pop(seq, None)
 
     def _expect(self, entry: Entry, last: tuple[int, bytes] | None) -> None:
         if last is not None and last[0] > entry.seq:

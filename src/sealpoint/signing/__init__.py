@@ -60,7 +60,7 @@ from sealpoint.signing._trust import (
     RosterKey,
     TrustPin,
 )
-from sealpoint.signing._workers import SignatureWorkers, Signed, WorkerEnded
+from sealpoint.signing._workers import Check, SignaturePool, Signed
 
 __all__ = [
     "ANY_NAMESPACE",
@@ -71,6 +71,7 @@ __all__ = [
     "STOPPED",
     "Action",
     "Attestation",
+    "Check",
     "Cutoff",
     "Identity",
     "KeyFacts",
@@ -86,7 +87,7 @@ __all__ = [
     "RosterDocument",
     "RosterKey",
     "Seal",
-    "SignatureWorkers",
+    "SignaturePool",
     "Signed",
     "Signer",
     "SigningKey",
@@ -95,7 +96,6 @@ __all__ = [
     "TrustPin",
     "Unlock",
     "Verdict",
-    "WorkerEnded",
     "attest",
     "begins_digest",
     "check_attestation",

@@ -28,6 +28,7 @@ import base64
 import re
 from binascii import unhexlify
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -46,7 +47,7 @@ from sealpoint.ids import KeyId
 from sealpoint.limits import SEALS_BYTES_MAX, SEALS_MAX
 
 _KEY_BYTES = 32
-_SIGNATURE_BYTES = 64
+SIGNATURE_BYTES = 64
 # A SubjectPublicKeyInfo of an Ed25519 key up to the key itself (RFC 8410).
 _DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
 _PEM_BEGIN = "-----BEGIN PUBLIC KEY-----"
@@ -126,7 +127,7 @@ class PublicKey:
             Forged: This key did not sign this message.
         """
         # The engine takes both in one piece, so the length decides where the message begins.
-        if len(signature) == _SIGNATURE_BYTES:
+        if len(signature) == SIGNATURE_BYTES:
             try:
                 crypto_sign_open(signature + message, self.raw)
             except BadSignatureError:
@@ -171,7 +172,7 @@ class PrivateKey:
     def sign(self, message: bytes) -> bytes:
         """Sign a message that `pae` framed."""
         signed: bytes = crypto_sign(message, self._key)
-        return signed[:_SIGNATURE_BYTES]
+        return signed[:SIGNATURE_BYTES]
 
     def secret_bytes(self) -> bytes:
         """The secret, for the key file alone."""
@@ -305,6 +306,7 @@ def encode_seal(signer: SigningKey, message: bytes) -> bytes:
     return _encode(((signer.key, signer.sign(message).hex()),))
 
 
+@lru_cache(maxsize=512)  # of the same entry they are read ahead, and again when it is verified
 def parse_seals(data: bytes) -> tuple[Seal, ...]:
     """Read the stored form; only what `encode_seals` would write is accepted.
 

@@ -263,7 +263,11 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def may_any(self, roles: tuple[Role, ...], namespace: str) -> bool:
         """Whether this identity has one of some roles in a namespace."""
-        return any(role in self.roles for role in roles) and self.covers(namespace)
+        held = self.roles
+        for role in roles:
+            if role in held:
+                return self.covers(namespace)
+        return False
 
     def covers(self, namespace: str) -> bool:
         """Whether this identity belongs to a namespace at all."""

@@ -76,7 +76,7 @@ from sealpoint.store._roster import (
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._state import ThreadState
 from sealpoint.store._sweep import collect
-from sealpoint.store._walk import ThreadWalk, VerifyPool
+from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
 
 __all__ = [
@@ -127,7 +127,6 @@ __all__ = [
     "ThreadWalk",
     "ThreadWriter",
     "UnverifiedThread",
-    "VerifyPool",
     "accept_restore",
     "adopt_store_chain",
     "adopt_thread",

@@ -51,6 +51,7 @@ from sealpoint.ledger import (
     require_past,
     skip_seq,
 )
+from sealpoint.signing import Check, PublicKey
 from sealpoint.storage import Record
 from sealpoint.store._core import (
     Core,
@@ -129,10 +130,12 @@ class Chain:
         *,
         entries: EntryReader | None = None,
         slot: bytes | None = None,
+        check: Check = PublicKey.verify,
     ) -> None:
         self.core = core
         self.entries: EntryReader = core.storage if entries is None else entries
         """Where entries are read: the storage, or what was read there at once."""
+        self._check = check
         self.observer = observer
         self.name = name
         self.is_named = True
@@ -158,13 +161,18 @@ class Chain:
 
     @classmethod
     def at_slot(
-        cls, core: Core, slot: bytes, thread: bytes, entries: EntryReader | None = None
+        cls,
+        core: Core,
+        slot: bytes,
+        thread: bytes,
+        entries: EntryReader | None = None,
+        check: Check = PublicKey.verify,
     ) -> Self:
         """The chain of a thread whose name may be erased, and which may be of any namespace."""
         namespace, name = claimed_name(core, thread, entries)
         is_named = thread_slot(core.parts.secret, namespace, name) == slot
         name = name if is_named else thread.hex()[:12]
-        chain = cls(core, name, entries=entries, slot=slot)
+        chain = cls(core, name, entries=entries, slot=slot, check=check)
         chain.is_named = is_named
         chain.bind(thread, namespace)
         return chain
@@ -342,7 +350,9 @@ class Chain:
         trust = self.core.trust()
         entry = self.verified.find(record, seq, trust)
         if entry is None:
-            entry, trust = verify_renewed(self.core, record, place=self.place, seq=seq, chain=trust)
+            entry, trust = verify_renewed(
+                self.core, record, place=self.place, seq=seq, chain=trust, check=self._check
+            )
             self.verified.note(entry, record, trust)
         return require_attestations(entry, record.body, trust)
 

@@ -4,12 +4,11 @@
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position, is_behind
@@ -31,7 +30,6 @@ from sealpoint.ids import KeyId, StoreId
 from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
-    Check,
     Entry,
     GenesisBody,
     HandoffBody,
@@ -49,7 +47,7 @@ from sealpoint.ledger import (
     verify_entry,
 )
 from sealpoint.limits import POSITION_LIST_BYTES_MAX, STATE_MEMORY_BYTES_MAX
-from sealpoint.signing import STOPPED, Identity, PublicKey, SigningKey, TrustPin, count
+from sealpoint.signing import STOPPED, Check, Identity, PublicKey, SigningKey, TrustPin, count
 from sealpoint.storage import Record, Storage
 from sealpoint.store._names import store_slot
 from sealpoint.store._refs import Event
@@ -175,18 +173,15 @@ class NearEntries:
         storage: Where the rest is read, and every other thread.
         thread: The thread.
         newest: Its entries from some position to the end, rising.
-        below: How many more are read with them.
     """
 
     def __init__(
-        self, storage: Storage, thread: bytes, newest: list[tuple[int, Record]], below: int
+        self, storage: Storage, thread: bytes, newest: Sequence[tuple[int, Record]]
     ) -> None:
         self._storage = storage
         self._thread = thread
-        end = newest[0][0]
-        self._first = max(0, end - below)
-        earlier = storage.scan(thread, self._first, end - 1) if end else ()
-        self._records = dict([*earlier, *newest])
+        self._first = newest[0][0]
+        self._records = dict(newest)
 
     def read(self, thread: bytes, seq: int) -> Record | None:
         """The record at a position."""
@@ -201,12 +196,10 @@ class NearEntries:
         if thread != self._thread or (first < self._first and not descending):
             yield from self._storage.scan(thread, first, last, descending=descending)
             return
-        near = (
-            (seq, record)
-            for seq, record in self._records.items()
-            if first <= seq and (last is None or seq <= last)
-        )
-        yield from sorted(near, key=itemgetter(0), reverse=descending)
+        near = self._records.items()
+        for seq, record in reversed(near) if descending else near:
+            if first <= seq and (last is None or seq <= last):
+                yield seq, record
         if first < self._first:
             end = self._first - 1 if last is None else min(last, self._first - 1)
             yield from self._storage.scan(thread, first, end, descending=True)

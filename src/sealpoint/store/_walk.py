@@ -6,18 +6,13 @@ refused where its key has expired. It writes nothing, and believes no head: only
 certain that nothing is missing. Blobs are left to a full verification.
 """
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from typing import Self
 
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
     AnchorUnavailable,
-    Forged,
     Forked,
     Missing,
     RolledBack,
@@ -25,116 +20,24 @@ from sealpoint.errors import (
     StorageUnavailable,
     Tampered,
     Unanchored,
-    WorkerLost,
 )
 from sealpoint.ledger import (
     ChainStep,
-    Check,
     Entry,
     Follower,
     Header,
     Kind,
     Place,
     Tip,
+    claimed_signatures,
     link_hash,
     parse_header,
 )
-from sealpoint.signing import PublicKey, SignatureWorkers, Signed, WorkerEnded
+from sealpoint.signing import Check, PublicKey, SignaturePool, Signed
 from sealpoint.storage import Record
 from sealpoint.store._core import Core, check_expiry, claimed_name, verify_renewed
 
-_BATCH = 64
-_LARGE = 1024
-"""From so many entries on it is worth while to start processes."""
-
-_SIGNATURE_BYTES = 64
-_Verified = list[tuple[Record, Entry]]
 _Row = tuple[int, Record]
-
-
-class VerifyPool:
-    """What verifies entries ahead on all cores: threads, and processes once there are many."""
-
-    def __init__(self) -> None:
-        self._count = os.cpu_count() or 1
-        self._threads = ThreadPoolExecutor(max_workers=self._count)
-        self._taken = 0
-        self._starting: Future[SignatureWorkers | None] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._threads.shutdown(cancel_futures=True)
-        if self._starting is not None and not self._starting.cancelled():
-            workers = self._starting.result()
-            if workers is not None:
-                workers.close()
-
-    def verified(
-        self, verify: Callable[[_Row, Check], Entry], rows: Iterator[_Row]
-    ) -> Iterator[tuple[Record, Entry]]:
-        """Every record with its entry, verified on its own, in their order.
-
-        Args:
-            verify: Verifies one, with what checks the signature.
-            rows: The records with their positions.
-
-        Raises:
-            WorkerLost: A process has ended before it said anything.
-        """
-        waiting: deque[Future[_Verified]] = deque()
-        while True:
-            workers = self._ready_workers()
-            batch = list(islice(rows, _BATCH if workers is None else 4 * _BATCH))
-            self._taken += len(batch)
-            if len(batch) < _BATCH:
-                workers = None  # the way there and back takes longer
-            if batch:
-                waiting.append(self._threads.submit(_verify_batch, verify, batch, workers))
-            if waiting and (not batch or len(waiting) > 2 * self._count):
-                yield from waiting.popleft().result()
-            elif not batch:
-                return
-
-    def _ready_workers(self) -> SignatureWorkers | None:
-        """The processes, once they run; until then, and where there can be none, threads do it."""
-        if self._starting is None and self._taken >= _LARGE and self._count > 1:
-            self._starting = self._threads.submit(SignatureWorkers.start, self._count)
-        if self._starting is None or not self._starting.done():
-            return None
-        return self._starting.result()
-
-
-def _verify_batch(
-    verify: Callable[[_Row, Check], Entry], batch: list[_Row], workers: SignatureWorkers | None
-) -> _Verified:
-    if workers is None:
-        return [(row[1], verify(row, PublicKey.verify)) for row in batch]
-    signed: list[Signed] = []
-    judged: list[tuple[Entry | None, int]] = []
-
-    def note(key: PublicKey, signature: bytes, message: bytes) -> None:
-        if len(signature) != _SIGNATURE_BYTES:
-            raise Forged("signature: said below")
-        signed.append((key.raw, signature, message))
-
-    for row in batch:
-        try:
-            judged.append((verify(row, note), len(signed)))
-        except SealpointError:  # said below, in the order in which everything is checked
-            judged.append((None, len(signed)))
-    try:
-        good = workers.check(signed)
-    except WorkerEnded as exc:
-        raise WorkerLost(f"{exc}: it was to check signatures, and has ended") from exc
-    found, first = [], 0
-    for row, (entry, last) in zip(batch, judged, strict=True):
-        if entry is None or first == last or not all(good[first:last]):
-            entry = verify(row, PublicKey.verify)  # noqa: PLW2901
-        found.append((row[1], entry))
-        first = last
-    return found
 
 
 class ThreadWalk:
@@ -145,7 +48,7 @@ class ThreadWalk:
         thread: The thread's id.
         anchored: What the anchor knows of it, or what stands for that.
         name: What it is called, where that is known otherwise than from the thread itself.
-        pool: Verifies entries ahead on all cores; without it, one after the other.
+        pool: Checks signatures ahead on all cores; without it, they are checked here.
     """
 
     def __init__(
@@ -155,7 +58,7 @@ class ThreadWalk:
         anchored: Position | None,
         name: str = "",
         *,
-        pool: VerifyPool | None = None,
+        pool: SignaturePool | None = None,
     ) -> None:
         self._core = core
         self._pool = pool
@@ -184,7 +87,7 @@ class ThreadWalk:
 
     @classmethod
     def without_anchor(
-        cls, core: Core, thread: bytes, name: str = "", *, pool: VerifyPool | None = None
+        cls, core: Core, thread: bytes, name: str = "", *, pool: SignaturePool | None = None
     ) -> Self:
         """A walk that asks no anchor, as if it had only reserved the name: nothing was seen."""
         nowhere = Position(thread, 0, 0, RESERVED_SEQ, bytes(32))
@@ -282,11 +185,18 @@ class ThreadWalk:
         return good, stop
 
     def _verified(self, follower: Follower, rows: Iterator[_Row]) -> Iterator[tuple[Record, Entry]]:
-        """Every record with its entry, verified on its own; with a pool some batches ahead."""
+        """Every record with its entry, verified on its own."""
 
-        def verify(row: _Row, check: Check) -> Entry:
-            seq, record = row
-            entry, chain = verify_renewed(
+        def signed(row: _Row) -> tuple[Signed, ...]:
+            return claimed_signatures(row[1].header, row[1].seals, follower.chain)
+
+        checked: Iterator[tuple[_Row, Check]]
+        if self._pool is None:
+            checked = ((row, PublicKey.verify) for row in rows)
+        else:
+            checked = self._pool.checked(rows, signed)
+        for (seq, record), check in checked:
+            entry, follower.chain = verify_renewed(
                 self._core,
                 record,
                 place=follower.place,
@@ -294,15 +204,7 @@ class ThreadWalk:
                 chain=follower.chain,
                 check=check,
             )
-            if chain.seq > follower.chain.seq:  # another OS thread may have found a newer one
-                follower.chain = chain
-            return entry
-
-        if self._pool is not None:
-            yield from self._pool.verified(verify, rows)
-            return
-        for row in rows:
-            yield row[1], verify(row, PublicKey.verify)
+            yield record, entry
 
     def _consecutive(self, *, as_stored: bool) -> Iterator[tuple[int, Record]]:
         erased = None if as_stored else self._newest_erasure()

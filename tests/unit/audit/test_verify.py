@@ -12,12 +12,11 @@ import msgspec
 import pytest
 
 from sealpoint.audit import Finding, Progress, Report
-from sealpoint.errors import RolledBack, SealpointError, WorkerLost
+from sealpoint.errors import RolledBack, SealpointError
 from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
-from sealpoint.signing import PrivateKey, SignatureWorkers
+from sealpoint.signing import PrivateKey
+from sealpoint.signing import _workers as workers_module
 from sealpoint.storage import Record
-from sealpoint.store import VerifyPool
-from sealpoint.store import _walk as walk_module
 from tests.deployment import Deployment
 from tests.ledgers import identity, key, sealed
 
@@ -354,7 +353,7 @@ def _peak(entries: int) -> int:
 
 def test_memory_does_not_follow_the_length_of_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the entries take no more memory, once there are more than fit into the batches."""
-    monkeypatch.setattr(walk_module, "_BATCH", 4)
+    monkeypatch.setattr(workers_module, "_BATCH", 4)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     _peak(20)
     short, long = _peak(200), _peak(2000)
@@ -368,32 +367,29 @@ def test_memory_does_not_follow_the_length_of_a_thread(monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[SignatureWorkers]:
-    """Every signature is checked by them, however small the store is."""
-    workers = SignatureWorkers.start(2)
-    assert workers is not None
-    monkeypatch.setattr(VerifyPool, "_ready_workers", lambda _pool: workers)
-    monkeypatch.setattr(walk_module, "_BATCH", 1)
-    yield workers
-    workers.close()
-
-
-def test_processes_find_a_clean_store_clean(
-    world: Deployment, processes: SignatureWorkers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All signatures go there, and this process checks none of the threads' again."""
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Every signature is checked by them, however small the store is; how many each was asked."""
     asked: list[int] = []
-    check = processes.check
+    ask = workers_module._Worker.ask
 
-    def noted(batch: Any) -> list[bool]:
-        asked.append(len(batch))
-        return check(batch)
+    def noted(worker: Any, batch: Any) -> None:
+        asked.append(len(batch.signed))
+        ask(worker, batch)
 
-    monkeypatch.setattr(processes, "check", noted)
+    monkeypatch.setattr(workers_module._Worker, "ask", noted)
+    monkeypatch.setattr(workers_module, "_FEW", -1)
+    monkeypatch.setattr(workers_module, "_BATCH", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(workers_module, "_WAITING_MAX", 99)
+    return asked
+
+
+def test_processes_find_a_clean_store_clean(world: Deployment, processes: list[int]) -> None:
+    """All signatures of threads go there."""
     report = world.open().verify()
 
     assert report == Report(ok=True, entries=_ENTRIES, findings=())
-    assert sum(asked) == _ENTRIES - 1
+    assert sum(processes) == _ENTRIES - 1
 
 
 def _other_signature(record: Record) -> Record:
@@ -432,38 +428,17 @@ def test_processes_find_the_same(
     assert world.open().verify().findings == here.findings
 
 
-def test_a_process_that_says_bad_is_not_believed_either(
-    world: Deployment, processes: SignatureWorkers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever it finds wrong is checked once more here."""
-    monkeypatch.setattr(processes, "check", lambda batch: [False] * len(batch))
-
-    assert world.open().verify().ok
-
-
-def test_a_process_that_ends_is_an_error(world: Deployment, processes: SignatureWorkers) -> None:
-    """Nothing is said of the store then, neither that it is good nor that it is not."""
-    for worker in processes._workers:
-        worker.kill()
-        worker.wait()
-    with pytest.raises(WorkerLost, match="it was to check signatures, and has ended"):
-        world.open().verify()
-
-
 def test_processes_are_started_for_many_entries_alone(
     world: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A small store is verified before a process would have started."""
     started: list[int] = []
 
-    def start(count: int) -> None:
-        started.append(count)
+    def start() -> list[Any]:
+        started.append(1)
+        return []
 
-    monkeypatch.setattr(SignatureWorkers, "start", start)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr(workers_module, "_start_workers", start)
+
     assert world.open().verify().ok
     assert not started
-    monkeypatch.setattr(walk_module, "_LARGE", 8)
-    assert world.open().verify().ok
-
-    assert started == [2]

@@ -66,6 +66,7 @@ def _roster(*others: Identity) -> Roster:
 
 def _asked(*words: tuple[str, Verdict], about: Statement = _STATEMENT, **more: Any) -> Asked:
     return Asked(
+        id=about.digest,
         entry=Entry(b"", _HEADER, "worker", bytes(32)),
         body=RequestBody(salt=SALT, statement=about),
         attestations=tuple(
