@@ -67,7 +67,7 @@ _WAITING_MAX = 4
 """So many batches wait for one process, which is then never idle while this one does its part."""
 
 
-class _Batch(Generic[_Row]):
+class _SignedRows(Generic[_Row]):
     """Some rows, and what is known of their signatures."""
 
     def __init__(self, rows: list[_Row], signed: list[Signed]) -> None:
@@ -106,15 +106,15 @@ class _Worker:
             close_fds=True,
             bufsize=0,
         )
-        self._stdin = cast(IO[bytes], self.process.stdin)
-        self._stdout = cast(IO[bytes], self.process.stdout)
-        self.asked: deque[_Batch[Any]] = deque()
+        self._stdin = cast("IO[bytes]", self.process.stdin)
+        self._stdout = cast("IO[bytes]", self.process.stdout)
+        self.asked: deque[_SignedRows[Any]] = deque()
         """What it has not answered yet, or nobody has taken the answer."""
         self.has_ended = False
         self._answers = poll()
         self._answers.register(self._stdout, POLLIN)
 
-    def ask(self, batch: _Batch[Any]) -> None:
+    def ask(self, batch: _SignedRows[Any]) -> None:
         """Hand a batch over."""
         parts: list[bytes] = [b""]
         for key, signature, message in batch.signed:
@@ -179,7 +179,7 @@ class SignaturePool:
             signed: The signatures that verifying a row will come to, as far as can be told. What
                 is missing there, or wrong, costs time and nothing else.
         """
-        following, ahead = iter(rows), deque[_Batch[_Row]]()
+        following, ahead = iter(rows), deque[_SignedRows[_Row]]()
         failure: SealpointError | None = None
         while True:
             taken: list[_Row] = []
@@ -203,25 +203,31 @@ class SignaturePool:
 
     def _look_ahead(
         self, rows: list[_Row], signed: Callable[[_Row], Iterable[Signed]]
-    ) -> _Batch[_Row]:
+    ) -> _SignedRows[_Row]:
         """Have the signatures of some rows checked by whoever is free, or else here."""
         self._seen += len(rows)
         if self._workers is None and self._seen > _FEW:
             self._workers = _start_workers()
         if not self._workers or len(rows) < _BATCH:
-            return _Batch(rows, [])  # each in its turn
+            return _SignedRows(rows, [])  # each in its turn
         # A worker is given signature and message in one piece: with a signature of another length
         # it would be another message.
         every = (each for row in rows for each in signed(row))
-        batch = _Batch(rows, [each for each in every if len(each[1]) == SIGNATURE_BYTES])
-        for worker in self._workers:
-            worker.take_answers()
-        free = min(self._workers, key=lambda worker: (worker.has_ended, len(worker.asked)))
-        if free.has_ended or len(free.asked) == _WAITING_MAX:
+        batch = _SignedRows(rows, [each for each in every if len(each[1]) == SIGNATURE_BYTES])
+        worker = _free_worker(self._workers)
+        if worker is None:
             batch.check_here()
         elif batch.signed:
-            free.ask(batch)
+            worker.ask(batch)
         return batch
+
+
+def _free_worker(workers: list[_Worker]) -> _Worker | None:
+    """The one that has least to do; None if all have enough, or have ended."""
+    for worker in workers:
+        worker.take_answers()
+    least = min(workers, key=lambda worker: (worker.has_ended, len(worker.asked)))
+    return None if least.has_ended or len(least.asked) == _WAITING_MAX else least
 
 
 def _start_workers() -> list[_Worker]:
