@@ -8,6 +8,7 @@ certain that nothing is missing. Blobs are left to a full verification.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Self
 
 from sealpoint.anchor import RESERVED_SEQ, Position
@@ -36,6 +37,10 @@ from sealpoint.ledger import (
 from sealpoint.signing import Check, PublicKey, SignaturePool, Signed
 from sealpoint.storage import Record
 from sealpoint.store._core import Core, check_expiry, claimed_name, verify_renewed
+
+_TOGETHER = 64
+"""So many entries are verified before the first is followed: of one that was put in the place of
+another it is said that it is, and not what seems to be missing because of it."""
 
 _Row = tuple[int, Record]
 
@@ -185,26 +190,29 @@ class ThreadWalk:
         return good, stop
 
     def _verified(self, follower: Follower, rows: Iterator[_Row]) -> Iterator[tuple[Record, Entry]]:
-        """Every record with its entry, verified on its own."""
+        """Every record with its entry, verified on its own; with a pool, many before the first."""
 
         def signed(row: _Row) -> tuple[Signed, ...]:
             return claimed_signatures(row[1].header, row[1].seals, follower.chain)
 
-        checked: Iterator[tuple[_Row, Check]]
-        if self._pool is None:
-            checked = ((row, PublicKey.verify) for row in rows)
-        else:
-            checked = self._pool.checked(rows, signed)
-        for (seq, record), check in checked:
+        def verified(row: _Row, check: Check) -> tuple[Record, Entry]:
             entry, follower.chain = verify_renewed(
                 self._core,
-                record,
+                row[1],
                 place=follower.place,
-                seq=seq,
+                seq=row[0],
                 chain=follower.chain,
                 check=check,
             )
-            yield record, entry
+            return row[1], entry
+
+        if self._pool is None:
+            for row in rows:
+                yield verified(row, PublicKey.verify)
+            return
+        found = (verified(row, check) for row, check in self._pool.checked(rows, signed))
+        while together := list(islice(found, _TOGETHER)):
+            yield from together
 
     def _consecutive(self, *, as_stored: bool) -> Iterator[tuple[int, Record]]:
         erased = None if as_stored else self._newest_erasure()
