@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import Forged, Missing
-from sealpoint.signing import Check, SignaturePool, Signed
+from sealpoint.signing import Check, PublicKey, SignaturePool, Signed
 from sealpoint.signing import _workers as workers_module
 from tests.ledgers import key
 
@@ -101,13 +101,13 @@ def test_what_is_good_is_not_checked_again(
 ) -> None:
     """Once the processes run, this one checks what they have no time for, each at most once."""
     checked: list[bytes] = []
-    verify = workers_module.PublicKey.verify
+    verify = PublicKey.verify
 
-    def noted(self: object, signature: bytes, message: bytes) -> None:
+    def noted(self: PublicKey, signature: bytes, message: bytes) -> None:
         checked.append(message)
-        verify(self, signature, message)  # type: ignore[arg-type]
+        verify(self, signature, message)
 
-    monkeypatch.setattr(workers_module.PublicKey, "verify", noted)
+    monkeypatch.setattr(PublicKey, "verify", noted)
     found = _found(pool, [_signed(b"%d" % number) for number in range(_MANY)])
 
     assert all(good for _, good in found)
