@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding, Joined
     from sealpoint.api._key_list import KeyInfo, KeyStatus
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
+    from sealpoint.api._move import MovedStore, MoveProgress
     from sealpoint.api._offline import (
         ExaminedRequest,
         ExportedRequest,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from sealpoint.audit import AuditRecord, BundleReport, BundleThread
     from sealpoint.store import (
         AcceptedRestore,
+        CopiedStore,
         RestorePlan,
         ThreadOutcome,
         ThreadRestore,
@@ -68,6 +70,7 @@ __all__ = [
     "AuditRecord",
     "BundleReport",
     "BundleThread",
+    "CopiedStore",
     "Duty",
     "ExaminedRequest",
     "ExportedRequest",
@@ -76,6 +79,8 @@ __all__ = [
     "KeyInfo",
     "KeyStatus",
     "KnownStore",
+    "MoveProgress",
+    "MovedStore",
     "PolicyAdmin",
     "PostgresChange",
     "PostgresLogin",
@@ -119,6 +124,7 @@ _HOMES = (
     *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
     *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
+    "sealpoint.api._move",
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

@@ -20,6 +20,7 @@ from sealpoint import store
 from sealpoint.api._anchor import AnchorAdmin
 from sealpoint.api._keys import KeyAdmin
 from sealpoint.api._location import Directory, PasswordSource, StoreLocation
+from sealpoint.api._move import MovedStore, MoveProgress, move_store
 from sealpoint.api._policy import PolicyAdmin
 from sealpoint.api._roster import RosterAdmin
 from sealpoint.api._status import StoreStatus, check_status
@@ -59,6 +60,30 @@ class Admin:
             namespace: Whose policy and approvers to tell.
         """
         return check_status(self._location, identity, namespace)
+
+    def move_to(
+        self,
+        url: str,
+        *,
+        password: PasswordSource | None = None,
+        progress: Callable[[MoveProgress], object] | None = None,
+    ) -> MovedStore:
+        """Move the store to another backend or place, with every byte and signature.
+
+        Both sides are verified whole. Stop the workers first. A move that was interrupted goes on
+        where it ended; the source is left as it is, and is not trusted here afterwards.
+
+        Args:
+            url: Where to: an empty place, or one that a move of this store was begun to.
+            password: What a database there asks for, as for `open_store`.
+            progress: Called with how far it has come.
+
+        Raises:
+            Tampered: Something is not as it was written, or somebody saved meanwhile.
+            StoreExists: There is something else at the target.
+            StorageUnavailable: Either place cannot be used.
+        """
+        return move_store(self._location, url, password=password, progress=progress)
 
 
 def admin(

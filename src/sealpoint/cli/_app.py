@@ -58,6 +58,7 @@ VERBS = {
         "prune": ("_retention:prune", "Give up the states of older checkpoints."),
         "erase": ("_retention:erase", "Remove all that a thread ever held."),
         "gc": ("_retention:gc", "Free the space that no thread needs any more."),
+        "move": ("_move:move", "Move a store to another backend, verified whole."),
         "anchor": ("_anchor:anchor", "Compare anchor and store, and teach it a store."),
         "roster": ("_restore:roster", "Back up the roster, and put it back."),
         "accept-restore": ("_restore:accept_restore_", "Accept a store restored from a backup."),

@@ -18,6 +18,7 @@ from sealpoint.store._checkpoint_store import (
     list_threads,
     unknown_threads,
 )
+from sealpoint.store._copy import CopiedStore, copy_store
 from sealpoint.store._core import (
     EXPIRY_WARNING,
     Core,
@@ -91,6 +92,7 @@ __all__ = [
     "CheckpointStore",
     "Collected",
     "CommitDraft",
+    "CopiedStore",
     "Core",
     "Deleted",
     "EndedKeys",
@@ -138,6 +140,7 @@ __all__ = [
     "claimed_name",
     "collect",
     "copy_roster",
+    "copy_store",
     "enter_copy",
     "export_roster",
     "find_key_usage",
