@@ -27,6 +27,8 @@ _VERBS = [
     ("trust", "move", "sqlite:///old.db"),
     ("import", "agent-framework", "never-read"),
     ("anchor", "adopt", "--reason", "x", "--yes"),
+    ("anchor", "join", "postgresql://u@localhost/d", "--reason", "x"),
+    ("anchor", "leave", "--yes"),
     *(
         ("prune", "t", "--keep-last", "1", "--yes"),
         ("erase", "t", "--reason", "x", "--yes"),

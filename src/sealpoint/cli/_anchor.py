@@ -165,6 +165,7 @@ def leave(*, yes: bool, where: StoreOptions, as_json: bool) -> None:
 
     From then on this machine does not notice what others have seen and it has not.
     """
+    where.files.pin()  # a store that is not known here shares nothing either
     url = where.files.shared_anchor.url()
     agree("Shall this machine judge by its own memory alone?", "left", yes=yes, as_json=as_json)
     with working("following the shared anchor"):
