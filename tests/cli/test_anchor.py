@@ -2,14 +2,16 @@
 """`sealpoint anchor`: positions against the store, and adoption."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sealpoint.api import admin
-from sealpoint.errors import NotTrusted, UnknownThread
+from sealpoint.errors import NotTrusted, UnknownThread, UsageError
 from sealpoint.ledger import STORE_CHAIN
 from tests.cli.machine import Machine
+from tests.postgres_server import PostgresServer
 
 _NOTHING = "Nothing to adopt: the anchor knows everything in this namespace."
 
@@ -225,3 +227,52 @@ def test_positions_are_an_api_as_well(saved: Machine, tmp_path: Path) -> None:
         admin(
             saved.url, config_dir=tmp_path / "none", state_dir=tmp_path / "none2"
         ).anchor.positions()
+
+
+@pytest.fixture
+def shared(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The URL of an anchor that machines may share; the password is in a file."""
+    path, schema = tmp_path / "password", postgres.new_schema()
+    path.write_text(f"{postgres.password}\n")
+    path.chmod(0o600)
+    monkeypatch.setenv("SEALPOINT_ANCHOR_PASSWORD_FILE", str(path))
+    yield postgres.url(schema=schema)
+    postgres.drop_schema(schema)
+
+
+def test_machines_share_an_anchor(saved: Machine, other: Machine, shared: str) -> None:
+    """The first takes along what it saw, the second needs no adoption, and either may leave."""
+    refused = saved.run("anchor", "join", shared)
+    assert refused.exit_code == UsageError.exit_status
+    assert "--reason" in refused.stderr
+    printed = saved.done("anchor", "join", shared, "--reason", "a fleet")
+    assert f"anchor   {shared}" in printed
+    assert "of 3 chains, with the reason 'a fleet'" in printed
+    other.done("trust", "import", "-", stdin=saved.run("trust", "export").stdout_bytes)
+    assert other.json("anchor", "join", shared) == {"url": shared, "taken": 0, "threads": 2}
+
+    assert other.json("load", "a") == 1
+    assert other.json("status")["shared_anchor"] == shared
+    assert f"shared anchor  {shared}" in other.done("status")
+    header, *rows = saved.done("anchor", "show").splitlines()
+    assert header.split() == ["thread", "here", "shared", "store", "standing"]
+    assert [row.split()[-5:] for row in rows[1:]] == [
+        ["2", "2", "2", "in", "step"],
+        ["2", "2", "2", "in", "step"],
+    ]
+    assert saved.json("pause", "a", "--reason", "odd")["anchor"] == "shared"
+    assert other.run("anchor", "leave").exit_code == UsageError.exit_status
+    assert other.json("anchor", "leave", "--yes") == {"left": shared}
+    assert other.json("status")["shared_anchor"] is None
+    assert other.run("anchor", "leave", "--yes").exit_code == UsageError.exit_status
+
+
+def test_new_store_shares_its_anchor_from_the_start(other: Machine, shared: str) -> None:
+    """What the other machines have to do is printed, without a password."""
+    printed = other.done("init", "--anchor", shared)
+
+    assert f"sealpoint trust import PIN && sealpoint anchor join {shared}" in printed
+    other.done("save", "a", stdin="1")
+    assert {each["shared"] for each in other.json("anchor", "show")} == {0, 2}

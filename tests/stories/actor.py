@@ -43,6 +43,14 @@ def _save(store: Store, said: dict[str, Any]) -> Any:
     return store.thread(_THREAD).save(**said).id
 
 
+def _load(store: Store, _said: dict[str, Any]) -> Any:
+    return store.thread(_THREAD).load().state
+
+
+def _deny(store: Store, said: dict[str, Any]) -> Any:
+    return store.deny(said["request"], reason=said["reason"]).statement
+
+
 def _resume(store: Store, said: dict[str, Any]) -> Any:
     return store.thread(_THREAD).resume(**said).state
 
@@ -83,7 +91,9 @@ def _export(store: Store, said: dict[str, Any]) -> Any:
 _ACTS: dict[str, Callable[[Store, dict[str, Any]], Any]] = {
     "approve": _approve,
     "audit": _audit,
+    "deny": _deny,
     "export": _export,
+    "load": _load,
     "pause": _pause,
     "requests": _requests,
     "resume": _resume,

@@ -205,7 +205,7 @@ class AnchorAdmin:
         """
         location, target = self._location, parse_anchor_url(url)
         files, pin = location.files, location.files.pin()
-        before = files.shared_anchor.url()
+        before = files.shared_anchor.require_same(target)
         shared = location.open_shared_anchor(pin.store, url=target, read_only=False, create=True)
         if shared is None:
             raise AnchorUnavailable(f"anchor {target}: it cannot be opened")

@@ -94,6 +94,7 @@ def import_(
             "Compare the fingerprint with the one shown where the pin was exported.",
             "If this machine has never used the store, its anchor does not know it yet:",
             "  sealpoint anchor adopt --reason '...'",
+            "or, where machines share an anchor: sealpoint anchor join URL",
         ]
     )
 

@@ -78,20 +78,30 @@ class SharedAnchorFile:
         Raises:
             StoreExists: Another one is declared.
         """
+        known = self.require_same(url)
         self._directory.prepare(self._directory.path)
         document = msgspec.json.encode(_Declared(url=str(url)))
         data = msgspec.json.format(document, indent=2) + b"\n"
-        if write_new_file(self.path, data):
-            return
+        if known is None:
+            write_new_file(self.path, data)
+            self.require_same(url)  # of two at once, the first has won
+        elif known != url:
+            replace_file(self.path, data)
+
+    def require_same(self, url: PostgresUrl) -> PostgresUrl | None:
+        """What is declared, which has to be nothing, or a way to the same anchor.
+
+        Raises:
+            StoreExists: Another one is declared.
+        """
         known = self.url()
-        if known is None or known.place != url.place:
+        if known is not None and known.place != url.place:
             raise StoreExists(
                 f"store {self._directory.url}: it shares another anchor already, as {self.path} "
                 "says",
                 hint="To change over, leave that one first: sealpoint anchor leave",
             )
-        if known != url:
-            replace_file(self.path, data)
+        return known
 
     def forget(self) -> None:
         """Ask it no more."""

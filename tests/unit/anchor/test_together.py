@@ -150,6 +150,15 @@ def test_shared_anchor_that_was_put_back_tells_what_it_holds(two: _Two) -> None:
     assert two.held() == (_at(10), _at(10))
 
 
+def test_memory_that_is_ahead_stays_where_it_is(two: _Two) -> None:
+    """An advance below what this machine has seen moves the shared anchor alone."""
+    two.hold(_at(12), _at(4))
+
+    assert two.together.advance(_SLOT, _at(4), _at(5)) == _at(5)
+    assert two.held() == (_at(12), _at(5))
+    assert two.together.get(_SLOT) == _at(12)
+
+
 def test_slot_that_the_shared_anchor_lost_is_made_again(two: _Two) -> None:
     """By a create as by an advance, with what this machine has seen."""
     two.hold(_at(9), None)
