@@ -68,6 +68,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _new_root(where: Path | None) -> Path:
+    root = Path(tempfile.mkdtemp(prefix="sealpoint-postgres-", dir=where))
+    root.chmod(0o755)
+    if _as_another()[1]:
+        shutil.copytree(_programs(), root / "programs")
+        os.chown(root, _NOBODY, _NOBODY)
+    return root
+
+
 @dataclass
 class PostgresServer:
     """A server that is made by `create`, and started and stopped as often as a test likes."""
@@ -82,16 +91,14 @@ class PostgresServer:
         """Make the files of a new server; it does not run yet."""
         memory = Path("/dev/shm")  # noqa: S108 - a directory of its own is made there
         where = memory if memory.is_dir() and not durable else None
-        root = Path(tempfile.mkdtemp(prefix="sealpoint-postgres-", dir=where))
-        root.chmod(0o755)
+        root = _new_root(where)
         server = cls(root, free_port(), secrets.token_hex(16), settings)
         server.settings = (*_SETTINGS, *(() if durable else _FAST), *settings)
         data, secret = root / "data", root / "password"
         data.mkdir(mode=0o700)
         secret.write_text(server.password)
         if _as_another()[1]:
-            shutil.copytree(_programs(), root / "programs")
-            for each in (root, data, secret):
+            for each in (data, secret):
                 os.chown(each, _NOBODY, _NOBODY)
         quick = ("-c", "scram_iterations=16")  # as for the settings below
         how = (*quick, "-A", "scram-sha-256", f"--pwfile={secret}", "--encoding=UTF8", "--locale=C")
@@ -117,6 +124,21 @@ class PostgresServer:
             stdout=subprocess.DEVNULL,
             **user,
         )
+
+    def standby(self) -> "PostgresServer":
+        """A copy of it that follows it once it is started."""
+        made = PostgresServer(_new_root(self.root.parent), free_port(), self.password)
+        made.settings = tuple(each for each in self.settings if "synchronous_standby" not in each)
+        source = f"host={_HOST} port={self.port} user={ADMIN} application_name=standby"
+        how = ("-X", "stream", "-c", "fast", "--no-sync", "-R")
+        self.run("pg_basebackup", "-d", source, "-D", str(made.data), *how)
+        with (made.data / "postgresql.auto.conf").open("a", encoding="utf-8") as settings:
+            settings.write(f"primary_conninfo = '{source} password={self.password}'\n")
+        return made
+
+    def promote(self) -> None:
+        """Let a standby take over."""
+        self.run("pg_ctl", "-D", str(self.data), "-w", "-s", "promote")
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
