@@ -11,6 +11,7 @@ from sealpoint.anchor import Anchor
 from sealpoint.api import Store
 from sealpoint.ledger import Kind, parse_header
 from sealpoint.store import Core
+from tests.postgres_server import schema_of, shared_server
 
 __all__ = ["KINDS", "Fact", "Place", "anchor_of", "core_of", "facts"]
 
@@ -19,7 +20,7 @@ _URLS = {
     "file": "file:///{}/agents",
 }
 KINDS = tuple(_URLS)
-"""The backends on which faults are tested."""
+"""The backends of one machine, on which all faults are tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,23 @@ class Place:
     @property
     def url(self) -> str:
         """The URL of the store."""
+        if self.kind == "postgres":
+            return self._server.read_text(encoding="utf-8").split()[0]
         return _URLS[self.kind].format(self.directory / "store")
 
     def make(self) -> "Place":
         """Initialise the store."""
         (self.directory / "store").mkdir(parents=True, mode=0o700)
+        if self.kind == "postgres":
+            server = shared_server()
+            url = server.url(schema=schema_of(self.directory))
+            self._server.write_text(f"{url} {server.password}", encoding="utf-8")
         return self.init()
+
+    @property
+    def _server(self) -> Path:
+        """The file that tells every process where the server is."""
+        return self.directory / "server"
 
     def init(self) -> "Place":
         """Initialise the store in the directory that is there, below parents that need not be."""
@@ -53,10 +65,13 @@ class Place:
         return aio.open_store(self.url, **self._directories())
 
     def _directories(self) -> dict[str, Any]:
-        return {
+        found: dict[str, Any] = {
             "config_dir": self.directory / "home" / "config" / "sealpoint",
             "state_dir": self.directory / "home" / "state" / "sealpoint",
         }
+        if self.kind == "postgres":
+            found["password"] = self._server.read_text(encoding="utf-8").split()[1]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,19 @@ import pytest
 from sealpoint.api import Store
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.store import claimed_name
-from tests.faults.places import Fact, Place, core_of, facts
+from tests.effort import SOAKING, in_soak
+from tests.faults.places import KINDS, Fact, Place, core_of, facts
 from tests.faults.writers import Call, Plan, calls, race, state_of
 
 _seconds = pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.soak)])
 _LOADS_MAX = 60
+_FLEET, _FLEET_THREADS = 8 if SOAKING else 2, 8
+
+
+@pytest.fixture(params=(*KINDS, in_soak("postgres")))
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A new store, on each backend."""
+    return Place(tmp_path, request.param).make()
 
 
 def _plans(place: Place, names: Iterable[Iterable[str]], seconds: float, **more: Any) -> list[Plan]:
@@ -198,3 +207,23 @@ def test_verification_beside_a_writer_finds_nothing(place: Place) -> None:
 
     assert asyncio.run(beside()) > 3
     assert {call.outcome for call in calls(plan)} == {"saved"}
+
+
+@pytest.mark.parametrize("seconds", [1, pytest.param(300, marks=pytest.mark.soak)])
+def test_a_fleet_on_one_server_loses_nothing(seconds: int, tmp_path: Path) -> None:
+    """Processes with eight conversations each, and one that all want, on PostgreSQL."""
+    place = Place(tmp_path, "postgres").make()
+    names = [
+        [f"own-{process}-{each}" for each in range(_FLEET_THREADS)] for process in range(_FLEET)
+    ]
+    plans = _plans(place, [[*own, "wanted-by-all"] for own in names], seconds, os_threads=8)
+    race(*plans)
+    made = calls(*plans)
+    with place.open() as store:
+        _require_sound(store)
+        for name in store.threads().names:
+            own = [call for call in made if call.name == name]
+            _require_sessions(_require_exact(store, name, own), 1)
+            if name != "wanted-by-all":
+                assert {call.outcome for call in own} == {"saved"}
+            _require_order(own)
