@@ -66,6 +66,8 @@ class Run:
         self._world = world
         self._stands_on = base
         self._written: set[Key] = set()
+        self._bases: set[Key] = set() if base is None else {Key("", base)}
+        """What it has gone on from, in the main lane and in others, and has not written itself."""
         self._branches: set[str] = set()
         """Checkpoints of the main lane that code of its own tasks has written."""
         self._awaited: dict[Key, list[ResultsDraft]] = {}
@@ -123,6 +125,8 @@ class Run:
         self._written.add(draft.key)
         self._awaited.pop(draft.key, None)
         if draft.lane:
+            if draft.parent is not None:
+                self._bases.add(Key(draft.lane, draft.parent))
             return
         if draft.position is not None and draft.position.inside:
             self._branches.add(draft.key.id)
@@ -143,9 +147,8 @@ class Run:
         """Whether a write names the checkpoint of the main lane that the run stands on."""
         if name is None or name == self._stands_on or name in self._branches:
             return True
-        key = Key("", name)
-        if (draft.lane or isinstance(draft, ResultsDraft)) and key in self._written:
-            return True  # it was on its way when the run went on
+        if (draft.lane or isinstance(draft, ResultsDraft)) and self._stood_on(Key("", name)):
+            return True
         return self._is_new(name, state)
 
     def _is_new(self, name: str | None, state: ThreadState) -> bool:
@@ -153,9 +156,14 @@ class Run:
 
     def _goes_on_in_lane(self, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write in another lane goes on from the newest there."""
-        if isinstance(draft, ResultsDraft) and draft.key in self._written:
-            return True  # on their way when the subgraph went on
+        if isinstance(draft, ResultsDraft) and self._stood_on(draft.key):
+            return True
         return older_in_lane(draft, state) is None
+
+    def _stood_on(self, key: Key) -> bool:
+        """Whether results of a checkpoint may have been on their way when the run went on."""
+        known = self.position.run is not None  # else they may be those of any other run
+        return key in self._written or (known and key in self._bases)
 
 
 class EndedRuns:

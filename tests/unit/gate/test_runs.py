@@ -279,6 +279,32 @@ def test_results_may_come_before_their_checkpoint(solo: Team) -> None:
     solo.check_sound()
 
 
+def test_results_may_come_after_the_next_checkpoint_of_their_run(solo: Team) -> None:
+    """Several OS threads write for a run, also to the checkpoint that it began from."""
+    thread, run = solo.thread(), object()
+    _turn(thread, "1", "2")
+    saved(thread, _add("a", "2", run=run), _save("3", "2", run=run))
+    saved(thread, _add("b", "2", run=run, task="other"))
+    saved(thread, _save("4", "3", run=run))
+
+    assert _sessions(solo) == 2
+    assert refused(thread.adapter.commit([_add("c", "2", run=object())])) == ["superseded"]
+    assert refused(thread.adapter.commit([_add("d", "2")])) == ["superseded"]
+
+
+def test_results_may_come_after_the_next_checkpoint_of_their_lane(solo: Team) -> None:
+    """The same in a subgraph, which goes on from a checkpoint that another run has saved."""
+    thread, run = solo.thread(), object()
+    _turn(thread, "1", "2")
+    saved(thread, _save("k1", None, "kid", checkpoint="2"))
+    saved(thread, _save("k2", "k1", "kid", checkpoint="2", run=run))
+    saved(thread, _add("a", "k1", "kid", checkpoint="2", run=run))
+
+    assert _sessions(solo) == 2
+    late = _add("b", "k1", "kid", checkpoint="2", run=object())
+    assert refused(thread.adapter.commit([late])) == ["resume-refused"]
+
+
 def test_a_run_whose_results_come_before_its_input_is_one_run(solo: Team) -> None:
     """They joined the session before; they count in the one that the input begins."""
     thread = solo.thread()
