@@ -199,7 +199,7 @@ class SimulatedStorage:
         """List the blobs of a thread."""
         return self.inner.stored_blobs(thread)
 
-    def version(self) -> tuple[int, int] | None:
+    def version(self) -> tuple[int, int, int] | None:
         """Whether something may have changed."""
         return self.inner.version()
 

@@ -29,6 +29,7 @@ __all__ = [
     "NothingNew",
     "OneOnly",
     "OnlyWithEntries",
+    "OthersCounted",
     "Overwriting",
     "Remembering",
     "RemovingLabels",
@@ -391,9 +392,18 @@ class NeverCompact(SqliteStorage):
 class NothingNew(SqliteStorage):
     """Breaks the version: it tells of no commit."""
 
-    def version(self) -> tuple[int, int]:
+    def version(self) -> tuple[int, int, int]:
         """Say that all is as it was."""
-        return 1, 1
+        return 1, 1, 1
+
+
+class OthersCounted(SqliteStorage):
+    """Breaks the version: it counts the commits of others like those of the handle."""
+
+    def version(self) -> tuple[int, int, int] | None:
+        """Add both."""
+        found = super().version()
+        return None if found is None else (found[0], 0, found[1] + found[2])
 
 
 class Unasked(MemoryStorage):

@@ -146,6 +146,11 @@ class WriteQueue:
         """
         if patience_s:
             ticket.wait(patience_s)
+            if ticket.outcome is None and self._writing.locked():
+                # Who has more to write may wait for what is being written.
+                with self._writing:
+                    pass
+                ticket.wait(patience_s)
         while ticket.outcome is None:
             with self._writing:
                 if ticket.outcome is None:

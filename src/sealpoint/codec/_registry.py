@@ -263,15 +263,33 @@ class Registry:
         Raises:
             EncodeError: As for `encode`.
         """
+        data = self.encode_short(value, memo)
+        if data is not None and isinstance(seed, bytes):
+            root = put(data)
+            id_bytes(root, "put")
+            return root
+        tree = TreeEncoding(self._tables.by_type, self._limits, put, seed, memo)
+        try:
+            return tree.run_tree(value)
+        except EncodeError as exc:
+            raise self._located(exc, value, tree) from exc.__cause__
+
+    def encode_short(self, value: Any, memo: TreeMemo | None = None) -> bytes | None:
+        """The one blob that `encode_tree` would put for a value, if that is short.
+
+        Args:
+            value: The value.
+            memo: As for `encode_tree`.
+
+        Returns:
+            None if it may be more than one, or a long one.
+
+        Raises:
+            EncodeError: As for `encode`.
+        """
         encoding = Encoding(self._tables.by_type, self._limits)
         try:
-            data = encode_short(value, encoding, memo)
-            if data is not None and isinstance(seed, bytes):
-                root = put(data)
-                id_bytes(root, "put")
-                return root
-            encoding = tree = TreeEncoding(self._tables.by_type, self._limits, put, seed, memo)
-            return tree.run_tree(value)
+            return encode_short(value, encoding, memo)
         except EncodeError as exc:
             raise self._located(exc, value, encoding) from exc.__cause__
 

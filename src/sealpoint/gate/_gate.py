@@ -155,7 +155,7 @@ class Gate:
             ready = self._prefetched
             if running and ready is not None and (lane, session) == ("", ready.session):
                 self._prefetched = None
-                self._state.refresh()
+                self._state.refresh(reads_back=False)
                 self._state.require_session(session)
                 if name in (None, ready.snapshot.ref.id):
                     # Whatever lies there by now: this is what was decided about.
@@ -165,7 +165,7 @@ class Gate:
     def may_go_on(self, token: str) -> bool:
         """Whether a run may take its next step; see `AdapterThread.may_go_on`."""
         with self._state.reporting():
-            if not self._state.find():
+            if not self._state.find(reads_back=False):
                 return True
             run = self._runs.current
             if run is None or run.position.token != token:
@@ -432,7 +432,7 @@ class Gate:
             policy=_digest(policy),
             actor=None if run is None else run.actor,
         )
-        judged, release = self._judge_run(run, draft), None
+        judged, release = self._judge_run(run, draft, trust, policy), None
         if judged is not None:
             release, decision, rollout = judged
             body = msgspec.structs.replace(
@@ -445,7 +445,7 @@ class Gate:
         return SessionStart(body, trust, release, {} if run is None else run.lanes)
 
     def _judge_run(
-        self, run: Run | None, draft: CommitDraft
+        self, run: Run | None, draft: CommitDraft, trust: StoreChain, policy: Policy | None
     ) -> tuple[Release, Decision, Rollout | None] | None:
         """What a save without a session goes on from, and what is decided about that.
 
@@ -455,8 +455,6 @@ class Gate:
         Raises:
             ResumeRefused: It is not allowed without a word, or not without people.
         """
-        trust = self._core.trust()
-        policy = self._context.policies.in_force(trust.roster)
         position = RunPosition() if run is None else run.position
         if run is not None and position.token is None and policy is not None and policy.asks_people:
             words = f"the policy {policy.name!r} asks for approvals, which it did not ask for"
@@ -498,8 +496,10 @@ class Gate:
         """What a save without a session goes on from; None if the thread holds nothing."""
         if self._chain.head is None or self._chain.tip().fence.erased:
             return None
+        newest = self._state.checkpoints.newest("")
+        base = None if run is None or newest is None or newest.key.id == run.base else run.base
         try:
-            return self._reader.release(None if run is None else run.base)
+            return self._reader.release(base)
         except UnknownCheckpoint:
             return None
 

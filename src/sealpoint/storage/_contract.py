@@ -191,12 +191,15 @@ class Storage(Protocol):
         """
         ...
 
-    def version(self) -> tuple[int, int] | None:
+    def version(self) -> tuple[int, int, int] | None:
         """What is another value as soon as anything was committed, by whomever; None: unknown.
 
         As long as a handle gives the same value, every read MUST return what it returned before: a
         caller that has verified an entry then need not fetch it again. It need not see bytes that
-        somebody changed beneath the backend. A storage that cannot promise that MUST return None.
+        somebody changed beneath the backend. An `append` of this very handle MUST add one to the
+        last number and leave the others, and every other commit MUST change it otherwise, so that
+        who has appended knows whether anybody else has committed. A storage that cannot promise
+        that, or not at this moment, MUST return None.
         """
         ...
 

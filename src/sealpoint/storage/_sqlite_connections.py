@@ -344,7 +344,8 @@ class Handles:
 
     __slots__ = (
         *("__weakref__", "_identity", "_path", "_read_only", "_wait_seconds_max"),
-        *("pid", "read_lock", "reader", "reader_number", "rows", "write_lock", "writer"),
+        *("commits", "looks", "number", "pid", "read_lock", "reader", "rows", "write_lock"),
+        "writer",
     )
 
     def __init__(self, path: Path, *, read_only: bool, wait_seconds_max: float) -> None:
@@ -357,10 +358,14 @@ class Handles:
         self._identity = (0, 0)
         self.writer: BoundedConnection | None = None
         self.reader: BoundedConnection | None = None
-        self.reader_number = 0
-        """No other reader of this process, or of those it was forked from, has it."""
+        self.number = 0
+        """No other connections of this process, or of those it was forked from, have it."""
+        self.commits = 0
+        """How often the connection that writes has committed, or tried to."""
         # One cursor for all reads: making one each time costs a tenth of a small read.
         self.rows: sqlite3.Cursor | None = None
+        self.looks: sqlite3.Cursor | None = None
+        """The same on the connection that writes."""
         with fork_lock():
             try:
                 # The reader first: it cannot play back a journal that appears in this moment, and
@@ -385,7 +390,7 @@ class Handles:
                 wait_seconds_max=self._wait_seconds_max,
             )
             self.rows = self.reader.cursor()
-            self.reader_number = next(_reader_numbers)
+            self.number = next(_numbers)
         return self.reader, self.rows
 
     def open_writer(self) -> BoundedConnection:
@@ -397,6 +402,7 @@ class Handles:
             purpose=Purpose.WRITE,
             wait_seconds_max=self._wait_seconds_max,
         )
+        self.looks = self.writer.cursor()
         return self.writer
 
     def open_another(self, purpose: Purpose) -> BoundedConnection:
@@ -433,10 +439,10 @@ class Handles:
             self.reader = self.rows = None
         if self.writer is not None:
             self.writer.close()
-            self.writer = None
+            self.writer = self.looks = None
 
 
-_reader_numbers = itertools.count(1)
+_numbers = itertools.count(1)
 _open_handles: "weakref.WeakSet[Handles]" = weakref.WeakSet()
 _suspended: list[Handles] = []
 _inherited: list[Handles] = []
@@ -518,18 +524,39 @@ class SqliteConnections:
         with handles.read_lock:
             return self._run(handles, sql, parameters)
 
-    def version(self) -> tuple[int, int]:
-        """Which connection reads, and SQLite's number for what it sees.
+    def version(self) -> tuple[int, int, int] | None:
+        """Which connections these are, SQLite's number for what others commit, and our commits.
 
-        The number is another one once any other connection has committed, ours that writes as
-        those of other processes. That of a connection says nothing about that of another.
+        SQLite's number is another one once any other connection has committed, those of other
+        processes too. The connection that writes is asked: its own commits do not change the
+        number, and are counted. That of a connection says nothing about that of another.
+
+        Returns:
+            None while a commit of this process is under way, which would have to be waited for.
         """
         handles = self._handles
         if handles.pid != os.getpid():
             handles = self._here()
-        with handles.read_lock:
-            found: Any = self._run(handles, VERSION, ())
-            return handles.reader_number, found[0][0]
+        if self._read_only:
+            with handles.read_lock:
+                found: Any = self._run(handles, VERSION, ())
+                return handles.number, found[0][0], 0
+        if not handles.write_lock.acquire(False):  # noqa: FBT003 (by name it takes longer)
+            return None
+        try:
+            writer, looks = handles.writer, handles.looks
+            if writer is None or looks is None:
+                writer = self._reopen_writer(handles)
+                looks = writer.cursor()
+            writer.allow(SQL_STEPS_MAX)
+            return handles.number, looks.execute(VERSION).fetchall()[0][0], handles.commits
+        except FAILURES as exc:
+            error = failure(self.path, exc, handles.writer)
+            if handles.writer is not None:
+                recover(handles.writer)
+            raise error from exc
+        finally:
+            handles.write_lock.release()
 
     def _run(
         self, handles: Handles, sql: str, parameters: tuple[object, ...]
@@ -556,6 +583,7 @@ class SqliteConnections:
             if writer is None:
                 writer = self._reopen_writer(handles)
             writer.allow(SQL_STEPS_MAX + rows * _ROW_STEPS_MAX)
+            handles.commits += 1
             try:
                 make(writer, *given)
             except FAILURES as exc:

@@ -109,6 +109,7 @@ _RULES: dict[Purpose, dict[int, _Rule]] = {
     },
     Purpose.WRITE: {
         **_READING,
+        sqlite3.SQLITE_PRAGMA: lambda name, value, _database: (name, value) == _VERSION_PRAGMA,
         sqlite3.SQLITE_INSERT: lambda table, _, _database: table in SCHEMA,
         sqlite3.SQLITE_UPDATE: lambda table, column, _: (table, column) in _UPDATES,
         sqlite3.SQLITE_DELETE: lambda table, _, _database: table in _DELETES,
@@ -212,10 +213,14 @@ STORED_NEXT = _select(
 )
 LABELLED = _select(_THREAD, f"labels WHERE label = ? LIMIT {LABELLED_MAX + 1}")
 VERSION = "PRAGMA data_version"
-PUT_ENTRY = (
-    "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (thread, seq) DO NOTHING"
-)
+_PUT = "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES "
+_ENTRY = "(?, ?, ?, ?, ?, ?)"
+PUT_ENTRY = f"{_PUT}{_ENTRY} ON CONFLICT (thread, seq) DO NOTHING"
+PUT_ENTRIES_MAX = 4
+PUT_ENTRIES = {
+    count: f"{_PUT}{', '.join([_ENTRY] * count)}" for count in range(2, PUT_ENTRIES_MAX + 1)
+}
+"""Several at once, by their number; a position that is taken is an error."""
 # The same bytes dirty no page. A stored value of another length is not read to be compared: it
 # may be a gigantic one that somebody planted.
 PUT_BLOB = (

@@ -13,6 +13,7 @@ for network file systems: SQLite's locks do not hold there.
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from sealpoint.errors import Edited, HeadMoved, Missing, UsageError
@@ -110,8 +111,8 @@ class SqliteStorage:
         for record in records:
             rows.append((thread, seq, record.header, record.seals, record.body, record.payload))
             seq += 1
-        if len(rows) == 1 and not blobs and not needs and label is None:
-            self._connections.change(1, _append_row, rows[0])
+        if not blobs and not needs and label is None and len(rows) <= sql.PUT_ENTRIES_MAX:
+            self._connections.change(len(rows), _append_at_once, rows)
             return
         blob_rows, needed = _blob_rows(thread, blobs), [*needs]
         self._connections.change(
@@ -319,8 +320,8 @@ class SqliteStorage:
                 return
             rows = self._rows(sql.STORED_NEXT, (thread, before))
 
-    def version(self) -> tuple[int, int]:
-        """SQLite's number for what the reading connection sees, and which connection that is.
+    def version(self) -> tuple[int, int, int] | None:
+        """SQLite's number for what others have committed, with our own commits counted beside it.
 
         Bytes that somebody changes in the file beneath SQLite have no part in it; nor would a
         statement see them while SQLite has the page in its cache.
@@ -382,15 +383,22 @@ def _blob_rows(thread: bytes, blobs: Mapping[bytes, bytes]) -> list[_BlobRow]:
 # to its caller to roll back. It brings no stored value into memory that a record could not have.
 
 
-def _append_row(writer: sqlite3.Connection, row: _EntryRow) -> None:
-    """Store one entry and nothing else: the most frequent append is a statement of its own.
+def _append_at_once(writer: sqlite3.Connection, rows: Sequence[_EntryRow]) -> None:
+    """Store a few entries and nothing else: the most frequent append is one statement.
 
     Raises:
-        HeadMoved: Another record lies at its position.
-        Edited: What lies there cannot be a record.
+        HeadMoved: Another record lies at one of the positions.
+        Edited: What lies at one of them cannot be a record.
     """
-    if writer.execute(sql.PUT_ENTRY, row).rowcount != 1:
-        _require_same(writer, row)
+    if len(rows) == 1:
+        if writer.execute(sql.PUT_ENTRY, rows[0]).rowcount != 1:
+            _require_same(writer, rows[0])
+        return
+    try:
+        # All of them or none: a position that is taken undoes the whole statement.
+        writer.execute(sql.PUT_ENTRIES[len(rows)], [*chain.from_iterable(rows)])
+    except sqlite3.IntegrityError:
+        _append_rows(writer, rows[0][0], entries=rows, blobs=(), needs=(), label=None)
 
 
 def _append_rows(

@@ -244,8 +244,7 @@ def _store(
     except StorageUnavailable as exc:
         _resolve(chain, first.seq, records, exc)
     for (entry, _), record in zip(entries, records, strict=True):
-        if entry.header.kind is Kind.RESULTS:
-            chain.verified.note(entry, record, trust)
+        chain.verified.note(entry, record, trust)
     try:
         chain.move_to(tip, records[-1], entries)
         if follow:

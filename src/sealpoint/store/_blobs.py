@@ -387,11 +387,20 @@ class BlobCaches:
         """What the newest checkpoints of the other lanes hold."""
         return tuple(cache.known for name, cache in self._all.items() if name != lane)
 
-    def is_small(self, root: bytes, blobs: Sequence[bytes]) -> bool:
-        """Whether a state is a root alone that is to lie beside its entry; see `take_root`."""
-        if len(blobs) != 1 or len(blobs[0]) > _ROOT_BYTES_MAX:
-            return False
-        return all(root not in cache.known for cache in self._all.values())
+    def take_root(self, blob: bytes, known: set[bytes]) -> bytes | None:
+        """The digest of a root that is all of a state, if it is to lie beside its entry.
+
+        Args:
+            blob: The root.
+            known: What else may be left out; see `BlobWriter.take_root`.
+        """
+        if len(blob) > _ROOT_BYTES_MAX:
+            return None
+        root = hashlib.sha256(blob).digest()
+        for cache in self._all.values():
+            if root in cache.known:
+                return None
+        return None if root in known else root
 
     def lose_known(self) -> None:
         """Somebody else has saved: nothing may be left out any more."""

@@ -56,6 +56,7 @@ from sealpoint.storage import Record
 from sealpoint.store._core import (
     Core,
     EntryReader,
+    NearEntries,
     check_expiry,
     claimed_name,
     newest_genesis,
@@ -81,6 +82,8 @@ class Observer(Protocol):
 
 
 _VERIFIED_MAX = 16
+_NEAR_MAX = 16
+"""A thread of so few entries is read at once, where several of them are needed."""
 
 
 class VerifiedEntries:
@@ -150,10 +153,11 @@ class Chain:
         self.head_record: Record | None = None
         self._tip: Tip | None = None
         self.verified = VerifiedEntries()
-        self._version: tuple[int, int] | None = None
-        """What the storage had said when the head was last read: as long as it says the same,
-        nothing was committed since, and the verified head stands."""
-        self._has_written = True
+        self._version: tuple[int, int, int] | None = None
+        """What the storage says as long as nobody else has committed since the head was read or
+        written: the verified head stands then."""
+        self._is_unread = False
+        """Whether the head was written here, and not read back yet."""
         self.grant: SessionGrant | None = None
         """What `_append.py` has found out about the session in force."""
         self._cutoffs = CutoffCheck()
@@ -189,12 +193,15 @@ class Chain:
         self._namespace = self._namespace if namespace is None else namespace
         self.place = Place(self.core.store_hex, self._namespace, thread.hex())
 
-    def refresh(self) -> None:
+    def refresh(self, *, reads_back: bool = True) -> None:
         """Verify whatever is newer than what this handle knows, then let the anchor follow.
 
         The observer is told of every entry that is new to this handle, oldest first; at first use
         that begins with the anchored entry. If a restore has cut off what this handle knew, it is
         told that before.
+
+        Args:
+            reads_back: Whether what this handle has just written is read, once.
 
         Raises:
             UnknownThread: Nobody has saved anything under this name.
@@ -207,15 +214,15 @@ class Chain:
         # (0) the pin and the store chain
         trust = self.core.trust()
         try:
-            self._refresh(trust)
+            self._refresh(trust, reads_back=reads_back)
         except (RolledBack, Forked, Tampered):
             # A restore that this process has not heard of would explain it.
             renewed = self.core.renewed_trust()
             if renewed.epoch == trust.epoch:
                 raise
-            self._refresh(renewed)
+            self._refresh(renewed, reads_back=reads_back)
 
-    def _refresh(self, trust: StoreChain) -> None:
+    def _refresh(self, trust: StoreChain, *, reads_back: bool) -> None:
         # The anchor is read before the store: what it holds was in the store already.
         anchored = self._anchored_position(trust)
         if self._epoch != trust.epoch:
@@ -224,12 +231,12 @@ class Chain:
         if known is not None:
             # Its key may have come to its end since this handle verified it.
             trust.accepted_until(known.header, known.hash)
-        # After a write of its own a handle knows that there is something to be read.
-        version = None if self._has_written else self.core.storage.version()
-        if known is None or version is None or version != self._version:
+        # Who looks for the first time may never look again.
+        version = None if known is None else self.core.storage.version()
+        if version is None or version != self._version or (self._is_unread and reads_back):
             self._version = None  # where the look fails, nothing of it is relied on
             self._verify_newer(anchored, known)
-            self._version, self._has_written = version, False
+            self._version, self._is_unread = version, False
         self._compare(anchored, known)
 
     def _verify_newer(self, anchored: Position, known: Entry | None) -> None:
@@ -345,7 +352,8 @@ class Chain:
         """Verify one entry on its own, with a newer roster if it was written under one.
 
         The same header and seals by the same store chain are verified once, as long as they are
-        among the last: results are read again and again until a checkpoint takes them in.
+        among the last: results are read again and again until a checkpoint takes them in, and so
+        is the checkpoint of a lane that another one waits for.
         """
         trust = self.core.trust()
         entry = self.verified.find(record, seq, trust)
@@ -378,16 +386,15 @@ class Chain:
         Then nothing is kept: it may be put back.
         """
         if self._tip is None:
-            head = self.verified_head()
-            hashes, header = {head.seq: head.hash}, head.header
-            while header.seq:
-                below = skip_seq(header.seq)
-                record, header = self.linked(below, header.skip)
-                hashes[below] = link_hash(record.header)
-            record, header = self.descend(head.header.fence)
-            fence = read_fence(self.verify(record, header.seq), record.body)
-            standing = read_basis_and_pause((found, record.header) for found, record in self.walk())
-            tip = Tip(head, SkipHashes(hashes), fence, *standing)
+            head, entries = self.verified_head(), self.entries
+            record, is_short = self.head_record, head.seq <= _NEAR_MAX
+            if record is not None and is_short and entries is self.core.storage:
+                below = entries.scan(self.thread, 0, head.seq - 1) if head.seq else ()
+                self.entries = NearEntries(entries, self.thread, [*below, (head.seq, record)])
+            try:
+                tip = _read_tip(self, head)
+            finally:
+                self.entries = entries
             if tip.lacks_owner:
                 return tip
             self._tip = tip
@@ -399,7 +406,10 @@ class Chain:
         """Move to a tip that this handle has just written, with the entries that lead to it."""
         self.head, self.head_record, self._tip = tip.entry, record, tip
         self._epoch = tip.entry.header.epoch
-        self._has_written = True
+        self._is_unread = True
+        if self._version is not None:
+            connection, others, own = self._version
+            self._version = connection, others, own + 1
         if self.observer is not None:
             for entry, body in written:
                 self.observer.observe_own(entry, body)
@@ -421,8 +431,13 @@ class Chain:
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
         """Every entry from the verified head, or below a proven one, each proven by its link."""
         seq, expected = (head := self.verified_head()).seq, head.hash
+        if below is None and self.head_record is not None:
+            yield head.header, self.head_record  # it is at hand, and often enough
+            below = head.header
         if below is not None:
             seq, expected = below.seq - 1, bytes.fromhex(below.prev or "")
+            if seq < 0:
+                return
         for found, record in self.entries.scan(self.thread, 0, seq, descending=True):
             if found != seq:
                 break
@@ -493,6 +508,19 @@ class Chain:
 
     def _entry(self, seq: int) -> str:
         return f"entry {seq} of {self._title}"
+
+
+def _read_tip(chain: Chain, head: Entry) -> Tip:
+    """What is needed to judge or write the entry after a verified head, read from the store."""
+    hashes, header = {head.seq: head.hash}, head.header
+    while header.seq:
+        below = skip_seq(header.seq)
+        record, header = chain.linked(below, header.skip)
+        hashes[below] = link_hash(record.header)
+    record, header = chain.descend(head.header.fence)
+    fence = read_fence(chain.verify(record, header.seq), record.body)
+    standing = read_basis_and_pause((found, record.header) for found, record in chain.walk())
+    return Tip(head, SkipHashes(hashes), fence, *standing)
 
 
 def entry_body(name: str, header: Header, data: bytes | None) -> Any:

@@ -239,6 +239,11 @@ class CheckpointStore(Generic[_T]):
         Raises:
             NameInvalid: The name is empty, too long or does not print.
         """
+        with self._lock:
+            # Nearly always it is one of those that were used last, and its name was checked then.
+            if type(name) is str and name in self._recent and not self._closed:
+                self._recent.move_to_end(name)
+                return self._recent[name]
         name = check_name(name, "thread name")
         with self._lock:
             if self._closed:

@@ -176,7 +176,7 @@ class NearEntries:
     """
 
     def __init__(
-        self, storage: Storage, thread: bytes, newest: Sequence[tuple[int, Record]]
+        self, storage: EntryReader, thread: bytes, newest: Sequence[tuple[int, Record]]
     ) -> None:
         self._storage = storage
         self._thread = thread

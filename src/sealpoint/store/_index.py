@@ -89,14 +89,15 @@ class CheckpointIndex:
     Args:
         chain: A chain with a verified head, for an index that grows downwards; None: a complete
             one, which is told every entry from the first on.
+        is_complete: Whether it is a complete one although there is a chain.
     """
 
-    def __init__(self, chain: Chain | None) -> None:
+    def __init__(self, chain: Chain | None, *, is_complete: bool = False) -> None:
         self._chain = chain
         self._bottom: Header | None = None
         self._top = -1
         """The newest position that it covers."""
-        self._complete = chain is None
+        self._complete = chain is None or is_complete
         self._older: OlderIds | None = None
         """What a table tells of the ids below the bottom, once one was met."""
         self._places: dict[tuple[str, str], CheckpointPlace] = {}
@@ -130,7 +131,8 @@ class CheckpointIndex:
     def newest(self, lane: str, gone: Gone) -> CheckpointPlace | None:
         """The newest checkpoint of a lane that is not gone."""
         found = next(self._left(lane, gone), None)
-        if found is None or self._bottom is None or self._bottom.seq > found.rank:
+        reaches = found is not None and self._bottom is not None and self._bottom.seq <= found.rank
+        if not self._complete and not reaches:
 
             def ranks_first(seq: int) -> bool:
                 newest = next(self._left(lane, gone), None)
@@ -299,17 +301,10 @@ class CheckpointIndex:
         self._complete = True
 
     def _below(self, chain: Chain) -> Iterator[tuple[Header, Record]]:
-        """The entries below the bottom; at first the head, which is at hand."""
+        """The entries below the bottom; at first from the head on."""
         if self._bottom is None:
-            head, record = chain.verified_head(), chain.head_record
-            self._top = head.seq
-            if record is not None:
-                yield head.header, record
-                if not head.seq:
-                    return
-                yield from chain.walk(head.header)
-                return
-        yield from chain.walk(self._bottom)
+            self._top = chain.verified_head().seq
+        return chain.walk(self._bottom)
 
     def _take(self, name: str, header: Header, record: Record) -> None:
         if not KINDS[header.kind].holds_payload:

@@ -9,7 +9,7 @@ would find, or less.
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import Enum, auto
 from typing import Any, NoReturn, TypeVar
 
@@ -84,7 +84,7 @@ class Retention:
             self.changes += rule.gives_up
 
     def observe_own(self, seq: int, body: PruneBody | None) -> None:
-        """This handle has written a prune or delete; without a body, an erasure."""
+        """This handle has written a prune or delete; without a body, an erasure or a genesis."""
         self._newest = None if body is None else (seq, body)
         self._is_known = True
 
@@ -168,6 +168,9 @@ class Retention:
         return None
 
 
+_BEGUN_MAX = 8
+
+
 class KeptIndex:
     """The index of the verified chain, kept from one call to the next while it follows.
 
@@ -180,11 +183,18 @@ class KeptIndex:
         self._chain = chain
         self._retention = retention
         self._index: CheckpointIndex | None = None
+        self._begun: list[tuple[Entry, CheckpointBody | ResultsBody]] | None = None
+        """All that the generation holds, if this handle began it and that is little: an index of
+        it is made without reading it."""
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is one."""
-        return self._index is not None
+        """Whether there is one, or what it is made of."""
+        return self._index is not None or self._begun is not None
+
+    def begin(self) -> None:
+        """This handle has just begun a generation, which holds nothing yet."""
+        self._index, self._begun = None, []
 
     def get(self, *, keep: bool = True) -> CheckpointIndex:
         """The index.
@@ -195,19 +205,25 @@ class KeptIndex:
         """
         if self._index is not None:
             return self._index
-        found = CheckpointIndex(self._chain)
+        found = CheckpointIndex(self._chain, is_complete=self._begun is not None)
+        for entry, body in self._begun or ():
+            found.follow(entry.header, entry.hash, body)
         if keep:
-            self._index = found
+            self._index, self._begun = found, None
         return found
 
     def follow(self, entry: Entry, body: CheckpointBody | ResultsBody) -> None:
         """Take in an entry that has become the newest."""
-        if self._index is not None and not self._index.follow(entry.header, entry.hash, body):
+        if self._begun is not None:
+            self._begun.append((entry, body))
+            if len(self._begun) > _BEGUN_MAX:
+                self._begun = None
+        elif self._index is not None and not self._index.follow(entry.header, entry.hash, body):
             self._index = None  # it is made again, from the head downwards
 
     def forget(self) -> None:
         """Make it again when it is asked for."""
-        self._index = None
+        self._index = self._begun = None
 
     def newest(self, lane: str) -> CheckpointPlace | None:
         """The newest checkpoint of a lane that was not deleted."""
@@ -253,6 +269,25 @@ _LOST: dict[Freshness, type[SealpointError]] = {
 }
 
 
+class _Reporting:
+    """Holds the lock of a thread, and tells of refusals; it may be entered again inside."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self, state: "ThreadState") -> None:
+        self._state = state
+
+    def __enter__(self) -> None:
+        self._state.lock.acquire()
+
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
+        try:
+            if isinstance(error, SealpointError):
+                self._state.report(error)
+        finally:
+            self._state.lock.release()
+
+
 class ThreadState:
     """What a handle knows of its thread. Whoever uses it holds `lock`."""
 
@@ -260,6 +295,7 @@ class ThreadState:
         self.core = core
         self.name = check_name(name, "thread name")
         self.lock = threading.RLock()
+        self._reporting = _Reporting(self)
         self.chain = Chain(core, self.name, self)
         self.caches = BlobCaches(core.memory)
         self.session: int | None = None
@@ -281,11 +317,16 @@ class ThreadState:
 
     # ------------------------------------------------------------------ looking
 
-    def refresh(self) -> None:
-        """Learn what is newest. At first use that is adopted; later it may be others' entries."""
+    def refresh(self, *, reads_back: bool = True) -> None:
+        """Learn what is newest. At first use that is adopted; later it may be others' entries.
+
+        Args:
+            reads_back: Whether what this handle has just written is read, once: whoever only asks
+                what others have done need not.
+        """
         first = self.freshness is Freshness.UNSEEN
         try:
-            self.chain.refresh()
+            self.chain.refresh(reads_back=reads_back)
         except UnknownThread:
             if first:
                 self.freshness = Freshness.CURRENT  # it was seen that nobody has saved
@@ -293,10 +334,10 @@ class ThreadState:
         if first:
             self.freshness = Freshness.CURRENT
 
-    def find(self) -> bool:
-        """Look; False if the thread holds nothing."""
+    def find(self, *, reads_back: bool = True) -> bool:
+        """Look, as `refresh` does; False if the thread holds nothing."""
         try:
-            self.refresh()
+            self.refresh(reads_back=reads_back)
         except UnknownThread:
             return False
         head = self.chain.head
@@ -355,6 +396,9 @@ class ThreadState:
                 self.caches.lose_known()
         elif isinstance(body, EraseBody):
             self._forget_states()
+            self.retention.observe_own(entry.seq, None)
+        elif isinstance(body, GenesisBody):
+            self.checkpoints.begin()
             self.retention.observe_own(entry.seq, None)
 
     def cut_off(self) -> None:
@@ -548,15 +592,9 @@ class ThreadState:
                 "not have it"
             ) from None
 
-    @contextmanager
-    def reporting(self) -> Iterator[None]:
+    def reporting(self) -> AbstractContextManager[None]:
         """Hold the lock, and tell whoever listens of a refusal."""
-        with self.lock:
-            try:
-                yield
-            except SealpointError as error:
-                self.report(error)
-                raise
+        return self._reporting
 
     def report(self, error: SealpointError) -> None:
         """Tell whoever listens of a refusal."""

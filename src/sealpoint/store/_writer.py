@@ -124,6 +124,10 @@ def _blobs_of(group: Sequence[_Item]) -> tuple[dict[bytes, bytes], set[bytes]]:
     return pending, spilled
 
 
+def _reached(blobs: BlobWriter | None) -> _Newest:
+    return (set(), {}) if blobs is None else (blobs.reached, blobs.seen)
+
+
 def _append(
     chain: Chain,
     drafts: Sequence[EntryDraft],
@@ -259,10 +263,6 @@ class _RecentIds:
         yield from id_stretches(self._chain, start, end)
 
 
-class _NotSmall(Exception):
-    """A state has more than one blob."""
-
-
 class ThreadWriter:
     """Writes entries of a thread under the session of its handle.
 
@@ -285,8 +285,6 @@ class ThreadWriter:
         self._core = state.core
         self._chain = state.chain
         self._ids = _RecentIds(state.chain)
-        self._was_small = True
-        """Whether the state before lay beside its entry, all of it."""
         self.begin_session = begin_session
         self.in_session = in_session
 
@@ -336,7 +334,7 @@ class ThreadWriter:
         self._core.signer()
         while not all(outcomes):
             self._state.ensure_writable()
-            group = self._build_small(drafts) or self._build(drafts, outcomes)
+            group = self._build(drafts, outcomes)
             if not group:
                 continue
             try:
@@ -442,7 +440,6 @@ class ThreadWriter:
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
                 continue
             blobs = item.blobs
-            self._was_small = blobs is None or not (item.payload is None or blobs.reached)
             if blobs is None:
                 cache = state.caches.of(body.lane)
                 if cache.known or cache.seen:
@@ -524,68 +521,79 @@ class ThreadWriter:
             if key is not None:
                 named.add(key)
             if saves:
-                newest[draft.lane] = (built[2].reached, built[2].seen)
+                newest[draft.lane] = _reached(built[2])
         return group
-
-    def _build_small(self, drafts: Sequence[CommitDraft]) -> list[_Item] | None:
-        """The same for one small state that has no name, straight on.
-
-        Returns:
-            None if it is something else, or not allowed: `_build` says so.
-        """
-        draft = drafts[0]
-        if not self._was_small or len(drafts) > 1 or not isinstance(draft, SaveDraft):
-            return None
-        if draft.id is not None or draft.world is not None:
-            return None
-        blobs: list[bytes] = []
-
-        def put(blob: bytes) -> bytes:
-            if blobs:
-                raise _NotSmall  # a large state is neither kept in memory nor encoded in vain
-            blobs.append(blob)
-            return sha256(blob).digest()
-
-        try:
-            root = self._core.registry.encode_tree(draft.value, put, seed=self._chain.thread)
-        except _NotSmall:
-            self._was_small = False
-            return None
-        except SealpointError:
-            return None
-        if not isinstance(root, bytes) or not self._state.caches.is_small(root, blobs):
-            self._was_small = False
-            return None
-        return [_Item(0, draft, self._checkpoint_body(draft, root), blobs[0], None)]
 
     def _build_one(
         self, draft: CommitDraft, newest: dict[str, _Newest]
-    ) -> CheckpointRef | tuple[CheckpointBody | ResultsBody, bytes | None, BlobWriter]:
-        state = self._state
-        cache = state.caches.of(draft.lane)
+    ) -> CheckpointRef | tuple[CheckpointBody | ResultsBody, bytes | None, BlobWriter | None]:
+        caches, saves = self._state.caches, isinstance(draft, SaveDraft)
+        place = since = None
+        if isinstance(draft, SaveDraft) and draft.key is not None:
+            found = self._find_namesake(draft, draft.key)
+            if isinstance(found, CheckpointRef):
+                return found
+            place, since = found, self._since(draft.key, found)
+        cache = caches.of(draft.lane)
         known, seen = newest.get(draft.lane, (cache.known, cache.seen))
+        memo = cache.memo if saves else None
+        rank = None if place is None else place.rank
+        short = self._encode_short(draft, known, memo)
+        if short is not None:
+            return self._body(draft, short[0], again=rank, since=since), short[1], None
         blobs = BlobWriter(
             self._core.storage,
             self._chain.thread,
             known,
-            seen if isinstance(draft, SaveDraft) else {},
-            state.caches.known_but(draft.lane),
+            seen if saves else {},
+            caches.known_but(draft.lane),
         )
-        if isinstance(draft, ResultsDraft):
-            return *self._results(draft, blobs), blobs
-        key = draft.key
-        if key is None:
-            return *self._checkpoint(draft, blobs, cache.memo, None, None), blobs
+        root, world = self._put_blobs(draft, blobs, memo)
+        payload = blobs.take_root(root)
+        body = self._body(draft, root, blobs.listing(), world=world, again=rank, since=since)
+        return body, payload, blobs
+
+    def _find_namesake(self, draft: SaveDraft, key: Key) -> CheckpointRef | CheckpointPlace | None:
+        """The checkpoint of this name that says the same, or else where the newest of it lies."""
+        state = self._state
         place = self._namesake(draft, key)
-        if place is not None and self._repeated(draft, place) is not None:
-            # Nothing will be written that would meet it if somebody has replaced or deleted it.
-            state.refresh()
-            state.check_session()
-            place = self._namesake(draft, key)
-            if place is not None and (same := self._repeated(draft, place)) is not None:
-                return same
-        rank, since = (None if place is None else place.rank), self._since(key, place)
-        return *self._checkpoint(draft, blobs, cache.memo, rank, since), blobs
+        if place is None or self._repeated(draft, place) is None:
+            return place
+        # Nothing will be written that would meet it if somebody has replaced or deleted it.
+        state.refresh()
+        state.check_session()
+        place = self._namesake(draft, key)
+        same = None if place is None else self._repeated(draft, place)
+        return place if same is None else same
+
+    def _encode_short(
+        self, draft: CommitDraft, known: set[bytes], memo: TreeMemo | None
+    ) -> tuple[bytes, bytes] | None:
+        """Root and payload of what lies beside its entry, all of it, as most states do.
+
+        Returns:
+            None if there is more, or it is longer.
+        """
+        if isinstance(draft, SaveDraft) and draft.world is not None:
+            return None
+        payload = self._core.registry.encode_short(draft.value, memo)
+        root = None if payload is None else self._state.caches.take_root(payload, known)
+        return None if payload is None or root is None else (root, payload)
+
+    def _put_blobs(
+        self, draft: CommitDraft, blobs: BlobWriter, memo: TreeMemo | None
+    ) -> tuple[bytes, str | None]:
+        """Put what a draft holds: its root, and what the world of a checkpoint is called."""
+        if memo is not None:
+            memo.again = blobs.again
+        with blobs:
+            root = self._core.registry.encode_tree(
+                draft.value, blobs.put, seed=self._chain.thread, memo=memo
+            )
+            if not isinstance(root, bytes):
+                raise UsageError("root: give what put() returned")
+            world = draft.world if isinstance(draft, SaveDraft) else None
+            return root, None if world is None else blobs.put(world).hex()
 
     def _since(self, key: Key, place: CheckpointPlace | None) -> int | None:
         """Where the first results lie that were added to a checkpoint before it was there."""
@@ -600,44 +608,40 @@ class ThreadWriter:
             session = self._chain.verified_head().seq + 1  # one that begins with this write
         return state.checkpoints.get().earliest(key, session, state.retention.covers)
 
-    def _checkpoint(
+    def _body(
         self,
-        draft: SaveDraft,
-        blobs: BlobWriter,
-        memo: TreeMemo,
-        again: int | None,
-        since: int | None,
-    ) -> tuple[CheckpointBody, bytes | None]:
-        """The body of a checkpoint, and the root blob if it is to lie beside the entry."""
-        memo.again = blobs.again
-        with blobs:
-            root = self._root(draft, blobs, memo)
-            world = None if draft.world is None else blobs.put(draft.world).hex()
-        payload = blobs.take_root(root)
-        body = self._checkpoint_body(
-            draft, root, listing=blobs.listing(), world=world, again=again, since=since
-        )
-        return body, payload
-
-    def _checkpoint_body(
-        self,
-        draft: SaveDraft,
+        draft: CommitDraft,
         root: bytes,
-        *,
         listing: tuple[tuple[str, ...], str | None] = ((), None),
+        *,
         world: str | None = None,
         again: int | None = None,
         since: int | None = None,
-    ) -> CheckpointBody:
-        core, name = self._core, draft.id
+    ) -> CheckpointBody | ResultsBody:
+        core, (fresh, fresh_list) = self._core, listing
+        if isinstance(draft, ResultsDraft):
+            return ResultsBody(
+                salt=core.salt(),
+                checkpoint=draft.checkpoint,
+                task=draft.task,
+                root=root.hex(),
+                lane=draft.lane,
+                path=draft.path,
+                fresh=fresh,
+                fresh_list=fresh_list,
+                question=draft.question,
+                answers=draft.blocked_by_pause,
+                origin=draft.origin,
+            )
+        name = draft.id
         if name is None:
             name = f"{CheckpointId.prefix}:{core.random_hex(CheckpointId.size_bytes)}"
         return CheckpointBody(
             salt=core.salt(),
             id=name,
             root=root.hex(),
-            fresh=listing[0],
-            fresh_list=listing[1],
+            fresh=fresh,
+            fresh_list=fresh_list,
             parent=draft.parent,
             metadata=draft.metadata,
             world=world,
@@ -648,35 +652,6 @@ class ThreadWriter:
             since=since,
             origin=draft.origin,
         )
-
-    def _results(self, draft: ResultsDraft, blobs: BlobWriter) -> tuple[ResultsBody, bytes | None]:
-        """The same for results that are added to a checkpoint."""
-        with blobs:
-            root = self._root(draft, blobs, None)
-        payload = blobs.take_root(root)
-        fresh, fresh_list = blobs.listing()
-        body = ResultsBody(
-            salt=self._core.salt(),
-            checkpoint=draft.checkpoint,
-            task=draft.task,
-            root=root.hex(),
-            lane=draft.lane,
-            path=draft.path,
-            fresh=fresh,
-            fresh_list=fresh_list,
-            question=draft.question,
-            answers=draft.blocked_by_pause,
-            origin=draft.origin,
-        )
-        return body, payload
-
-    def _root(self, draft: CommitDraft, blobs: BlobWriter, memo: TreeMemo | None) -> bytes:
-        root = self._core.registry.encode_tree(
-            draft.value, blobs.put, seed=self._chain.thread, memo=memo
-        )
-        if not isinstance(root, bytes):
-            raise UsageError("root: give what put() returned")
-        return root
 
     def _namesake(self, draft: SaveDraft, key: Key) -> CheckpointPlace | None:
         """The newest checkpoint that has this name already, unless it was deleted."""

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that was decided about asks before its next step whether it may go on."""
 
+from pathlib import Path
+
 import pytest
 
 from sealpoint.errors import Superseded
+from tests.deployment import Deployment
 from tests.unit.gate.team import READ, Team
 from tests.unit.gate.test_runs import _save
 from tests.unit.store.laned import saved
@@ -25,6 +28,26 @@ def test_a_run_goes_on_until_it_is_paused(memory: Team) -> None:
     assert not thread.adapter.may_go_on(_MINE)
     operator.unpause("looked at it")
     assert thread.adapter.may_go_on(_MINE)
+
+
+def test_a_look_reads_nothing_while_nobody_else_has_committed(tmp_path: Path) -> None:
+    """After writes of its own too; a pause of another process is met at once, and a load reads."""
+    made = Deployment(tmp_path)
+    team = Team(made)
+    team.thread().save(1, id="1", world=READ)
+    store = made.open("worker", gated=True)
+    thread = store.thread("t")
+    thread.adapter.begin(world=READ, token=_MINE)
+    assert thread.adapter.may_go_on(_MINE)
+    for name, parent in (("2", "1"), ("3", "2")):
+        saved(thread, _save(name, parent, token=_MINE))
+        store.storage.scanning.before = lambda: pytest.fail("it was read")
+        assert thread.adapter.may_go_on(_MINE)
+        store.storage.scanning.before = None
+    team.thread("operator").pause("look at it")
+
+    assert not thread.adapter.may_go_on(_MINE)
+    made.close()
 
 
 def test_a_run_that_begins_a_thread_goes_on(memory: Team) -> None:

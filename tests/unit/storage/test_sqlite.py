@@ -439,3 +439,21 @@ def test_only_bytes_are_stored(tmp_path: Path, wrong: object) -> None:
             storage.put_blobs(_THREAD, {_DIGEST: wrong})  # type: ignore[dict-item]
 
         assert not list(storage.threads())
+
+
+def test_nobody_waits_for_a_commit_to_be_told_the_version(tmp_path: Path) -> None:
+    """While one is under way the version is unknown, and afterwards it has moved by that commit."""
+    with closing(SqliteStorage(tmp_path / "store.db", create=True)) as storage:
+        before = storage.version()
+        asked: list[object] = []
+
+        def commit(writer: sqlite3.Connection) -> None:
+            asked.append(storage.version())
+            writer.execute("SELECT 1")
+
+        storage._connections.change(1, commit)
+        after = storage.version()
+
+    assert asked == [None]
+    assert before is not None
+    assert after == (before[0], before[1], before[2] + 1)

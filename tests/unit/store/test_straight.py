@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sealpoint.errors import AnchorUnavailable, HeadMoved, SealpointError, StorageUnavailable
 from sealpoint.signing import Role
-from sealpoint.store import Outcome, _writer
+from sealpoint.store import Outcome, _blobs, _writer
 from sealpoint.store._append import append_in_session
 from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
@@ -282,7 +282,7 @@ def _both_ways(tell: Callable[[_Story], None]) -> tuple[_Story, _Story, int]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.urandom", _Draws())
         patch.setattr(_writer, "append_in_session", lambda *_given, **_named: None)
-        patch.setattr(_writer.ThreadWriter, "_build_small", lambda *_given: None)
+        patch.setattr(_blobs.BlobCaches, "take_root", lambda *_given: None)
         long = _Story()
         tell(long)
     return straight, long, counted.times

@@ -221,6 +221,19 @@ class StorageHandles:
                 change()
                 require(storage.version() != before, "a commit is told before anything is read")
 
+    def test_version_counts_the_appends_of_its_handle(self: StorageSuite, tmp_path: Path) -> None:
+        """Who has appended can tell from the version whether anybody else has committed since."""
+        with opened(self, tmp_path) as storage, opened_again(self, tmp_path, storage) as other:
+            before = storage.version()
+            if before is None:
+                raise SkipTest("this storage cannot tell")
+            storage.append(THREAD, 0, [record_of("0")], blobs={})
+            storage.append(THREAD, 1, [record_of("1"), record_of("2")], blobs=named(b"one"))
+            connection, others, own = before
+            require(storage.version() == (connection, others, own + 2), "one for each append")
+            other.append(THREAD, 3, [record_of("3")], blobs={})
+            require(storage.version() != (connection, others, own + 3), "none for that of others")
+
     def test_second_handle_is_the_same_store(self: StorageSuite, tmp_path: Path) -> None:
         """Two handles on one place see each other's appends at once and exclude each other."""
         if not self.shared:
