@@ -38,11 +38,17 @@ from benchmarks._record import (
     machine,
     write_section,
 )
-from benchmarks.agmi import FileAdapter, SqliteAdapter, run_agmi
+from benchmarks.agmi import FileAdapter, PostgresAdapter, SqliteAdapter, run_agmi
 from benchmarks.agmi_agent_framework import AgentFrameworkAdapter
 from benchmarks.agmi_langgraph import LangGraphAdapter
 
-_ADAPTERS = (SqliteAdapter, FileAdapter, LangGraphAdapter, AgentFrameworkAdapter)
+_ADAPTERS = (
+    SqliteAdapter,
+    FileAdapter,
+    PostgresAdapter,
+    LangGraphAdapter,
+    AgentFrameworkAdapter,
+)
 _EXPERIMENTS = {
     "codec": _codec.experiments,
     "sharing": _sharing.experiments,

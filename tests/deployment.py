@@ -30,7 +30,7 @@ from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Core, Event, SessionStart, StoreParts, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
-from tests.postgres_server import postgres_storage
+from tests.postgres_server import postgres_storage, schema_of, shared_server
 
 __all__ = ["Deployment", "Opened", "SimulatedAnchor", "SimulatedStorage"]
 
@@ -512,3 +512,9 @@ class Deployment:
             opened.close()
         self.memory.close()
         self.anchored.close()
+
+    def remove(self) -> None:
+        """Close, and leave nothing on a server."""
+        self.close()
+        if self.folder is not None and self.backend == "postgres":
+            shared_server().drop_schema(schema_of(self.folder / "store.db"))

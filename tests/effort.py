@@ -27,5 +27,5 @@ def in_soak(value: object) -> Any:
     return pytest.param(value, marks=pytest.mark.soak)
 
 
-BACKENDS = ("memory", in_soak("sqlite"), in_soak("file"))
+BACKENDS = ("memory", in_soak("sqlite"), in_soak("file"), in_soak("postgres"))
 """For what no backend can change: conformance says that each does what memory does."""

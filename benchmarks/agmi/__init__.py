@@ -3,11 +3,12 @@
 
     agmi-check --adapter benchmarks.agmi:SqliteAdapter
     agmi-check --adapter benchmarks.agmi:FileAdapter
+    agmi-check --adapter benchmarks.agmi:PostgresAdapter
 
 An adapter answers as an application would. `verify` opens the store, loads the head, lists the
 history and loads each listed checkpoint; it never calls the audit, and it takes only a
 `SealpointError` for a refusal: any other exception escapes and spoils the run. Edits are made on
-the files of the store, never through it. Keys and anchor lie in directories of their own, as they
+the bytes of the store, never through it. Keys and anchor lie in directories of their own, as they
 must.
 """
 
@@ -15,9 +16,10 @@ from agmi.check import run  # type: ignore[import-untyped]
 
 from benchmarks.agmi._file import FileAdapter
 from benchmarks.agmi._ledger import LedgerAdapter
+from benchmarks.agmi._postgres import PostgresAdapter
 from benchmarks.agmi._sqlite import SqliteAdapter
 
-__all__ = ["FileAdapter", "SqliteAdapter", "run_agmi"]
+__all__ = ["FileAdapter", "PostgresAdapter", "SqliteAdapter", "run_agmi"]
 
 
 def run_agmi(adapter: type[LedgerAdapter] = SqliteAdapter) -> list[dict[str, str]]:

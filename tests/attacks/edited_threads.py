@@ -32,13 +32,14 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
-from tests.adapters.langgraph.stores import opened, places, url_of
-from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
+from tests.adapters.langgraph.stores import opened, path_of, places, url_of
+from tests.attacks.ledger.raw_editor import RawEditor, editor_of
+from tests.effort import in_soak
 from tests.ledgers import SALT, seals
 
 __all__ = ["ALARMS", "BACKENDS", "EditedThreads", "ending"]
 
-BACKENDS = ("sqlite", "file")
+BACKENDS = ("sqlite", "file", in_soak("postgres"))
 """What is attacked lies above the backend; the attacks of `tests/attacks/ledger` run on each."""
 ALARMS = (Tampered, RolledBack, Forked, Unanchored, NotTrusted)
 """What says that the store is not what it was."""
@@ -75,10 +76,7 @@ class EditedThreads(ABC):
     @property
     def editor(self) -> RawEditor:
         """Who has the database or the directory, and no key."""
-        disk = self.home / "disk"
-        if self.backend == "sqlite":
-            return DatabaseEditor(disk / "agents.db")
-        return DirectoryEditor(disk)
+        return editor_of(self.backend, path_of(self.backend, self.home))
 
     # ------------------------------------------------------------------ the attacker
 
@@ -182,6 +180,8 @@ class EditedThreads(ABC):
 
     def copied(self) -> Callable[[], None]:
         """Copy everything; what is returned puts the copy back in the place of the store."""
+        if self.backend == "postgres":
+            return self.editor.copied()
         disk = self.home / "disk"
         files = {path: path.read_bytes() for path in disk.rglob("*") if path.is_file()}
 

@@ -11,8 +11,8 @@ from sealpoint.api import Store
 from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request
 from sealpoint.ledger import parse_header
-from tests.adapters.langgraph.stores import opened, places, url_of
-from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
+from tests.adapters.langgraph.stores import opened, path_of, places, url_of
+from tests.attacks.ledger.raw_editor import RawEditor, editor_of
 
 __all__ = ["APPROVERS", "Team"]
 
@@ -30,10 +30,7 @@ class Team:
         for name in APPROVERS:
             self.enrol(name, "approver")
         self._people = {name: self.process(name) for name in (*APPROVERS, "operator")}
-        disk = home / "disk"
-        self.editor: RawEditor = (
-            DatabaseEditor(disk / "agents.db") if backend == "sqlite" else DirectoryEditor(disk)
-        )
+        self.editor: RawEditor = editor_of(backend, path_of(backend, home))
 
     def enrol(self, name: str, role: str) -> None:
         """Give somebody a key and a role."""

@@ -7,21 +7,29 @@ whole files, and so is what undoes it.
 
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from sealpoint.storage import Record
-from tests.attacks.ledger.raw_editor import group_folder, read_group, write_group
+from tests.attacks.ledger.raw_editor import (
+    columns_of,
+    group_folder,
+    read_group,
+    record_of,
+    write_group,
+)
 from tests.properties.model_cells import (
     BLOB,
     ENTRY,
     FILE,
     LABEL,
+    Cells,
     Changes,
     Content,
     FileCells,
     Key,
+    ServerCells,
     SqliteCells,
     Value,
 )
@@ -67,19 +75,36 @@ class Disk(Protocol):
 
 def disk_of(backend: str, folder: Path) -> Disk:
     """The disk of a store that is kept in a folder."""
-    return _Database(folder / "agents.db") if backend == "sqlite" else _Directory(folder)
+    if backend == "file":
+        return _Directory(folder)
+    path = folder / "agents.db"
+    if backend == "sqlite":
+        return _Database(SqliteCells(path), lambda value: Record(*value), _four)
+    return _Database(ServerCells(path), lambda value: record_of(*value), columns_of)
 
 
-class _Database(SqliteCells):
-    """A store in a database."""
+class _Database:
+    """A store in a database.
+
+    Args:
+        cells: Its rows.
+        read: The record in one of them.
+        write: The row of a record.
+    """
+
+    def __init__(
+        self, cells: Cells, read: Callable[[Value], Record], write: Callable[[Record], Value]
+    ) -> None:
+        self._cells, self._read, self._write = cells, read, write
+        self.put = cells.put
 
     def content(self, threads: Iterable[bytes]) -> Content:
         chosen = set(threads)
-        return {key: value for key, value in self.all().items() if key[1] in chosen}
+        return {key: value for key, value in self._cells.all().items() if key[1] in chosen}
 
     def rows(self, content: Content, thread: bytes) -> Rows:
         found = sorted(key for key in content if key[:2] == (ENTRY, thread))
-        return {key[2]: Record(*content[key]) for key in found}
+        return {key[2]: self._read(content[key]) for key in found}
 
     def with_rows(
         self,
@@ -88,7 +113,8 @@ class _Database(SqliteCells):
         rows: Mapping[int, Record | None],
     ) -> Changes:
         return {
-            (ENTRY, thread, seq): None if row is None else _four(row) for seq, row in rows.items()
+            (ENTRY, thread, seq): None if row is None else self._write(row)
+            for seq, row in rows.items()
         }
 
     def blobs(self, content: Content, thread: bytes) -> list[Key]:

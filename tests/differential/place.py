@@ -19,7 +19,7 @@ class Place:
 
     Args:
         folder: Where everything is kept.
-        backend: sqlite or file.
+        backend: sqlite, file or postgres.
     """
 
     def __init__(self, folder: Path, backend: str) -> None:
@@ -32,12 +32,15 @@ class Place:
         office.enrol("officer", "privacy")
         office.close()
         shutil.copytree(self._home, self._template)
+        self._rows = office.editor.copied() if backend == "postgres" else None
 
     def empty(self) -> None:
         """Begin anew: the store, its keys and its anchor are as on the first day."""
         self.close()
         shutil.rmtree(self._home)
         shutil.copytree(self._template, self._home)
+        if self._rows is not None:
+            self._rows()
 
     def process(self, identity: str = "worker") -> Store:
         """A new process of somebody."""

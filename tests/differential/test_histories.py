@@ -13,8 +13,9 @@ from sealpoint.gate import Thread
 from tests.differential.edits import EDITS
 from tests.differential.history import ACTIONS, Difference, Step
 from tests.differential.search import Search, steps_of
+from tests.effort import in_soak
 
-_BACKENDS = ("sqlite", "file")
+_BACKENDS = ("sqlite", "file", in_soak("postgres"))
 _SEED = 7
 
 

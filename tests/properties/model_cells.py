@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The raw content of a store as whoever holds the disk sees it: cells that can be put anew.
 
-A cell is a row or a file: a key, and a tuple of values. In memory and in SQLite the keys are
+A cell is a row or a file: a key, and a tuple of values. In memory and in a database the keys are
 (kind, thread, place), and the attacker knows what they mean; in a directory they are paths.
 """
 
@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import psycopg
+
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
+from tests.postgres_server import schema_of, shared_admin
 
 __all__ = [
     "BLOB",
@@ -26,6 +29,7 @@ __all__ = [
     "FileCells",
     "Key",
     "MemoryCells",
+    "ServerCells",
     "SqliteCells",
     "Value",
     "blob_key",
@@ -128,7 +132,7 @@ class MemoryCells:
 
 
 class SqliteCells:
-    """The content of a database, by plain SQL."""
+    """The content of a database file, by plain SQL."""
 
     _READ = (
         (ENTRY, "SELECT thread, seq, header, seals, body, payload FROM entries"),
@@ -177,6 +181,54 @@ class SqliteCells:
                     key = (thread,) if kind == LABEL else (thread, place)
                     database.execute(self._INSERT[kind], (*value, *key))
             database.execute("COMMIT")
+
+
+class ServerCells:
+    """The content of a schema of a server, by plain SQL as its superuser."""
+
+    _READ = (
+        (ENTRY, "SELECT thread, seq, head, body, payload FROM entries"),
+        (BLOB, "SELECT thread, digest, data FROM blobs"),
+        (LABEL, "SELECT thread, label, label FROM labels"),
+    )
+    _DELETE = {  # noqa: RUF012 - constant
+        ENTRY: "DELETE FROM entries WHERE thread = %s AND seq = %s",
+        BLOB: "DELETE FROM blobs WHERE thread = %s AND digest = %s",
+        LABEL: "DELETE FROM labels WHERE thread = %s AND label = %s",
+    }
+    _INSERT = {  # noqa: RUF012 - constant
+        ENTRY: "INSERT INTO entries (head, body, payload, thread, seq) VALUES (%s, %s, %s, %s, %s)",
+        BLOB: "INSERT INTO blobs (data, thread, digest) VALUES (%s, %s, %s)",
+        LABEL: "INSERT INTO labels (label, thread) VALUES (%s, %s)",
+    }
+
+    def __init__(self, place: Path) -> None:
+        self._schema = schema_of(place)
+
+    @contextmanager
+    def _raw(self) -> Iterator[psycopg.Connection]:
+        server = shared_admin()
+        with server.transaction():
+            server.execute(f"SET LOCAL search_path = {self._schema}")
+            yield server
+
+    def all(self) -> Content:
+        """Every cell."""
+        with self._raw() as server:
+            return {
+                (kind, row[0], row[1]): tuple(row[2:])
+                for kind, sql in self._READ
+                for row in server.execute(sql)
+            }
+
+    def put(self, changes: Changes) -> None:
+        """Change some cells."""
+        with self._raw() as server:
+            for (kind, thread, place), value in changes.items():
+                server.execute(self._DELETE[kind], (thread, place))
+                if value is not None:
+                    key = (thread,) if kind == LABEL else (thread, place)
+                    server.execute(self._INSERT[kind], (*value, *key))
 
 
 class FileCells:

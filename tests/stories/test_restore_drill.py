@@ -6,13 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import sealpoint
-from tests.effort import in_soak
+from tests.attacks.ledger.raw_editor import ServerEditor
 
 _ROOT = Path(__file__).parents[2]
 _THREADS = [f"invoice-{number:02}" for number in range(50)]
@@ -22,10 +21,10 @@ _WORKERS = 2
 class Site:
     """A store under the policy `team`, its keys and its anchor, and copies of all of it."""
 
-    def __init__(self, folder: Path, scheme: str) -> None:
-        self.folder, self.disk = folder / "site", folder / "site" / "disk"
-        self.disk.mkdir(parents=True)
-        self.url = f"{scheme}:///{self.disk}/agents"
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.disk = folder / "site", folder / "disk"
+        self.disk.mkdir()
+        self.url = url
         self.places = [str(self.folder / "config"), str(self.folder / "state")]
         config, state = self.places
         sealpoint.init(self.url, policy="team", config_dir=config, state_dir=state)
@@ -63,10 +62,22 @@ class Site:
         document: dict[str, Any] = json.loads(printed)
         return document
 
-    def put(self, copy: Path, folder: Path) -> None:
-        """Put a copy in the place of a directory."""
-        shutil.rmtree(folder)
-        shutil.copytree(copy, folder, copy_function=shutil.copy2)
+    def copied(self, *folders: Path) -> Callable[[], None]:
+        """Copy the store and some directories; what is returned puts the copies back."""
+        copies = {each: each.with_name(f"{each.name}-{len(folders)}") for each in folders}
+        for folder, copy in copies.items():
+            shutil.copytree(folder, copy)
+        is_server = self.url.startswith("postgresql:")
+        put_rows = ServerEditor(self.disk / "agents").copied() if is_server else None
+
+        def put_back() -> None:
+            for folder, copy in copies.items():
+                shutil.rmtree(folder)
+                shutil.copytree(copy, folder, copy_function=shutil.copy2)
+            if put_rows is not None:
+                put_rows()
+
+        return put_back
 
     def findings(self) -> list[str]:
         """What a full verification says."""
@@ -75,18 +86,15 @@ class Site:
             return [finding.message for finding in store.verify().findings if finding.refuses]
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
-def test_fifty_threads_go_on_after_a_restore_that_released_them(
-    scheme: str, tmp_path: Path
-) -> None:
+def test_fifty_threads_go_on_after_a_restore_that_released_them(url: str, tmp_path: Path) -> None:
     """All of them, those that were named, or none: as the one who accepted the restore said."""
-    site = Site(tmp_path, scheme)
+    site = Site(tmp_path, url)
     assert site.work() == dict.fromkeys(_THREADS, 1)
-    shutil.copytree(site.disk, tmp_path / "backup")
+    put_back = site.copied(site.disk)
     assert site.work() == dict.fromkeys(_THREADS, 2)
-    site.put(tmp_path / "backup", site.disk)
+    put_back()
     assert site.work() == dict.fromkeys(_THREADS, "rolled-back")
-    shutil.copytree(site.folder, tmp_path / "restored")
+    begin_anew = site.copied(site.disk, site.folder)
     named = _THREADS[:3]
 
     for options, goes_on in (
@@ -94,7 +102,7 @@ def test_fifty_threads_go_on_after_a_restore_that_released_them(
         ([word for name in named for word in ("--release", name)], named),
         ([], []),
     ):
-        site.put(tmp_path / "restored", site.folder)
+        begin_anew()
         done = site.accept(*options)
         assert len(done["losses"]) == len(_THREADS)
         assert sorted(each["name"] for each in done["released"]) == goes_on

@@ -11,7 +11,6 @@ import pytest
 
 import sealpoint
 from sealpoint import api
-from tests.effort import in_soak
 from tests.stories.actor import Actor, Refused
 
 _READ: dict[str, Any] = {"tools": [{"name": "read"}]}
@@ -22,9 +21,9 @@ _YES = {"pay": True, "amount": 42}
 class Office:
     """A store with a team: two workers of one pool, an operator, and approvers."""
 
-    def __init__(self, folder: Path, scheme: str) -> None:
+    def __init__(self, folder: Path, url: str) -> None:
         (folder / "disk").mkdir()
-        self.url = f"{scheme}:///{folder}/disk/agents"
+        self.url = url
         self.places: dict[str, Any] = {
             "config_dir": folder / "config",
             "state_dir": folder / "state",
@@ -55,10 +54,9 @@ def _refused(code: str, act: Callable[[], Any]) -> Refused:
     return told.value
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
-def test_a_team_lets_a_paused_run_go_on_with_one_more_tool(scheme: str, tmp_path: Path) -> None:
+def test_a_team_lets_a_paused_run_go_on_with_one_more_tool(url: str, tmp_path: Path) -> None:
     """From the save of one worker to evidence that verifies on a machine without the store."""
-    office = Office(tmp_path, scheme)
+    office = Office(tmp_path, url)
     evidence = tmp_path / "evidence.bundle"
     with ExitStack() as stack:
         names = ("worker", "second", "operator", "dev", "ann", "bob")
@@ -176,10 +174,9 @@ def _check_evidence(office: Office, evidence: Path, folder: Path) -> None:
         api.verify_bundle(data.replace(b"99999", b"00042"), pin)
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
-def test_of_processes_that_race_for_one_grant_one_is_released(scheme: str, tmp_path: Path) -> None:
+def test_of_processes_that_race_for_one_grant_one_is_released(url: str, tmp_path: Path) -> None:
     """Several real processes of the requester resume at the same time, round after round."""
-    office = Office(tmp_path, scheme)
+    office = Office(tmp_path, url)
     with ExitStack() as stack:
         racers = [stack.enter_context(office.actor("second")) for _ in range(3)]
         ann, bob = (stack.enter_context(office.actor(name)) for name in ("ann", "bob"))

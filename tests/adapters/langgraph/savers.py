@@ -128,6 +128,7 @@ REFERENCE: Callable[[Path], Savers] = _InMemory
 UNDER_TEST: dict[str, Callable[[Path], Savers]] = {
     "sealed-sqlite": partial(_Sealed, "sqlite"),
     "sealed-file": partial(_Sealed, "file"),
+    "sealed-postgres": partial(_Sealed, "postgres"),
     "stock-sqlite": _StockSqlite,
 }
 """The argument is an empty folder of its own for each run; the object is one fresh store. The

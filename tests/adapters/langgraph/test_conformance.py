@@ -15,7 +15,7 @@ from langgraph.checkpoint.conformance.capabilities import Capability
 from benchmarks.agmi import run_agmi
 from benchmarks.agmi_langgraph import LangGraphAdapter
 from sealpoint.adapters.langgraph import SealedSaver
-from tests.adapters.langgraph.stores import BACKENDS, opened
+from tests.adapters.langgraph.stores import opened
 
 
 class _BySync(SealedSaver):
@@ -59,8 +59,19 @@ class _BySync(SealedSaver):
         return self.get_delta_channel_history(config=config, channels=list(channels))
 
 
-@pytest.mark.parametrize("saver", [SealedSaver, _BySync], ids=["async", "sync"])
-@pytest.mark.parametrize("backend", BACKENDS)
+_EVERY = [
+    pytest.param(
+        backend,
+        saver,
+        id=f"{backend}-{face}",
+        marks=[pytest.mark.soak] if (backend, face) == ("postgres", "sync") else [],
+    )
+    for backend in ("memory", "sqlite", "file", "postgres")
+    for face, saver in (("async", SealedSaver), ("sync", _BySync))
+]
+
+
+@pytest.mark.parametrize(("backend", "saver"), _EVERY)
 def test_the_conformance_suite_passes_with_every_capability(
     backend: str, saver: type[SealedSaver], tmp_path: Path
 ) -> None:

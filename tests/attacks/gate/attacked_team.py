@@ -29,14 +29,15 @@ from sealpoint.ledger import (
 )
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
-from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
+from tests.attacks.ledger.raw_editor import RawEditor, editor_of
 from tests.deployment import Deployment
+from tests.effort import in_soak
 from tests.ledgers import SALT, key, seals
 from tests.unit.gate.team import READ, SHELL, Team
 
 __all__ = ["BACKENDS", "AttackedTeam"]
 
-BACKENDS = ("sqlite", "file")
+BACKENDS = ("sqlite", "file", in_soak("postgres"))
 """What is attacked lies above the backend; the attacks of `tests/attacks/ledger` run on each."""
 
 
@@ -45,10 +46,7 @@ class AttackedTeam(Team):
 
     def __init__(self, folder: Path, backend: str) -> None:
         super().__init__(Deployment(folder, backend=backend))
-        path = folder / "store.db"
-        self.editor: RawEditor = (
-            DatabaseEditor(path) if backend == "sqlite" else DirectoryEditor(path)
-        )
+        self.editor: RawEditor = editor_of(backend, folder / "store.db")
 
     def origin_of(self, ref: CheckpointRef, name: str) -> Origin:
         """What a copy of a checkpoint says that it is a copy of."""

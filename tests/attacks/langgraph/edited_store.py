@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver
@@ -16,9 +17,20 @@ from sealpoint.api import Store
 from sealpoint.errors import SealpointError
 from sealpoint.ledger import Kind
 from tests.attacks.edited_threads import ALARMS, BACKENDS, EditedThreads, ending
-from tests.attacks.langgraph.desks import Desk, config_of
+from tests.attacks.langgraph.desks import SHAPES, Desk, config_of
 
-__all__ = ["ALARMS", "BACKENDS", "EditedStore", "ending"]
+__all__ = ["ALARMS", "BACKENDS", "PLACES", "EditedStore", "ending"]
+
+PLACES = [
+    pytest.param(
+        (backend, shape),
+        id=f"{backend}-{shape}",
+        marks=[pytest.mark.soak] if backend == "postgres" else [],
+    )
+    for backend in ("sqlite", "file", "postgres")
+    for shape in SHAPES
+]
+"""Each backend, with a question that is asked by the graph and by a subgraph."""
 
 
 class EditedStore(EditedThreads):

@@ -21,13 +21,13 @@ from sealpoint.api import Store
 from sealpoint.errors import Missing, NeedsApproval
 from sealpoint.ledger import Kind, parse_header
 from sealpoint.storage import Record
-from tests.adapters.langgraph.stores import opened
+from tests.adapters.langgraph.stores import opened, path_of
 from tests.attacks.langgraph.branches import Branches
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
 from tests.attacks.langgraph.edited_store import BACKENDS, ending
 from tests.attacks.langgraph.office import Office
 from tests.attacks.langgraph.wallet import Wallet
-from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
+from tests.attacks.ledger.raw_editor import RawEditor, editor_of
 
 _every_face = pytest.mark.parametrize("face", FACES)
 
@@ -71,10 +71,7 @@ class Pods:
     def __init__(self, home: Path, backend: str) -> None:
         self._home, self._backend = home, backend
         self._open: list[Store] = []
-        disk = home / "disk"
-        self._editor: RawEditor = (
-            DatabaseEditor(disk / "agents.db") if backend == "sqlite" else DirectoryEditor(disk)
-        )
+        self._editor: RawEditor = editor_of(backend, path_of(backend, home))
 
     def saver(self) -> SealedSaver:
         """The saver of a new process."""

@@ -11,11 +11,11 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.ledger import Kind, parse_header
 from sealpoint.storage import Record
-from tests.adapters.langgraph.stores import opened
+from tests.adapters.langgraph.stores import opened, path_of
 from tests.attacks.langgraph.branches import Branches
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
 from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, ending
-from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
+from tests.attacks.ledger.raw_editor import editor_of
 
 
 def _writes(record: Record, word: bytes) -> bool:
@@ -31,11 +31,6 @@ def _is_error(record: Record) -> bool:
     return _writes(record, b"__error__")
 
 
-def _editor(backend: str, home: Path) -> RawEditor:
-    disk = home / "disk"
-    return DatabaseEditor(disk / "agents.db") if backend == "sqlite" else DirectoryEditor(disk)
-
-
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -46,7 +41,7 @@ def test_dropped_results_are_noticed(tmp_path: Path, backend: str, shape: str, f
         branches.fail(branches.builder().compile(checkpointer=SealedSaver(store)), face)
         thread = bytes.fromhex(store.thread("t").id)
         assert store.verify().ok
-    editor = _editor(backend, home)
+    editor = editor_of(backend, path_of(backend, home))
     rows = editor.rows(thread)
     for dropped in (_is_done, _is_error, lambda record: _is_done(record) or _is_error(record)):
         kept = {seq: row for seq, row in rows.items() if not dropped(row)}

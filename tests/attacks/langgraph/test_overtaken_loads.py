@@ -142,8 +142,12 @@ class Counter:
 
 def _places(*depths: int) -> list[Any]:
     return [
-        pytest.param((backend, depth), id=f"{backend}-{depth}")
-        for backend in ("sqlite", "file")
+        pytest.param(
+            (backend, depth),
+            id=f"{backend}-{depth}",
+            marks=[pytest.mark.soak] if backend == "postgres" else [],
+        )
+        for backend in ("sqlite", "file", "postgres")
         for depth in depths
     ]
 

@@ -15,7 +15,7 @@ from sealpoint.ledger import CheckpointBody, Kind, ResultsBody
 from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
-from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, EditedStore, ending
+from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, PLACES, EditedStore, ending
 from tests.ledgers import key
 
 Edit = Callable[[EditedStore], None]
@@ -24,11 +24,7 @@ _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 @pytest.fixture(
     scope="module",
-    params=[
-        *(("sqlite", shape) for shape in SHAPES),
-        *(("file", shape) for shape in SHAPES),
-    ],
-    ids="-".join,
+    params=PLACES,
 )
 def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EditedStore:
     """A store of each backend, whose question is asked by the graph or by a subgraph."""

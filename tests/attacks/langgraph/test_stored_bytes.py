@@ -17,8 +17,8 @@ from sealpoint.errors import TypeNotAllowed
 from sealpoint.ledger import Kind
 from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened
-from tests.attacks.langgraph.desks import FACES, SHAPES, State, config_of, run
-from tests.attacks.langgraph.edited_store import ALARMS, EditedStore
+from tests.attacks.langgraph.desks import FACES, State, config_of, run
+from tests.attacks.langgraph.edited_store import ALARMS, PLACES, EditedStore
 
 
 class _Planted:
@@ -48,11 +48,7 @@ def _bombs(marker: Path) -> Iterator[bytes]:
 
 @pytest.fixture(
     scope="module",
-    params=[
-        *(("sqlite", shape) for shape in SHAPES),
-        *(("file", shape) for shape in SHAPES),
-    ],
-    ids="-".join,
+    params=PLACES,
 )
 def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EditedStore:
     """A store of each backend, whose question is asked by the graph or by a subgraph."""

@@ -28,13 +28,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
-from tests.attacks.ledger.raw_editor import (
-    DatabaseEditor,
-    DirectoryEditor,
-    MemoryEditor,
-    RawEditor,
-    ServerEditor,
-)
+from tests.attacks.ledger.raw_editor import MemoryEditor, RawEditor, editor_of
 from tests.deployment import Deployment
 from tests.effort import in_soak
 from tests.ledgers import identity, key, seals
@@ -73,14 +67,9 @@ class AttackedStore:
             identity("other"),
             identity("elsewhere", Role.PRIVACY, namespaces=("billing",)),
         )
-        path = folder / "store.db"
-        editors: dict[str, Callable[[], RawEditor]] = {
-            "memory": lambda: MemoryEditor(world.memory),
-            "sqlite": lambda: DatabaseEditor(path),
-            "file": lambda: DirectoryEditor(path),
-            "postgres": lambda: ServerEditor(path),
-        }
-        return cls(world, editors[backend]())
+        if backend == "memory":
+            return cls(world, MemoryEditor(world.memory))
+        return cls(world, editor_of(backend, folder / "store.db"))
 
     def save(self, name: str, number: int) -> CheckpointRef:
         """Save a state of several blobs, and remember what is true from now on."""

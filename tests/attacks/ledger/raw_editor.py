@@ -26,8 +26,11 @@ __all__ = [
     "MemoryEditor",
     "RawEditor",
     "ServerEditor",
+    "columns_of",
+    "editor_of",
     "group_folder",
     "read_group",
+    "record_of",
     "write_group",
 ]
 
@@ -180,7 +183,8 @@ class ServerEditor:
     def __init__(self, place: Path) -> None:
         self._schema = schema_of(place)
 
-    def _run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Execute a statement, and say what it found."""
         server = shared_admin()
         server.execute(f"SET search_path = {self._schema}")
         cursor = server.execute(sql, values)
@@ -189,42 +193,28 @@ class ServerEditor:
     def rows(self, thread: bytes) -> Rows:
         """The records of a thread by position."""
         sql = "SELECT seq, head, body, payload FROM entries WHERE thread = %s ORDER BY seq"
-        found: Rows = {}
-        for seq, head, body, payload in self._run(sql, thread):
-            whole = unpacked(head)
-            end = 4 + int.from_bytes(whole[:4], "big")
-            found[seq] = Record(
-                whole[4:end],
-                whole[end:],
-                None if body is None else unpacked(body),
-                None if payload is None else unpacked(payload),
-            )
-        return found
+        return {seq: record_of(*columns) for seq, *columns in self.run(sql, thread)}
 
     def put_rows(self, thread: bytes, rows: Rows) -> None:
         """Let a thread have these records and no others, none of them packed."""
-        self._run("DELETE FROM entries WHERE thread = %s", thread)
+        self.run("DELETE FROM entries WHERE thread = %s", thread)
         sql = "INSERT INTO entries (thread, seq, head, body, payload) VALUES (%s, %s, %s, %s, %s)"
         for seq, row in rows.items():
-            head = b"\0" + len(row.header).to_bytes(4, "big") + row.header + row.seals
-            body, payload = (
-                None if each is None else b"\0" + each for each in (row.body, row.payload)
-            )
-            self._run(sql, thread, seq, head, body, payload)
+            self.run(sql, thread, seq, *columns_of(row))
 
     def blobs(self, thread: bytes) -> dict[bytes, bytes]:
         """The blobs of a thread by digest."""
-        return dict(self._run("SELECT digest, data FROM blobs WHERE thread = %s", thread))
+        return dict(self.run("SELECT digest, data FROM blobs WHERE thread = %s", thread))
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Let a thread have these blobs and no others."""
-        self._run("DELETE FROM blobs WHERE thread = %s", thread)
+        self.run("DELETE FROM blobs WHERE thread = %s", thread)
         for pair in blobs.items():
             sql = "INSERT INTO blobs (thread, digest, data) VALUES (%s, %s, %s)"
-            self._run(sql, thread, *pair)
+            self.run(sql, thread, *pair)
 
     def _tables(self) -> dict[str, list[tuple[Any, ...]]]:
-        return {name: self._run(f"TABLE {name}") for name in ("entries", "blobs", "labels")}
+        return {name: self.run(f"TABLE {name}") for name in ("entries", "blobs", "labels")}
 
     def copied(self) -> Callable[[], None]:
         """Copy everything; what is returned puts the copy back in the place of the store."""
@@ -232,10 +222,10 @@ class ServerEditor:
 
         def put_back() -> None:
             for name, rows in copy.items():
-                self._run(f"TRUNCATE {name}")
+                self.run(f"DELETE FROM {name}")  # noqa: S608
                 for row in rows:
                     places = ", ".join(["%s"] * len(row))
-                    self._run(f"INSERT INTO {name} VALUES ({places})", *row)  # noqa: S608
+                    self.run(f"INSERT INTO {name} VALUES ({places})", *row)  # noqa: S608
 
         return put_back
 
@@ -248,6 +238,42 @@ class ServerEditor:
                 found += [unpacked(each) if name == "entries" else each for each in parts[1:]]
                 found.append(parts[0])
         return b"\n".join(found)
+
+
+def editor_of(backend: str, path: Path) -> RawEditor:
+    """Who edits the store that a backend keeps at a path, or in the schema for it."""
+    editors: dict[str, Callable[[Path], RawEditor]] = {
+        "sqlite": DatabaseEditor,
+        "file": DirectoryEditor,
+        "postgres": ServerEditor,
+    }
+    return editors[backend](path)
+
+
+Columns = tuple[bytes, bytes | None, bytes | None]
+"""Head, body and payload of a record on a server."""
+
+
+def record_of(head: bytes, body: bytes | None, payload: bytes | None) -> Record:
+    """The record that the columns of a row on a server hold.
+
+    Raises:
+        zlib.error: Somebody has damaged them.
+    """
+    whole = unpacked(head)
+    end = 4 + int.from_bytes(whole[:4], "big")
+    return Record(
+        whole[4:end],
+        whole[end:],
+        None if body is None else unpacked(body),
+        None if payload is None else unpacked(payload),
+    )
+
+
+def columns_of(row: Record) -> Columns:
+    """The columns of a row on a server that hold a record, none of them packed."""
+    body, payload = (None if each is None else b"\0" + each for each in (row.body, row.payload))
+    return b"\0" + len(row.header).to_bytes(4, "big") + row.header + row.seals, body, payload
 
 
 def unpacked(data: bytes) -> bytes:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from agmi.check import run  # type: ignore[import-untyped] # published without types
 
-from benchmarks.agmi import FileAdapter, SqliteAdapter, run_agmi
+from benchmarks.agmi import FileAdapter, PostgresAdapter, SqliteAdapter, run_agmi
 
 _CHECK = "import sys; from agmi.check import main; sys.exit(main())"
-_ADAPTERS = (SqliteAdapter, FileAdapter)
+_ADAPTERS = (SqliteAdapter, FileAdapter, PostgresAdapter)
 
 every_backend = pytest.mark.parametrize("adapter", _ADAPTERS, ids=lambda each: each.name)
 

@@ -156,7 +156,7 @@ def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[_Attack
         for number in range(_KEPT):
             made.save(name, number)
     yield made
-    made.world.close()
+    made.world.remove()
 
 
 @pytest.fixture

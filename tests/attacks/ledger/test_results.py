@@ -48,7 +48,7 @@ def _planned(folder: Path, backend: str) -> Iterator[AttackedLanes]:
     for name in ("a", "b"):
         made.fill(name)
     yield made
-    made.world.close()
+    made.world.remove()
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Attacke
         for number in range(4):
             made.save(name, number)
     yield made
-    made.world.close()
+    made.world.remove()
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[_Attack
         for number in range(3):
             made.save(name, number)
     yield made
-    made.world.close()
+    made.world.remove()
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from tests.unit.gate.team import Team
 
 @pytest.fixture(params=BACKENDS)
 def team(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Team]:
-    """A team whose store is in memory, and in `make soak` in a database and in a directory."""
+    """A team whose store is in memory, and in `make soak` in each of the others."""
     made = (
         Deployment() if request.param == "memory" else Deployment(tmp_path, backend=request.param)
     )
     yield Team(made)
-    made.close()
+    made.remove()
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from tests.effort import BACKENDS
 
 @pytest.fixture(params=BACKENDS)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
-    """A store in memory, and in `make soak` in a database and in a directory."""
+    """A store in memory, and in `make soak` in each of the others."""
     made = (
         Deployment() if request.param == "memory" else Deployment(tmp_path, backend=request.param)
     )
     yield made
-    made.close()
+    made.remove()
 
 
 @pytest.fixture
