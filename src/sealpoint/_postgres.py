@@ -44,6 +44,7 @@ Unavailable = Callable[..., SealpointError]
 
 _CONNECT_SECONDS = 10
 _LOOKS = 4
+_GRACE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 _PAUSE_SECONDS_MAX = 2.0
 _MESSAGE_CHARS_MAX = 300
@@ -106,12 +107,21 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    """A connection that keeps its statements prepared. Used by one OS thread at a time."""
+    """A connection that keeps its statements prepared. Used by one OS thread at a time.
 
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+    Args:
+        connection: The one that was made.
+        wait_seconds_max: How long the server may take for a statement, as it was told; it is given
+            up a little later, should it not keep to that.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Row], wait_seconds_max: float) -> None:
         self._connection = connection
         self.pgconn = connection.pgconn
-        self._execute: Any = connection.pgconn.exec_prepared
+        self._wait_seconds_max = wait_seconds_max
+        self._answer_seconds_max: float | None = wait_seconds_max + _GRACE_SECONDS
+        self._events = select.poll()
+        self._events.register(connection.pgconn.socket, select.POLLIN)
         self._names: dict[tuple[str, tuple[int, ...]], bytes] = {}
 
     @property
@@ -149,7 +159,31 @@ class Connection:
         """Execute a statement, by itself or in the transaction that is under way."""
         name, data = self._ready(statement, values)
         formats = [pq.Format.BINARY] * len(data)
-        return self._answer(self._execute(name, data, formats, pq.Format.BINARY))
+        self.pgconn.send_query_prepared(name, data, formats, pq.Format.BINARY)
+        result = self._next_result()
+        while self._next_result() is not None:
+            pass  # there is one for a statement, and libpq says so by none
+        if result is None:
+            raise psycopg.OperationalError("the connection is lost")
+        return self._answer(result)
+
+    @contextlib.contextmanager
+    def unlimited(self) -> Iterator[None]:
+        """Let statements take their time, as those do that write whole tables; only locks do not.
+
+        Whoever waits for a lock keeps everybody behind it waiting.
+        """
+        limit, given = self._answer_seconds_max, int(self._wait_seconds_max * 1000)
+        self.run(f"SET lock_timeout = {given}")
+        self.run("SET statement_timeout = 0")
+        self._answer_seconds_max = None
+        try:
+            yield
+        finally:
+            self._answer_seconds_max = limit
+            if self.is_idle:
+                self.run(f"SET statement_timeout = {given}")
+                self.run("SET lock_timeout = 0")
 
     def run_together(self, statements: Sequence[tuple[str, Sequence[Value]]]) -> list[Answer]:
         """Execute statements as one transaction that is sent at once, and waited for once."""
@@ -178,18 +212,27 @@ class Connection:
         return found[:-1]
 
     def _next_result(self) -> "pq.abc.PGresult | None":
-        """Wait for the server without keeping the interpreter, which reading a result would."""
-        connection, ready = self.pgconn, select.poll()
-        ready.register(connection.socket, select.POLLIN)
-        while connection.flush():
-            ready.modify(connection.socket, select.POLLIN | select.POLLOUT)
-            ready.poll()
-            connection.consume_input()
-        ready.modify(connection.socket, select.POLLIN)
+        """Wait for the server without keeping the interpreter, and not for ever.
+
+        A server is trusted with nothing, so not with ending its statements either.
+        """
+        connection, limit = self.pgconn, self._answer_seconds_max
+        deadline = None if limit is None else time.monotonic() + limit
+        if connection.flush():
+            self._events.modify(connection.socket, select.POLLIN | select.POLLOUT)
+            while connection.flush():
+                self._wait(deadline)
+            self._events.modify(connection.socket, select.POLLIN)
         while connection.is_busy():
-            ready.poll()
-            connection.consume_input()
+            self._wait(deadline)
         return connection.get_result()
+
+    def _wait(self, deadline: float | None) -> None:
+        """Wait for what the server sends, or until it takes more."""
+        left = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000
+        if not self._events.poll(left):
+            raise psycopg.OperationalError("the server does not answer")
+        self.pgconn.consume_input()
 
     def _ready(self, statement: str, values: Sequence[Value]) -> tuple[bytes, list[bytes | None]]:
         """The name under which the server has a statement, and its values as it takes them."""
@@ -407,7 +450,8 @@ class Connections:
             "target_session_attrs": self._server_kind(),
             **({} if password is None else {"password": password}),
         }
-        connection = Connection(psycopg.connect(**parameters, autocommit=True))
+        made = psycopg.connect(**parameters, autocommit=True)
+        connection = Connection(made, self._wait_seconds_max)
         try:
             if not self._read_only:
                 _wait_for_commits(connection)
@@ -488,7 +532,7 @@ _MEANINGS: tuple[tuple[Any, str, str], ...] = (
     ),
     (errors.InvalidCatalogName, "there is no such database", "Make it: createdb NAME"),
     (
-        errors.QueryCanceled,
+        (errors.QueryCanceled, errors.LockNotAvailable),
         "a statement took too long and was given up",
         "Somebody may hold a lock, or the server is busy: look at pg_stat_activity, then repeat.",
     ),

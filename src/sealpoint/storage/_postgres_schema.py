@@ -3,7 +3,8 @@
 
 The tables have primary keys and nothing else: no foreign keys, sequences, triggers or functions, so
 that any database that speaks PostgreSQL's protocol and keeps a primary key unique will do. A value
-beyond its bound is never brought into memory: the server knows its size, and leaves it out.
+beyond its bound is never brought into memory: the server knows its size, and leaves it out. Nor are
+more rows than there can be, should somebody have taken a primary key away.
 
 Statements name no schema: a connection looks names up in PostgreSQL's own schema, then in that of
 the store, then among temporary tables, so that nothing that somebody else makes comes before ours.
@@ -17,6 +18,7 @@ from sealpoint.limits import (
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
+from sealpoint.storage._contract import DIGEST_BYTES, THREAD_BYTES
 from sealpoint.storage._packing import PACKED_BYTES_MORE
 
 SCHEMA_VERSION = 1
@@ -38,6 +40,7 @@ HEADER_LENGTH_BYTES = 4
 """A head is a header behind its length, then the seals."""
 
 SCAN_ROWS = 32
+BLOBS_ROWS = 128
 STORED_ROWS = 256
 THREADS_ROWS = 256
 LABELLED_MAX = 4096
@@ -56,6 +59,11 @@ _RECORD = f"seq, {_FITS}, {_COLUMNS}"
 def _sql(*parts: str) -> str:
     """Put a statement together, of constants of this package alone."""
     return " ".join(parts)
+
+
+def _sized(column: str, size_bytes: int) -> str:
+    """A column of values of one size, without those that have another."""
+    return f"CASE WHEN octet_length({column}) = {size_bytes} THEN {column} END"
 
 
 def create_statements(schema: str) -> list[str]:
@@ -78,25 +86,28 @@ VERSION = "SELECT number FROM version ORDER BY number LIMIT 2"
 HAS_ENTRIES = "SELECT EXISTS (SELECT 1 FROM entries)"
 
 _SELECT = _sql("SELECT", _RECORD, "FROM entries WHERE thread = $1")
-READ = _sql(_SELECT, "AND seq = $2")
+READ = _sql(_SELECT, "AND seq = $2 LIMIT 1")
 _SCAN = _sql(_SELECT, "AND seq BETWEEN $2 AND $3 ORDER BY seq")
 SCAN_ASCENDING = _sql(_SCAN, "LIMIT", str(SCAN_ROWS))
 SCAN_DESCENDING = _sql(_SCAN, "DESC LIMIT", str(SCAN_ROWS))
 
 BLOB = (
     "SELECT octet_length(data), CASE WHEN octet_length(data) <= $1 THEN data END FROM blobs "
-    "WHERE thread = $2 AND digest = $3"
+    "WHERE thread = $2 AND digest = $3 LIMIT 1"
 )
-BLOBS = (
-    "SELECT digest, data FROM blobs WHERE thread = $1 AND digest = ANY($2) "
-    "AND octet_length(data) <= $3"
+BLOBS = _sql(
+    "SELECT digest, data FROM blobs WHERE thread = $1 AND digest = ANY($2)",
+    "AND octet_length(data) <= $3 LIMIT",
+    str(BLOBS_ROWS),
 )
 STORED = _sql(
-    "SELECT digest, octet_length(data) FROM blobs WHERE thread = $1 AND digest > $2",
-    "ORDER BY digest LIMIT",
-    str(STORED_ROWS),
+    *("SELECT", _sized("digest", DIGEST_BYTES), ", octet_length(data) FROM blobs"),
+    *("WHERE thread = $1 AND digest > $2 ORDER BY digest LIMIT", str(STORED_ROWS)),
 )
-LABELLED = _sql("SELECT thread FROM labels WHERE label = $1 LIMIT", str(LABELLED_MAX + 1))
+LABELLED = _sql(
+    *("SELECT", _sized("thread", THREAD_BYTES), "FROM labels WHERE label = $1"),
+    *("LIMIT", str(LABELLED_MAX + 1)),
+)
 
 
 def _leaps(table: str) -> str:
@@ -106,7 +117,8 @@ def _leaps(table: str) -> str:
     return _sql(
         *("WITH RECURSIVE found AS ((", behind, "$1", first, ") UNION ALL SELECT ("),
         *(behind, "found.thread", first, ") FROM found WHERE found.thread IS NOT NULL)"),
-        *("SELECT thread FROM found WHERE thread IS NOT NULL LIMIT", str(THREADS_ROWS)),
+        *("SELECT", _sized("thread", THREAD_BYTES), "FROM found WHERE thread IS NOT NULL"),
+        *("LIMIT", str(THREADS_ROWS)),
     )
 
 
@@ -146,7 +158,7 @@ PUT_LABEL = (
 REQUIRE_STORED = (
     "SELECT 1 / (count(*) = $1)::integer FROM blobs WHERE thread = $2 AND digest = ANY($3)"
 )
-STORED_OF = "SELECT digest FROM blobs WHERE thread = $1 AND digest = ANY($2)"
+STORED_OF = "SELECT DISTINCT digest FROM blobs WHERE thread = $1 AND digest = ANY($2)"
 
 DROP_PAYLOADS = (
     "UPDATE entries SET payload = NULL WHERE thread = $1 AND seq = ANY($2) AND payload IS NOT NULL"

@@ -48,7 +48,6 @@ __all__ = ["PostgresStorage", "is_vacant"]
 
 _BLOB_BYTES_MAX = 999_000_000  # PostgreSQL itself takes a gigabyte for a value
 _BATCH_BYTES_MAX = 8 * 1024 * 1024
-_BLOBS_AT_ONCE = 128
 _FENCE = (b"", None, None)
 
 _Entry = tuple[bytes, int, bytes, bytes | None, bytes | None]
@@ -230,13 +229,19 @@ class PostgresStorage:
     def compact(self) -> None:
         """Write the tables anew without what was dropped; everybody else waits meanwhile.
 
-        The server's log and its backups hold what was dropped for as long as they are kept.
+        The server's log and its backups hold what was dropped for as long as they are kept. It
+        takes as long as the tables are large.
 
         Raises:
             StorageUnavailable: The server failed, or the tables are another login's.
         """
-        for statement in sql.COMPACT:
-            self._rows(statement)
+
+        def rewrite(connection: Connection) -> None:
+            with connection.unlimited():
+                for statement in sql.COMPACT:
+                    connection.run(statement)
+
+        self._connections.run(rewrite)
 
     def read(self, thread: bytes, seq: int) -> Record | None:
         """The record at a position, or None."""
@@ -321,8 +326,8 @@ class PostgresStorage:
     ) -> dict[bytes, bytes]:
         """Those of the blobs that are stored and not too large."""
         found: dict[bytes, bytes] = {}
-        for place in range(0, len(digests), _BLOBS_AT_ONCE):
-            wanted = [*digests[place : place + _BLOBS_AT_ONCE]]
+        for place in range(0, len(digests), sql.BLOBS_ROWS):
+            wanted = [*digests[place : place + sql.BLOBS_ROWS]]
             rows = self._rows(sql.BLOBS, thread, wanted, min(size_bytes_max, SEQ_MAX))
             found |= {
                 digest: data
@@ -448,12 +453,19 @@ class _Append:
         statements = self._statements()
         try:
             if len(statements) == 1:
-                connection.run(statements[0][0], *statements[0][1])
+                answers = [connection.run(statements[0][0], *statements[0][1])]
             else:
-                connection.run_together(statements)
+                answers = connection.run_together(statements)
         except (errors.UniqueViolation, errors.DivisionByZero):
             with connection.transaction():
                 self._make_with_care(connection)
+            return
+        if self._rows and answers[0].changed != len(self._rows):
+            # A rule or a trigger that somebody put there keeps rows away, and says nothing.
+            raise Edited(
+                f"entry {self._rows[0][1]} of thread {self._thread.hex()}: the server took it "
+                "and did not keep it"
+            )
 
     def _statements(self) -> list[tuple[str, Sequence[Value]]]:
         found = list[tuple[str, Sequence[Value]]]()
