@@ -243,11 +243,13 @@ class AnchorAdmin:
         """Ask the shared anchor no more, once this machine's own has seen as much.
 
         Raises:
+            NoPin: This machine does not know the store.
             UsageError: None is shared.
             RolledBack: The store does not show what the shared anchor has seen.
             Forked: The two have seen different histories.
             AnchorUnavailable: The shared anchor cannot be asked for what others have seen.
         """
+        self._location.files.pin()
         declared = self._location.files.shared_anchor
         url = declared.url()
         if url is None:
