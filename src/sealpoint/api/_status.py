@@ -48,6 +48,9 @@ class StatusFault:
     """A command, or what to do."""
 
 
+_IN_A_DATABASE = "it lies in a database, whose server and grants say so"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusCheck:
     """A line of the checklist: something that should be so in production, and whether it is."""
@@ -247,13 +250,20 @@ class _Checklist:
         group = self._found.group
         may = "this user" if group is None else f"the group {group}"
         open_to = stat.S_IRWXO if group is not None else stat.S_IRWXO | stat.S_IRWXG
-        holds, detail = _closed(Path(self._location.target()), open_to)
+        closed: tuple[bool | None, str] = (None, _IN_A_DATABASE)
+        if self._location.url.path is not None:
+            closed = _closed(Path(self._location.target()), open_to)
+        holds, detail = closed
         claim = f"only {may} may read and write the store"
         return StatusCheck(name="store-closed", claim=claim, holds=holds, detail=detail)
 
     def _anchor_apart(self) -> StatusCheck:
         claim = "store and anchor are on different disks, so that no one copy puts both back"
         holds: bool | None = None
+        if self._location.url.path is None:
+            return StatusCheck(
+                name="anchor-elsewhere", claim=claim, holds=None, detail=_IN_A_DATABASE
+            )
         with suppress(OSError):  # what is not there is a fault already
             holds = self._location.directory().stat().st_dev != self._anchor.stat().st_dev
         return StatusCheck(name="anchor-elsewhere", claim=claim, holds=holds)
