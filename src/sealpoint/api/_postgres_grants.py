@@ -369,26 +369,40 @@ def _make_policy(desk: Desk, table: str, policy: _Policy) -> None:
 
 
 def kept_logins(desk: Desk) -> dict[str, PostgresLogin]:
-    """What the comments of policies say about the logins that they are for."""
+    """What the comments of policies say about the logins that they are for.
+
+    Where those of one login differ, what all of them allow is what counts: one that somebody
+    widened widens nothing.
+    """
     found: dict[str, PostgresLogin] = {}
     for name, comment in desk.rows(
         "SELECT pg_get_userbyid(p.polroles[1])::text, obj_description(p.oid, 'pg_policy')"
         " FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid"
         " JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = %s AND c.relname = ANY(%s) ORDER BY c.relname DESC, p.polname",
+        " WHERE n.nspname = %s AND c.relname = ANY(%s) ORDER BY c.relname, p.polname",
         desk.place.url.schema,
         [*desk.place.layout.of_threads],
     ):
         try:
             duty, namespaces = json.loads(comment or "")
-            found[name] = PostgresLogin(
+            login = PostgresLogin(
                 name=name,
                 duty=Duty(duty),
                 namespaces=None if namespaces is None else tuple(map(str, namespaces)),
             )
         except (TypeError, ValueError):
             continue  # no policy of ours; it goes
+        found[name] = _narrower(desk, found.get(name, login), login)
     return found
+
+
+def _narrower(desk: Desk, one: PostgresLogin, other: PostgresLogin) -> PostgresLogin:
+    least = max(one.duty, other.duty, key=[*desk.place.layout.grants].index)
+    if one.namespaces is None or other.namespaces is None:
+        both = other.namespaces if one.namespaces is None else one.namespaces
+    else:
+        both = tuple(each for each in one.namespaces if each in other.namespaces)
+    return PostgresLogin(name=one.name, duty=least, namespaces=both)
 
 
 def _comment(login: PostgresLogin) -> str:

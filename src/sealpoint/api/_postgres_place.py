@@ -25,6 +25,13 @@ from sealpoint.storage import _postgres_schema as store_tables
 _T = TypeVar("_T")
 _NAME_CHARS_MAX = 63
 _LOCK_SECONDS = 5
+# Something that was not there when it was looked for.
+_AT_ONCE = (
+    errors.DuplicateObject,
+    errors.DuplicateSchema,
+    errors.DuplicateTable,
+    errors.UniqueViolation,
+)
 _ADD = ("INSERT", "SELECT")
 _READ = ("SELECT",)
 _MOVE = ("INSERT", "SELECT", "UPDATE")
@@ -136,6 +143,11 @@ class DatabasePlace:
                     f"{self.what}: nothing was changed: somebody held a table for "
                     f"{_LOCK_SECONDS} seconds",
                     hint="Repeat it; pg_stat_activity shows whose transaction it is.",
+                ) from exc
+            except _AT_ONCE as exc:
+                raise self.unavailable(
+                    f"{self.what}: nothing was changed: somebody else provisions it at this moment",
+                    hint="Run it again: what the other one made is left as it is.",
                 ) from exc
             except errors.InsufficientPrivilege as exc:
                 raise self.unavailable(

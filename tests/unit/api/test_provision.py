@@ -15,6 +15,7 @@ from sealpoint.api import Duty, PostgresLogin, rotate_postgres_login
 from sealpoint.errors import (
     ConfigError,
     KeyFileUnsafe,
+    ListIncomplete,
     NameInvalid,
     NeedsApproval,
     SealpointError,
@@ -209,6 +210,55 @@ def test_a_table_that_somebody_holds_is_not_waited_for_long(
     assert _changes(database) == []
 
 
+def test_two_who_provision_at_once_do_not_meet(database: DutyDatabase) -> None:
+    """Whoever comes second is told so, and finds the work done when it tries again."""
+    role = sql.Identifier(f"{database.name}.sealpoint.owner")
+    refusals: list[SealpointError] = []
+
+    def second() -> None:
+        try:
+            database.provision()
+        except StorageUnavailable as refused:
+            refusals.append(refused)
+
+    waiting = threading.Thread(target=second)
+    with database.admin() as looking:
+        with database.admin() as first, first.transaction():
+            first.execute(sql.SQL("CREATE ROLE {}").format(role))
+            waiting.start()
+            while not looking.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'",
+                (database.name,),
+            ).fetchall():
+                pass
+        waiting.join()
+
+    (refused,) = refusals
+    assert "somebody else provisions it" in str(refused)
+    assert _changes(database)
+    assert _changes(database) == []
+
+
+def test_one_comment_that_was_widened_widens_nothing(database: DutyDatabase) -> None:
+    """Of comments that differ, what all of them allow is what a login gets back."""
+    login = _writer(database, namespaces=("billing",))
+    database.provision(login=login)
+    for wider in ('["writer", null]', '["owner", ["billing"]]', '["writer", ["billing", "other"]]'):
+        for table in ("entries", "blobs", "labels"):
+            with database.admin() as connection:
+                connection.execute(
+                    sql.SQL("COMMENT ON POLICY {} ON {} IS {}").format(
+                        sql.Identifier(f"{login.name} reads"),
+                        sql.Identifier("sealpoint", table),
+                        sql.Literal(wider),
+                    )
+                )
+            (found,) = database.provision()
+
+            assert found.logins == (login,)
+            assert found.changes
+
+
 def test_a_database_that_is_missing_is_said_so(database: DutyDatabase) -> None:
     """Provisioning makes roles and tables, and no database."""
     with pytest.raises(StorageUnavailable, match="does not exist"):
@@ -303,6 +353,28 @@ def test_a_graph_chats_with_the_login_of_a_writer(database: DutyDatabase) -> Non
             said = graph.invoke(hello, config)["messages"]
 
             assert [each.content for each in said][-1] == str(2 * turn + 1)
+
+
+def test_what_a_login_cannot_see_is_not_passed_over(database: DutyDatabase) -> None:
+    """Where the anchor knows threads of namespaces that row security hides, lists say so."""
+    database.initialise()
+    database.login("wide", "writer")
+    database.login("narrow", "writer", "billing")
+    database.login("auditor", "reader")
+    for login, namespace in (("wide", "payroll"), ("narrow", "billing")):
+        with database.open(login, namespace=namespace) as store:
+            store.thread(namespace).save(1)
+    with database.open("narrow", namespace="billing") as store:
+        store.thread("billing").save(2)
+
+        assert store.thread("billing").load().state == 2
+        assert list(store.threads(partial=True)) == ["billing"]
+        assert not store.verify().ok
+        with pytest.raises(ListIncomplete):
+            list(store.threads())
+    with database.open("auditor", namespace="billing", read_only=True) as store:
+        assert list(store.threads()) == ["billing"]
+        assert store.verify().ok
 
 
 @pytest.mark.parametrize("name", ["writer", "wide", "reader"])
