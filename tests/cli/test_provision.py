@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import sealpoint
 from sealpoint.cli import main
-from tests.postgres_duties import DutyDatabase
+from tests.postgres_duties import OWNER, DutyDatabase
 from tests.postgres_server import PostgresServer
 
 
@@ -197,3 +198,73 @@ def test_each_verb_needs_the_duty_that_the_table_says(
 
     assert found == dict.fromkeys(found, 0)
     assert {*refused.values()} == {50, 30}  # gc goes on with what it can, and says what it left
+
+
+def test_a_fleet_shares_store_and_anchor_with_four_logins(
+    database: DutyDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker writes both, an auditor on another machine reads both and can write neither."""
+    for name, duty in (
+        *((OWNER, "owner"), ("writer", "writer"), ("reader", "reader")),
+        *(("fleet", "anchor"), ("auditor", "anchor-reader")),
+    ):
+        database.login(name, duty)
+    anchor = database.server.url(
+        user=database.login_name("auditor"), database=f"{database.name}_anchor"
+    )
+    sealpoint.init(
+        database.url_of(OWNER),
+        password=database.password(OWNER),
+        anchor=anchor.replace("auditor", "fleet"),
+        anchor_password=database.password("fleet"),
+        **database.places,
+    )
+    with database.open("writer", anchor_password=database.password("fleet")) as store:
+        store.thread("t").save({"step": 1})
+
+    def run(home: Path, login: str, at_anchor: str, *words: str) -> str:
+        monkeypatch.setenv("SEALPOINT_STORE_PASSWORD_FILE", str(database.password_file(login)))
+        monkeypatch.setenv("SEALPOINT_ANCHOR_PASSWORD_FILE", str(database.password_file(at_anchor)))
+        places = ["--config-dir", str(home / "config"), "--state-dir", str(home / "state")]
+        done = CliRunner().invoke(main, [*words, "--store", database.url_of(login), *places])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    pin, other = database.home / "pin.json", database.home / "other"
+    other.mkdir()
+    pin.write_text(run(database.home, "reader", "fleet", "trust", "export"))
+    auditor = (other, "reader", "auditor")
+    run(*auditor, "trust", "import", str(pin))
+    run(*auditor, "anchor", "join", anchor)
+
+    assert run(*auditor, "load", "t") == '{\n  "step": 1\n}\n'
+    assert "All good" in run(*auditor, "verify")
+    assert "in step" in run(*auditor, "anchor", "show")
+
+
+def test_a_store_moves_to_a_provisioned_database_as_its_owner(
+    database: DutyDatabase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is moved has a store chain, which a writer may not add to; the owner may."""
+    database.login(OWNER, "owner")
+    database.login("writer", "writer")
+    (tmp_path / "disk").mkdir(mode=0o700)
+    source = f"sqlite:///{tmp_path}/disk/agents.db"
+    sealpoint.init(source, **database.places)
+    with sealpoint.open_store(source, **database.places) as store:
+        store.thread("t").save({"step": 1})
+
+    def move(login: str) -> Result:
+        monkeypatch.setenv("SEALPOINT_STORE_PASSWORD_FILE", str(database.password_file(login)))
+        places = [*("--config-dir", str(tmp_path / "config"))]
+        places += ["--state-dir", str(tmp_path / "state")]
+        return CliRunner().invoke(main, ["move", source, database.url_of(login), *places])
+
+    refused, done = move("writer"), move(OWNER)
+
+    assert refused.exit_code == 50
+    assert "this login may not do that" in refused.stderr
+    assert done.exit_code == 0, done.output
+    with database.open("writer") as store:
+        assert store.thread("t").load().state == {"step": 1}
+        store.thread("t").save({"step": 2})
