@@ -150,7 +150,8 @@ class Connection:
         try:
             yield
         except BaseException:
-            if not self.is_lost:
+            # What is under way yet, as after Ctrl-C, is undone when the connection is closed.
+            with contextlib.suppress(psycopg.Error):
                 self.run("ROLLBACK")
             raise
         self.run("COMMIT")
