@@ -52,6 +52,10 @@ VERSION = "SELECT number FROM anchor_version ORDER BY number LIMIT 2"
 
 # Two rows where there should be one are seen, should somebody have taken the primary key away.
 GET = _sql("SELECT", _POSITION, "FROM slots WHERE store = $1 AND slot = $2 LIMIT 2")
+GET_BOTH = _sql(
+    *("SELECT CASE WHEN octet_length(slot) = 32 THEN slot END,", _POSITION, "FROM slots"),
+    "WHERE store = $1 AND slot IN ($2, $3) LIMIT 3",
+)
 CREATE = (
     "INSERT INTO slots (store, slot, thread, epoch, gen, seq, entry, erased) "
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8 <> 0) ON CONFLICT (store, slot) DO NOTHING"

@@ -110,10 +110,7 @@ class PostgresAnchor:
         require_slot(slot)
         told = self._told.get(slot)
         found = self._run(lambda connection: self._find(connection, slot))
-        if told is not None and (found is None or is_behind(found, told)):
-            return told
-        self._note(slot, found)
-        return found
+        return self._tell(slot, told, found)
 
     def create(self, slot: bytes, position: Position) -> Position:
         """Write a slot that is absent.
@@ -155,6 +152,43 @@ class PostgresAnchor:
             return self._present(connection, slot)
 
         return self._written(slot, work)
+
+    def get_both(self, first: bytes, second: bytes) -> tuple[Position | None, Position | None]:
+        """As `get` for each of two slots, in one round trip."""
+        require_slot(first)
+        require_slot(second)
+        told = (self._told.get(first), self._told.get(second))
+        rows = self._rows(sql.GET_BOTH, self._store, first, second)
+        found = {row[0]: self._position(row[0] or b"", row[1:]) for row in rows}
+        if len(found) < len(rows) or not found.keys() <= {first, second}:
+            raise self._damaged(f"slot {first.hex()[:12]} or {second.hex()[:12]} is there twice")
+        return (
+            self._tell(first, told[0], found.get(first)),
+            self._tell(second, told[1], found.get(second)),
+        )
+
+    def advance_and_get(
+        self, slot: bytes, expected: Position, position: Position, other: bytes
+    ) -> tuple[Position, Position | None]:
+        """As `advance`, and after it as `get` for another slot, in one round trip."""
+        require_slot(slot)
+        require_slot(other)
+        require_position(expected)
+        require_position(position)
+        named = (self._store, slot, *_columns(expected), *_columns(position))
+        told = self._told.get(other)
+
+        def work(connection: Connection) -> tuple[Position, Position | None]:
+            moved, looked = connection.run_together(
+                [(sql.ADVANCE, named), (sql.GET, (self._store, other))]
+            )
+            found = position if moved.changed == 1 else self._present(connection, slot)
+            return found, self._one(other, looked.rows)
+
+        self._require_writable()
+        found, beside = self._run(work)
+        self._note(slot, found)
+        return found, self._tell(other, told, beside)
 
     def slots(self) -> Iterator[tuple[bytes, Position]]:
         """Every slot of the store with its position, by slot, in batches.
@@ -237,8 +271,17 @@ class PostgresAnchor:
     def _rows(self, statement: str, *values: Value) -> list[Row]:
         return self._run(lambda connection: connection.run(statement, *values).rows)
 
+    def _tell(self, slot: bytes, told: Position | None, found: Position | None) -> Position | None:
+        """What is told about a slot: what was told before it was asked, if that was newer."""
+        if told is not None and (found is None or is_behind(found, told)):
+            return told
+        self._note(slot, found)
+        return found
+
     def _find(self, connection: Connection, slot: bytes) -> Position | None:
-        rows = connection.run(sql.GET, self._store, slot).rows
+        return self._one(slot, connection.run(sql.GET, self._store, slot).rows)
+
+    def _one(self, slot: bytes, rows: list[Row]) -> Position | None:
         if len(rows) > 1:
             raise self._damaged(f"slot {slot.hex()[:12]} is there twice")
         return self._position(slot, rows[0]) if rows else None

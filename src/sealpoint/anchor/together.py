@@ -18,11 +18,17 @@ A name that was only reserved says nothing about entries, and gives way. An anch
 the store does not show: a shared anchor that somebody else writes cannot spoil the local one with
 positions that never were.
 
+A shared anchor lies at the other end of a network: where it can answer for two slots in one round
+trip, it is asked so. The store chain is looked at with each load and after each save, so its slot,
+the *watched* one, comes along with the thread's.
+
 What it leaves to others: whether one entry descends from another, which only the store can tell
 (`Judge`).
 """
 
+import threading
 from collections.abc import Callable, Iterator
+from typing import Protocol, runtime_checkable
 
 from sealpoint.anchor._contract import Anchor, Position, is_behind
 from sealpoint.errors import AnchorUnavailable, Forked
@@ -35,6 +41,21 @@ and whether the store shows it and that it descends from the other. Raises Forke
 descend, for all that the store shows."""
 
 
+@runtime_checkable
+class PairedReads(Protocol):
+    """What a shared anchor MAY have besides: two slots in one round trip."""
+
+    def get_both(self, first: bytes, second: bytes) -> tuple[Position | None, Position | None]:
+        """As `get` for each."""
+        ...
+
+    def advance_and_get(
+        self, slot: bytes, expected: Position, position: Position, other: bytes
+    ) -> tuple[Position, Position | None]:
+        """As `advance`, and then `get` for another slot."""
+        ...
+
+
 class AnchorsTogether:
     """A shared and a local anchor as one; see `Anchor` for what each method promises.
 
@@ -43,15 +64,25 @@ class AnchorsTogether:
         local: The memory of this machine.
         judge: Compares two positions by what the store has.
         read_only: Nothing is written: the local one stays where it is.
+        watched: The slot that comes along with others.
     """
 
     def __init__(
-        self, shared: Anchor, local: Anchor, *, judge: Judge, read_only: bool = False
+        self,
+        shared: Anchor,
+        local: Anchor,
+        *,
+        judge: Judge,
+        read_only: bool = False,
+        watched: bytes | None = None,
     ) -> None:
         self.shared = shared
         self.local = local
         self._judge = judge
         self._read_only = read_only
+        self._watched = watched
+        self._pairs = shared if isinstance(shared, PairedReads) else None
+        self._came_along = threading.local()
 
     def get(self, slot: bytes) -> Position | None:
         """The newer of the two positions, or None if neither anchor ever had one.
@@ -63,6 +94,25 @@ class AnchorsTogether:
         # The local one first: it follows the shared one, and so cannot be ahead by mere timing.
         local = self.local.get(slot)
         return self._settled(slot, local, self.shared.get(slot))
+
+    def get_with_watched(self, slot: bytes) -> tuple[Position | None, Position | None]:
+        """The same for the watched slot, and for another one."""
+        if self._pairs is None or self._watched is None:
+            watched = None if self._watched is None else self.get(self._watched)
+            return watched, self.get(slot)
+        local = (self.local.get(self._watched), self.local.get(slot))
+        shared = self._pairs.get_both(self._watched, slot)
+        watched = self._settled(self._watched, local[0], shared[0])
+        return watched, self._settled(slot, local[1], shared[1])
+
+    def take_watched(self) -> Position | None:
+        """What the shared anchor held in the watched slot after this OS thread's last advance.
+
+        None if it did not come along, or was taken already: then it is to be asked for.
+        """
+        found: Position | None = getattr(self._came_along, "position", None)
+        self._came_along.position = None
+        return found
 
     def create(self, slot: bytes, position: Position) -> Position:
         """Write a slot that is absent in both, the shared one first.
@@ -90,15 +140,16 @@ class AnchorsTogether:
             AnchorUnavailable: One of the two cannot be written, or both lack the slot.
             Forked: The local one knows another history.
         """
+        self._came_along.position = None
         try:
-            found = self.shared.advance(slot, expected, position)
+            found = self._advance_shared(slot, expected, position)
         except AnchorUnavailable:
             local = self.local.get(slot)
             if local is None or self.shared.get(slot) is not None:
                 raise
             # It was put back to a time before the slot.
             self.shared.create(slot, local)
-            found = self.shared.advance(slot, expected, position)
+            found = self._advance_shared(slot, expected, position)
         if found == position:
             self._follow(slot, position, told=expected)
         return found
@@ -127,6 +178,13 @@ class AnchorsTogether:
             self.shared.close()
         finally:
             self.local.close()
+
+    def _advance_shared(self, slot: bytes, expected: Position, position: Position) -> Position:
+        if self._pairs is None or self._watched is None:
+            return self.shared.advance(slot, expected, position)
+        found, watched = self._pairs.advance_and_get(slot, expected, position, self._watched)
+        self._came_along.position = watched
+        return found
 
     def _settled(
         self, slot: bytes, local: Position | None, shared: Position | None

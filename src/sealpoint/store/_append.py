@@ -45,7 +45,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import ENTRY_TYPE, Identity, encode_seal, pae
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain, SessionGrant
-from sealpoint.store._core import require_unexpired
+from sealpoint.store._core import require_unexpired, trust_after_advance
 
 
 class EntryDraft(msgspec.Struct, frozen=True):
@@ -194,7 +194,7 @@ def append_in_session(
         None, before anything is signed, if something is to be looked at more closely: then
         `append_all` decides. Both write the same bytes and raise the same errors.
     """
-    trust, tip = chain.core.trust(), chain.tip()
+    trust, tip = chain.trust.get(), chain.tip()
     grant = chain.grant
     if grant is None or grant.trust is not trust or grant.fence is not tip.fence:
         grant = chain.grant = _grant(chain, trust, tip.fence)
@@ -250,7 +250,7 @@ def _store(
         if follow:
             chain.advance_anchor()
             # Something may have ended while the entries were written.
-            newest = core.trust()
+            newest = trust_after_advance(core)
             if newest is not trust:
                 _require_standing(chain, newest, tip.entry, records[-1].body)
     except BaseException:

@@ -54,12 +54,14 @@ from sealpoint.ledger import (
 from sealpoint.signing import Check, PublicKey
 from sealpoint.storage import Record
 from sealpoint.store._core import (
+    CallTrust,
     Core,
     EntryReader,
     NearEntries,
     check_expiry,
     claimed_name,
     newest_genesis,
+    trust_and_position,
     verify_renewed,
 )
 from sealpoint.store._names import label_of, thread_slot
@@ -162,6 +164,8 @@ class Chain:
         """What `_append.py` has found out about the session in force."""
         self._cutoffs = CutoffCheck()
         self._epoch: int | None = None
+        self.trust = CallTrust(core)
+        """The store chain, as the call that is under way has found it."""
 
     @classmethod
     def at_slot(
@@ -212,19 +216,21 @@ class Chain:
             NotTrusted: An entry is signed by a key that may not write it.
         """
         # (0) the pin and the store chain
-        trust = self.core.trust()
+        # The anchor is read before the store: what it holds was in the store already.
+        trust, anchored = trust_and_position(self.core, self.slot)
         try:
-            self._refresh(trust, reads_back=reads_back)
+            self._refresh(trust, anchored, reads_back=reads_back)
         except (RolledBack, Forked, Tampered):
             # A restore that this process has not heard of would explain it.
             renewed = self.core.renewed_trust()
             if renewed.epoch == trust.epoch:
                 raise
-            self._refresh(renewed, reads_back=reads_back)
+            anchored = self.core.anchor.get(self.slot)
+            self._refresh(renewed, anchored, reads_back=reads_back)
 
-    def _refresh(self, trust: StoreChain, *, reads_back: bool) -> None:
-        # The anchor is read before the store: what it holds was in the store already.
-        anchored = self._anchored_position(trust)
+    def _refresh(self, trust: StoreChain, told: Position | None, *, reads_back: bool) -> None:
+        self.trust.note(trust)
+        anchored = self._anchored_position(trust, told)
         if self._epoch != trust.epoch:
             self._follow_restore(trust)
         known = self.head
@@ -273,7 +279,9 @@ class Chain:
 
     def is_outdated(self) -> bool:
         """Whether a restore was accepted since this handle looked."""
-        return self._epoch != self.core.trust().epoch
+        trust = self.core.trust()
+        self.trust.note(trust)
+        return self._epoch != trust.epoch
 
     def _follow_restore(self, trust: StoreChain) -> None:
         """Let go of a head that a restore cut off; what was kept is met like something new."""
@@ -303,8 +311,7 @@ class Chain:
         if newest > anchored.seq and not self.core.parts.read_only:
             self.advance_anchor()
 
-    def _anchored_position(self, trust: StoreChain) -> Position:
-        anchored = self.core.anchor.get(self.slot)
+    def _anchored_position(self, trust: StoreChain, anchored: Position | None) -> Position:
         if anchored is None:
             unknown = _unknown(self)
             # Somebody may have made the thread meanwhile: its slot came before its genesis.
@@ -333,7 +340,7 @@ class Chain:
         if seq == anchored.seq and link_hash(record.header) != anchored.entry:
             raise self.differs(record, seq)
         entry = self.verify(record, seq)
-        chain = self.core.trust()
+        chain = self.trust.get()
         self._cutoffs.follow(entry, record.body, chain)
         newest = self.head if after is None else after.entry
         before = None if newest is None else newest.header
@@ -355,7 +362,7 @@ class Chain:
         among the last: results are read again and again until a checkpoint takes them in, and so
         is the checkpoint of a lane that another one waits for.
         """
-        trust = self.core.trust()
+        trust = self.trust.get()
         entry = self.verified.find(record, seq, trust)
         if entry is None:
             entry, trust = verify_renewed(

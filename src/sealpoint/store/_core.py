@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position, is_behind
@@ -57,6 +58,7 @@ EXPIRY_WARNING = timedelta(days=30)
 
 _SOON = "key-expires-soon"
 _SALT_BYTES = 32
+_JUST_NOW_SECONDS = 0.05
 _LOGGER = logging.getLogger("sealpoint")
 _LOGGER.addHandler(logging.NullHandler())  # a library prints nothing by itself
 
@@ -211,14 +213,17 @@ class Core:
     def __init__(self, parts: StoreParts) -> None:
         self.parts = parts
         self.storage = parts.storage
-        self.anchor: Anchor = parts.anchor
+        self.together: AnchorsTogether | None = None
+        """Both anchors, where one is shared besides."""
         if parts.shared_anchor is not None:
-            self.anchor = AnchorsTogether(
+            self.together = AnchorsTogether(
                 parts.shared_anchor,
                 parts.anchor,
                 judge=partial(judge_positions, self),
                 read_only=parts.read_only,
+                watched=store_slot(parts.secret),
             )
+        self.anchor: Anchor = parts.anchor if self.together is None else self.together
         self.registry = parts.registry
         self.namespace = parts.namespace
         self.memory = StateMemory()
@@ -327,16 +332,21 @@ class Core:
 
     # ------------------------------------------------------------------ (0) pin and store chain
 
-    def trust(self) -> StoreChain:
+    def trust(self, told: Position | None = None) -> StoreChain:
         """The store chain, verified as far as the anchor has seen it.
 
         Every read and every write begins here. While the anchor's slot stands still there is no
         newer roster to look for.
 
+        Args:
+            told: What the anchor holds of it, where that was just found out with something else.
+
         Raises:
             Unanchored: The anchor does not know this store.
             RolledBack: The store lacks a roster that the anchor has seen.
         """
+        if told is not None and told == self._anchored:
+            return self._chain
         anchored = self.anchor.get(self._slot)
         if anchored is not None and anchored == self._anchored:
             return self._chain
@@ -494,6 +504,52 @@ class Core:
         if self.anchor.create(self._slot, position) != position:
             raise AnchorUnavailable("store chain: the anchor has a position for it already")
         return self._learn(chain, position)
+
+
+def trust_and_position(core: Core, slot: bytes) -> tuple[StoreChain, Position | None]:
+    """The store chain as `Core.trust` gives it, and what the anchor holds of a thread.
+
+    From a shared anchor both come in one round trip.
+    """
+    if core.together is None:
+        return core.trust(), core.anchor.get(slot)
+    watched, position = core.together.get_with_watched(slot)
+    return core.trust(watched), position
+
+
+class CallTrust:
+    """The store chain for the length of one call on a thread.
+
+    An anchor of this machine is asked each time. One that is shared is asked when a call begins,
+    and again if that was not just now: whatever ended since is met after a write.
+    """
+
+    __slots__ = ("_asked", "_core")
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._asked: tuple[StoreChain, float] | None = None
+
+    def note(self, trust: StoreChain) -> None:
+        """A call has begun, and asked."""
+        if self._core.together is not None:
+            self._asked = trust, monotonic()
+
+    def get(self) -> StoreChain:
+        """The store chain, as this call has found it."""
+        asked = self._asked
+        if asked is not None and monotonic() - asked[1] < _JUST_NOW_SECONDS:
+            return asked[0]
+        return self._core.trust()
+
+
+def trust_after_advance(core: Core) -> StoreChain:
+    """The store chain as `Core.trust` gives it, right after the anchor was advanced.
+
+    From a shared anchor its position came along, read after the advance.
+    """
+    watched = None if core.together is None else core.together.take_watched()
+    return core.trust(watched)
 
 
 def _require_shown(found: StoreChain, written: StoreChain) -> None:

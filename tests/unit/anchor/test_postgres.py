@@ -122,6 +122,8 @@ def test_rows_that_are_no_positions_are_never_an_unknown_thread(
         lambda: anchor.get(_SLOT),
         lambda: anchor.create(_SLOT, _at(9)),
         lambda: anchor.advance(_SLOT, _at(4), _at(9)),
+        lambda: anchor.get_both(_OTHER, _SLOT),
+        lambda: anchor.advance_and_get(_SLOT, _at(4), _at(9), _OTHER),
         lambda: list(anchor.slots()),
     )
     for call in calls:
@@ -194,6 +196,30 @@ def test_what_a_process_was_told_counts_when_the_database_is_put_back(place: _Pl
     assert anchor.get(_SLOT) == _at(5)
     assert anchor.advance(_SLOT, _at(4), _at(6)) == _at(6)
     assert anchor.get(_SLOT) == _at(6)
+
+
+def test_two_slots_come_in_one_round_trip(place: _Place) -> None:
+    """Both are what `get` gives, also where the database was put back or holds something else."""
+    anchor = place.open()
+    anchor.create(_SLOT, _at(1))
+    assert anchor.get_both(_SLOT, _OTHER) == (_at(1), None)
+    assert anchor.get_both(_OTHER, _SLOT) == (None, _at(1))
+    anchor.create(_OTHER, _at(7))
+    assert anchor.advance_and_get(_SLOT, _at(1), _at(2), _OTHER) == (_at(2), _at(7))
+    assert anchor.advance_and_get(_SLOT, _at(1), _at(3), _OTHER) == (_at(2), _at(7))
+    with pytest.raises(AnchorUnavailable):
+        anchor.advance_and_get(b"\x03" * 32, _at(1), _at(2), _OTHER)
+    place.sql("UPDATE slots SET seq = 0")
+
+    assert anchor.get_both(_SLOT, _OTHER) == (_at(2), _at(7))
+    place.sql("UPDATE slots SET seq = -7 WHERE slot = %s", _OTHER)
+    with pytest.raises(AnchorUnavailable):
+        anchor.get_both(_SLOT, _OTHER)
+    with pytest.raises(AnchorUnavailable):
+        anchor.advance_and_get(_SLOT, _at(0), _at(3), _OTHER)
+    reading = place.open(read_only=True)
+    with pytest.raises(AnchorUnavailable, match="reading only"):
+        reading.advance_and_get(_SLOT, _at(0), _at(3), _OTHER)
 
 
 def test_connection_lost_in_an_advance_changes_nothing_for_the_caller(place: _Place) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.anchor import Position
+from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.errors import AnchorUnavailable, Forked, RolledBack, Unanchored
 from sealpoint.store import accept_restore, plan_restore
@@ -15,10 +15,36 @@ from tests.deployment import Deployment, Opened, SimulatedAnchor
 from tests.ledgers import key
 
 
+class _PairedAnchor(SimulatedAnchor):
+    """An anchor that answers for two slots at once, and counts how often it is asked."""
+
+    def __init__(self, inner: Anchor, *, closes: bool) -> None:
+        super().__init__(inner, closes=closes)
+        self.trips: list[str] = []
+
+    def get(self, slot: bytes) -> Position | None:
+        """Read a slot."""
+        self.trips.append("get")
+        return super().get(slot)
+
+    def get_both(self, first: bytes, second: bytes) -> tuple[Position | None, Position | None]:
+        """Read two slots."""
+        self.trips.append("get_both")
+        return super().get(first), super().get(second)
+
+    def advance_and_get(
+        self, slot: bytes, expected: Position, position: Position, other: bytes
+    ) -> tuple[Position, Position | None]:
+        """Move a slot on, and read another."""
+        self.trips.append("advance_and_get")
+        return self.advance(slot, expected, position), super().get(other)
+
+
 class _Fleet:
     """One store, one anchor that all ask, and machines with memories of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[SimulatedAnchor]) -> None:
+        self.kind = kind
         self.world = Deployment()
         self.shared = self.world.anchored
         self.memories: dict[str, MemoryAnchor] = {}
@@ -28,7 +54,7 @@ class _Fleet:
         memory = self.memories.setdefault(machine, MemoryAnchor())
         return {
             "anchor": SimulatedAnchor(memory, closes=False),
-            "shared_anchor": SimulatedAnchor(self.shared, closes=False),
+            "shared_anchor": self.kind(self.shared, closes=False),
         }
 
     def open(self, machine: str, **changes: Any) -> Opened:
@@ -72,10 +98,10 @@ class _Fleet:
 _HELD_BY_STORAGE = ("_records", "_positions", "_blobs", "_digests", "_unsorted", "_labels")
 
 
-@pytest.fixture
-def fleet() -> Iterator[_Fleet]:
-    """A store that two machines will use."""
-    made = _Fleet()
+@pytest.fixture(params=[SimulatedAnchor, _PairedAnchor], ids=["one-slot", "two-slots"])
+def fleet(request: pytest.FixtureRequest) -> Iterator[_Fleet]:
+    """A store that two machines will use, asking for one slot each time, or for two at once."""
+    made = _Fleet(request.param)
     yield made
     made.world.close()
 
@@ -304,3 +330,33 @@ def test_reader_that_writes_nothing_is_judged_by_both(fleet: _Fleet) -> None:
 
     assert fleet.load("two", read_only=True) == 2
     assert fleet.held("two")[0] == before[0]
+
+
+def test_shared_anchor_is_asked_once_for_a_load_and_twice_for_a_save() -> None:
+    """Whoever is at the other end of a network is not asked for the same again within a call."""
+    fleet = _Fleet(_PairedAnchor)
+    parts = fleet.parts("one")
+    handle = fleet.world.open(**parts).thread("t")
+    handle.save(1)
+    trips = parts["shared_anchor"].trips
+    trips.clear()
+    handle.save(2)
+    assert trips == ["get", "advance_and_get"]
+    trips.clear()
+    handle.load()
+
+    assert trips == ["get_both"]
+    fleet.world.close()
+
+
+def test_roster_that_changed_while_a_save_was_written_is_met(fleet: _Fleet) -> None:
+    """What came along with the advance is newer than what the save began with."""
+    parts = fleet.parts("one")
+    store = fleet.world.open(**parts)
+    handle = store.thread("t")
+    handle.save(1)
+    before = store.core.trust()
+    parts["shared_anchor"].advancing.before = lambda: fleet.world.change(lambda roster: roster)
+    handle.save(2)
+
+    assert store.core._chain.seq == before.seq + 1
