@@ -103,16 +103,16 @@ def _life(place: Place, teller: Teller, trace: Callable[[], None]) -> None:
     trace()
     place.init()
     teller.tell("made")
-    settings = sqlite_connections._SETTINGS
+    settings = sqlite_connections._WRITE_SETTINGS
     for session in range(_SESSIONS):
         # As it is, the log is folded in after a thousand pages; here it happens all the time.
         if session % 2:
-            sqlite_connections._SETTINGS = (*settings, "PRAGMA wal_autocheckpoint = 30")
+            sqlite_connections._WRITE_SETTINGS = f"{settings} PRAGMA wal_autocheckpoint = 30"
         with place.open() as store:
             for number in range(session * SAVES // _SESSIONS, (session + 1) * SAVES // _SESSIONS):
                 name = f"new-{number}" if number % 20 == 0 else ("even", "odd")[number % 2]
                 assert teller.save(store, name, number)
-        sqlite_connections._SETTINGS = settings
+        sqlite_connections._WRITE_SETTINGS = settings
 
 
 def _growth(place: Place, teller: Teller, trace: Callable[[], None]) -> None:

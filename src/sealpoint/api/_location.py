@@ -239,7 +239,7 @@ class StoreLocation:
             secret = self._secret(other, read_only=read_only)
             anchor = self.open_local_anchor(pin.store, secret, read_only=read_only)
             opened.callback(anchor.close)
-            if self.is_vacant() and (
+            if self.url.is_vacant(target, self.password) and (
                 self.files.is_initialised()
                 or anchor.get(store_slot(secret)) is not None
                 or (other is not None and other.get(store_slot(secret)) is not None)

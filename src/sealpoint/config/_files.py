@@ -135,8 +135,6 @@ class StoreFiles:
             KeyFileUnsafe: Others can change what says so.
         """
         found = self.url.target()
-        url = shlex.quote(str(self.url))
-        move = f"sealpoint trust move {url} --store {url}"
         note = (
             read_note(self._directory.note_path)
             if self._directory.is_safe(self.directory)
@@ -147,16 +145,21 @@ class StoreFiles:
                 raise NotTrusted(
                     f"store {self.url}: {self._directory.note_path}, which says where the store "
                     "lies, is missing",
-                    hint=f"If {found} is the store: {move}",
+                    hint=f"If {found} is the store: {self._way_to_move()}",
                 )
             return found
         if note.target != found:
             raise NotTrusted(
                 f"store {self.url}: expected it to lead to {note.target}, found that it leads to "
                 f"{found}",
-                hint=f"Somebody may have put a link there. If you moved the store yourself: {move}",
+                hint="Somebody may have put a link there. If you moved the store yourself: "
+                f"{self._way_to_move()}",
             )
         return found
+
+    def _way_to_move(self) -> str:
+        url = shlex.quote(str(self.url))
+        return f"sealpoint trust move {url} --store {url}"
 
     def known_urls(self) -> list[str]:
         """The URLs of the stores that this machine has files for, as their notes say."""

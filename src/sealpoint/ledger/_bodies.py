@@ -497,6 +497,8 @@ def require_past(header: Header, body: Any) -> None:
     """
     if not isinstance(body, CheckpointBody):
         return
+    if body.again is body.since is body.prune is body.ids is None:
+        return
     named = {"again": body.again, "since": body.since, "prune": body.prune}
     for field, seq in named.items():
         if seq is not None and not 0 <= seq < header.seq:

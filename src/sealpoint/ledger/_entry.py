@@ -185,17 +185,16 @@ class Place(msgspec.Struct, frozen=True):
 
     def check(self, header: Header, seq: int) -> None:
         """Raise `Misplaced` unless the header was written for this place."""
-        for what, expected, found in (
-            ("store", self.store, header.store),
-            ("namespace", self.ns, header.ns),
-            ("thread", self.thread, header.thread),
-            ("position", seq, header.seq),
-        ):
-            if expected != found:
-                raise Misplaced(
-                    f"entry {seq} of thread {self.thread[:12]}: expected {what} {expected!r}, "
-                    f"found an entry of {what} {found!r}"
-                )
+        here = (self.store, self.ns, self.thread, seq)
+        found = (header.store, header.ns, header.thread, header.seq)
+        if here == found:
+            return
+        parts = zip(("store", "namespace", "thread", "position"), here, found, strict=True)
+        what, expected, other = next(part for part in parts if part[1] != part[2])
+        raise Misplaced(
+            f"entry {seq} of thread {self.thread[:12]}: expected {what} {expected!r}, found an "
+            f"entry of {what} {other!r}"
+        )
 
 
 class Fence(msgspec.Struct, frozen=True):
