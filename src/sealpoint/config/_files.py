@@ -145,7 +145,7 @@ class StoreFiles:
                 raise NotTrusted(
                     f"store {self.url}: {self._directory.note_path}, which says where the store "
                     "lies, is missing",
-                    hint=f"If {found} is the store: {self._way_to_move()}",
+                    hint=f"If {found} is the store: {_way_to_move(self.url)}",
                 )
             return found
         if note.target != found:
@@ -153,13 +153,9 @@ class StoreFiles:
                 f"store {self.url}: expected it to lead to {note.target}, found that it leads to "
                 f"{found}",
                 hint="Somebody may have put a link there. If you moved the store yourself: "
-                f"{self._way_to_move()}",
+                f"{_way_to_move(self.url)}",
             )
         return found
-
-    def _way_to_move(self) -> str:
-        url = shlex.quote(str(self.url))
-        return f"sealpoint trust move {url} --store {url}"
 
     def known_urls(self) -> list[str]:
         """The URLs of the stores that this machine has files for, as their notes say."""
@@ -392,6 +388,11 @@ class StoreFiles:
                 in it or beside it.
         """
         check_placement(self.url, self._directory.settings)
+
+
+def _way_to_move(url: StoreUrl) -> str:
+    named = shlex.quote(str(url))
+    return f"sealpoint trust move {named} --store {named}"
 
 
 def _anchor_of(files: StoreFiles) -> str:

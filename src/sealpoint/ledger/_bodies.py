@@ -497,7 +497,7 @@ def require_past(header: Header, body: Any) -> None:
     """
     if not isinstance(body, CheckpointBody):
         return
-    if body.again is body.since is body.prune is body.ids is None:
+    if (body.again, body.since, body.prune, body.ids) == (None, None, None, None):
         return
     named = {"again": body.again, "since": body.since, "prune": body.prune}
     for field, seq in named.items():

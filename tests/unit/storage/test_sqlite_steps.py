@@ -44,8 +44,7 @@ def _counted(connection: sqlite3.Connection, path: Path) -> int:
     connection.set_progress_handler(lambda: next(steps) < 0, 1)
     connection.execute("SELECT 1").fetchall()
     sqlite_connections._require_version(path, connection)
-    for setting in sqlite_connections._SETTINGS:
-        connection.execute(setting)
+    connection.executescript(sqlite_connections._READ_SETTINGS + sqlite_connections._WRITE_SETTINGS)
     sqlite_connections._require_schema(path, connection)
     return next(steps)
 
