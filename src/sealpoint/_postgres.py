@@ -485,11 +485,16 @@ class Connections:
         state = getattr(error, "sqlstate", None)
         if state is None and not isinstance(error, UnicodeError):
             said = str(error).strip().splitlines() or [type(error).__name__]
+            hint = next(hint for words, hint in _UNREACHED if words in "\n".join(said))
+            place = {
+                "variable": f"SEALPOINT_{self._purpose.upper()}_PASSWORD_FILE",
+                "host": self.url.hosts[0][0].strip("[]"),
+                "port": self.url.hosts[0][1],
+                "database": self.url.database,
+            }
             return self._unavailable(
                 f"{self.what}: it cannot be reached: {said[0][:_MESSAGE_CHARS_MAX]}",
-                hint="Check that the server runs and that host, port, database and login are "
-                "right; a password belongs into the file that "
-                f"SEALPOINT_{self._purpose.upper()}_PASSWORD_FILE or PGPASSFILE names.",
+                hint=hint.format(**place),
             )
         for kinds, said_so, hint in _MEANINGS:
             if isinstance(error, kinds):
@@ -511,6 +516,43 @@ class Connections:
         if self._process == os.getpid():
             self._forget_idle()
 
+
+# What libpq says about a connection that was not made, which has no code, and what to do then.
+_UNREACHED = (
+    (
+        "password authentication failed",
+        (
+            "Check the user in the URL, and the password in the file that {variable} names, or in "
+            "that which PGPASSFILE names."
+        ),
+    ),
+    (
+        "no password supplied",
+        (
+            "Put the password into a file for this user alone, and its path into {variable}; or "
+            "into the file that PGPASSFILE names."
+        ),
+    ),
+    (
+        'database "',
+        "If the name is right, make it: createdb --host {host} --port {port} {database}",
+    ),
+    (
+        "root certificate",
+        (
+            "Name who signs the server's certificate in the URL: sslrootcert=/PATH/OF/ca.pem, or "
+            "sslrootcert=system for who signs for everybody."
+        ),
+    ),
+    (
+        "SSL",
+        (
+            "Let the server offer TLS; to leave it out, sslmode=disable in the URL says so, and "
+            "whoever is in between then reads along."
+        ),
+    ),
+    ("", "Check that the server runs and that host and port are right: {host}, {port}."),
+)
 
 _MEANINGS: tuple[tuple[Any, str, str], ...] = (
     (
@@ -543,6 +585,18 @@ _MEANINGS: tuple[tuple[Any, str, str], ...] = (
         "Make room there and repeat the call. Nothing was half-written.",
     ),
 )
+
+
+def create_all(connection: Connection, statements: Sequence[str]) -> None:
+    """Make a schema and its tables, or as much of them as is not there."""
+    for number, statement in enumerate(statements):
+        try:
+            connection.run(statement)
+        except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
+            continue  # somebody made it at the same moment
+        except errors.InsufficientPrivilege:
+            if number:  # who may not make a schema may own the one that is there
+                raise
 
 
 def _wait_for_commits(connection: Connection) -> None:

@@ -28,6 +28,8 @@ ANCHOR_SCHEMA = "sealpoint_anchor"
 
 _PORT = 5432
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]")
+_PORT_DIGITS = re.compile(r"[1-9][0-9]{0,4}")
+_WAY = re.compile(r"[^\x00-\x1f\x7f\ufffd]{1,1024}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,62}")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,49}")
 _SOCKET = re.compile(r"/[A-Za-z0-9_./-]{1,90}")
@@ -89,8 +91,12 @@ class PostgresUrl:
     @property
     def place(self) -> str:
         """Hosts, database and schema: the same text for the same place."""
-        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
-        return f"{hosts}/{quote(self.database)}?schema={self.schema}"
+        return self._written([("schema", self.schema)])
+
+    @property
+    def spelled_out(self) -> str:
+        """The URL with its schema, whichever is meant where none is named."""
+        return f"{SCHEME}://{self._login}{self._written([('schema', self.schema), *self.ways])}"
 
     @property
     def is_here(self) -> bool:
@@ -111,15 +117,20 @@ class PostgresUrl:
         }
 
     def __str__(self) -> str:
-        query = [] if self.schema == SCHEMA else [("schema", self.schema)]
+        said = [] if self.schema == SCHEMA else [("schema", self.schema)]
+        return f"{SCHEME}://{self._login}{self._written([*said, *self.ways])}"
+
+    @property
+    def _login(self) -> str:
+        return f"{quote(self.user)}@" if self.user else ""
+
+    def _written(self, query: list[tuple[str, str]]) -> str:
+        """What comes after the login; the directory of a socket is part of the query."""
         hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
         if hosts.startswith("/"):
-            query.append(("host", hosts))
-            hosts = ""
-        user = f"{quote(self.user)}@" if self.user else ""
-        asked = urlencode([*query, *self.ways], safe="/:,")
-        end = f"?{asked}" if asked else ""
-        return f"{SCHEME}://{user}{hosts}/{quote(self.database)}{end}"
+            query, hosts = [*query, ("host", hosts)], ""
+        asked = urlencode(query, safe="/:,")
+        return f"{hosts}/{quote(self.database)}{'?' if asked else ''}{asked}"
 
 
 def _is_loopback(host: str) -> bool:
@@ -140,7 +151,8 @@ def _query(text: str) -> dict[str, str]:
         pairs = [("", "")]
     found = dict(pairs)
     known = ("host", "schema", *_WAYS)
-    if len(found) < len(pairs) or not set(found) <= set(known) or not all(found.values()):
+    plain = all(_WAY.fullmatch(value) for value in found.values())
+    if len(found) < len(pairs) or not set(found) <= set(known) or not plain:
         raise UrlInvalid(
             f"PostgreSQL URL: expected nothing behind the ? but each of {', '.join(known)} once",
             hint=_HINT,
@@ -152,27 +164,25 @@ def _query(text: str) -> dict[str, str]:
 
 def _hosts(text: str, socket: str | None) -> tuple[tuple[str, int], ...]:
     if socket is not None:
-        path, _, port = socket.partition(":")
+        path, colon, digits = socket.partition(":")
         if text or _SOCKET.fullmatch(path) is None:
             raise UrlInvalid(
                 "PostgreSQL URL: expected host= to be the directory of a socket, and no other host",
                 hint="Write postgresql://USER@/DATABASE?host=/run/postgresql",
             )
-        return ((path, _port(port)),)
+        return ((path, _port(digits) if colon else _PORT),)
     found = []
     for part in text.split(","):
         matched = _HOST.match(part)
         end = 0 if matched is None else matched.end()
         if matched is None or (part[end:] and part[end] != ":"):
             raise UrlInvalid("PostgreSQL URL: expected the name of a host after //", hint=_HINT)
-        found.append((part[:end].lower(), _port(part[end + 1 :])))
+        found.append((part[:end].lower(), _port(part[end + 1 :]) if part[end:] else _PORT))
     return tuple(found)
 
 
 def _port(text: str) -> int:
-    if not text:
-        return _PORT
-    if not text.isascii() or not text.isdigit() or not 0 < int(text[:6]) < 1 << 16:
+    if _PORT_DIGITS.fullmatch(text) is None or int(text) >= 1 << 16:
         raise UrlInvalid("PostgreSQL URL: expected a port from 1 to 65535", hint=_HINT)
     return int(text)
 

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from psycopg import errors
 
-from sealpoint._postgres import Connection, Connections, Password, Row, Value
+from sealpoint._postgres import Connection, Connections, Password, Row, Value, create_all
 from sealpoint._postgres_url import PostgresUrl
 from sealpoint.anchor import _postgres_schema as sql
 from sealpoint.anchor._contract import Position, is_behind, require_position, require_slot
@@ -241,11 +241,7 @@ class PostgresAnchor:
         try:
             connection.run(sql.VERSION)
         except (errors.UndefinedTable, errors.InvalidSchemaName):
-            for statement in sql.create_statements(self.url.schema):
-                try:
-                    connection.run(statement)
-                except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
-                    continue  # somebody made it at the same moment
+            create_all(connection, sql.create_statements(self.url.schema))
 
     def _require_known(self) -> None:
         found = [row[0] for row in self._rows(sql.VERSION)]

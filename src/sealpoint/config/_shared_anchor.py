@@ -80,7 +80,7 @@ class SharedAnchorFile:
         """
         known = self.require_same(url)
         self._directory.prepare(self._directory.path)
-        document = msgspec.json.encode(_Declared(url=str(url)))
+        document = msgspec.json.encode(_Declared(url=url.spelled_out))
         data = msgspec.json.format(document, indent=2) + b"\n"
         if known is None:
             write_new_file(self.path, data)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from psycopg import errors
 
-from sealpoint._postgres import Connection, Connections, Password, Row, Value
+from sealpoint._postgres import Connection, Connections, Password, Row, Value, create_all
 from sealpoint._postgres_url import PostgresUrl
 from sealpoint.errors import (
     Edited,
@@ -101,11 +101,7 @@ class PostgresStorage:
     def _create(self, connection: Connection) -> None:
         """Make the tables, unless they are there."""
         if not _is_made(connection):
-            for statement in sql.create_statements(self._connections.url.schema):
-                try:
-                    connection.run(statement)
-                except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
-                    continue  # somebody made it at the same moment
+            create_all(connection, sql.create_statements(self._connections.url.schema))
 
     def _require_known(self) -> None:
         found = [row[0] for row in self._rows(sql.VERSION)]
