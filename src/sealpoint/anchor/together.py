@@ -33,7 +33,12 @@ from typing import Protocol, runtime_checkable
 from sealpoint.anchor._contract import Anchor, Position, is_behind
 from sealpoint.errors import AnchorUnavailable, Forked
 
-__all__ = ["AnchorsTogether", "newer_position"]
+__all__ = ["FORKED_HINT", "AnchorsTogether", "newer_position"]
+
+FORKED_HINT = (
+    "Two histories exist: keep a copy of both. To go on with the one of the shared anchor, give up "
+    "what this machine remembers: move the directory away that sealpoint status names as anchor."
+)
 
 Judge = Callable[[Position, Position], tuple[Position, bool]]
 """Given what the local and the shared anchor hold of a slot, which are not the same: the newer one,
@@ -239,6 +244,7 @@ def newer_position(local: Position, shared: Position) -> Position:
         raise Forked(
             f"anchors of thread {local.thread.hex()[:12]}: this machine has seen entry "
             f"{local.seq} {local.entry.hex()[:12]}, and the shared anchor has seen entry "
-            f"{shared.seq} {shared.entry.hex()[:12]} of thread {shared.thread.hex()[:12]}"
+            f"{shared.seq} {shared.entry.hex()[:12]} of thread {shared.thread.hex()[:12]}",
+            hint=FORKED_HINT,
         )
     return shared if is_behind(local, shared) else local

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import NamedTuple, Protocol
 
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position, is_behind
-from sealpoint.anchor.together import AnchorsTogether, newer_position
+from sealpoint.anchor.together import FORKED_HINT, AnchorsTogether, newer_position
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     AnchorUnavailable,
@@ -625,7 +625,8 @@ def _descends(core: Core, older: Position, newer: Position) -> bool:
             raise Forked(
                 f"thread {newer.thread.hex()[:12]}: expected entry {seq} to be "
                 f"{older.entry.hex()[:12]}, which one anchor has seen, found that the entry "
-                f"{newer.seq} that the other has seen follows {expected.hex()[:12]}"
+                f"{newer.seq} that the other has seen follows {expected.hex()[:12]}",
+                hint=FORKED_HINT,
             )
 
 

@@ -243,6 +243,35 @@ def test_emptied_anchor_is_taught_again_by_who_saw(fleet: Fleet, one: FleetMachi
     assert all(local == shared for local, shared in one.shown().values())
 
 
+def test_machine_that_remembers_another_history_gives_it_up_as_the_hint_says(
+    fleet: Fleet, one: FleetMachine
+) -> None:
+    """Store and anchor were put back, and others went on: the hint leads on with theirs."""
+    two = fleet.machine("two")
+    two.join(one)
+    (keys,) = one.directories["config_dir"].rglob("keys")
+    (files,) = two.directories["config_dir"].glob("stores/*")
+    shutil.copytree(keys, files / "keys")
+    one.save(1)
+    fleet.back_up()
+    anchored = fleet.on_anchor("SELECT seq, entry, slot FROM slots")
+    one.save(2)
+    fleet.put_back()
+    for row in anchored:
+        fleet.on_anchor("UPDATE slots SET seq = %s, entry = %s WHERE slot = %s", *row)
+    two.save(3, 4, 5)
+    with pytest.raises(Forked) as caught:
+        one.load()
+    assert "move the directory away that sealpoint status names as anchor" in str(caught.value)
+    directory = one.admin.status().anchor
+    assert directory is not None
+    Path(directory).rename(fleet.folder / "given-up")
+
+    assert one.load() == 5
+    one.save(6)
+    assert two.load() == 6
+
+
 @pytest.mark.parametrize(
     "url",
     [
