@@ -294,6 +294,42 @@ def test_a_lock_that_somebody_keeps_is_not_waited_for_for_ever(place: _Place) ->
     storage.append(_THREAD, 0, [_record(0)], blobs={})
 
 
+def test_a_full_disk_is_said_at_once_and_nothing_is_half_written(place: _Place) -> None:
+    """The server says so by its code, here through a trigger; the call is not repeated."""
+    storage = place.storage()
+    place.run(
+        f"SET search_path = {place.schema}; "
+        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "RAISE EXCEPTION USING ERRCODE = '53100'; END $$; "
+        "CREATE TRIGGER full_disk BEFORE INSERT ON blobs "
+        "FOR EACH ROW EXECUTE FUNCTION full_disk()"
+    )
+    started = time.monotonic()
+    with pytest.raises(StorageUnavailable, match="disk of the server is full"):
+        storage.append(_THREAD, 0, [_record(0)], blobs={_DIGEST: b"blob"})
+
+    assert time.monotonic() - started < _SECONDS / 2
+    assert storage.read(_THREAD, 0) is None
+
+
+def test_compacting_takes_its_time_but_keeps_nobody_waiting_for_a_lock(place: _Place) -> None:
+    """Tables may be large; whoever waits for one keeps everybody behind it waiting."""
+    storage = place.storage(wait_seconds_max=0.3)
+    storage.append(_THREAD, 0, [_record(0)], blobs={})
+    place.run(
+        f"SET search_path = {place.schema}; "
+        "CREATE FUNCTION slow(bigint) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN "
+        "PERFORM pg_sleep(0.6); RETURN $1; END $$; CREATE INDEX ON entries (slow(seq))"
+    )
+    storage.compact()
+    with place.server.admin() as admin, admin.transaction():
+        admin.execute(f"LOCK TABLE {place.schema}.entries IN ACCESS SHARE MODE")
+        with pytest.raises(StorageUnavailable, match="took too long"):
+            storage.compact()
+
+    assert storage.read(_THREAD, 0) == _record(0)
+
+
 # ---------------------------------------------------------------------- processes and handles
 
 
