@@ -13,6 +13,7 @@ cannot reach: its log and its backups hold what was dropped for as long as they 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from psycopg import errors
 
@@ -33,6 +34,7 @@ from sealpoint.limits import (
     SEALS_BYTES_MAX,
 )
 from sealpoint.storage import _postgres_schema as sql
+from sealpoint.storage._batches import rising, scan_batches
 from sealpoint.storage._contract import (
     DIGEST_BYTES,
     SEQ_MAX,
@@ -253,52 +255,13 @@ class PostgresStorage:
 
         They are read in batches, each by a statement of its own, the first before this returns.
         """
-        low = max(0, first)
-        high = SEQ_MAX if last is None or last > SEQ_MAX else last
-        if low > high:
-            return iter(())
-        batch = self._batch(thread, low, high, descending=descending)
-        if len(batch) < sql.SCAN_ROWS:
-            return iter(batch)
-        return self._scan_on(batch, thread, low, high, descending=descending)
-
-    def _scan_on(
-        self,
-        batch: list[tuple[int, Record]],
-        thread: bytes,
-        low: int,
-        high: int,
-        *,
-        descending: bool,
-    ) -> Iterator[tuple[int, Record]]:
-        """Yield a full batch, then those after it."""
-        while batch:
-            yield from batch
-            if len(batch) < sql.SCAN_ROWS:
-                return
-            if descending:
-                high = batch[-1][0] - 1
-            else:
-                low = batch[-1][0] + 1
-            batch = self._batch(thread, low, high, descending=descending)
-
-    def _batch(
-        self, thread: bytes, low: int, high: int, *, descending: bool
-    ) -> list[tuple[int, Record]]:
         statement = sql.SCAN_DESCENDING if descending else sql.SCAN_ASCENDING
-        found = [_numbered_record(thread, row) for row in self._rows(statement, thread, low, high)]
-        for number, _ in found:
-            if not low <= number <= high:
-                # Of rows in another order the batches would go round for ever.
-                raise Edited(
-                    f"entry {number} of thread {thread.hex()}: expected positions from {low} to "
-                    f"{high} in order, found this one among them"
-                )
-            if descending:
-                high = number - 1
-            else:
-                low = number + 1
-        return found
+
+        def read(low: int, high: int) -> list[tuple[int, Record]]:
+            rows = self._rows(statement, thread, low, high)
+            return [_numbered_record(thread, row) for row in rows]
+
+        return scan_batches(read, thread, first, last, full=sql.SCAN_ROWS, descending=descending)
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
         """The bytes stored under a digest, or None.
@@ -337,24 +300,17 @@ class PostgresStorage:
 
         They are read in batches, as by `scan`; a blob's bytes are not.
         """
-        return self._stored_from(thread, self._rows(sql.STORED, thread, b""))
 
-    def _stored_from(self, thread: bytes, rows: list[Row]) -> Iterator[tuple[bytes, int]]:
-        """Yield a batch, then those after it, as long as they lead upwards."""
-        before = b""
-        while rows:
-            for digest, size_bytes in rows:
-                _require_bytes("digest in blobs", digest, DIGEST_BYTES)
-                if digest <= before or type(size_bytes) is not int:
-                    raise Edited(
-                        f"{self._connections.what}: expected blobs in rising order, found them in "
-                        "another"
-                    )
-                before = digest
-                yield digest, size_bytes
-            if len(rows) < sql.STORED_ROWS:
-                return
-            rows = self._rows(sql.STORED, thread, before)
+        def more(behind: bytes) -> list[tuple[bytes, int]]:
+            return [_stored_blob(thread, row) for row in self._rows(sql.STORED, thread, behind)]
+
+        return rising(
+            more(b""),
+            more,
+            itemgetter(0),
+            full=sql.STORED_ROWS,
+            what=f"blobs in {self._connections.what}",
+        )
 
     def version(self) -> None:
         """Nothing: a server does not say whether anything was committed since."""
@@ -369,24 +325,16 @@ class PostgresStorage:
         return self._threads_from("blobs", sql.BLOB_THREADS)
 
     def _threads_from(self, table: str, statement: str) -> Iterator[bytes]:
-        return self._threads_on(table, statement, self._rows(statement, b""))
+        def more(behind: bytes) -> list[bytes]:
+            return [_stored_thread(table, row[0]) for row in self._rows(statement, behind)]
 
-    def _threads_on(self, table: str, statement: str, rows: list[Row]) -> Iterator[bytes]:
-        """Yield a batch, then those after it, as long as they lead upwards."""
-        before = b""
-        while rows:
-            for (thread,) in rows:
-                _require_bytes(f"thread in {table}", thread, THREAD_BYTES)
-                if thread <= before:
-                    raise Edited(
-                        f"{self._connections.what}: expected threads in rising order, found them "
-                        "in another"
-                    )
-                before = thread
-                yield thread
-            if len(rows) < sql.THREADS_ROWS:
-                return
-            rows = self._rows(statement, before)
+        return rising(
+            more(b""),
+            more,
+            bytes,
+            full=sql.THREADS_ROWS,
+            what=f"threads in {self._connections.what}",
+        )
 
     def labelled(self, label: bytes) -> list[bytes]:
         """The threads that were appended with this label.
@@ -397,9 +345,7 @@ class PostgresStorage:
         rows = self._rows(sql.LABELLED, label)
         if len(rows) > sql.LABELLED_MAX:
             raise Edited(f"label {label.hex()}: it has more than {sql.LABELLED_MAX} threads")
-        for (thread,) in rows:
-            _require_bytes("thread in labels", thread, THREAD_BYTES)
-        return [thread for (thread,) in rows]
+        return [_stored_thread("labels", row[0]) for row in rows]
 
     def close(self) -> None:
         """Close all connections. Closing twice is allowed."""
@@ -591,10 +537,34 @@ def _unpacked(column: object, bytes_max: int) -> bytes:
     return unpack(column, bytes_max)
 
 
-def _require_bytes(what: str, value: object, size_bytes: int) -> None:
-    if type(value) is not bytes or len(value) != size_bytes:
-        found = f"{len(value)} bytes" if type(value) is bytes else type(value).__name__
-        raise Edited(f"{what}: expected {size_bytes} bytes, found {found}")
+def _stored_thread(table: str, value: object) -> bytes:
+    """A thread as a row names it.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    if type(value) is bytes and len(value) == THREAD_BYTES:
+        return value
+    raise Edited(f"thread in {table}: expected {THREAD_BYTES} bytes, found {_found(value)}")
+
+
+def _stored_blob(thread: bytes, row: Row) -> tuple[bytes, int]:
+    """A row as the digest and the size of a blob.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    digest, size_bytes = row
+    if type(digest) is bytes and len(digest) == DIGEST_BYTES and type(size_bytes) is int:
+        return digest, size_bytes
+    raise Edited(
+        f"digest in blobs of thread {thread.hex()}: expected {DIGEST_BYTES} bytes and a size, "
+        f"found {_found(digest)}"
+    )
+
+
+def _found(value: object) -> str:
+    return f"{len(value)} bytes" if type(value) is bytes else type(value).__name__
 
 
 def _require_sizes(blobs: Mapping[bytes, bytes]) -> None:

@@ -13,7 +13,9 @@ for network file systems: SQLite's locks do not hold there.
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 from sealpoint.errors import Edited, HeadMoved, Missing, UsageError
@@ -24,6 +26,7 @@ from sealpoint.limits import (
     SEALS_BYTES_MAX,
 )
 from sealpoint.storage import _sqlite_schema as sql
+from sealpoint.storage._batches import rising, scan_batches
 from sealpoint.storage._contract import (
     DIGEST_BYTES,
     SEQ_MAX,
@@ -212,53 +215,13 @@ class SqliteStorage:
         They are read in batches of at most 32 rows, each a short transaction of its own, the
         first before this returns: between batches nothing is held that a writer could wait for.
         """
-        low = max(0, first)
-        high = SEQ_MAX if last is None or last > SEQ_MAX else last
-        if low > high:
-            return iter(())
-        batch = self._batch(thread, low, high, descending=descending)
-        if len(batch) < sql.SCAN_ROWS:
-            return iter(batch)
-        return self._scan_on(batch, thread, low, high, descending=descending)
-
-    def _scan_on(
-        self,
-        batch: list[tuple[int, Record]],
-        thread: bytes,
-        low: int,
-        high: int,
-        *,
-        descending: bool,
-    ) -> Iterator[tuple[int, Record]]:
-        """Yield a full batch, then those after it."""
-        while batch:
-            yield from batch
-            if len(batch) < sql.SCAN_ROWS:
-                return
-            if descending:
-                high = batch[-1][0] - 1
-            else:
-                low = batch[-1][0] + 1
-            batch = self._batch(thread, low, high, descending=descending)
-
-    def _batch(
-        self, thread: bytes, low: int, high: int, *, descending: bool
-    ) -> list[tuple[int, Record]]:
         statement = sql.SCAN_DESCENDING if descending else sql.SCAN_ASCENDING
-        rows = self._rows(statement, (thread, low, high))
-        found = [_numbered_record(thread, row) for row in rows]
-        for number, _ in found:
-            if not low <= number <= high:
-                # In a damaged index the batches would go round for ever.
-                raise Edited(
-                    f"entry {number} of thread {thread.hex()}: expected positions from {low} to "
-                    f"{high} in order, found this one among them"
-                )
-            if descending:
-                high = number - 1
-            else:
-                low = number + 1
-        return found
+
+        def read(low: int, high: int) -> list[tuple[int, Record]]:
+            rows = self._rows(statement, (thread, low, high))
+            return [_numbered_record(thread, row) for row in rows]
+
+        return scan_batches(read, thread, first, last, full=sql.SCAN_ROWS, descending=descending)
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
         """The bytes stored under a digest, or None.
@@ -299,26 +262,17 @@ class SqliteStorage:
 
         They are read in batches, as by `scan`; a blob's bytes are not.
         """
-        return self._stored_from(thread, self._rows(sql.STORED_FIRST, (thread,)))
 
-    def _stored_from(
-        self, thread: bytes, rows: list[tuple[object, ...]]
-    ) -> Iterator[tuple[bytes, int]]:
-        """Yield a batch, then those after it, as long as the index leads upwards."""
-        before = b""
-        while rows:
-            for row in rows:
-                digest, size_bytes = _stored_blob(thread, row)
-                if digest <= before:
-                    # In a damaged index the batches would go round for ever.
-                    raise Edited(
-                        f"store {self._path}: expected blobs in rising order, found them in another"
-                    )
-                before = digest
-                yield digest, size_bytes
-            if len(rows) < sql.STORED_ROWS:
-                return
-            rows = self._rows(sql.STORED_NEXT, (thread, before))
+        def more(statement: str, *given: bytes) -> list[tuple[bytes, int]]:
+            return [_stored_blob(thread, row) for row in self._rows(statement, (thread, *given))]
+
+        return rising(
+            more(sql.STORED_FIRST),
+            partial(more, sql.STORED_NEXT),
+            itemgetter(0),
+            full=sql.STORED_ROWS,
+            what=f"blobs in store {self._path}",
+        )
 
     def version(self) -> tuple[int, int, int] | None:
         """SQLite's number for what others have committed, with our own commits counted beside it.
@@ -330,29 +284,25 @@ class SqliteStorage:
 
     def threads(self) -> Iterator[bytes]:
         """Every thread that has an entry, each once, in the order of their bytes."""
-        return self._threads_from("entries", self._rows(sql.THREAD_FIRST, ()), sql.THREAD_NEXT)
+        return self._threads_from("entries", sql.THREAD_FIRST, sql.THREAD_NEXT)
 
     def blob_threads(self) -> Iterator[bytes]:
         """Every thread that has a blob, each once, in the order of their bytes."""
-        return self._threads_from(
-            "blobs", self._rows(sql.BLOB_THREAD_FIRST, ()), sql.BLOB_THREAD_NEXT
-        )
+        return self._threads_from("blobs", sql.BLOB_THREAD_FIRST, sql.BLOB_THREAD_NEXT)
 
-    def _threads_from(
-        self, table: str, rows: list[tuple[object, ...]], next_sql: str
-    ) -> Iterator[bytes]:
-        """Leap through the index from one thread to the next, as long as it leads upwards."""
-        before = b""
-        while rows:
-            thread = _stored_thread(table, rows[0][0])
-            if thread <= before:
-                # In a damaged index the leaps would go round for ever.
-                raise Edited(
-                    f"store {self._path}: expected threads in rising order, found them in another"
-                )
-            before = thread
-            yield thread
-            rows = self._rows(next_sql, (thread,))
+    def _threads_from(self, table: str, first_sql: str, next_sql: str) -> Iterator[bytes]:
+        """Leap through the index from one thread to the next."""
+
+        def more(statement: str, *given: bytes) -> list[bytes]:
+            return [_stored_thread(table, row[0]) for row in self._rows(statement, given)]
+
+        return rising(
+            more(first_sql),
+            partial(more, next_sql),
+            bytes,
+            full=1,
+            what=f"threads in store {self._path}",
+        )
 
     def labelled(self, label: bytes) -> list[bytes]:
         """The threads that were appended with this label.
