@@ -37,7 +37,7 @@ def say(url: str, text: str, place: dict[str, Any], identity: str) -> None:
         try:
             said = graph.invoke({"messages": [("user", text)]}, CONFIG)["messages"][-1].text
         except sealpoint.SealpointError as error:
-            said = f"REFUSED {error.message.rpartition(': ')[2]}"
+            said = f"REFUSED {error.message.partition(' refused: ')[2]}"
     print(f"  {identity:<8}", shorten(said, 68, placeholder="..."))
 
 
