@@ -11,6 +11,7 @@ import pytest
 from agmi.check import run  # type: ignore[import-untyped] # published without types
 
 from benchmarks.agmi import FileAdapter, PostgresAdapter, SqliteAdapter, run_agmi
+from tests.effort import in_soak
 
 _CHECK = "import sys; from agmi.check import main; sys.exit(main())"
 _ADAPTERS = (SqliteAdapter, FileAdapter, PostgresAdapter)
@@ -65,7 +66,9 @@ def test_a_reader_that_verifies_nothing_accepts_the_edits(adapter: type[Any]) ->
     assert {row["verdict"] for row in rows} == {"ACCEPTED"}, rows
 
 
-@every_backend
+@pytest.mark.parametrize(
+    "adapter", [SqliteAdapter, FileAdapter, in_soak(PostgresAdapter)], ids=lambda each: each.name
+)
 def test_the_program_says_so_too(adapter: type[Any], tmp_path: Path) -> None:
     """Anybody can run `agmi-check --adapter benchmarks.agmi:SqliteAdapter`."""
     written = tmp_path / "row.json"

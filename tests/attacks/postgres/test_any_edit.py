@@ -127,7 +127,7 @@ def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(
     edited: EditedServer,
 ) -> None:
     """Values cleared, cut, flipped, copied and swapped; rows removed, doubled, moved, restored."""
-    verdicts = _cold(edited, _sampled(_rows(edited), 150), as_owner=True)
+    verdicts = _cold(edited, _sampled(_rows(edited), 400), as_owner=True)
 
     assert verdicts["refused"] > 5
     assert verdicts["accepted"] > 1

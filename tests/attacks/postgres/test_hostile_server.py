@@ -146,7 +146,7 @@ _COLUMNS = (
     in_soak("blobs.data"),
     in_soak("blobs.digest"),
     in_soak("blobs.thread"),
-    "labels.thread",
+    in_soak("labels.thread"),
 )
 
 

@@ -264,7 +264,7 @@ def test_a_thread_is_read_by_two_looks(team: Team, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("batch", [1, 2, None])
 def test_a_desk_of_many_threads_is_read_whole(
-    team: Team, monkeypatch: pytest.MonkeyPatch, batch: int | None
+    memory: Team, monkeypatch: pytest.MonkeyPatch, batch: int | None
 ) -> None:
     """On all cores or on one: every request in its order, and every thread that cannot be read."""
     if batch is not None:
@@ -273,32 +273,32 @@ def test_a_desk_of_many_threads_is_read_whole(
         monkeypatch.setattr("sealpoint.signing._workers._BATCH", batch)
         monkeypatch.setattr("os.cpu_count", lambda: 2)
     names = [f"run {number}" for number in range(7)]
-    asked = _ask(team, *names)
-    damaged = team.world.thread_id(names[3])
-    team.world.put(damaged, 2, None)
-    found = team.store("ann").requests()
+    asked = _ask(memory, *names)
+    damaged = memory.world.thread_id(names[3])
+    memory.world.put(damaged, 2, None)
+    found = memory.store("ann").requests()
 
     assert [each.id for each in found.requests] == [
         each.id for number, each in enumerate(asked) if number != 3
     ]
     assert [thread for thread, _ in found.failures] == [damaged.hex()]
-    assert team.store("ann").requests() == found
+    assert memory.store("ann").requests() == found
 
 
 @pytest.mark.parametrize("seq", [1, 3])
 def test_a_signature_that_is_not_good_is_found_by_processes_too(
-    team: Team, monkeypatch: pytest.MonkeyPatch, seq: int
+    memory: Team, monkeypatch: pytest.MonkeyPatch, seq: int
 ) -> None:
     """That of the request, and that of the session before it: in the same words as by one core."""
-    asked = _ask(team, *(f"run {number}" for number in range(7)))
+    asked = _ask(memory, *(f"run {number}" for number in range(7)))
     for number in (2, 6):
-        thread = team.world.thread_id(f"run {number}")
-        record = team.world.record(f"run {number}", seq)
+        thread = memory.world.thread_id(f"run {number}")
+        record = memory.world.record(f"run {number}", seq)
         (pair,) = json.loads(record.seals)
         pair[1] = ("0" if pair[1][0] != "0" else "1") + pair[1][1:]
         edited = json.dumps([pair], separators=(",", ":")).encode()
-        team.world.put(thread, seq, replace(record, seals=edited))
-    here = team.store("ann").requests()
+        memory.world.put(thread, seq, replace(record, seals=edited))
+    here = memory.store("ann").requests()
     monkeypatch.setattr("sealpoint.gate._request_list._FEW", 1)
     monkeypatch.setattr("sealpoint.signing._workers._FEW", 0)
     monkeypatch.setattr("sealpoint.signing._workers._BATCH", 2)
@@ -306,7 +306,7 @@ def test_a_signature_that_is_not_good_is_found_by_processes_too(
 
     assert len(here.requests) == len(asked) - 2
     assert ["expected a valid one" in words for _, words in here.failures] == [True, True]
-    assert team.store("ann").requests() == here
+    assert memory.store("ann").requests() == here
 
 
 def test_what_is_written_while_a_thread_is_read_is_no_damage(
