@@ -14,6 +14,7 @@ from sealpoint.api._store import Store
 if TYPE_CHECKING:
     from sealpoint.api._admin import Admin, RestoreAdmin, admin
     from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding, Joined
+    from sealpoint.api._findings import Diagnosis, DoctorCheck, DoctorFinding, Severity
     from sealpoint.api._key_list import KeyInfo, KeyStatus
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
     from sealpoint.api._move import MovedStore, MoveProgress
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from sealpoint.api._roster import RootRotation, RosterAdmin
     from sealpoint.api._status import (
         KnownStore,
-        StatusCheck,
         StatusFault,
         StoreStatus,
         known_stores,
@@ -71,6 +71,9 @@ __all__ = [
     "BundleReport",
     "BundleThread",
     "CopiedStore",
+    "Diagnosis",
+    "DoctorCheck",
+    "DoctorFinding",
     "Duty",
     "ExaminedRequest",
     "ExportedRequest",
@@ -91,9 +94,9 @@ __all__ = [
     "RootRotation",
     "RosterAdmin",
     "Rotation",
+    "Severity",
     "ShownRelease",
     "ShownResult",
-    "StatusCheck",
     "StatusFault",
     "Store",
     "StoreStatus",
@@ -124,7 +127,7 @@ _HOMES = (
     *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
     *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
-    "sealpoint.api._move",
+    *("sealpoint.api._move", "sealpoint.api._findings"),
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

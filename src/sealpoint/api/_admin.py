@@ -18,6 +18,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from sealpoint import store
 from sealpoint.api._anchor import AnchorAdmin
+from sealpoint.api._doctor import diagnose
+from sealpoint.api._findings import Diagnosis
 from sealpoint.api._keys import KeyAdmin
 from sealpoint.api._location import Directory, PasswordSource, StoreLocation
 from sealpoint.api._move import MovedStore, MoveProgress, move_store
@@ -60,6 +62,16 @@ class Admin:
             namespace: Whose policy and approvers to tell.
         """
         return check_status(self._location, identity, namespace)
+
+    def doctor(self, *, namespace: str = "default") -> Diagnosis:
+        """Say whether a store is set up as production asks for, line by line of the checklist.
+
+        Writes nothing, and opens no private key. What cannot be looked at is a finding.
+
+        Args:
+            namespace: Whose policy, approvers and threads to look at.
+        """
+        return diagnose(self._location, namespace)
 
     def move_to(
         self,

@@ -403,6 +403,11 @@ def _unanchored_by_name(core: Core) -> dict[str, bytes]:
     return found
 
 
+def anchor_positions(core: Core) -> list[AnchorPosition]:
+    """Compare the anchor of an open store with it: every chain of its namespace."""
+    return _AnchorComparison(core).positions(None)
+
+
 class _AnchorComparison:
     """The positions that the anchor holds beside those at which the store ends."""
 

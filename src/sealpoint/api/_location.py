@@ -153,6 +153,20 @@ class StoreLocation:
         path = Path(self.target())
         return path.parent if self.url.backend.lies_as == "file" else path
 
+    def shared_paths(self) -> tuple[list[Path], list[Path]]:
+        """The directories and files that a group shares.
+
+        Raises:
+            NotTrusted: There is no pin, or the URL leads elsewhere than it did.
+            UsageError: The store does not lie on this machine.
+        """
+        anchor = self.files.anchor_directory(self.files.pin().store)
+        files = [anchor / "anchor.slots"]
+        if self.url.backend.lies_as == "file":
+            target = self.target()
+            files += [Path(target), *(Path(target + end) for end in self.url.backend.beside)]
+        return [self.files.state_dir, anchor.parent, anchor, self.directory()], files
+
     def make_secret(self) -> None:
         """Make the secret that keys the anchor's slots, unless there is one, or one is shared."""
         if self.files.shared_anchor.url() is None:

@@ -12,8 +12,8 @@ import msgspec
 
 from sealpoint.api._location import StoreLocation, now
 from sealpoint.errors import SealpointError
-from sealpoint.gate import Policy, Rule, shipped_policy
-from sealpoint.ledger import STORE_CHAIN
+from sealpoint.gate import Policies, Policy, Rule, policy_digest, shipped_policy
+from sealpoint.ledger import STORE_CHAIN, StoreChain
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE, Identity, Role, Roster
 from sealpoint.store import Core, check_name
@@ -120,6 +120,12 @@ def _name(core: Core, digest: str | None) -> str | None:
     except SealpointError:
         return None
     return found.name if found is not None and found.digest == digest else None
+
+
+def policy_in_force(core: Core, chain: StoreChain, namespace: str) -> Policy | None:
+    """The policy that a store chain puts in force in a namespace; None: there is none."""
+    digest = policy_digest(chain.roster, namespace)
+    return None if digest is None else Policies(core).get(digest)
 
 
 def who_can_approve(

@@ -65,6 +65,11 @@ def make_tables(desk: Desk) -> None:
             )
 
 
+def has_tables(desk: Desk) -> bool:
+    """Whether every table is there."""
+    return len(_tables(desk)) == len(desk.place.layout.tables)
+
+
 def _instead(was: str) -> str:
     return f", and no longer {was}'s"
 

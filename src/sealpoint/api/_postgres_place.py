@@ -163,19 +163,25 @@ class DatabasePlace:
 
 
 class Desk:
-    """A transaction at a database, with what was changed in it."""
+    """A transaction at a database, with what was changed in it.
 
-    def __init__(self, connection: Connection, place: DatabasePlace) -> None:
+    One that only looks executes no change: it notes what somebody who may do everything would do.
+    """
+
+    def __init__(
+        self, connection: Connection, place: DatabasePlace, *, only_looks: bool = False
+    ) -> None:
         self.place = place
+        self.only_looks = only_looks
         self.connection = connection.driver
         self.admin = ""
         self.doing = "look at roles"
         self.changes: list[PostgresChange] = []
         self.notes: list[str] = []
-        self.is_superuser = False
-        self.rules_database = False
+        self.is_superuser = only_looks
+        self.rules_database = only_looks
         """Whether this login may say what everybody may do in the database."""
-        self._may_create = False
+        self._may_create = only_looks
         self._owns_for_now = False
 
     def begin(self) -> None:
@@ -214,7 +220,8 @@ class Desk:
     ) -> None:
         """Execute a statement and remember it; `shown` is what is shown of one with a secret."""
         self.doing = what
-        self.connection.execute(statement)
+        if not self.only_looks:
+            self.connection.execute(statement)
         text = self.text(statement if shown is None else shown)
         self.changes.append(PostgresChange(what=what, sql=text))
 

@@ -9,14 +9,20 @@ by, and never the password.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from psycopg.sql import SQL, Identifier, Literal
 
-from sealpoint.api._postgres_grants import kept_logins, make_tables, mend_grants, mend_policies
+from sealpoint.api._postgres_grants import (
+    has_tables,
+    kept_logins,
+    make_tables,
+    mend_grants,
+    mend_policies,
+)
 from sealpoint.api._postgres_place import DatabasePlace, Desk
-from sealpoint.api._provision import Duty, PostgresLogin, Provisioned
+from sealpoint.api._provision import Duty, PostgresChange, PostgresLogin, Provisioned
 from sealpoint.errors import ConfigError, NameInvalid, UsageError
 from sealpoint.ids import NAMESPACE_TAG_BYTES, namespace_tag
 
@@ -56,6 +62,50 @@ def provision(
     return place.run(work, dry_run=dry_run)
 
 
+def drift(desk: Desk) -> dict[str, list[PostgresChange]]:
+    """What provisioning would change, part by part, at a desk that only looks.
+
+    Raises:
+        Edited: Something that is no table lies in the place of one.
+    """
+    logins: list[PostgresLogin] = []
+    parts: dict[str, Callable[[], object]] = {
+        "database-owner": lambda: make_tables(desk),
+        "database-roles": lambda: _make_roles(desk),
+        "database-logins": lambda: logins.extend(_settle_logins(desk, None)),
+        "database-grants": lambda: mend_grants(desk, logins),
+        "row-security": lambda: mend_policies(desk, logins),
+    }
+    found = {}
+    for name, compare in parts.items():
+        known = len(desk.changes)
+        compare()
+        found[name] = desk.changes[known:]
+        if name == "database-owner" and not has_tables(desk):
+            break  # the rest is about tables that are not there
+    return found
+
+
+def immodest_roles(
+    desk: Desk, names: Collection[str], *, log_in: bool = True
+) -> Iterator[tuple[str, list[str], str]]:
+    """Roles that can do what no role of a store may: the name, what it can, and what mends it."""
+    found = desk.rows(
+        "SELECT rolname::text, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
+        " rolcanlogin FROM pg_roles WHERE rolname::text = ANY(%s) ORDER BY 1",
+        [*names],
+    )
+    for name, *has, logs_in in found:
+        more = [each for each, it_has in zip(_MORE, has, strict=True) if it_has]
+        if logs_in and not log_in:
+            more.append("LOGIN")
+        if more:
+            mended = SQL("ALTER ROLE {} {}").format(
+                Identifier(name), SQL(" ".join(f"NO{each}" for each in more))
+            )
+            yield name, more, f"{desk.text(mended)};"
+
+
 def rotate(place: DatabasePlace, name: str, password: str, *, dry_run: bool) -> Provisioned:
     """Give a login another password."""
 
@@ -80,7 +130,7 @@ def place_of_login(places: Sequence[DatabasePlace], name: str) -> DatabasePlace:
     """
     known: list[str] = []
     for place in places:
-        members = place.run(lambda desk: sorted(_members(desk)), dry_run=True)
+        members = place.run(lambda desk: sorted(members_of_duties(desk)), dry_run=True)
         if name in members:
             return place
         known += members
@@ -138,24 +188,14 @@ def _require_modest(desk: Desk, names: Collection[str], *, log_in: bool = True) 
     Raises:
         ConfigError: One of them can.
     """
-    found = desk.rows(
-        "SELECT rolname::text, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
-        " rolcanlogin FROM pg_roles WHERE rolname::text = ANY(%s)",
-        [*names],
-    )
-    for name, *has, logs_in in found:
-        more = [each for each, it_has in zip(_MORE, has, strict=True) if it_has]
-        if logs_in and not log_in:
-            more.append("LOGIN")
-        if more:
-            mended = SQL("ALTER ROLE {} {}").format(
-                Identifier(name), SQL(" ".join(f"NO{each}" for each in more))
-            )
-            raise ConfigError(
-                f"{desk.place.what}: the role {name!r} is there, with {', '.join(more)}, which no "
-                "role of it may have",
-                hint=f"Choose another login, or take that away in psql: {desk.text(mended)};",
-            )
+    if desk.only_looks:
+        return
+    for name, more, mended in immodest_roles(desk, names, log_in=log_in):
+        raise ConfigError(
+            f"{desk.place.what}: the role {name!r} is there, with {', '.join(more)}, which no "
+            "role of it may have",
+            hint=f"Choose another login, or take that away in psql: {mended}",
+        )
 
 
 def _require_login_name(name: str) -> None:
@@ -212,16 +252,17 @@ def _verifier(desk: Desk, name: str, password: str) -> Literal:
     return Literal(made.decode())
 
 
-def _members(desk: Desk) -> dict[str, set[Duty]]:
-    """Who has which duties, besides superusers and this login."""
+def members_of_duties(desk: Desk) -> dict[str, set[Duty]]:
+    """Who has which duties; whoever provisions has borrowed one, and is left out."""
     duties = {desk.place.role(duty): duty for duty in desk.place.layout.grants}
     found = defaultdict[str, set[Duty]](set)
     for member, role in desk.rows(
         "SELECT m.rolname::text, r.rolname::text FROM pg_auth_members a"
         " JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid"
-        " WHERE r.rolname::text = ANY(%s) AND m.rolname <> current_user"
+        " WHERE r.rolname::text = ANY(%s) AND (m.rolname <> current_user OR %s)"
         " AND (m.rolsuper OR pg_has_role(m.oid, r.oid, 'USAGE'))",
         [*duties],
+        desk.only_looks,
     ):
         found[member].add(duties[role])
     return dict(found)
@@ -229,7 +270,7 @@ def _members(desk: Desk) -> dict[str, set[Duty]]:
 
 def _settle_logins(desk: Desk, asked: PostgresLogin | None) -> list[PostgresLogin]:
     """Who should have which duty, in order; whatever else they are members of is taken away."""
-    members = _members(desk)
+    members = members_of_duties(desk)
     _require_modest(desk, members)
     kept = kept_logins(desk)
     if asked is not None:

@@ -24,6 +24,7 @@ VERBS = {
     "Look": {
         "stores": ("_status:stores", "List the stores that this machine knows."),
         "status": ("_status:status", "How a store stands here, and what to repair."),
+        "doctor": ("_status:doctor", "Check how a store is set up, and what mends it."),
         "threads": ("_threads:threads", "List the threads, and what each is at."),
         "log": ("_log:log", "List the checkpoints of a thread."),
         "show": ("_log:show", "Show one checkpoint, with its state and types."),

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint status` and `stores`: how one store stands on this machine, and which it knows."""
+"""`sealpoint status`, `doctor` and `stores`: how a store stands here, and which there are."""
 
 from dataclasses import asdict
 
 import click
 
-from sealpoint.api import StoreStatus, known_stores
+from sealpoint.api import Diagnosis, Severity, StoreStatus, known_stores
+from sealpoint.api._findings import error_finding
 from sealpoint.cli._options import Verb, common_option, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document
 from sealpoint.cli._store import StoreOptions, store_options
@@ -20,6 +21,7 @@ from sealpoint.cli._terminal import (
     short_hex,
     working,
 )
+from sealpoint.errors import SealpointError
 from sealpoint.world import visible
 
 
@@ -31,7 +33,7 @@ def status(*, where: StoreOptions, as_json: bool) -> None:
 
     With --identity, or SEALPOINT_IDENTITY, that key has to be here. Threads are not looked at. It
     only looks. The exit status is 0 if there is nothing to repair, else that of the first
-    fault. The checklist says what should be so in production, and changes no exit status.
+    fault. Whether it is set up as production asks for, sealpoint doctor says.
     """
     with working("looking"):
         settings = where.settings
@@ -62,9 +64,6 @@ def _print(found: StoreStatus) -> None:
     if found.approvers is not None and found.approvers.needed:
         print_line("")
         print_lines(approver_lines(found.approvers))
-    if found.checks:
-        print_line("")
-        _print_checks(found)
     print_line("")
     _print_faults(found)
 
@@ -79,21 +78,6 @@ def _policy_fields(found: StoreStatus) -> dict[str, str]:
     return {"policy": visible(found.policy), "asks for": "; ".join(asks) or "nothing"}
 
 
-_ANSWERS = {
-    True: Styled("yes", "good"),
-    False: Styled("no", "warning"),
-    None: Styled("-", "quiet"),
-}
-
-
-def _print_checks(found: StoreStatus) -> None:
-    print_line("For production, is it so that")
-    for check in found.checks:
-        answer = _ANSWERS[check.holds]
-        detail = f" ({visible(check.detail)})" if check.detail else ""
-        print_line(("  ", answer, " " * (5 - len(answer.text)), check.claim, detail))
-
-
 def _print_faults(found: StoreStatus) -> None:
     if found.ok:
         print_line(Styled("Nothing to repair.", "good"))
@@ -101,6 +85,58 @@ def _print_faults(found: StoreStatus) -> None:
         print_line((Styled("To repair", "bad"), f": {fault.message} [{fault.code}]"))
         if fault.repair:
             print_code([f"  {fault.repair}"])
+
+
+FINDINGS_STATUS = 96
+"""The exit status of `doctor` if there is something above a note."""
+
+
+@click.command(cls=Verb)
+@store_options("namespace")
+@json_option
+def doctor(*, where: StoreOptions, as_json: bool) -> None:
+    """Check how a store is set up, and print for each finding what mends it.
+
+    Files, keys, anchor, policy, clock, and for PostgreSQL roles, grants, row security and the
+    server. It only looks, and opens no private key. The exit status is 0 if nothing is above a
+    note, else 96.
+    """
+    with working("looking"):
+        try:
+            found = where.admin.doctor(namespace=where.settings.namespace)
+        except SealpointError as error:  # not even its files could be looked for
+            found = Diagnosis(url=where.url, findings=(error_finding(error),))
+    if as_json:
+        print_json({**asdict(found), "ok": found.ok})
+    else:
+        _print_diagnosis(found)
+    if not found.ok:
+        click.get_current_context().exit(FINDINGS_STATUS)
+
+
+_ANSWERS = {
+    True: Styled("yes", "good"),
+    False: Styled("no", "warning"),
+    None: Styled("-", "quiet"),
+}
+_SEVERITIES = {Severity.CRITICAL: "bad", Severity.WARNING: "warning", Severity.NOTE: "quiet"}
+
+
+def _print_diagnosis(found: Diagnosis) -> None:
+    print_line(found.url)
+    for check in found.checks:
+        answer = _ANSWERS[check.holds]
+        print_line(("  ", answer, " " * (5 - len(answer.text)), f"{check.claim} [{check.code}]"))
+    print_line("")
+    for finding in found.findings:
+        severity = Styled(str(finding.severity), _SEVERITIES[finding.severity])
+        print_line((severity, f": {visible(finding.reason)} [{finding.code}]"))
+        if finding.fix:
+            print_code([f"  {finding.fix}"])
+    if not found.findings:
+        print_line(Styled("Nothing was found.", "good"))
+    elif found.ok:
+        print_line(Styled("Nothing above a note was found.", "good"))
 
 
 @click.command(cls=Verb)

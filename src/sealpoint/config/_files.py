@@ -361,6 +361,10 @@ class StoreFiles:
         """
         return kept_roster(self.directory) if self._directory.is_safe(self.directory) else None
 
+    def kept_roster_entries(self) -> int:
+        """How many entries of the store chain the roster has that was kept; 0: none is."""
+        return max((count for count, _ in _kept_in(self.directory)), default=0)
+
     @property
     def url(self) -> StoreUrl:
         """The address of the store."""

@@ -14,6 +14,7 @@ read is refused. There is no setting for a passphrase in `config.toml`, and none
 a command line, which every process of the machine can read.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -315,6 +316,16 @@ def _database_password(
     if path := os.environ.get(variable):
         return lambda: read_password_file(path, variable)
     return None
+
+
+def password_files(*, environ: Mapping[str, str] | None = None) -> list[Path]:
+    """The files of passwords and passphrases that the environment names, or libpq looks for."""
+    variables = os.environ if environ is None else environ
+    named = (_DATABASE_VARIABLE, _ANCHOR_VARIABLE, _FILE_VARIABLE, "PGPASSFILE")
+    found = [Path(path).absolute() for each in named if (path := variables.get(each))]
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        found.append(Path.home() / ".pgpass")
+    return [path for path in dict.fromkeys(found) if path.exists()]
 
 
 def read_password_file(path: str, setting: str) -> str:

@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a store is set up as it should be: files, keys, anchor, clock and people.
+
+It looks at what is really there, writes nothing and opens no private key; `_findings.py` has the
+checklist, `_doctor_postgres.py` looks at databases. What cannot be looked at is a finding among the
+others and no exception. A finding is about this machine and this user: what a worker's machine must
+not have is fine on that of an operator.
+
+Every fix is written for the store and the directories that were looked at, so that it can be
+executed as it stands.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from sealpoint.api._anchor import AnchorStanding, anchor_positions
+from sealpoint.api._findings import Diagnosis, Examination, Severity, away
+from sealpoint.api._key_list import KeyInfo, KeyListing, KeyStatus
+from sealpoint.api._location import StoreLocation, now
+from sealpoint.api._policy import policy_in_force, who_can_approve
+from sealpoint.config import (
+    group_faults,
+    load_settings,
+    password_files,
+)
+from sealpoint.errors import ExtraMissing, SealpointError
+from sealpoint.ledger import STORE_CHAIN, StoreChain, parse_header
+from sealpoint.signing import KeyFacts, Role
+from sealpoint.store import Core
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_FILES_MAX = 10_000
+_SPACE_BYTES_MIN = 256 << 20
+_AHEAD_MAX = timedelta(minutes=5)
+_EXPIRES = ("--expires", "365d")
+_KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\.(key|next)")
+_KEY_COPY = re.compile(r".*\.(key|next)([^a-z].*)?|.*(~|\.(bak|old|orig|copy|save|swp))", re.DOTALL)
+_DRAFT = ".new-"
+_NETWORK = re.compile(r"(fuse\.)?(nfs\d?|cifs|smb\w*|sshfs|ceph|glusterfs|lustre|afs|s3fs|9p)")
+_MOUNTS = Path("/proc/self/mountinfo")
+# What only a store that can be opened answers.
+_OF_STORE = (
+    *("root-here", "duties-together", "key-unlocked", "key-unlisted", "key-expired"),
+    *("key-expires-soon", "key-without-expiry", "roster-copy", "pin-stale", "policy-missing"),
+    *("policy-solo", "approvers-missing", "threads-unanchored", "clock-entries"),
+)
+
+
+def diagnose(location: StoreLocation, namespace: str) -> Diagnosis:
+    """Look at everything that the checklist asks about a store, whatever each look comes to."""
+    exam = Examination(str(location.url))
+    fixes = Fixes(location)
+    facts = _key_facts(exam, location)
+    works_here = False
+    with (
+        exam.look(*_OF_STORE),
+        location.open_core(namespace=namespace, read_only=True) as core,
+    ):
+        chain = core.renewed_trust()
+        keys = KeyListing(chain, facts, now()).rows()
+        _Keys(exam, location, fixes, keys).look()
+        _look_at_roster(exam, location, fixes, chain)
+        _look_at_people(exam, fixes, core, chain, namespace)
+        _look_at_anchor(exam, location, fixes, core)
+        works_here = any(key.here and Role.WRITER in key.roles for key in keys)
+    # Opening a store may leave files beside it: they count too.
+    _Files(exam, location, fixes).look()
+    with exam.look():
+        _look_at_databases(exam, location, fixes, works_here=works_here)
+    return exam.diagnosis()
+
+
+class Fixes:
+    """Command lines for the store that is looked at, complete with what names it."""
+
+    def __init__(self, location: StoreLocation) -> None:
+        given, usual = location.settings, load_settings()
+        self._usual, self._store = usual.store, str(location.url)
+        self._directories = [
+            *_unless(usual.config_dir, given.config_dir, "--config-dir"),
+            *_unless(usual.state_dir, given.state_dir, "--state-dir"),
+        ]
+
+    def sealpoint(self, *words: str, store: str | None = None) -> str:
+        """A verb of the command line, for the store or another way to it."""
+        named = _unless(self._usual, store or self._store, "--store")
+        return shlex.join(["sealpoint", *words, *named, *self._directories])
+
+
+def _unless(usual: Path | str | None, given: Path | str, option: str) -> tuple[str, ...]:
+    return () if usual == given else (option, str(given))
+
+
+class _Files:
+    """Modes, owners, links and disks."""
+
+    def __init__(self, exam: Examination, location: StoreLocation, fixes: Fixes) -> None:
+        self._exam = exam
+        self._location = location
+        self._fixes = fixes
+        self._user = os.geteuid() if hasattr(os, "geteuid") else None
+        self._shared = False
+
+    def look(self) -> None:
+        """Look at all of them; where files have no owners, only at copies, links and disks."""
+        files = self._location.files
+        with self._exam.look("group-modes"):
+            group = files.group()
+            if group is not None:
+                self._shared = True
+                for message, repair in group_faults(group, *self._location.shared_paths()):
+                    self._exam.found("group-modes", message, repair)
+        if self._location.url.path is not None:
+            self._look_at_store()
+        with self._exam.look("config-writable", "key-readable", "key-linked", "key-copies"):
+            self._look_at_configuration()
+        with self._exam.look("anchor-writable"):
+            for path in _below(self._anchor_places()):
+                self._require_closed(path, "anchor-writable", writing_only=True)
+        with self._exam.look("parent-writable"):
+            for path in self._ways():
+                self._require_safe_way(path)
+        with self._exam.look("password-readable"):
+            for path in password_files():
+                self._require_closed(path, "password-readable")
+
+    def _look_at_store(self) -> None:
+        exam, backend = self._exam, self._location.url.backend
+        with exam.look("store-writable", "store-readable", "store-owner", "store-linked"):
+            target = Path(self._location.target())
+            names = [target, *(Path(f"{target}{end}") for end in backend.beside)]
+            for path in _below(names):
+                self._require_closed(path, "store-writable", writing_only=True)
+                self._require_owner(path, "store-owner")
+                self._require_one_name(path, "store-linked")
+            for path in names:
+                self._require_closed(path, "store-readable")
+        with exam.look("disk-space"):
+            for path in (self._location.directory(), *self._anchor_places()[:1]):
+                self._require_space(path)
+        if self._location.url.scheme == "sqlite":
+            with exam.look("network-disk"):
+                kind = mounted_as(target, _MOUNTS.read_text() if _MOUNTS.exists() else "")
+                if _NETWORK.fullmatch(kind):
+                    exam.found(
+                        "network-disk",
+                        f"{target}: it lies on {kind}, whose locks SQLite cannot rely on",
+                        shlex.join(["sealpoint", "move", str(self._location.url)])
+                        + ' "sqlite:///${LOCAL:?a path on a disk of this machine}"',
+                    )
+
+    def _look_at_configuration(self) -> None:
+        """Directories and files below the configuration directory that belong to this store."""
+        files, settings = self._location.files, self._location.settings
+        top = [settings.config_dir, settings.config_dir / "stores", files.directory]
+        for path in [*top, *_below([files.directory])]:
+            self._require_closed(path, "config-writable", writing_only=True)
+            self._require_owner(path, "config-writable", root_too=True)
+            if path.is_dir():
+                continue
+            is_key = _KEY.fullmatch(path.name) is not None
+            if is_key:
+                self._require_closed(path, "key-readable")
+                self._require_one_name(path, "key-linked")
+            elif _KEY_COPY.fullmatch(path.name) and not path.name.startswith(_DRAFT):
+                self._exam.found(
+                    "key-copies", f"{path}: it may be a copy of a key", away(str(path))
+                )
+
+    def _anchor_places(self) -> list[Path]:
+        files = self._location.files
+        places = [files.state_dir, files.state_dir / "anchors"]
+        with suppress(SealpointError):
+            places.append(files.anchor_directory(files.pin().store))
+        return [path for path in places if path.is_dir()]
+
+    def _ways(self) -> Iterator[Path]:
+        """The directories above store, configuration and anchor."""
+        settings, found = self._location.settings, dict[Path, None]()
+        places = [settings.config_dir, self._location.files.state_dir]
+        if self._location.url.path is not None:
+            places.append(Path(self._location.target()))
+        for place in places:
+            found.update(dict.fromkeys(place.resolve().parents))
+        yield from found
+
+    def _require_safe_way(self, path: Path) -> None:
+        mode = path.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            self._exam.found(
+                "parent-writable",
+                f"{path}: everybody can rename what lies in it, mode {stat.S_IMODE(mode):04o}",
+                f"chmod o-w -- {_quoted(path)}",
+            )
+
+    def _require_closed(self, path: Path, code: str, *, writing_only: bool = False) -> None:
+        """Others have nothing of it, or cannot write it; of a store its directory may keep them."""
+        found = _stat(path)
+        if found is None or self._user is None or stat.S_ISLNK(found.st_mode):
+            return
+        shared = self._shared and code in {"store-writable", "store-readable", "anchor-writable"}
+        refused = stat.S_IRWXO if shared else _OTHERS
+        if writing_only:
+            refused &= _OTHERS_WRITE
+        is_kept = code.startswith("store-") and not path.parent.stat().st_mode & _OTHERS
+        if found.st_mode & refused and not is_kept:
+            self._exam.found(
+                code,
+                f"{path}: others have access, mode {stat.S_IMODE(found.st_mode):04o}",
+                f"chmod {_taken(refused)} -- {_quoted(path)}",
+            )
+        if code == "password-readable":
+            self._require_owner(path, code, root_too=True)
+
+    def _require_owner(self, path: Path, code: str, *, root_too: bool = False) -> None:
+        found = _stat(path)
+        if found is None or self._user is None or self._shared:
+            return
+        if found.st_uid != self._user and not (root_too and found.st_uid == 0):
+            sudo = "" if self._user == 0 else "sudo "
+            self._exam.found(
+                code,
+                f"{path}: it is of user {found.st_uid}, and user {self._user} uses it",
+                f"{sudo}chown -h {self._user} -- {_quoted(path)}",
+            )
+
+    def _require_one_name(self, path: Path, code: str) -> None:
+        found = _stat(path)
+        if found is not None and stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+            place, copy = _quoted(path), _quoted(path.with_name(f"{_DRAFT}{path.name}"))
+            self._exam.found(
+                code,
+                f"{path}: it has {found.st_nlink} names, and who has another changes it unseen",
+                f"cp -p -- {place} {copy} && mv -- {copy} {place}",
+            )
+
+    def _require_space(self, path: Path) -> None:
+        free = shutil.disk_usage(path).free
+        if free < _SPACE_BYTES_MIN:
+            self._exam.found(
+                "disk-space",
+                f"{path}: {free >> 20} MiB are left on its disk",
+                self._fixes.sealpoint("gc"),
+            )
+
+
+def _taken(refused: int) -> str:
+    """What `chmod` is to take away."""
+    who = ("g" if refused & stat.S_IRWXG else "") + "o"
+    return f"{who}-w" if not refused & (stat.S_IRGRP | stat.S_IROTH) else f"{who}="
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _below(paths: Iterable[Path]) -> Iterator[Path]:
+    """Paths and everything below them, as far as that is not too much."""
+    count = 0
+    for top in paths:
+        yield top
+        for directory, names, files in os.walk(top):
+            for name in (*names, *files):
+                yield Path(directory, name)
+                count += 1
+            if count > _FILES_MAX:
+                return
+
+
+def mounted_as(path: Path, mounts: str) -> str:
+    """The kind of the file system that a path lies on, by a text such as /proc/self/mountinfo."""
+    found, longest = "", -1
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].encode().decode("unicode_escape")
+        if path.is_relative_to(point) and len(point) >= longest:
+            found, longest = after.split()[0], len(point)
+    return found
+
+
+def _key_facts(exam: Examination, location: StoreLocation) -> dict[str, KeyFacts]:
+    """What the key files here say without being opened."""
+    facts = {}
+    with exam.look():
+        for name in location.files.keys.names():
+            with exam.look():
+                facts[name] = location.files.keys.facts(name, mounted=True)
+    return facts
+
+
+class _Keys:
+    """The private keys that are here, and those of the roster."""
+
+    def __init__(
+        self, exam: Examination, location: StoreLocation, fixes: Fixes, keys: Sequence[KeyInfo]
+    ) -> None:
+        self._exam = exam
+        self._directory = location.files.directory / "keys"
+        self._fixes = fixes
+        self._keys = keys
+        self._here = [key for key in keys if key.here]
+        self._workers = [key.name for key in self._here if Role.WRITER in key.roles]
+
+    def look(self) -> None:
+        """Look at what is here, then at what ends."""
+        for key in self._here:
+            self._look_at(key)
+        for key in self._keys:
+            if key.in_roster:
+                self._look_at_expiry(key)
+
+    def _look_at(self, key: KeyInfo) -> None:
+        path = str(self._directory / f"{key.name}.key")
+        beside = f"beside that of {', '.join(self._workers)}"
+        people = {Role.APPROVER, Role.OPERATOR, Role.PRIVACY} & {*key.roles}
+        if key.status is KeyStatus.ROOT and len(self._here) > 1:
+            self._exam.found(
+                "root-here", f"{path}: the root's private key lies beside others", away(path)
+            )
+        elif people and self._workers:
+            self._exam.found(
+                "duties-together",
+                f"{path}: a key of the role {', '.join(sorted(people))} lies {beside}",
+                away(path),
+            )
+        if key.status in {KeyStatus.UNLISTED, KeyStatus.FORMER_ROOT, KeyStatus.REVOKED}:
+            self._exam.found("key-unlisted", f"{path}: the key is {key.status}", away(path))
+        elif not key.encrypted and Path(path).exists():
+            self._exam.found(
+                "key-unlocked",
+                f"{path}: whoever reads the file has the key",
+                self._fixes.sealpoint("keys", "passphrase", key.name),
+                # A worker starts without anybody who could type one.
+                severity=Severity.NOTE if {*key.roles} == {Role.WRITER} else None,
+            )
+
+    def _look_at_expiry(self, key: KeyInfo) -> None:
+        rotate = self._fixes.sealpoint("keys", "rotate", key.name, *_EXPIRES, "--yes")
+        if key.status in {KeyStatus.EXPIRED, KeyStatus.STOPPED}:
+            self._exam.found("key-expired", f"key {key.name}: it may not write any more", rotate)
+        elif key.status is KeyStatus.EXPIRES_SOON:
+            reason = f"key {key.name}: it expires at {key.expires}"
+            self._exam.found("key-expires-soon", reason, rotate)
+        elif key.expires is None:
+            rights = [f"--role={each}" for each in key.roles]
+            rights += [f"--namespace={each}" for each in key.namespaces]
+            rights += [f"--person={key.person}", f"--public-key={key.public}"]
+            self._exam.found(
+                "key-without-expiry",
+                f"key {key.name}: nothing ends it if it is lost",
+                self._fixes.sealpoint("keys", "add", key.name, *rights, *_EXPIRES),
+            )
+
+
+def _look_at_roster(
+    exam: Examination, location: StoreLocation, fixes: Fixes, chain: StoreChain
+) -> None:
+    kept = location.files.kept_roster_entries()
+    if kept <= chain.seq:
+        found = f"the one of entry {kept - 1} is kept" if kept else "none is kept"
+        exam.found(
+            "roster-copy",
+            f"{location.files.directory}: {found}, and the roster of entry {chain.seq} is in force",
+            fixes.sealpoint("gc"),
+        )
+    pin = location.files.pin()
+    if pin.roster_seq_min < chain.roster.seq:
+        exam.found(
+            "pin-stale",
+            f"the pin still believes roster {pin.roster_seq_min}, and {chain.roster.seq} is in "
+            "force: should the anchor be lost, the older one would do",
+            f"{fixes.sealpoint('trust', 'export')} | "
+            + fixes.sealpoint("trust", "import", "-", "--replace"),
+        )
+
+
+def _look_at_people(
+    exam: Examination, fixes: Fixes, core: Core, chain: StoreChain, namespace: str
+) -> None:
+    with exam.look("policy-missing", "policy-solo", "approvers-missing"):
+        policy = policy_in_force(core, chain, namespace)
+        people = who_can_approve(chain.roster, policy, namespace, now())
+        persons = {each.person for each in chain.roster.identities}
+        team = fixes.sealpoint("policy", "apply", "team")
+        if policy is None:
+            reason = f"namespace {namespace!r}: only ordinary continuation is allowed"
+            exam.found("policy-missing", reason, team)
+        elif not people.needed and len(persons) > 1:
+            reason = (
+                f"policy {policy.name!r} asks nobody, and the roster names {len(persons)} people"
+            )
+            exam.found("policy-solo", reason, team)
+        if people.missing:
+            name, right = '"${APPROVER:?a name}"', "--role=approver"
+            exam.found(
+                "approvers-missing",
+                f"policy asks for {people.needed}, and {len(people.people)} can approve: add "
+                f"{people.missing}",
+                f"{fixes.sealpoint('keys', 'new')} {name} && {fixes.sealpoint('keys', 'add')} "
+                f"{name} --person={name} {right} --namespace='*'",
+            )
+
+
+def _look_at_anchor(exam: Examination, location: StoreLocation, fixes: Fixes, core: Core) -> None:
+    shared = location.files.shared_anchor.url()
+    with exam.look("threads-unanchored", *(() if shared is None else ("anchors-apart",))):
+        reason = '--reason="${REASON:?why this is the newest copy}"'
+        for row in anchor_positions(core):
+            named = row.name or row.thread[:12]
+            if row.standing is AnchorStanding.UNANCHORED:
+                exam.found(
+                    "threads-unanchored",
+                    f"thread {named!r}: the store has it, and the anchor does not know it",
+                    f"{fixes.sealpoint('anchor', 'adopt', '--yes')} {reason}",
+                )
+            elif shared is not None and row.local is not None and (row.shared or -1) < row.local:
+                exam.found(
+                    "anchors-apart",
+                    f"thread {named!r}: this machine has seen entry {row.local}, and the shared "
+                    f"anchor {'nothing' if row.shared is None else row.shared}",
+                    f"{fixes.sealpoint('anchor', 'join', str(shared))} {reason}",
+                )
+    with exam.look("clock-entries"):
+        _look_at_times(exam, core)
+    if location.url.path is not None:
+        with exam.look("anchor-same-disk"):
+            anchor = location.files.anchor_directory(location.files.pin().store)
+            if shared is None and location.directory().stat().st_dev == anchor.stat().st_dev:
+                exam.found(
+                    "anchor-same-disk",
+                    f"{anchor}: it is on the disk of the store, and one copy puts both back",
+                    f"{fixes.sealpoint('anchor', 'join')} "
+                    '"${ANCHOR:?the URL of a shared one}" --reason="${REASON:?why}"',
+                )
+
+
+def _look_at_times(exam: Examination, core: Core) -> None:
+    """The newest entry of each thread is not from the future."""
+    latest = now() + _AHEAD_MAX
+    for thread in (STORE_CHAIN, *(each.thread for each in core.each_thread() if each.stored)):
+        for _, record in core.storage.scan(thread, 0, descending=True):
+            at = parse_header(record.header).at
+            if at > latest:
+                exam.found(
+                    "clock-entries",
+                    f"thread {thread.hex()[:12]}: its newest entry says {at:%Y-%m-%d %H:%M:%SZ}, "
+                    "and that is still to come by the clock of this machine",
+                    "sudo timedatectl set-ntp true",
+                )
+            break
+
+
+def _look_at_databases(
+    exam: Examination, location: StoreLocation, fixes: Fixes, *, works_here: bool
+) -> None:
+    shared = location.files.shared_anchor.url()
+    if location.url.scheme != "postgresql" and shared is None:
+        return
+    try:
+        from sealpoint.api import _doctor_postgres  # noqa: PLC0415 # optional
+    except ModuleNotFoundError as exc:
+        if str(exc.name).partition(".")[0] != "psycopg":
+            raise  # an installation that is broken says so itself
+        raise ExtraMissing(
+            "postgresql: expected psycopg, found it missing: pip install 'sealpoint[postgres]'"
+        ) from exc
+    _doctor_postgres.look_at_databases(exam, location, fixes, shared, works_here=works_here)
