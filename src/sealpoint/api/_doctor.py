@@ -27,6 +27,7 @@ from sealpoint.api._location import StoreLocation, now
 from sealpoint.api._policy import policy_in_force, who_can_approve
 from sealpoint.config import (
     group_faults,
+    kept_roster_entries,
     load_settings,
     password_files,
 )
@@ -370,7 +371,7 @@ class _Keys:
 def _look_at_roster(
     exam: Examination, location: StoreLocation, fixes: Fixes, chain: StoreChain
 ) -> None:
-    kept = location.files.kept_roster_entries()
+    kept = kept_roster_entries(location.files.directory)
     if kept <= chain.seq:
         found = f"the one of entry {kept - 1} is kept" if kept else "none is kept"
         exam.found(
@@ -439,14 +440,20 @@ def _look_at_anchor(exam: Examination, location: StoreLocation, fixes: Fixes, co
         _look_at_times(exam, core)
     if location.url.path is not None:
         with exam.look("anchor-same-disk"):
-            anchor = location.files.anchor_directory(location.files.pin().store)
-            if shared is None and location.directory().stat().st_dev == anchor.stat().st_dev:
-                exam.found(
-                    "anchor-same-disk",
-                    f"{anchor}: it is on the disk of the store, and one copy puts both back",
-                    f"{fixes.sealpoint('anchor', 'join')} "
-                    '"${ANCHOR:?the URL of a shared one}" --reason="${REASON:?why}"',
-                )
+            _look_at_disks(exam, location, fixes)
+
+
+def _look_at_disks(exam: Examination, location: StoreLocation, fixes: Fixes) -> None:
+    files = location.files
+    anchor = files.anchor_directory(files.pin().store)
+    one_disk = location.directory().stat().st_dev == anchor.stat().st_dev
+    if one_disk and files.shared_anchor.url() is None:
+        exam.found(
+            "anchor-same-disk",
+            f"{anchor}: it is on the disk of the store, and one copy puts both back",
+            f"{fixes.sealpoint('anchor', 'join')} "
+            '"${ANCHOR:?the URL of a shared one}" --reason="${REASON:?why}"',
+        )
 
 
 def _look_at_times(exam: Examination, core: Core) -> None:

@@ -276,10 +276,15 @@ class _Database:
                 f"{name} is no table of a store",
                 SQL("DROP {} {} CASCADE").format(SQL(_KINDS[kind]), Identifier(schema, name)),
             )
-        for name in rows(_FUNCTIONS, schema):
-            # As the server writes it: quoted, with the types of its arguments.
-            statement = SQL("DROP ROUTINE {} CASCADE").format(SQL(name[0]))
-            yield "database-objects", f"the function {name[0]} lies in its schema", statement
+        for name, arguments in rows(_FUNCTIONS, schema):
+            yield (
+                "database-objects",
+                f"the function {name} lies in its schema",
+                SQL("DROP ROUTINE {}({}) CASCADE").format(
+                    Identifier(schema, name),
+                    SQL(arguments),  # as the server writes them
+                ),
+            )
 
 
 _KINDS = {
@@ -333,8 +338,8 @@ _RELATIONS = (
     " AND NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid) ORDER BY 2"
 )
 _FUNCTIONS = (
-    "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
-    " WHERE n.nspname = %s ORDER BY 1"
+    "SELECT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p"
+    " JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = %s ORDER BY 1, 2"
 )
 
 

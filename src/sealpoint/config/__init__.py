@@ -7,7 +7,13 @@ written. What lies in them is the business of `sealpoint.signing`.
 
 from sealpoint.config._backends import BACKENDS, Backend, StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name, module_digest
-from sealpoint.config._files import StoreFiles, known_urls, read_pin_descriptor, read_pin_file
+from sealpoint.config._files import (
+    StoreFiles,
+    kept_roster_entries,
+    known_urls,
+    read_pin_descriptor,
+    read_pin_file,
+)
 from sealpoint.config._group import (
     Group,
     group_faults,
@@ -48,6 +54,7 @@ __all__ = [
     "environment_passphrase",
     "group_faults",
     "imported_name",
+    "kept_roster_entries",
     "known_urls",
     "lasting_forms",
     "load_settings",

@@ -361,10 +361,6 @@ class StoreFiles:
         """
         return kept_roster(self.directory) if self._directory.is_safe(self.directory) else None
 
-    def kept_roster_entries(self) -> int:
-        """How many entries of the store chain the roster has that was kept; 0: none is."""
-        return max((count for count, _ in _kept_in(self.directory)), default=0)
-
     @property
     def url(self) -> StoreUrl:
         """The address of the store."""
@@ -507,6 +503,11 @@ def kept_roster(directory: Path) -> bytes | None:
     if not found:
         return None
     return read_file(found[-1][1], bytes_max=ROSTER_COPY_BYTES_MAX, secret=False)
+
+
+def kept_roster_entries(directory: Path) -> int:
+    """How many entries of the store chain the roster has that was kept; 0: none is."""
+    return max((count for count, _ in _kept_in(directory)), default=0)
 
 
 def _kept_in(directory: Path) -> list[tuple[int, Path]]:
