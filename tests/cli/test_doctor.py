@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from sealpoint.api._doctor import mounted_as
-from sealpoint.api._findings import CHECKS
+from sealpoint.api._status import CHECKS
 from sealpoint.cli import main
 from tests.cli.machine import Machine
 from tests.repo._tree import ROOT

@@ -14,7 +14,6 @@ from sealpoint.api._store import Store
 if TYPE_CHECKING:
     from sealpoint.api._admin import Admin, RestoreAdmin, admin
     from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding, Joined
-    from sealpoint.api._findings import Diagnosis, DoctorCheck, DoctorFinding, Severity
     from sealpoint.api._key_list import KeyInfo, KeyStatus
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
     from sealpoint.api._move import MovedStore, MoveProgress
@@ -41,7 +40,11 @@ if TYPE_CHECKING:
     )
     from sealpoint.api._roster import RootRotation, RosterAdmin
     from sealpoint.api._status import (
+        Diagnosis,
+        DoctorCheck,
+        DoctorFinding,
         KnownStore,
+        Severity,
         StatusFault,
         StoreStatus,
         known_stores,
@@ -127,7 +130,7 @@ _HOMES = (
     *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
     *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
-    *("sealpoint.api._move", "sealpoint.api._findings"),
+    "sealpoint.api._move",
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

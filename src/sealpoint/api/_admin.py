@@ -19,13 +19,12 @@ from collections.abc import Callable, Collection, Sequence
 from sealpoint import store
 from sealpoint.api._anchor import AnchorAdmin
 from sealpoint.api._doctor import diagnose
-from sealpoint.api._findings import Diagnosis
 from sealpoint.api._keys import KeyAdmin
 from sealpoint.api._location import Directory, PasswordSource, StoreLocation
 from sealpoint.api._move import MovedStore, MoveProgress, move_store
 from sealpoint.api._policy import PolicyAdmin
 from sealpoint.api._roster import RosterAdmin
-from sealpoint.api._status import StoreStatus, check_status
+from sealpoint.api._status import Diagnosis, StoreStatus, check_status
 from sealpoint.api._trust import TrustAdmin
 from sealpoint.config import PassphraseSource
 from sealpoint.store import AcceptedRestore, RestorePlan

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a store is set up as it should be: files, keys, anchor, clock and people.
 
-It looks at what is really there, writes nothing and opens no private key; `_findings.py` has the
+It looks at what is really there, writes nothing and opens no private key; `_status.py` has the
 checklist, `_doctor_postgres.py` looks at databases. What cannot be looked at is a finding among the
 others and no exception. A finding is about this machine and this user: what a worker's machine must
 not have is fine on that of an operator.
@@ -21,10 +21,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from sealpoint.api._anchor import AnchorStanding, anchor_positions
-from sealpoint.api._findings import Diagnosis, Examination, Severity, away
 from sealpoint.api._key_list import KeyInfo, KeyListing, KeyStatus
 from sealpoint.api._location import StoreLocation, now
 from sealpoint.api._policy import policy_in_force, who_can_approve
+from sealpoint.api._status import Diagnosis, Examination, Severity, away
 from sealpoint.config import (
     group_faults,
     kept_roster_entries,

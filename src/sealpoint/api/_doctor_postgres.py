@@ -19,11 +19,11 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from sealpoint._postgres import Connections
 from sealpoint._postgres_url import PostgresUrl
-from sealpoint.api._findings import Examination
 from sealpoint.api._location import StoreLocation, now
 from sealpoint.api._postgres_place import DatabasePlace, Desk
 from sealpoint.api._postgres_roles import drift, immodest_roles, members_of_duties
 from sealpoint.api._provision import Duty
+from sealpoint.api._status import Examination
 
 _T = TypeVar("_T")
 _WAIT_SECONDS = 10.0

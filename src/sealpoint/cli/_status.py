@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from sealpoint.api import Diagnosis, Severity, StoreStatus, known_stores
-from sealpoint.api._findings import error_finding
+from sealpoint.api._status import error_finding
 from sealpoint.cli._options import Verb, common_option, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document
 from sealpoint.cli._store import StoreOptions, store_options

@@ -19,7 +19,7 @@ from psycopg import sql
 
 import sealpoint
 from sealpoint.api import Diagnosis, DoctorFinding
-from sealpoint.api._findings import CHECKS
+from sealpoint.api._status import CHECKS
 from sealpoint.cli import main
 from tests.postgres_duties import DutyDatabase
 from tests.postgres_server import PostgresServer
