@@ -265,7 +265,7 @@ def test_what_cannot_be_opened_is_a_finding_and_no_error(machine: Machine) -> No
         "rolled-back"
     ]
     assert {each["holds"] for each in gone["checks"] if each["code"] == "key-expired"} == {None}
-    assert "not-trusted" in {each["code"] for each in unknown["findings"]} | {"not-trusted"}
+    assert "no-pin" in {each["code"] for each in unknown["findings"]}
     assert unknown["ok"] is False
 
 

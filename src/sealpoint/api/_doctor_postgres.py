@@ -461,10 +461,8 @@ class _Server:
                 rotate = f"{self._provision} --rotate {name} --password-file {name}.password"
                 self._exam.found("password-md5", reason, rotate)
             else:
-                file = shlex.quote(f"{self._desk.place.url.user}")
-                self._exam.found(
-                    "password-md5", reason, f"createuser --help  # or \\password {name} as {file}"
-                )
+                asked = self._desk.text(SQL("\\password {}").format(Identifier(name)))
+                self._exam.found("password-md5", reason, asked, sql=True)
 
     def _look_at_rules(self) -> None:
         """Lines of pg_hba.conf, with the command that mends one on the machine of the server."""
