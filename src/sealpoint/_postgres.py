@@ -26,8 +26,9 @@ import select
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import psycopg
@@ -113,12 +114,19 @@ class Connection:
         connection: The one that was made.
         wait_seconds_max: How long the server may take for a statement, as it was told; it is given
             up a little later, should it not keep to that.
+        columns: How many columns statements are answered with: a server could answer with others.
     """
 
-    def __init__(self, connection: psycopg.Connection[Row], wait_seconds_max: float) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection[Row],
+        wait_seconds_max: float,
+        columns: Mapping[str, int],
+    ) -> None:
         self._connection = connection
         self.pgconn = connection.pgconn
         self._wait_seconds_max = wait_seconds_max
+        self._columns = columns
         self._answer_seconds_max: float | None = wait_seconds_max + _GRACE_SECONDS
         self._events = select.poll()
         self._events.register(connection.pgconn.socket, select.POLLIN)
@@ -161,12 +169,7 @@ class Connection:
         name, data = self._ready(statement, values)
         formats = [pq.Format.BINARY] * len(data)
         self.pgconn.send_query_prepared(name, data, formats, pq.Format.BINARY)
-        result = self._next_result()
-        while self._next_result() is not None:
-            pass  # there is one for a statement, and libpq says so by none
-        if result is None:
-            raise psycopg.OperationalError("the connection is lost")
-        return self._answer(result)
+        return self._answer(self._only_result(), statement)
 
     @contextlib.contextmanager
     def unlimited(self) -> Iterator[None]:
@@ -186,39 +189,76 @@ class Connection:
                 self.run(f"SET statement_timeout = {given}")
                 self.run("SET lock_timeout = 0")
 
-    def run_together(self, statements: Sequence[tuple[str, Sequence[Value]]]) -> list[Answer]:
-        """Execute statements as one transaction that is sent at once, and waited for once."""
-        found = self._exchange([self._ready(statement, given) for statement, given in statements])
+    def run_together(
+        self, statements: Sequence[tuple[str, Sequence[Value]]], *, apart: bool = False
+    ) -> list[Answer]:
+        """Execute statements as one transaction that is sent at once, and waited for once.
+
+        If they are to be `apart`, each is committed before the next begins.
+        """
+        ready = [self._ready(statement, given) for statement, given in statements]
+        found = self._exchange(ready, apart=apart)
         for result in found:
             if result.status not in _DONE and result.status != pq.ExecStatus.PIPELINE_ABORTED:
                 self._answer(result)
-        return [self._answer(result) for result in found]
+        return [
+            self._answer(result, statement)
+            for result, (statement, _) in zip(found, statements, strict=True)
+        ]
 
-    def _exchange(self, ready: list[tuple[bytes, list[bytes | None]]]) -> "list[pq.abc.PGresult]":
+    def _exchange(
+        self, ready: list[tuple[bytes, list[bytes | None]]], *, apart: bool
+    ) -> "list[pq.abc.PGresult]":
         """Send prepared statements, and receive a result for each."""
         found: list[pq.abc.PGresult] = []
         self.pgconn.enter_pipeline_mode()
         for name, data in ready:
             formats = [pq.Format.BINARY] * len(data)
             self.pgconn.send_query_prepared(name, data, formats, pq.Format.BINARY)
-        self.pgconn.pipeline_sync()
+            if apart:
+                self.pgconn.pipeline_sync()
+        if not apart:
+            self.pgconn.pipeline_sync()
+        deadline, ends = self._deadline(), len(ready) if apart else 1
         # If this is left early, the connection is not idle, and is not used again.
-        while not found or found[-1].status != pq.ExecStatus.PIPELINE_SYNC:
-            result = self._next_result()
-            if result is not None:
+        while ends:
+            result = self._next_result(deadline)
+            if result is None:
+                if self.is_lost:
+                    raise psycopg.OperationalError("the connection is lost")
+            elif result.status == pq.ExecStatus.PIPELINE_SYNC:
+                ends -= 1
+            else:
                 found.append(result)
-            elif self.is_lost:
-                raise psycopg.OperationalError("the connection is lost")
+        if len(found) != len(ready):
+            raise psycopg.OperationalError("the server does not answer what it was asked")
         self.pgconn.exit_pipeline_mode()
-        return found[:-1]
+        return found
 
-    def _next_result(self) -> "pq.abc.PGresult | None":
+    def _only_result(self) -> "pq.abc.PGresult":
+        """The result of a statement; there is one, and libpq then says by none that it was all."""
+        deadline = self._deadline()
+        result = self._next_result(deadline)
+        if result is None:
+            raise psycopg.OperationalError("the connection is lost")
+        if self._next_result(deadline) is not None and not self.is_lost:
+            raise psycopg.OperationalError("the server does not answer what it was asked")
+        return result
+
+    def _deadline(self) -> float | None:
+        """Until when the server may take to answer all that it is asked now."""
+        limit = self._answer_seconds_max
+        return None if limit is None else time.monotonic() + limit
+
+    def _next_result(self, deadline: float | None) -> "pq.abc.PGresult | None":
         """Wait for the server without keeping the interpreter, and not for ever.
 
-        A server is trusted with nothing, so not with ending its statements either.
+        A server is trusted with nothing, so not with ending its statements either, nor with an end
+        of its results.
         """
-        connection, limit = self.pgconn, self._answer_seconds_max
-        deadline = None if limit is None else time.monotonic() + limit
+        connection = self.pgconn
+        if deadline is not None and time.monotonic() > deadline:
+            raise psycopg.OperationalError("the server does not come to an end")
         if connection.flush():
             self._events.modify(connection.socket, select.POLLIN | select.POLLOUT)
             while connection.flush():
@@ -246,11 +286,12 @@ class Connection:
         name = self._names.get(key)
         if name is None:
             name = b"s%d" % len(self._names)
-            self._answer(self.pgconn.prepare(name, statement.encode(), types))
+            self.pgconn.send_prepare(name, statement.encode(), types)
+            self._answer(self._only_result())
             self._names[key] = name
         return name, data
 
-    def _answer(self, result: "pq.abc.PGresult") -> Answer:
+    def _answer(self, result: "pq.abc.PGresult", statement: str = "") -> Answer:
         if result.status not in _DONE:
             if self.is_lost:
                 raise psycopg.OperationalError("the connection is lost")
@@ -258,6 +299,8 @@ class Connection:
         if not result.nfields:
             return Answer([], result.command_tuples or 0)
         loads = [_LOADED.get(result.ftype(place)) for place in range(result.nfields)]
+        if len(loads) != self._columns.get(statement, len(loads)):
+            raise psycopg.OperationalError("the server does not answer what it was asked")
         if None in loads:
             raise Edited("a column of a table is not of the type that it was made with")
         rows = []
@@ -299,6 +342,7 @@ class Connections:
         read_only: No statement may change anything; a standby will do, unless `newest`.
         wait_seconds_max: How long to try, and how long one statement may take.
         connections_max: How many at once; who comes later waits.
+        columns: How many columns statements are answered with.
         purpose: What the database is for, as the options and variables that name it say.
         newest: Only the server that takes writes may answer, also for reading: a standby may lag.
     """
@@ -313,6 +357,7 @@ class Connections:
         read_only: bool = False,
         wait_seconds_max: float = 30.0,
         connections_max: int = 8,
+        columns: Mapping[str, int] = MappingProxyType({}),
         purpose: Literal["store", "anchor"] = "store",
         newest: bool = False,
     ) -> None:
@@ -323,6 +368,7 @@ class Connections:
         self._read_only = read_only
         self._wait_seconds_max = wait_seconds_max
         self._connections_max = connections_max
+        self._columns = columns
         self._purpose = purpose
         self._newest = newest
         self._closed = False
@@ -452,7 +498,7 @@ class Connections:
             **({} if password is None else {"password": password}),
         }
         made = psycopg.connect(**parameters, autocommit=True)
-        connection = Connection(made, self._wait_seconds_max)
+        connection = Connection(made, self._wait_seconds_max, self._columns)
         try:
             if not self._read_only:
                 _wait_for_commits(connection)

@@ -76,3 +76,6 @@ KEY_OF_SLOTS = (
 KEEP_KEY_OF_SLOTS = (
     "INSERT INTO slot_secrets (store, secret) VALUES ($1, $2) ON CONFLICT (store) DO NOTHING"
 )
+
+COLUMNS = {VERSION: 1, KEY_OF_SLOTS: 1, GET: 6, GET_BOTH: 7, SLOTS: 7}
+"""How many columns the statements are answered with that are answered with rows."""

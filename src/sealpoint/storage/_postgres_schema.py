@@ -174,3 +174,11 @@ DROP_HEADED = _sql(DROP_ENTRY, "AND head = $3")
 DROP_OVERLONG = _sql(DROP_ENTRY, "AND NOT", _WITHIN["head"])
 TRUNCATE = "DELETE FROM entries WHERE thread = $1 AND seq >= $2"
 COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)
+
+COLUMNS = {
+    **dict.fromkeys((VERSION, HAS_ENTRIES, LABELLED, THREADS, BLOB_THREADS, REQUIRE_STORED), 1),
+    **dict.fromkeys((STORED_OF, PUT_BLOBS_IF_ABSENT, IS_BLOB), 1),
+    **dict.fromkeys((BLOB, BLOBS, STORED), 2),
+    **dict.fromkeys((READ, SCAN_ASCENDING, SCAN_DESCENDING), 5),
+}
+"""How many columns the statements are answered with that are answered with rows."""

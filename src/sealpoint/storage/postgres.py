@@ -91,6 +91,7 @@ class PostgresStorage:
             read_only=read_only,
             wait_seconds_max=wait_seconds_max,
             connections_max=connections_max,
+            columns=sql.COLUMNS,
         )
         try:
             if create:
@@ -359,13 +360,18 @@ def is_vacant(url: PostgresUrl, password: Password | None = None) -> bool:
         StorageUnavailable: That cannot be told.
     """
     connections = Connections(
-        url, what=f"store {url}", unavailable=StorageUnavailable, password=password, read_only=True
+        url,
+        what=f"store {url}",
+        unavailable=StorageUnavailable,
+        password=password,
+        read_only=True,
+        columns=sql.COLUMNS,
     )
 
     def look(connection: Connection) -> bool:
         if not _is_made(connection):
             return True
-        return not connection.run(sql.HAS_ENTRIES).rows[0][0]
+        return connection.run(sql.HAS_ENTRIES).rows == [(False,)]
 
     try:
         return connections.run(look)

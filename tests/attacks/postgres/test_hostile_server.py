@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What only a server can do to its readers: take for ever, or send what nobody can hold."""
 
+import socket
+import struct
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +195,91 @@ def test_many_rows_in_the_place_of_one_are_not_brought_into_memory(hostile: _Hos
     assert set(found.values()) == {None}
     assert peak_bytes < 20_000_000
     assert hostile.storage.read(_THREAD, 0) == _RECORD
+
+
+def _message(kind: bytes, body: bytes = b"") -> bytes:
+    """A message of PostgreSQL's protocol."""
+    return kind + struct.pack(">I", 4 + len(body)) + body
+
+
+Change = Callable[[bytes], bytes]
+
+
+class _Between:
+    """Somebody between client and server, who changes what the server says after the login."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.change: Change = lambda message: message
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with (
+            suppress(OSError),
+            client,
+            socket.create_connection(("127.0.0.1", self._server.port)) as server,
+        ):
+            client.recv(8)
+            client.sendall(b"N")  # no TLS
+            threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
+            begun, source = False, server.makefile("rb")
+            while head := source.read(5):
+                message = head + source.read(struct.unpack(">I", head[1:])[0] - 4)
+                client.sendall(self.change(message) if begun else message)
+                begun = begun or head[:1] == b"Z"
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(65536):
+                server.sendall(data)
+            server.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+_READY, _NARROW = _message(b"Z", b"I"), _message(b"D", struct.pack(">HI", 1, 0))
+_COLUMN = b"x\0" + struct.pack(">IHIhih", 0, 0, 17, -1, -1, 1)
+_LIES: dict[str, Change] = {
+    "says nothing": lambda _: b"",
+    "swallows what follows a statement": lambda each: b"" if each[:1] == b"1" else each,
+    "is ready too early": lambda each: _READY + each if each[:1] == b"2" else each,
+    "has no end": lambda each: each + _message(b"H", b"\0\0\0") if each[:1] == b"2" else each,
+    "answers twice": lambda each: each * 2 if each[:1] == b"C" else each,
+    "answers with other columns": lambda each: {
+        b"T": _message(b"T", struct.pack(">H", 1) + _COLUMN),
+        b"D": _NARROW,
+    }.get(each[:1], each),
+}
+
+
+@pytest.mark.parametrize("lie", _LIES)
+def test_whoever_is_between_ends_no_call_with_a_strange_error_and_none_never(
+    postgres: PostgresServer, lie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers that are dropped, repeated or made up end calls in time, with errors of ours."""
+    monkeypatch.setattr(_postgres, "_GRACE_SECONDS", 0.1)
+    between, schema = _Between(postgres), postgres.new_schema()
+    place = postgres.url(schema=schema)
+    options: dict[str, Any] = {"password": lambda: postgres.password, "wait_seconds_max": 0.3}
+    PostgresStorage(PostgresUrl.parse(place), create=True, **options).close()
+    moved = PostgresUrl.parse(place.replace(f":{postgres.port}/", f":{between.port}/"))
+    begun = time.monotonic()
+    with closing(between), closing(PostgresStorage(moved, **options)) as storage:
+        between.change = _LIES[lie]
+        with suppress(SealpointError):
+            storage.append(_THREAD, 0, [_RECORD], blobs={_DIGEST: b"b"})
+        for read in _READS.values():
+            with suppress(SealpointError):
+                read(storage)
+    postgres.drop_schema(schema)
+
+    assert time.monotonic() - begun < 30
