@@ -72,5 +72,7 @@ class TestAnchorsTogether(AnchorConformance):
         )
         # Positions of the suite are of a thread each, so they are compared by number alone.
         return AnchorsTogether(
-            shared, local, judge=lambda one, other: (other if is_behind(one, other) else one, True)
+            shared,
+            local,
+            judge=lambda _, one, other: (other if is_behind(one, other) else one, True),
         )

@@ -90,6 +90,7 @@ class PostgresAnchor:
             read_only=read_only,
             wait_seconds_max=wait_seconds_max,
             connections_max=connections_max,
+            columns=sql.COLUMNS,
             purpose="anchor",
             newest=True,
         )
@@ -149,7 +150,7 @@ class PostgresAnchor:
         def work(connection: Connection) -> Position:
             if connection.run(sql.ADVANCE, *named).changed == 1:
                 return position
-            return self._present(connection, slot)
+            return self._present(connection, slot, expected)
 
         return self._written(slot, work)
 
@@ -179,10 +180,11 @@ class PostgresAnchor:
         told = self._told.get(other)
 
         def work(connection: Connection) -> tuple[Position, Position | None]:
+            # Apart: what somebody commits before this advance is seen by the look after it.
             moved, looked = connection.run_together(
-                [(sql.ADVANCE, named), (sql.GET, (self._store, other))]
+                [(sql.ADVANCE, named), (sql.GET, (self._store, other))], apart=True
             )
-            found = position if moved.changed == 1 else self._present(connection, slot)
+            found = position if moved.changed == 1 else self._present(connection, slot, expected)
             return found, self._one(other, looked.rows)
 
         self._require_writable()
@@ -282,10 +284,16 @@ class PostgresAnchor:
             raise self._damaged(f"slot {slot.hex()[:12]} is there twice")
         return self._position(slot, rows[0]) if rows else None
 
-    def _present(self, connection: Connection, slot: bytes) -> Position:
+    def _present(
+        self, connection: Connection, slot: bytes, expected: Position | None = None
+    ) -> Position:
+        """What a slot holds that was not written: not what it was to be advanced from."""
         found = self._find(connection, slot)
         if found is None:
             raise AnchorUnavailable(f"{self._what}: it has no position of this thread to advance")
+        if found == expected:
+            # A rule or a trigger keeps it there: who tries again would do so for ever.
+            raise self._damaged(f"slot {slot.hex()[:12]} was to be advanced, and stays")
         return found
 
     def _written(self, slot: bytes, work: Callable[[Connection], Position]) -> Position:

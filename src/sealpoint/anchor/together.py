@@ -40,10 +40,10 @@ FORKED_HINT = (
     "what this machine remembers: move the directory away that sealpoint status names as anchor."
 )
 
-Judge = Callable[[Position, Position], tuple[Position, bool]]
-"""Given what the local and the shared anchor hold of a slot, which are not the same: the newer one,
-and whether the store shows it and that it descends from the other. Raises Forked if it does not
-descend, for all that the store shows."""
+Judge = Callable[[bytes, Position, Position], tuple[Position, bool]]
+"""Given a slot and what the local and the shared anchor hold of it, which are not the same: the
+newer one, and whether the store shows it and that it descends from the other. Raises Forked if it
+does not descend, for all that the store shows."""
 
 
 @runtime_checkable
@@ -197,17 +197,19 @@ class AnchorsTogether:
         """What counts, of what the two hold; the local one follows where the store shows that."""
         if shared is None or shared == local:
             return local
-        newer, shown = self._judged(local, shared)
+        newer, shown = self._judged(slot, local, shared)
         if newer == shared and shown and not self._read_only:
             self._follow(slot, shared, told=local)
         return newer
 
-    def _judged(self, local: Position | None, shared: Position) -> tuple[Position, bool]:
+    def _judged(
+        self, slot: bytes, local: Position | None, shared: Position
+    ) -> tuple[Position, bool]:
         if local is None:
             local = Position(shared.thread, 0, 0, -1, bytes(32))
             if shared.reserved:
                 return shared, True
-        return self._judge(local, shared)
+        return self._judge(slot, local, shared)
 
     def _follow(self, slot: bytes, position: Position, *, told: Position | None) -> None:
         """Move the local anchor to a position of the shared one that the store shows.
@@ -224,7 +226,7 @@ class AnchorsTogether:
             if local == position:
                 return
             if local != told:
-                newer, shown = self._judged(local, position)
+                newer, shown = self._judged(slot, local, position)
                 if newer != position or not shown:
                     return
             if self.local.advance(slot, local, position) == position:

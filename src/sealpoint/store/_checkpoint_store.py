@@ -12,6 +12,7 @@ What has no genuine genesis is no thread of anybody's: planted rows make no list
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
@@ -19,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from sealpoint.anchor import Position
 from sealpoint.errors import ListIncomplete, SealpointError, UsageError
-from sealpoint.ledger import link_hash, parse_header
+from sealpoint.ledger import Kind, link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
 from sealpoint.store._core import Core, ListedThread, StoreParts, claimed_name, warn_of_expiry
 from sealpoint.store._names import check_name, is_reserved, thread_slot
@@ -161,7 +162,7 @@ class _SlotListing:
         """The name, proven by the slot; None if there is none to be listed."""
         self.missing = False
         """Whether the store lacks what the anchor has seen."""
-        if position.erased:
+        if position.erased and not self._is_live(position):
             return
         self._find_name(slot, position.thread)
         if position.reserved:
@@ -186,6 +187,13 @@ class _SlotListing:
             return
         if _slot(self._core, namespace, name) == slot:
             self.namespace, self.name = namespace, name
+
+    def _is_live(self, position: Position) -> bool:
+        """Whether the store has another entry there than one that erases: an anchor may lie."""
+        with suppress(SealpointError):
+            record = self._core.storage.read(position.thread, position.seq)
+            return record is not None and parse_header(record.header).kind is not Kind.ERASE
+        return False
 
     def _is_lost(self, position: Position) -> bool:
         """Whether what the store has of a thread was lost in a restore, and has come back."""

@@ -5,7 +5,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -50,7 +50,7 @@ from sealpoint.ledger import (
 from sealpoint.limits import POSITION_LIST_BYTES_MAX, STATE_MEMORY_BYTES_MAX
 from sealpoint.signing import STOPPED, Check, Identity, PublicKey, SigningKey, TrustPin, count
 from sealpoint.storage import Record, Storage
-from sealpoint.store._names import store_slot
+from sealpoint.store._names import store_slot, thread_slot
 from sealpoint.store._refs import Event
 
 EXPIRY_WARNING = timedelta(days=30)
@@ -219,7 +219,7 @@ class Core:
             self.together = AnchorsTogether(
                 parts.shared_anchor,
                 parts.anchor,
-                judge=partial(judge_positions, self),
+                judge=partial(_judge_slot, self),
                 read_only=parts.read_only,
                 watched=store_slot(parts.secret),
             )
@@ -461,7 +461,7 @@ class Core:
         found = [
             ListedThread(position.thread, position.thread in stored, slot, position)
             for slot, position in self.anchor.slots()
-            if position.thread != STORE_CHAIN
+            if slot != self._slot
         ]
         unknown = stored.difference(each.thread for each in found)
         found += [ListedThread(thread, stored=True, slot=b"", anchored=None) for thread in unknown]
@@ -565,6 +565,33 @@ def _position(chain: StoreChain) -> Position:
 
 # Two anchors of one store, of which one may have seen more: the store has to show that what the one
 # holds descends from what the other held. By links alone: who goes on from there verifies the rest.
+
+
+def _judge_slot(
+    core: Core, slot: bytes, local: Position, shared: Position
+) -> tuple[Position, bool]:
+    """As `judge_positions`, once the thread that the shared anchor names is the slot's.
+
+    What this machine has seen names the thread itself. Where it has seen nothing yet, whoever
+    writes the shared anchor could put a genuine thread under the name of another.
+
+    Raises:
+        AnchorUnavailable: It is another's.
+    """
+    is_chain = slot == store_slot(core.parts.secret)
+    named = is_chain == (shared.thread == STORE_CHAIN)
+    if named and not is_chain and local.reserved and not shared.reserved:
+        with suppress(SealpointError):  # whoever reads the thread says what is wrong with it
+            namespace, name = claimed_name(core, shared.thread)
+            named = not name or thread_slot(core.parts.secret, namespace, name) == slot
+    if not named:
+        raise AnchorUnavailable(
+            f"shared anchor: it has thread {shared.thread.hex()[:12]} in slot {slot.hex()[:12]}, "
+            "which is that of another name",
+            hint="Somebody wrote its tables by other means: find out who may, and bring the "
+            "database back from before.",
+        )
+    return judge_positions(core, local, shared)
 
 
 def judge_positions(core: Core, local: Position, shared: Position) -> tuple[Position, bool]:

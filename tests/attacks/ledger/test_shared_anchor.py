@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from sealpoint.anchor._postgres_schema import TABLES, create_statements
-from sealpoint.errors import AnchorUnavailable, RolledBack, Tampered, Unanchored
+from sealpoint.errors import AnchorUnavailable, ListIncomplete, RolledBack, Tampered, Unanchored
 from tests.fleet import Fleet, FleetMachine
 from tests.postgres_server import PostgresServer
 
@@ -33,6 +33,7 @@ def made(
     for name in ("late", "second"):
         one.admin.keys.create(name)
         one.admin.keys.add(name, person=name, roles=["writer"], namespaces=["*"])
+    one.save("of u", thread="u", identity="second")
     (key,) = one.directories["config_dir"].rglob("second.key")
     (files,) = two.directories["config_dir"].glob("stores/*")
     (files / "keys").mkdir(mode=0o700)
@@ -142,3 +143,75 @@ def test_hostile_rows_of_the_anchor_never_look_like_an_unknown_thread(
     for act in (two.load, lambda: _write(two)):
         with pytest.raises(AnchorUnavailable):
             act()
+
+
+_TRIGGER = "CREATE TRIGGER stays BEFORE UPDATE ON slots FOR EACH ROW EXECUTE FUNCTION stays()"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (
+            "CREATE FUNCTION stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+            _TRIGGER,
+        ),
+        ("CREATE RULE stays AS ON UPDATE TO slots DO INSTEAD NOTHING",),
+    ],
+)
+def test_anchor_that_takes_an_advance_and_stays_is_not_asked_for_ever(
+    fleet: Fleet, two: FleetMachine, statements: tuple[str, ...]
+) -> None:
+    """A trigger or a rule that keeps a position where it was makes a save fail, and end."""
+    for statement in statements:
+        fleet.on_anchor(statement)
+
+    with pytest.raises(AnchorUnavailable, match="and stays"):
+        two.save("more", thread="u", identity="second")
+
+
+def test_another_thread_in_the_slot_of_the_store_chain_is_refused(
+    fleet: Fleet, two: FleetMachine
+) -> None:
+    """A store chain that the anchor calls by another id is not looked for without end."""
+    fleet.on_anchor(f"UPDATE slots SET thread = decode(repeat('ab', 16), 'hex') WHERE {_ROSTER}")  # noqa: S608
+    three = fleet.machine("elsewhere")
+    three.admin.trust.import_pin(two.pin())
+
+    with pytest.raises(AnchorUnavailable):
+        three.admin.anchor.join(fleet.anchor)
+
+
+def test_genuine_thread_under_the_name_of_another_is_refused(
+    fleet: Fleet, two: FleetMachine
+) -> None:
+    """Whoever writes the anchor alone cannot have one thread loaded by another's name."""
+    three = fleet.machine("third")
+    three.admin.trust.import_pin(two.pin())
+    three.admin.anchor.join(fleet.anchor)
+    assert three.load("u") == "of u"
+    shortest = f"(SELECT ctid FROM slots WHERE NOT {_ROSTER} ORDER BY seq LIMIT 1)"  # noqa: S608
+    fleet.on_anchor(
+        "UPDATE slots SET thread = u.thread, seq = u.seq, entry = u.entry FROM slots u "  # noqa: S608
+        f"WHERE u.ctid = {shortest} AND NOT slots.{_ROSTER}"
+    )
+
+    with pytest.raises(AnchorUnavailable, match="another name"):
+        three.load("t")
+
+
+def test_thread_that_the_anchor_calls_erased_is_listed(fleet: Fleet, two: FleetMachine) -> None:
+    """An anchor that lies about an erasure leaves no thread out of a list in silence."""
+    fleet.on_anchor(f"UPDATE slots SET erased = true WHERE NOT {_ROSTER}")  # noqa: S608
+
+    with two.open(read_only=True) as store:
+        assert list(store.threads()) == ["t", "u"]
+
+
+def test_thread_that_the_anchor_calls_the_store_chain_is_missed(
+    fleet: Fleet, two: FleetMachine
+) -> None:
+    """A slot that leads to the store chain leaves no thread out of a list in silence."""
+    fleet.on_anchor("UPDATE slots SET thread = decode(repeat('00', 16), 'hex')")
+
+    with two.open(read_only=True) as store, pytest.raises((AnchorUnavailable, ListIncomplete)):
+        list(store.threads())

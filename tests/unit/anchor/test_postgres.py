@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shared anchor on a real server: hostile rows, lost connections, a database put back."""
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -297,3 +298,25 @@ def test_store_of_another_length_is_refused(place: _Place) -> None:
         place.open(store=b"short")
     with pytest.raises(UsageError):
         place.open(create=True, read_only=True)
+
+
+def test_slot_beside_an_advance_is_read_after_its_commit(place: _Place) -> None:
+    """What somebody commits while an advance waits for the disk is seen by whoever advanced."""
+    anchor = place.open()
+    anchor.create(_SLOT, _at(0))
+    anchor.create(_OTHER, _at(0))
+    place.sql(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END'"
+    )
+    place.sql(
+        "CREATE CONSTRAINT TRIGGER wait AFTER UPDATE ON slots DEFERRABLE INITIALLY DEFERRED "
+        f"FOR EACH ROW WHEN (NEW.slot = '\\x{_SLOT.hex()}') EXECUTE FUNCTION wait()"
+    )
+    with ThreadPoolExecutor() as pool:
+        advanced = pool.submit(anchor.advance_and_get, _SLOT, _at(0), _at(1), _OTHER)
+        time.sleep(0.3)
+        place.open().advance(_OTHER, _at(0), _at(1))
+        found = advanced.result()
+
+    assert found == (_at(1), _at(1))

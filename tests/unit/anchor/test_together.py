@@ -31,7 +31,7 @@ class _Two:
     def _as_one(self, *, read_only: bool) -> Anchor:
         return AnchorsTogether(self.shared, self.local, judge=self._judge, read_only=read_only)
 
-    def _judge(self, local: Position, shared: Position) -> tuple[Position, bool]:
+    def _judge(self, _slot: bytes, local: Position, shared: Position) -> tuple[Position, bool]:
         return newer_position(local, shared), self.shown
 
     def hold(self, local: Position | None, shared: Position | None) -> None:
