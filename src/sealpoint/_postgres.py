@@ -13,6 +13,7 @@
   while workers run: it may give two, a line each, of which one is in force, and is called again if
   the server takes neither. It is in no message: of what the server says, only the code is repeated,
   and of what libpq says about a connection that was not made, the first line.
+- A password is proven (SCRAM) and never sent, unless the URL allows a server to ask for it.
 - Names are looked up in PostgreSQL's own schema first, then in that of the URL.
 - Statements are prepared, values go and come in their binary form, and nothing of the server's is
   turned into an object but bytes, whole numbers and truth values: `run` and `run_together` of a
@@ -44,6 +45,10 @@ Password = Callable[[], str]
 Unavailable = Callable[..., SealpointError]
 
 _CONNECT_SECONDS = 10
+# No server gets the password itself, or a hash that would do in its place, unless the URL says so.
+_AUTHENTICATION = (
+    {"require_auth": "scram-sha-256,gss,sspi,none"} if pq.version() >= 160000 else {}  # noqa: PLR2004
+)
 _LOOKS = 4
 _GRACE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
@@ -485,6 +490,7 @@ class Connections:
             f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in settings.items()
         )
         parameters: dict[str, Any] = {
+            **_AUTHENTICATION,
             **self.url.parameters(),
             "connect_timeout": _CONNECT_SECONDS,
             "application_name": "sealpoint",
@@ -582,6 +588,13 @@ _UNREACHED = (
     (
         'database "',
         "If the name is right, make it: createdb --host {host} --port {port} {database}",
+    ),
+    (
+        "authentication method requirement",
+        (
+            "The server asks for the password itself: give the login one by SCRAM and let "
+            "pg_hba.conf say scram-sha-256, or allow it by require_auth=password in the URL."
+        ),
     ),
     (
         "root certificate",

@@ -33,7 +33,7 @@ _WAY = re.compile(r"[^\x00-\x1f\x7f\ufffd]{1,1024}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]{0,62}")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,49}")
 _SOCKET = re.compile(r"/[A-Za-z0-9_./-]{1,90}")
-_WAYS = ("channel_binding", "sslcert", "sslkey", "sslmode", "sslrootcert")
+_WAYS = ("channel_binding", "require_auth", "sslcert", "sslkey", "sslmode", "sslrootcert")
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _HINT = "Write postgresql://USER@HOST/DATABASE, or postgresql://USER@HOST:PORT/DATABASE?schema=NAME"
 

@@ -453,3 +453,23 @@ def test_a_server_without_tls_is_refused_where_the_url_asks_for_it(place: _Place
 
     with closing(place.storage(url=PostgresUrl.parse(f"{url}&sslmode=disable"))) as storage:
         assert storage.read(_THREAD, 0) is None
+
+
+def test_a_server_that_asks_for_the_password_itself_does_not_get_it(
+    own_server: PostgresServer,
+) -> None:
+    """A password is proven and not sent, unless the URL says that a server may ask for it."""
+    rules = own_server.data / "pg_hba.conf"
+    rules.write_text(f"host all asked 127.0.0.1/32 password\n{rules.read_text()}")
+    with own_server.admin() as server:
+        server.execute("CREATE ROLE asked LOGIN SUPERUSER PASSWORD 'said in clear'")
+    own_server.stop()
+    own_server.start()
+    url = PostgresUrl.parse(own_server.url(user="asked"))
+    allowed = PostgresUrl.parse(f"{own_server.url(user='asked')}?require_auth=password")
+
+    with pytest.raises(StorageUnavailable) as refusal:
+        PostgresStorage(url, create=True, password=lambda: "said in clear")
+
+    assert "require_auth=password" in (refusal.value.hint or "")
+    PostgresStorage(allowed, create=True, password=lambda: "said in clear").close()

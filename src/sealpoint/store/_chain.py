@@ -84,6 +84,7 @@ class Observer(Protocol):
 
 
 _VERIFIED_MAX = 16
+_ANCHOR_ROUNDS_MAX = 64
 _NEAR_MAX = 16
 """A thread of so few entries is read at once, where several of them are needed."""
 
@@ -480,7 +481,7 @@ class Chain:
         position = Position(self.thread, header.epoch, header.gen, header.seq, head.hash, erased)
         if expected is None:
             raise AnchorUnavailable(f"{self._title}: what the anchor holds is not known")
-        while True:
+        for _ in range(_ANCHOR_ROUNDS_MAX):
             found = self.core.anchor.advance(self.slot, expected, position)
             if found == position:
                 self.anchored = position
@@ -492,6 +493,7 @@ class Chain:
             if not found.reserved:
                 self._check_ancestor(found)
             expected = found
+        raise AnchorUnavailable(f"{self._title}: the anchor holds something else at each look")
 
     def _check_ancestor(self, anchored: Position) -> None:
         record, _ = self.descend(anchored.seq)

@@ -6,6 +6,8 @@ The machine that meets the store has never seen it: all it knows, it knows from 
 
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +147,14 @@ def test_hostile_rows_of_the_anchor_never_look_like_an_unknown_thread(
             act()
 
 
+_TO_AND_FRO = """
+CREATE FUNCTION stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN
+SET LOCAL search_path = @;
+DELETE FROM slots WHERE slot = OLD.slot;
+INSERT INTO slots SELECT * FROM (TABLE first UNION ALL TABLE second) AS f
+WHERE f.slot = OLD.slot ORDER BY f.seq = OLD.seq LIMIT 1;
+RETURN NULL; END'
+"""
 _TRIGGER = "CREATE TRIGGER stays BEFORE UPDATE ON slots FOR EACH ROW EXECUTE FUNCTION stays()"
 
 
@@ -167,6 +177,24 @@ def test_anchor_that_takes_an_advance_and_stays_is_not_asked_for_ever(
 
     with pytest.raises(AnchorUnavailable, match="and stays"):
         two.save("more", thread="u", identity="second")
+
+
+def test_anchor_that_goes_to_and_fro_is_not_followed_for_ever(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """A trigger that answers each advance with another genuine ancestor makes a save fail."""
+    with closing(Fleet(tmp_path, postgres, "postgresql")) as fleet:
+        one = fleet.machine("one")
+        one.init()
+        one.save(1)
+        fleet.on_anchor("CREATE TABLE first AS SELECT * FROM slots")
+        one.save(2)
+        fleet.on_anchor("CREATE TABLE second AS SELECT * FROM slots")
+        fleet.on_anchor(_TO_AND_FRO.replace("@", fleet.anchor_schema))
+        fleet.on_anchor(_TRIGGER)
+
+        with pytest.raises(AnchorUnavailable, match="something else at each look"):
+            one.save(3)
 
 
 def test_another_thread_in_the_slot_of_the_store_chain_is_refused(
