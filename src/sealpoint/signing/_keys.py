@@ -3,8 +3,9 @@
 
 A public key is refused when it is made if it is one of the few points of small order or another
 spelling of a point: with those, one signature fits many messages or many keys. Signatures are
-made and checked by libsodium, which refuses a non-canonical scalar; they are never used as an
-identity, so that a second valid signature would change nothing. ADR 0007 says why libsodium.
+checked by libsodium, which refuses a non-canonical scalar; they are never used as an identity, so
+that a second valid signature would change nothing. They are made by whichever library is the faster
+on this processor: the bytes are the same. ADR 0007 says why.
 
 A seal, a pair of key id and signature, has only a hint at which key of the roster to try. The
 algorithm is the key's own, as the roster says; a seal has no field for it, so data can never choose
@@ -25,6 +26,7 @@ nothing is serialised again in order to verify it.
 """
 
 import base64
+import platform
 import re
 from binascii import unhexlify
 from collections.abc import Callable, Sequence
@@ -48,6 +50,7 @@ from sealpoint.limits import SEALS_BYTES_MAX, SEALS_MAX
 
 _KEY_BYTES = 32
 SIGNATURE_BYTES = 64
+_OPENSSL_SIGNS_FASTER = platform.machine() in ("aarch64", "arm64")
 # A SubjectPublicKeyInfo of an Ed25519 key up to the key itself (RFC 8410).
 _DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
 _PEM_BEGIN = "-----BEGIN PUBLIC KEY-----"
@@ -149,7 +152,7 @@ class PublicKey:
 class PrivateKey:
     """A private key with the name of its identity. It never prints its secret."""
 
-    __slots__ = ("_key", "_secret", "key", "name", "public")
+    __slots__ = ("_secret", "_sign", "key", "name", "public")
 
     def __init__(self, name: str, secret: bytes) -> None:
         if len(secret) != _KEY_BYTES:
@@ -159,7 +162,8 @@ class PrivateKey:
         self.name = name
         # A view can be neither pickled nor printed by accident, which bytes can.
         self._secret = memoryview(secret)
-        public, self._key = crypto_sign_seed_keypair(secret)
+        public, pair = crypto_sign_seed_keypair(secret)
+        self._sign = _openssl_sign(secret) if _OPENSSL_SIGNS_FASTER else _sodium_sign(pair)
         self.public = PublicKey(public)
         self.key = self.public.id.raw.hex()
         """How entries name the key: the digits of its id."""
@@ -171,8 +175,7 @@ class PrivateKey:
 
     def sign(self, message: bytes) -> bytes:
         """Sign a message that `pae` framed."""
-        signed: bytes = crypto_sign(message, self._key)
-        return signed[:SIGNATURE_BYTES]
+        return self._sign(message)
 
     def secret_bytes(self) -> bytes:
         """The secret, for the key file alone."""
@@ -180,6 +183,21 @@ class PrivateKey:
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.name!r}, key {self.public.id.short()})"
+
+
+def _openssl_sign(secret: bytes) -> Callable[[bytes], bytes]:
+    # Loaded where a key is used: whoever only reads does without it.
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+
+    return Ed25519PrivateKey.from_private_bytes(secret).sign
+
+
+def _sodium_sign(pair: bytes) -> Callable[[bytes], bytes]:
+    def sign(message: bytes) -> bytes:
+        signed: bytes = crypto_sign(message, pair)
+        return signed[:SIGNATURE_BYTES]
+
+    return sign
 
 
 class Signer(Protocol):

@@ -5,6 +5,8 @@ import hashlib
 import pickle
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from nacl.bindings import crypto_sign, crypto_sign_seed_keypair
 
 from sealpoint.errors import Forged, KeyFileUnsafe, NotTrusted
 from sealpoint.ids import KeyId
@@ -173,6 +175,21 @@ def test_public_keys_are_equal_by_their_bytes() -> None:
     assert one != other
     assert one != one.raw
     assert one.id == KeyId(hashlib.sha256(one.raw).digest())
+
+
+@pytest.mark.parametrize("openssl", [True, False])
+def test_whichever_library_signs_the_bytes_are_the_same(
+    *, openssl: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A processor chooses how fast a signature is made, and nothing else."""
+    monkeypatch.setattr("sealpoint.signing._keys._OPENSSL_SIGNS_FASTER", openssl)
+    for length in (0, 1, 63, 64, 700, 70_000):
+        secret, message = hashlib.sha256(bytes([length % 251])).digest(), b"m" * length
+        key = PrivateKey("worker", secret)
+        pair = crypto_sign_seed_keypair(secret)[1]
+
+        assert key.sign(message) == crypto_sign(message, pair)[:64]
+        assert key.sign(message) == Ed25519PrivateKey.from_private_bytes(secret).sign(message)
 
 
 def test_a_drawn_key_takes_its_secret_from_the_source() -> None:

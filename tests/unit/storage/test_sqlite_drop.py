@@ -107,7 +107,7 @@ def test_index_in_another_order_is_edited(path: Path) -> None:
     _attack(path, change.format("'(thread, digest DESC)', '(thread, digest)'"))
     with (
         closing(SqliteStorage(path)) as storage,
-        pytest.raises(Edited, match="blobs in store .*: expected them in rising order"),
+        pytest.raises(Edited, match=r"blobs in store .*: expected them in rising order"),
     ):
         list(storage.stored_blobs(_THREAD))
 
