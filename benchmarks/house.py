@@ -21,7 +21,8 @@ import sealpoint
 __all__ = ["Figure", "figures", "main"]
 
 _SOURCE = Path(sealpoint.__file__).resolve().parent
-_MODULES_MAX = 220 + 20  # before there was a database, and what one needs (ADR 0025)
+# Before there was a database; what one needs (ADR 0025); the console and what it shows (ADR 0026).
+_MODULES_MAX = 220 + 20 + 25
 _CODE_LINES_MAX = 32_000
 _DEPTH_MAX = 2
 _METHODS_MAX = 25

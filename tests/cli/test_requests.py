@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from sealpoint.api import ExaminedRequest
-from sealpoint.cli._statement import print_examined, shown
+from sealpoint.cli._statement import print_examined
 from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.store import ResultsDraft, SaveDraft
+from sealpoint.views.words import shown_words
 from sealpoint.world import World
 from tests.cli.machine import Machine
 from tests.cli.team import HOSTILE, READ, SHELL, ask, make_team
@@ -417,7 +418,7 @@ def test_nothing_is_cut_at_a_terminal(team: Machine, columns: int) -> None:
 
 def test_words_that_are_visible_already_stay_as_they_are() -> None:
     """What the world has escaped is not escaped again, and everything else is."""
-    assert shown("tool a\\u{202e}b \u202e\x1b") == "tool a\\u{202e}b \\u{202e}\\u{1b}"
+    assert shown_words("tool a\\u{202e}b \u202e\x1b") == "tool a\\u{202e}b \\u{202e}\\u{1b}"
 
 
 def test_many_lines_are_not_aligned(

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sealpoint.cli._options import parse_time
-from sealpoint.cli._terminal import size_text
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint.testing.faults import Step, inject, storage_error
+from sealpoint.views.words import size_text
 from tests.cli.machine import Machine
 
 _NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -16,6 +16,7 @@ _CONTRACT = ".importlinter"
 _LAYERS = [
     "(__main__)",
     "cli | (console) | testing",
+    "views",
     "(adapters) | (models)",
     "aio",
     "api",

@@ -12,15 +12,14 @@ from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     agree,
-    count_text,
     print_fields,
     print_json,
     print_line,
     print_lines,
     print_table,
-    shown_name,
     working,
 )
+from sealpoint.views.words import count_text, shown_name
 
 _WORDS = {
     AnchorStanding.IN_STEP: Styled("in step", "good"),

@@ -12,7 +12,7 @@ import click
 
 from sealpoint.api import AuditRecord, Why, WhyApproval
 from sealpoint.cli._options import Verb, json_option, time_option
-from sealpoint.cli._references import thread_text, when
+from sealpoint.cli._references import thread_text
 from sealpoint.cli._statement import measure_text
 from sealpoint.cli._store import StoreOptions, bundle_options, reading_bundle, store_options
 from sealpoint.cli._terminal import (
@@ -24,11 +24,11 @@ from sealpoint.cli._terminal import (
     print_lines,
     print_table,
     print_text,
-    short_hex,
     working,
 )
 from sealpoint.errors import Tampered
 from sealpoint.ledger import Kind
+from sealpoint.views.words import short_hex, when
 from sealpoint.world import visible
 
 

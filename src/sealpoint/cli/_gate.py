@@ -13,8 +13,7 @@ from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli._options import Verb, json_option, reason_option
 from sealpoint.cli._references import find_ref
-from sealpoint.cli._statement import measure_text, question_lines, release_document, release_lines
-from sealpoint.cli._statement import shown as shown_words
+from sealpoint.cli._statement import measure_text, question_lines, release_lines
 from sealpoint.cli._store import (
     StoreOptions,
     chosen_registry,
@@ -35,6 +34,8 @@ from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, UsageError
 from sealpoint.gate import Decision, Outcome, Policy
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.store import plain_value
+from sealpoint.views.documents import decision_document
+from sealpoint.views.words import shown_words
 from sealpoint.world import World, visible
 
 _OUTCOMES = {
@@ -164,7 +165,7 @@ def resume(
             release = decision.release
             shown = None if release is None else read_release(handle, release)
     if as_json:
-        print_json(_document(thread, decision, policy, shown))
+        print_json(decision_document(thread, decision, policy, shown))
     else:
         _print(thread, decision, policy, shown)
     status = Busy.exit_status if decision.busy else _STATUSES[decision.outcome]
@@ -184,19 +185,6 @@ def _answer(text: str) -> Any:
     if found is None:
         raise UsageError("--answer: null cannot be an answer")
     return plain_value(found, "--answer")
-
-
-def _document(
-    thread: str, decision: Decision, policy: Policy | None, shown: ShownRelease | None
-) -> dict[str, Any]:
-    return {
-        "thread": thread,
-        "outcome": str(decision.outcome),
-        "ordinary": decision.ordinary,
-        "reasons": [each.as_dict() for each in decision.reasons],
-        "policy": None if policy is None else {"name": policy.name, "digest": policy.digest},
-        "release": None if shown is None else release_document(shown),
-    }
 
 
 def _print(

@@ -21,15 +21,14 @@ from sealpoint.cli._store import (
 from sealpoint.cli._terminal import (
     Span,
     Styled,
-    count_text,
     print_json,
     print_line,
     print_lines,
     print_table,
-    shown_name,
     working,
 )
 from sealpoint.errors import FileRefused
+from sealpoint.views.words import count_text, shown_name
 
 _STYLES = {"imported": "good", "refused": "bad", "left out": "quiet", "already there": "quiet"}
 

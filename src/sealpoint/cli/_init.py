@@ -9,7 +9,7 @@ import click
 
 from sealpoint.api import init as make_store
 from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._policy import approver_lines, approvers_document, policy_bytes
+from sealpoint.cli._policy import approver_lines, policy_bytes
 from sealpoint.cli._store import StoreOptions, first_passphrase, passphrase_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -21,6 +21,7 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.gate import Policy
+from sealpoint.views.documents import approvers_document
 from sealpoint.world import visible
 
 _LOCKED = (

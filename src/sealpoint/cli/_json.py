@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON that people bring, read strictly, and states that JSON can express without loss.
+"""JSON and other files that people bring, read strictly, and files that are written for them.
 
 What `json.loads` would quietly change is refused: NaN and infinities, a number too large for a
-float, a key that an object has twice. A state is JSON only if reading it back gives the same state.
+float, a key that an object has twice.
 """
 
 import json
@@ -13,29 +13,6 @@ from typing import Any, NoReturn
 
 from sealpoint.errors import UsageError
 from sealpoint.limits import Limits
-from sealpoint.world import JsonCopy, JsonFault, visible
-
-# What Python's own reader and writer of JSON can nest with a margin.
-_DEPTH_MAX = 500
-
-
-def json_lines(value: Any, indent: str) -> list[str]:
-    """A value that is JSON, for people: as `value_lines`, each further in."""
-    return [f"{indent}{line}" for line in value_lines(value)]
-
-
-def value_lines(value: Any) -> list[str]:
-    """A value as indented JSON; a text of several lines line by line, behind a bar."""
-    if isinstance(value, str) and "\n" in value:
-        return [f"| {visible(line)}" for line in value.split("\n")]
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return [_indented(line) for line in text.split("\n")]
-
-
-def _indented(line: str) -> str:
-    """A line of JSON made visible; its own spaces at the beginning are those of `json`."""
-    text = line.lstrip(" ")
-    return line[: len(line) - len(text)] + visible(text)
 
 
 def parse_json(data: bytes, what: str) -> Any:
@@ -87,15 +64,6 @@ def _float(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text}, which no float can hold")
     return value
-
-
-def json_fault(value: Any) -> str | None:
-    """Where and why JSON cannot express a state, or None if it can, without loss."""
-    try:
-        JsonCopy(exact=True, wide=True, depth_max=_DEPTH_MAX).copy(value)
-    except JsonFault as fault:
-        return fault.at("state")
-    return None
 
 
 def read_document(file: str, what: str, *, bytes_max: int = Limits().value_bytes_max) -> bytes:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint keys`: private keys on this machine, and identities of the roster."""
 
-import dataclasses
 from collections.abc import Callable
 from datetime import datetime
 
@@ -26,17 +25,17 @@ from sealpoint.cli._store import (
 )
 from sealpoint.cli._terminal import (
     Styled,
-    count_text,
     print_code,
     print_columns,
     print_fields,
     print_json,
     print_line,
-    short_hex,
     working,
 )
 from sealpoint.errors import UsageError
 from sealpoint.signing import Role
+from sealpoint.views.documents import keys_document
+from sealpoint.views.words import count_text, short_hex
 
 
 @click.command("passphrase", cls=Verb)
@@ -125,7 +124,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     with working("reading the roster"):
         found = where.admin.keys.list()
     if as_json:
-        print_json([dataclasses.asdict(info) for info in found])
+        print_json(keys_document(found))
         return
     revoked = sum(info.status is KeyStatus.REVOKED for info in found)
     if not everything:

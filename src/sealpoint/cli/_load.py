@@ -7,14 +7,9 @@ from contextlib import suppress
 
 import click
 
-from sealpoint.cli._json import json_fault, parse_json, read_document, write_document
+from sealpoint.cli._json import parse_json, read_document, write_document
 from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import (
-    find_ref,
-    load,
-    ref_document,
-    when,
-)
+from sealpoint.cli._references import find_ref, load
 from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -25,8 +20,10 @@ from sealpoint.cli._terminal import (
     print_note,
     working,
 )
-from sealpoint.cli._values import render, untyped_json
 from sealpoint.errors import UnknownThread, UsageError
+from sealpoint.views.documents import ref_document
+from sealpoint.views.values import json_fault, render, untyped_json
+from sealpoint.views.words import when
 
 
 @click.command(cls=Verb)

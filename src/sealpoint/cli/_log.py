@@ -7,17 +7,9 @@ from typing import Any
 import click
 
 from sealpoint.api import ShownRelease, read_release
-from sealpoint.cli._json import json_fault
 from sealpoint.cli._options import Verb, json_option, limit_option
-from sealpoint.cli._references import (
-    find_ref,
-    load,
-    ref_document,
-    short_id,
-    short_metadata,
-    when,
-)
-from sealpoint.cli._statement import question_lines, release_document, release_lines
+from sealpoint.cli._references import find_ref, load, short_metadata
+from sealpoint.cli._statement import question_lines, release_lines
 from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -29,8 +21,10 @@ from sealpoint.cli._terminal import (
     print_table,
     working,
 )
-from sealpoint.cli._values import render, untyped_json
 from sealpoint.store import CheckpointRef, Loaded
+from sealpoint.views.documents import checkpoint_document, history_document
+from sealpoint.views.values import render
+from sealpoint.views.words import short_id, when
 
 _LIMIT = 20
 
@@ -51,8 +45,7 @@ def log(thread: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
         refs = list(history if limit == 0 else islice(history, limit))
         more = limit > 0 and next(history, None) is not None
     if as_json:
-        document = {"thread": thread, "checkpoints": [ref_document(ref) for ref in refs]}
-        print_json({**document, "more": more})
+        print_json(history_document(thread, refs, more=more))
     elif refs:
         _print_log(refs, more=more)
     else:
@@ -129,23 +122,9 @@ def show(
         loaded = load(handle, find_ref(handle, checkpoint))
         shown = read_release(handle, handle.release(loaded.ref))
     if as_json:
-        print_json(_document(thread, loaded, shown))
+        print_json(checkpoint_document(thread, loaded, shown))
     else:
         _print(thread, loaded, shown, full=full)
-
-
-def _document(thread: str, loaded: Loaded, shown: ShownRelease) -> dict[str, Any]:
-    state = untyped_json(loaded.state)
-    is_json = json_fault(state) is None
-    return {
-        "thread": thread,
-        **ref_document(loaded.ref),
-        "world": loaded.world,
-        "state": state if is_json else None,
-        "state_is_json": is_json,
-        "rendering": list(render(loaded.state, everything=True)),
-        "release": release_document(shown),
-    }
 
 
 def _print(thread: str, loaded: Loaded, shown: ShownRelease, *, full: bool) -> None:

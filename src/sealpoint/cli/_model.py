@@ -11,26 +11,23 @@ from typing import Any
 import click
 
 from sealpoint.cli._options import Verb, VerbGroup, json_option, limit_option
-from sealpoint.cli._references import find_ref, short_metadata, when
+from sealpoint.cli._references import find_ref, short_metadata
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     columns,
-    count_text,
-    exact_size_text,
     print_fields,
     print_json,
     print_line,
     print_lines,
     print_table,
-    short_hex,
-    size_text,
     working,
 )
-from sealpoint.cli._values import render
 from sealpoint.errors import UsageError
 from sealpoint.models import ModelFile, SealedFile, Tensor, open_checkpoint, sealed_files
 from sealpoint.store import CheckpointRef
+from sealpoint.views.values import render
+from sealpoint.views.words import count_text, exact_size_text, short_hex, size_text, when
 from sealpoint.world import json_form
 
 # `sealpoint model save-info`: what is in a model file, without loading it.

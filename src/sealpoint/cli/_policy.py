@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint policy`: what the gate asks for, as a file: shown, checked, put in force."""
 
-from datetime import timedelta
-from typing import Any
-
 import click
 
 from sealpoint.api import AppliedPolicy, Approvers
@@ -25,7 +22,9 @@ from sealpoint.errors import PolicyInvalid
 from sealpoint.gate import SHIPPED_POLICIES, Policy, shipped_policy
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
-from sealpoint.world import json_form, visible
+from sealpoint.views.documents import approvers_document, policy_document
+from sealpoint.views.words import duration_text
+from sealpoint.world import visible
 
 _NUMBERS = {1: "one person", 2: "two people", 3: "three people"}
 
@@ -55,20 +54,12 @@ def approver_lines(found: Approvers, namespace: str = "*") -> list[str]:
     ]
 
 
-def approvers_document(found: Approvers) -> dict[str, Any]:
-    """The same as JSON."""
-    return json_form(found, "needed", "people", "askers", "missing")
-
-
 def _people(count: int) -> str:
     return _NUMBERS.get(count, f"{count} people")
 
 
 def _asks(found: Approvers) -> str:
     return "asks" if len(found.askers) == 1 else "ask"
-
-
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def policy_bytes(name: str) -> bytes:
@@ -99,7 +90,7 @@ def show(name: str | None, *, where: StoreOptions | None, as_json: bool) -> None
     """Print the policy in force in a namespace, as the exact file."""
     found = Policy.parse(shipped_policy(name or "")) if where is None else _in_force(where)
     if as_json:
-        print_json({**_document(found), "source": found.source.decode()})
+        print_json({**policy_document(found), "source": found.source.decode()})
     else:
         print_document(found.source)
 
@@ -122,16 +113,19 @@ def check(file: str, *, as_json: bool) -> None:
     """Check that FILE is a policy, and say what it asks for; - reads standard input."""
     found = Policy.parse(read_document(file, "policy", bytes_max=POLICY_BYTES_MAX))
     if as_json:
-        print_json(_document(found))
+        print_json(policy_document(found))
         return
     print_line(Styled("A good policy.", "good"))
     print_fields(
         [
             ("name", visible(found.name)),
             ("digest", found.digest),
-            ("requests", f"open for {_duration(found.expires)}"),
-            ("old age", "never" if found.age_max is None else f"from {_duration(found.age_max)}"),
-            ("takeover", f"of a session after {_duration(found.takeover_after)}"),
+            ("requests", f"open for {duration_text(found.expires)}"),
+            (
+                "old age",
+                "never" if found.age_max is None else f"from {duration_text(found.age_max)}",
+            ),
+            ("takeover", f"of a session after {duration_text(found.takeover_after)}"),
         ]
     )
     print_line("")
@@ -200,23 +194,3 @@ def _changed(applied: AppliedPolicy) -> str:
         before = visible(applied.before_name)
     after = visible(applied.policy.name)
     return f"{before} -> {after}" + (" (changed)" if before == after else "")
-
-
-def _document(found: Policy) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "digest": found.digest,
-        "rules": {str(rule): str(measure) for rule, measure in found.rules.items()},
-        "expires": _duration(found.expires),
-        "age_max": None if found.age_max is None else _duration(found.age_max),
-        "takeover_after": _duration(found.takeover_after),
-    }
-
-
-def _duration(time: timedelta) -> str:
-    """A duration as a policy spells it, in the largest unit that is whole."""
-    seconds = int(time.total_seconds())
-    for unit, size in _UNITS:
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds // size}{unit}"
-    return "0s"

@@ -17,18 +17,17 @@ from sealpoint.api import (
 from sealpoint.cli._options import VerbGroup, common_option, json_option
 from sealpoint.cli._terminal import (
     Styled,
-    count_text,
     print_code,
     print_json,
     print_line,
     print_lines,
     print_note,
     print_table,
-    shown_name,
     working,
 )
 from sealpoint.config import load_settings
 from sealpoint.errors import UsageError
+from sealpoint.views.words import count_text, shown_name
 
 
 @click.group(cls=VerbGroup)

@@ -2,17 +2,16 @@
 """Checkpoints as people name them, and how references to them are shown."""
 
 import re
-from datetime import UTC, datetime
 from typing import Any
 
-from sealpoint.cli._terminal import Styled, short_hex, shown_name, working
-from sealpoint.cli._values import short_text
-from sealpoint.errors import IdMalformed, UnknownCheckpoint, UnknownType
+from sealpoint.cli._terminal import Styled, working
+from sealpoint.errors import UnknownCheckpoint, UnknownType
 from sealpoint.gate import Thread
 from sealpoint.ids import CheckpointId
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.store import CheckpointRef, Loaded
-from sealpoint.world import json_form
+from sealpoint.views.values import short_text
+from sealpoint.views.words import short_hex, shown_name
 
 _SHORTENED = re.compile(r"(?:checkpoint:)?([0-9a-f]{8,31})(?:\.\.\.)?")
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")
@@ -89,30 +88,11 @@ def load(thread: Thread, ref: "CheckpointRef | str | None") -> Loaded:
             raise
 
 
-def ref_document(ref: CheckpointRef) -> dict[str, Any]:
-    """The JSON form of a reference."""
-    names = ("id", "seq", "time", "writer", "metadata", "pruned", "question")
-    return json_form(ref, *names)
-
-
 def thread_text(name: str | None, thread: str) -> str | Styled:
     """A thread by its name, else by the first digits of its id."""
     if thread == STORE_CHAIN.hex():
         return Styled("(store chain)", "heading")
     return shown_name(name) if name else Styled(f"(id {short_hex(thread)}...)", "quiet")
-
-
-def when(time: datetime) -> str:
-    """A time for people, in UTC, to the second."""
-    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-
-
-def short_id(text: str) -> str:
-    """An id that the caller chose as it is; a random one as its first digits and three dots."""
-    try:
-        return f"{CheckpointId.parse(text).short()}..."
-    except IdMalformed:
-        return text
 
 
 def short_metadata(metadata: dict[str, Any], chars: int) -> str:

@@ -29,13 +29,7 @@ from sealpoint.api import (
 )
 from sealpoint.cli._json import read_document, write_document
 from sealpoint.cli._options import Verb, VerbGroup, json_option, reason_option
-from sealpoint.cli._references import when
-from sealpoint.cli._statement import (
-    print_examined,
-    release_document,
-    request_document,
-    standing,
-)
+from sealpoint.cli._statement import print_examined, standing
 from sealpoint.cli._store import (
     StoreOptions,
     asked_passphrase,
@@ -50,15 +44,12 @@ from sealpoint.cli._terminal import (
     ask,
     can_ask,
     can_show,
-    count_text,
     print_code,
     print_fields,
     print_json,
     print_line,
     print_note,
     print_table,
-    short_hex,
-    shown_name,
     working,
 )
 from sealpoint.codec import Registry
@@ -66,6 +57,8 @@ from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
 from sealpoint.gate import Request, Requests, Status
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
+from sealpoint.views.documents import examined_document, requests_document
+from sealpoint.views.words import count_text, short_hex, shown_name, when
 from sealpoint.world import json_form, visible
 
 _ANSWER_BYTES_MAX = 64 * 1024
@@ -103,15 +96,7 @@ def requests(
         namespace = store.namespace
     shown = [each for each in found.requests if everything or each.status is Status.OPEN]
     if as_json:
-        print_json(
-            {
-                "namespace": namespace,
-                "requests": [request_document(each) for each in shown],
-                "failures": [
-                    {"thread": thread, "message": message} for thread, message in found.failures
-                ],
-            }
-        )
+        print_json(requests_document(namespace, shown, found))
     else:
         _print_requests(shown, found, namespace, everything=everything)
     if found.failures:
@@ -169,18 +154,6 @@ def _show(request_id: str, where: StoreOptions, registry: str | None, *, as_json
         print_json(examined_document(examined))
     else:
         print_examined(examined)
-
-
-def examined_document(examined: ExaminedRequest) -> dict[str, Any]:
-    """The JSON form of one request with all that people are shown of it."""
-    diff = examined.diff
-    return {
-        **request_document(examined.request),
-        "release": None if examined.shown is None else release_document(examined.shown),
-        "diff": None if diff is None else list(diff.lines()),
-        "difference": None if diff is None else dataclasses.asdict(diff),
-        "fault": None if examined.fault is None else examined.fault.as_dict(),
-    }
 
 
 @click.group("request", cls=VerbGroup)

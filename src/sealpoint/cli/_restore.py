@@ -27,7 +27,6 @@ from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     agree,
-    count_text,
     print_columns,
     print_fields,
     print_json,
@@ -40,6 +39,7 @@ from sealpoint.cli._terminal import (
 from sealpoint.config import replace_file
 from sealpoint.errors import UsageError
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
+from sealpoint.views.words import count_text
 from sealpoint.world import json_form
 
 _ROWS_MAX = 100

@@ -20,23 +20,22 @@ from sealpoint.cli._options import (
     time_option,
     yes_option,
 )
-from sealpoint.cli._references import find_ref, ref_document, short_id, when
+from sealpoint.cli._references import find_ref
 from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     agree,
-    count_text,
     print_json,
     print_line,
     print_table,
-    short_hex,
-    size_text,
     thread_progress,
     working,
 )
 from sealpoint.errors import Tampered
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
+from sealpoint.views.documents import ref_document
+from sealpoint.views.words import count_text, short_hex, short_id, size_text, when
 
 _ROWS_MAX = 20
 

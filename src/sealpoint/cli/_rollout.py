@@ -14,16 +14,10 @@ import click
 import msgspec
 
 from sealpoint.adapters import FRAMEWORKS, framework_of
-from sealpoint.api import Store, examine
+from sealpoint.api import examine
 from sealpoint.cli._json import parse_json, read_document, write_document
 from sealpoint.cli._options import VerbGroup, json_option, reason_option, time_option
-from sealpoint.cli._references import when
-from sealpoint.cli._statement import (
-    measure_text,
-    print_examined,
-    request_document,
-    rollout_standing,
-)
+from sealpoint.cli._statement import measure_text, print_examined, rollout_standing
 from sealpoint.cli._store import (
     StoreOptions,
     import_made,
@@ -33,21 +27,25 @@ from sealpoint.cli._store import (
 )
 from sealpoint.cli._terminal import (
     Styled,
-    count_text,
     print_document,
     print_json,
     print_line,
     print_lines,
     print_table,
-    short_hex,
-    shown_name,
     working,
 )
 from sealpoint.errors import ListIncomplete, UsageError
 from sealpoint.gate import PlannedWorld, Request, RolloutPlan, Status
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.signing import begins_digest
-from sealpoint.world import World, json_form, visible
+from sealpoint.views.documents import (
+    plan_document,
+    request_document,
+    rollout_document,
+    rollouts_document,
+)
+from sealpoint.views.words import count_text, short_hex, shown_name, when
+from sealpoint.world import World, visible
 
 _CLASS_COLUMNS = 12
 _STDOUT = "-"
@@ -138,7 +136,7 @@ def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_j
             found = store.rollouts.plan(world)
         namespace, policy = store.namespace, store.policy
     if as_json:
-        print_json({"namespace": namespace, **_plan_document(found)})
+        print_json(plan_document(namespace, found))
     else:
         _print_plan(found, "none" if policy is None else policy.name)
         if asking := [each for each in found.worlds if _asks(each)]:
@@ -153,26 +151,6 @@ def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_j
 
 def _asks(world: PlannedWorld) -> bool:
     return world.rollout is None and not world.measure.passes
-
-
-def _plan_document(found: RolloutPlan) -> dict[str, Any]:
-    return {
-        "world": found.world.digest,
-        **json_form(found, "threads", "same", "undeclared", "empty", "failed"),
-        "failures": [{"thread": thread, "message": said} for thread, said in found.failures],
-        "worlds": [
-            {
-                **json_form(each, "digest", "threads", "examples"),
-                "asks_for": None if each.diff is None else str(each.measure),
-                "rollout": each.rollout,
-                "rules": [reason.as_dict() for reason in each.reasons],
-                "diff": None
-                if each.diff is None
-                else {str(name): list(lines) for name, lines in each.diff.by_class().items()},
-            }
-            for each in found.worlds
-        ],
-    }
 
 
 def _print_plan(found: RolloutPlan, policy: str) -> None:
@@ -325,7 +303,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     living = (Status.OPEN, Status.APPROVED)
     shown = [each for each in found if everything or each.status in living]
     if as_json:
-        print_json({"namespace": namespace, "rollouts": [request_document(each) for each in shown]})
+        print_json(rollouts_document(namespace, shown))
         return
     if shown:
         print_table(
@@ -358,22 +336,11 @@ def show(rollout_id: str, *, where: StoreOptions, as_json: bool) -> None:
     """Show all of a ROLLOUT: its id, or the first 8 digits of it or more."""
     with where.reading() as store, working("reading the rollout"):
         examined = examine(store, store.rollouts.get(rollout_id))
-        differences = _differences(store, examined.request)
+        differences = store.rollouts.compare(examined.request)
     if as_json:
-        print_json({**request_document(examined.request), "changes": differences})
+        print_json(rollout_document(examined.request, differences))
     else:
         print_examined(examined)
-
-
-def _differences(store: Store, request: Request) -> list[dict[str, Any]]:
-    return [
-        {
-            "from": before,
-            "to": after,
-            "diff": {str(name): list(lines) for name, lines in diff.by_class().items()},
-        }
-        for before, after, diff in store.rollouts.compare(request)
-    ]
 
 
 @rollout.command("revoke")

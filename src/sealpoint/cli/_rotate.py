@@ -28,18 +28,17 @@ from sealpoint.cli._store import (
 from sealpoint.cli._terminal import (
     Styled,
     agree,
-    count_text,
     print_code,
     print_fields,
     print_json,
     print_line,
     print_table,
-    short_hex,
     thread_progress,
     working,
 )
 from sealpoint.errors import UsageError
 from sealpoint.signing import PublicKey, Role
+from sealpoint.views.words import count_text, short_hex
 
 # `--public-key`: the digits of a public key, or a file as OpenSSL and key services write it.
 

@@ -13,45 +13,20 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from typing import Any
 
-import msgspec
-
 from sealpoint.adapters import FRAMEWORKS
 from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
-from sealpoint.cli._json import json_fault, json_lines, value_lines
-from sealpoint.cli._references import when
-from sealpoint.cli._terminal import Line, Styled, print_line, print_lines, short_hex, shown_name
-from sealpoint.cli._values import render
+from sealpoint.cli._terminal import Line, Styled, print_line, print_lines
 from sealpoint.gate import Measure, Request, Status
 from sealpoint.signing import Action
-from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, json_form, visible
+from sealpoint.views.values import json_lines, render, value_lines
+from sealpoint.views.words import short_hex, shown_name, shown_words, when
+from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
 
 # A release as people are shown it: the checkpoint, what is pending on it, and where it stands.
 #
 # All of it is printed: whoever approves must have been shown what would run. A value whose types
 # this command does not know is named by its digest and where it lies, and never left out in
 # silence.
-
-
-def release_document(shown: ShownRelease) -> dict[str, Any]:
-    """The JSON form, with the values that are pending."""
-    return {
-        **shown.release.as_dict(),
-        "writer": shown.ref.writer,
-        "pending": [
-            {
-                "lane": each.lane,
-                **each.result.as_dict(),
-                "value": each.value if _is_json(each) else None,
-                "rendering": [] if each.fault else list(render(each.value, everything=True)),
-                "fault": each.fault,
-            }
-            for each in shown.results
-        ],
-    }
-
-
-def _is_json(shown: ShownResult) -> bool:
-    return shown.fault is None and json_fault(shown.value) is None
 
 
 def release_lines(shown: ShownRelease) -> Iterator[Line]:
@@ -133,7 +108,6 @@ _LABEL_COLUMNS = 12
 _ALIGNED_MAX = 1_000_000
 # A permission of the run or of a sub-agent; the slashes in the names of sub-agents are escaped.
 _PERMISSION = re.compile(r"(?:agent\.[^/]*/)*permission\.")
-_ESCAPED = re.compile(r"(\\u\{[0-9a-f]{1,6}\})")
 _ACTIONS = {Action.RESUME: "resume thread ", Action.HANDOFF: "hand off thread "}
 _STATUS_STYLES = {
     Status.OPEN: "warning",
@@ -142,17 +116,6 @@ _STATUS_STYLES = {
     Status.EXPIRED: "quiet",
     Status.VOID: "quiet",
 }
-
-
-def request_document(request: Request) -> dict[str, Any]:
-    """The JSON form of a request."""
-    standing = ("approved_by", "denied_by", "ignored", "broken_glass")
-    return {
-        **json_form(request, "id", "thread", "status", "asked_at", "needed", *standing),
-        "statement": msgspec.to_builtins(request.statement),
-        **json_form(request, "answer", "world", "worlds"),
-        "requester_says": list(request.reasons),
-    }
 
 
 def print_examined(examined: ExaminedRequest) -> None:
@@ -228,13 +191,6 @@ def standing(request: Request) -> Styled:
     if request.status is Status.OPEN:
         word = f"open: {len(request.approved_by)} of {request.needed}"
     return Styled(word, _STATUS_STYLES[request.status])
-
-
-def shown(text: str) -> str:
-    """Words that quote what was made visible already: that stays as it is."""
-    return "".join(
-        part if place % 2 else visible(part) for place, part in enumerate(_ESCAPED.split(text))
-    )
 
 
 def _name(request: Request) -> str:
@@ -417,7 +373,7 @@ def _words(texts: Sequence[str]) -> Iterator[Line]:
         yield Styled("  none", "quiet")
     for text in texts:
         for place, line in enumerate(text.split("\n")):
-            yield f"  {' ' if place else '-'} {shown(line)}".rstrip()
+            yield f"  {' ' if place else '-'} {shown_words(line)}".rstrip()
 
 
 def _or_none(text: str | None) -> str | Styled:

@@ -8,7 +8,7 @@ import click
 from sealpoint.api import Diagnosis, Severity, StoreStatus, known_stores
 from sealpoint.api._status import error_finding
 from sealpoint.cli._options import Verb, common_option, json_option
-from sealpoint.cli._policy import approver_lines, approvers_document
+from sealpoint.cli._policy import approver_lines
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -18,10 +18,11 @@ from sealpoint.cli._terminal import (
     print_line,
     print_lines,
     print_table,
-    short_hex,
     working,
 )
 from sealpoint.errors import SealpointError
+from sealpoint.views.documents import diagnosis_document, status_document
+from sealpoint.views.words import short_hex
 from sealpoint.world import visible
 
 
@@ -39,8 +40,7 @@ def status(*, where: StoreOptions, as_json: bool) -> None:
         settings = where.settings
         found = where.admin.status(identity=settings.identity, namespace=settings.namespace)
     if as_json:
-        people = None if found.approvers is None else approvers_document(found.approvers)
-        print_json({**asdict(found), "approvers": people, "ok": found.ok})
+        print_json(status_document(found))
     else:
         _print(found)
     if found.faults:
@@ -107,7 +107,7 @@ def doctor(*, where: StoreOptions, as_json: bool) -> None:
         except SealpointError as error:  # not even its files could be looked for
             found = Diagnosis(url=where.url, findings=(error_finding(error),))
     if as_json:
-        print_json({**asdict(found), "ok": found.ok})
+        print_json(diagnosis_document(found))
     else:
         _print_diagnosis(found)
     if not found.ok:

@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint threads`: all threads and what they are at, or what such a list would leave out."""
 
-import dataclasses
-from typing import Any
-
 import click
 
 from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import thread_text, when
+from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    count_text,
     print_json,
     print_line,
     print_lines,
     print_table,
-    shown_name,
     working,
 )
 from sealpoint.errors import Tampered
 from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import LeftOut, ThreadNames
+from sealpoint.views.documents import threads_document
+from sealpoint.views.words import count_text, shown_name, when
 from sealpoint.world import visible
 
 
@@ -44,15 +41,7 @@ def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bo
         summaries = [] if only_names else list(store.overview(partial=partial))
     unreadable = [each for each in summaries if each.phase is ThreadPhase.UNREADABLE]
     if as_json:
-        print_json(
-            {
-                "namespace": found.namespace,
-                "threads": list(names),
-                "details": [_document(each) for each in summaries],
-                "complete": found.complete,
-                "left_out": [dataclasses.asdict(each) for each in found.left_out],
-            }
-        )
+        print_json(threads_document(found, summaries))
     else:
         _print(found, names, summaries)
     if unreadable:
@@ -100,19 +89,6 @@ def _cells(each: ThreadSummary) -> tuple[str | Styled, ...]:
         visible(each.owner or "-"),
         "-" if each.entries is None else f"{each.entries:,}",
     )
-
-
-def _document(each: ThreadSummary) -> dict[str, Any]:
-    changed = None if each.changed is None else each.changed.isoformat()
-    return {
-        "thread": each.name,
-        "state": str(each.phase),
-        "changed": changed,
-        "owner": each.owner,
-        "entries": each.entries,
-        "reason": each.reason or None,
-        "cut_by_restore": each.restored,
-    }
 
 
 def _print_left_out(count: str, found: ThreadNames) -> None:

@@ -15,11 +15,10 @@ import click
 from sealpoint.api import BundleReport, verify_bundle
 from sealpoint.audit import UNJUSTIFIED, Progress, Report
 from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import thread_text, when
+from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    count_text,
     print_fields,
     print_json,
     print_line,
@@ -27,6 +26,7 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.errors import Tampered, UsageError
+from sealpoint.views.words import count_text, when
 from sealpoint.world import visible
 
 

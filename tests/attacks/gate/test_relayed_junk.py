@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from sealpoint.api import examine, verify_bundle
 from sealpoint.audit import UNJUSTIFIED
-from sealpoint.cli._requests import examined_document
 from sealpoint.cli._statement import print_examined
 from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request, Status
@@ -36,6 +35,7 @@ from sealpoint.ledger import (
 from sealpoint.limits import JSON_DEPTH_MAX
 from sealpoint.signing import Action, Attestation, Role, Statement, Verdict, attest
 from sealpoint.storage import Record
+from sealpoint.views.documents import examined_document
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.deployment import Deployment
 from tests.effort import examples

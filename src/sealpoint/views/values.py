@@ -18,6 +18,23 @@ from typing import Any
 import msgspec
 
 from sealpoint.codec import UntypedValue
+from sealpoint.world import JsonCopy, JsonFault, visible
+
+__all__ = [
+    "ValueParts",
+    "ValueShape",
+    "counted",
+    "json_fault",
+    "json_lines",
+    "key_step",
+    "parts_of",
+    "render",
+    "short_text",
+    "type_name",
+    "untyped_json",
+    "value_lines",
+    "whole_text",
+]
 
 _NESTED_CHARS_LEAST = 12
 _INT_BITS_MAX = 8192
@@ -348,3 +365,38 @@ def _row_label(shape: ValueShape, key: Any) -> str:
     if shape is ValueShape.MAPPING:
         return short_text(key)
     return "-" if shape is ValueShape.SET else key_step(shape, key)
+
+
+# Values that are JSON: as documents hold them, and for people.
+
+
+_JSON_DEPTH_MAX = 500
+"""What Python's own reader and writer of JSON can nest, with a margin."""
+
+
+def json_fault(value: Any) -> str | None:
+    """Where and why JSON cannot express a state, or None if it can, without loss."""
+    try:
+        JsonCopy(exact=True, wide=True, depth_max=_JSON_DEPTH_MAX).copy(value)
+    except JsonFault as fault:
+        return fault.at("state")
+    return None
+
+
+def json_lines(value: Any, indent: str) -> list[str]:
+    """A value that is JSON, for people: as `value_lines`, each further in."""
+    return [f"{indent}{line}" for line in value_lines(value)]
+
+
+def value_lines(value: Any) -> list[str]:
+    """A value as indented JSON; a text of several lines line by line, behind a bar."""
+    if isinstance(value, str) and "\n" in value:
+        return [f"| {visible(line)}" for line in value.split("\n")]
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return [_indented(line) for line in text.split("\n")]
+
+
+def _indented(line: str) -> str:
+    """A line of JSON made visible; its own spaces at the beginning are those of `json`."""
+    text = line.lstrip(" ")
+    return line[: len(line) - len(text)] + visible(text)

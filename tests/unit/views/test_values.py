@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpoint.cli._values import render, short_text
+from sealpoint.views.values import render, short_text
 from tests.cli.shop import Order
 
 

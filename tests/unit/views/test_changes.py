@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpoint import Registry
-from sealpoint.cli._diff import Change, compare
+from sealpoint.views.changes import Change, compare
 from tests.cpu_time import CpuTime
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpoint.cli._terminal import shown_name
+from sealpoint.views.words import shown_name
 
 _PLAIN = (
     "invoice-7",
