@@ -207,10 +207,10 @@ class SimulatedStorage:
         """List the threads that have blobs."""
         return self.inner.blob_threads()
 
-    def threads(self) -> Iterator[bytes]:
+    def heads(self) -> Iterator[tuple[bytes, int]]:
         """List the threads."""
         self.listing.run_before()
-        return self.inner.threads()
+        return self.inner.heads()
 
     def labelled(self, label: bytes) -> list[bytes]:
         """Look a label up."""

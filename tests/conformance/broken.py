@@ -360,6 +360,14 @@ class AllAtOnce(MemoryStorage):
         return iter(list(super().stored_blobs(thread)))
 
 
+class FirstPositions(MemoryStorage):
+    """Breaks what is about the ends of threads: where one begins is given."""
+
+    def heads(self) -> Iterator[tuple[bytes, int]]:
+        """Give the first position of each."""
+        return iter([(thread, next(self.scan(thread, 0))[0]) for thread, _ in super().heads()])
+
+
 class OnlyWithEntries(MemoryStorage):
     """Breaks what is about threads without entries: they are not listed, and keep their blobs."""
 
@@ -377,7 +385,7 @@ class Collecting(MemoryStorage):
 
     def compact(self) -> None:
         """Drop orphans that nobody asked to be dropped."""
-        for thread in set(self.blob_threads()) - set(self.threads()):
+        for thread in set(self.blob_threads()) - {*dict(self.heads())}:
             with suppress(HeadMoved):
                 self.drop(thread, -1, blobs=[digest for digest, _ in self.stored_blobs(thread)])
 

@@ -230,7 +230,7 @@ def _require_directory(location: StoreLocation, directory: Path) -> None:
 
 def _is_new(storage: Storage) -> bool:
     """Whether there is no more than an interrupted `init` leaves: the rest is for adoption."""
-    return storage.read(STORE_CHAIN, 1) is None and list(storage.threads()) == [STORE_CHAIN]
+    return storage.read(STORE_CHAIN, 1) is None and {*dict(storage.heads())} == {STORE_CHAIN}
 
 
 def first_roster(worker: PrivateKey, operator: PrivateKey, policy: Policy) -> RosterDocument:

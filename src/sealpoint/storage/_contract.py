@@ -203,8 +203,14 @@ class Storage(Protocol):
         """
         ...
 
-    def threads(self) -> Iterator[bytes]:
-        """Every thread that has an entry, each once, in any order."""
+    def heads(self) -> Iterator[tuple[bytes, int]]:
+        """Every thread that has an entry, each once, in any order, with its last position.
+
+        The position is a hint that proves nothing: whoever knows all threads reads anew those that
+        have moved. It MAY be one before what is appended meanwhile, and is -1 where what lies there
+        is no position; reading the thread then says what is wrong. It SHOULD take time by the
+        number of threads, and not by that of entries.
+        """
         ...
 
     def blob_threads(self) -> Iterator[bytes]:

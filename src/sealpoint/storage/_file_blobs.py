@@ -145,14 +145,14 @@ def blobs_after(thread: Directory, after: str) -> tuple[list[tuple[bytes, int]],
     return [], None
 
 
-def has_blobs(thread: Directory) -> bool:
-    """Whether a thread has a blob."""
+def first_shard(thread: Directory) -> str | None:
+    """The first digit that the name of a blob of the thread has; None: it has no blob."""
     with _Shards(thread) as shards:
         for digit in _SHARDS:
             shard = shards.of(digit)
             if shard is not None and any(_names(shard, digit)):
-                return True
-    return False
+                return digit
+    return None
 
 
 def remove_empty_shards(thread: Directory) -> None:

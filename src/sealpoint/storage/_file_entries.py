@@ -396,10 +396,15 @@ BATCH_RECORDS = 32
 _TRIES_MAX = 100
 
 
-def has_entries(thread: Directory) -> bool:
-    """Whether a thread has an entry."""
-    with closing(Groups(thread).by_last(0, SEQ_MAX)) as spans:
-        return next(spans, None) is not None
+def last_position(thread: Directory) -> int | None:
+    """The last position of a thread; -1 where it cannot be told; None: there is no entry."""
+    try:
+        with closing(Groups(thread).by_last(0, SEQ_MAX, backwards=True)) as spans:
+            last = next(spans, None)
+            return None if last is None else last.last
+    except Edited:
+        with closing(Groups(thread).by_last(0, SEQ_MAX)) as spans:
+            return None if next(spans, None) is None else -1
 
 
 def has_header(thread: Directory, seq: int, header: bytes | None) -> bool:

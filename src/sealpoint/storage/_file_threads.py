@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 from sealpoint._disk import wait_for_lock
 from sealpoint.errors import Edited, StorageUnavailable
@@ -31,6 +32,8 @@ try:
 except ImportError:  # pragma: no cover - only where there is no POSIX
     fcntl = None  # type: ignore[assignment]
 
+
+_T = TypeVar("_T")
 
 _held: set[int] = set()
 _fork_lock = threading.RLock()
@@ -179,14 +182,14 @@ def _is_ready(directory: Directory, shard: Directory, name: str) -> bool:
 
 
 def threads_after(
-    root: Directory, after: str, have: Callable[[Directory], bool] | None = None
-) -> tuple[list[bytes], str | None]:
-    """Some threads that have a directory, in order.
+    root: Directory, after: str, look: Callable[[Directory], _T | None]
+) -> tuple[list[tuple[bytes, _T]], str | None]:
+    """Some threads that have a directory, in order, each with what is found there.
 
     Args:
         root: The root of the store.
         after: Where to begin: "", or what the call before returned.
-        have: Leave out those for whose directories this is false.
+        look: Looks into the directory of one; a thread for which it gives None is left out.
 
     Returns:
         The threads, and where the next call begins, or None when there are no more.
@@ -202,8 +205,8 @@ def threads_after(
                 )
                 if names:
                     end = names[-1] if len(names) == _LISTED_MAX else digits + _BEYOND
-                    found = (name for name in names if have is None or _has(shard, name, have))
-                    return [bytes.fromhex(name) for name in found], end
+                    looks = ((bytes.fromhex(name), _look(shard, name, look)) for name in names)
+                    return [(name, each) for name, each in looks if each is not None], end
     return [], None
 
 
@@ -211,12 +214,12 @@ def _names(shard: Directory, digits: str) -> Iterator[str]:
     return (name for name in shard.names() if name.startswith(digits) and _NAME.fullmatch(name))
 
 
-def _has(shard: Directory, name: str, have: Callable[[Directory], bool]) -> bool:
+def _look(shard: Directory, name: str, look: Callable[[Directory], _T | None]) -> _T | None:
     directory = shard.child(name)
     if directory is None:
-        return False
+        return None
     with directory:
-        return have(directory)
+        return look(directory)
 
 
 def compact_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> None:

@@ -43,6 +43,7 @@ SCAN_ROWS = 32
 BLOBS_ROWS = 128
 STORED_ROWS = 256
 THREADS_ROWS = 256
+HEADS_ROWS = 4096
 LABELLED_MAX = 4096
 
 HEAD_BYTES_MAX = HEADER_BYTES_MAX + SEALS_BYTES_MAX + HEADER_LENGTH_BYTES
@@ -110,20 +111,21 @@ LABELLED = _sql(
 )
 
 
-def _leaps(table: str) -> str:
+def _leaps(table: str, rows: int, *columns: str) -> str:
     """The threads behind one, each once, by leaps through the primary key."""
     behind = _sql("SELECT thread FROM", table, "WHERE thread >")
     first = "ORDER BY thread LIMIT 1"
     return _sql(
         *("WITH RECURSIVE found AS ((", behind, "$1", first, ") UNION ALL SELECT ("),
         *(behind, "found.thread", first, ") FROM found WHERE found.thread IS NOT NULL)"),
-        *("SELECT", _sized("thread", THREAD_BYTES), "FROM found WHERE thread IS NOT NULL"),
-        *("LIMIT", str(THREADS_ROWS)),
+        *("SELECT", ", ".join([_sized("thread", THREAD_BYTES), *columns])),
+        *("FROM found WHERE thread IS NOT NULL LIMIT", str(rows)),
     )
 
 
-THREADS = _leaps("entries")
-BLOB_THREADS = _leaps("blobs")
+_LAST = "(SELECT seq FROM entries WHERE thread = found.thread ORDER BY seq DESC LIMIT 1)"
+HEADS = _leaps("entries", HEADS_ROWS, _LAST)
+BLOB_THREADS = _leaps("blobs", THREADS_ROWS)
 
 _PUT = "INSERT INTO entries (thread, seq, head, body, payload) VALUES"
 _ROW_COLUMNS = 4
@@ -176,9 +178,9 @@ TRUNCATE = "DELETE FROM entries WHERE thread = $1 AND seq >= $2"
 COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)
 
 COLUMNS = {
-    **dict.fromkeys((VERSION, HAS_ENTRIES, LABELLED, THREADS, BLOB_THREADS, REQUIRE_STORED), 1),
+    **dict.fromkeys((VERSION, HAS_ENTRIES, LABELLED, BLOB_THREADS, REQUIRE_STORED), 1),
     **dict.fromkeys((STORED_OF, PUT_BLOBS_IF_ABSENT, IS_BLOB), 1),
-    **dict.fromkeys((BLOB, BLOBS, STORED), 2),
+    **dict.fromkeys((BLOB, BLOBS, STORED, HEADS), 2),
     **dict.fromkeys((READ, SCAN_ASCENDING, SCAN_DESCENDING), 5),
 }
 """How many columns the statements are answered with that are answered with rows."""

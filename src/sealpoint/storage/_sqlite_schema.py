@@ -94,6 +94,9 @@ _COMPACTING_PRAGMAS = frozenset(
 
 _VERSION_PRAGMA = ("data_version", None)
 
+LEAPS = "leaps"
+"""What the one recursive query is called, of which SQLite says that a statement is inside of it."""
+
 # What each purpose takes: for an action of SQLite, whether two names that depend on it, and the
 # database, are among those.
 _READING: dict[int, _Rule] = {
@@ -105,6 +108,7 @@ _READING: dict[int, _Rule] = {
 _RULES: dict[Purpose, dict[int, _Rule]] = {
     Purpose.READ: {
         **_READING,
+        sqlite3.SQLITE_RECURSIVE: lambda *_: True,
         sqlite3.SQLITE_PRAGMA: lambda name, value, _database: (name, value) == _VERSION_PRAGMA,
     },
     Purpose.WRITE: {
@@ -134,11 +138,13 @@ _RULES: dict[Purpose, dict[int, _Rule]] = {
 
 
 def _authorizer(rules: dict[int, _Rule]) -> _Authorizer:
+    own = {None, LEAPS} if sqlite3.SQLITE_RECURSIVE in rules else {None}
+
     def decide(
         action: int, first: str | None, second: str | None, database: str | None, inside: str | None
     ) -> int:
         # Inside of a trigger or view, which is never one of ours, nothing is allowed.
-        rule = rules.get(action) if inside is None else None
+        rule = rules.get(action) if inside in own else None
         if rule is not None and rule(first, second, database):
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY
@@ -198,10 +204,34 @@ BLOBS = _select(
     f"blobs WHERE thread = ? AND digest IN ({', '.join('?' * BLOBS_ROWS)}) LIMIT {BLOBS_ROWS}",
 )
 _THREAD = _guarded("thread", str(THREAD_BYTES))
-THREAD_FIRST = _select(_THREAD, "entries ORDER BY thread LIMIT 1")
-THREAD_NEXT = _select(_THREAD, "entries WHERE thread > ? ORDER BY thread LIMIT 1")
-BLOB_THREAD_FIRST = _select(_THREAD, "blobs ORDER BY thread LIMIT 1")
-BLOB_THREAD_NEXT = _select(_THREAD, "blobs WHERE thread > ? ORDER BY thread LIMIT 1")
+HEADS_ROWS = 1024
+_IN_ORDER = "ORDER BY thread LIMIT 1"
+
+
+def _heads(first: str) -> str:
+    """Threads and their last positions, by leaps through the index from one to the next.
+
+    What is no thread is given as such, and leads nowhere that whoever lists them would follow.
+    """
+    following = _select(_THREAD, f"entries WHERE thread > {LEAPS}.thread {_IN_ORDER}")
+    last = _select(
+        "CASE typeof(seq) WHEN 'integer' THEN seq ELSE -1 END",
+        f"entries WHERE entries.thread = {LEAPS}.thread ORDER BY seq DESC LIMIT 1",
+    )
+    leaps = " UNION ALL ".join(
+        (
+            _select("*", f"({first})"),
+            _select(f"({following})", f"{LEAPS} WHERE thread IS NOT NULL"),
+        )
+    )
+    listed = _select(f"thread, ({last})", f"{LEAPS} WHERE thread IS NOT NULL LIMIT {HEADS_ROWS}")
+    return f"WITH RECURSIVE {LEAPS}(thread) AS ({leaps}) {listed}"
+
+
+HEADS_FIRST = _heads(_select(_THREAD, f"entries {_IN_ORDER}"))
+HEADS_NEXT = _heads(_select(_THREAD, f"entries WHERE thread > ? {_IN_ORDER}"))
+BLOB_THREAD_FIRST = _select(_THREAD, f"blobs {_IN_ORDER}")
+BLOB_THREAD_NEXT = _select(_THREAD, f"blobs WHERE thread > ? {_IN_ORDER}")
 # The size of a value that is no bytes is not asked: that of a text would have to be read.
 _STORED = (
     f"{_guarded('digest', str(DIGEST_BYTES))}, "

@@ -30,7 +30,7 @@ from sealpoint.storage._contract import (
 from sealpoint.storage._file_blobs import (
     blobs_after,
     drop_blobs,
-    has_blobs,
+    first_shard,
     put_blobs,
     read_blob,
     read_blobs,
@@ -42,8 +42,8 @@ from sealpoint.storage._file_entries import (
     RECORDS_MAX,
     drop_parts,
     fresh_positions,
-    has_entries,
     has_header,
+    last_position,
     read_batch,
     read_record,
     truncate_records,
@@ -222,8 +222,8 @@ class FileStorage:
         after: str | None = ""
         while after is not None:
             with self._failures, self._writing() as root:
-                threads, after = threads_after(root, after)
-                for thread in threads:
+                threads, after = threads_after(root, after, lambda _directory: True)
+                for thread, _ in threads:
                     compact_thread(root, thread, self._wait_seconds_max)
 
     def read(self, thread: bytes, seq: int) -> Record | None:
@@ -291,19 +291,20 @@ class FileStorage:
         """Nothing: no look at a directory tells that its files are as they were."""
         self._require_open()
 
-    def threads(self) -> Iterator[bytes]:
+    def heads(self) -> Iterator[tuple[bytes, int]]:
         """Every thread that has an entry, each once, in the order of their bytes."""
-        return _paged(partial(self._threads_after, has_entries), "")
+        return _paged(partial(self._threads_after, last_position), "")
 
     def blob_threads(self) -> Iterator[bytes]:
         """Every thread that has a blob, each once, in the order of their bytes."""
-        return _paged(partial(self._threads_after, has_blobs), "")
+        found = _paged(partial(self._threads_after, first_shard), "")
+        return (thread for thread, _ in found)
 
     def _threads_after(
-        self, have: Callable[[Directory], bool], after: str
-    ) -> tuple[list[bytes], str | None]:
+        self, look: Callable[[Directory], _T | None], after: str
+    ) -> tuple[list[tuple[bytes, _T]], str | None]:
         with self._failures, self._opened() as root:
-            return threads_after(root, after, have)
+            return threads_after(root, after, look)
 
     def labelled(self, label: bytes) -> list[bytes]:
         """The threads that were appended with this label.

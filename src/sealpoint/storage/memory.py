@@ -222,11 +222,11 @@ class MemoryStorage:
         with self._lock:
             self._require_open()
 
-    def threads(self) -> Iterator[bytes]:
-        """Every thread that has an entry, each once."""
+    def heads(self) -> Iterator[tuple[bytes, int]]:
+        """Every thread that has an entry, each once, with its last position."""
         with self._lock:
             self._require_open()
-            return iter(list(self._records))
+            return iter([(thread, self._positions[thread][-1]) for thread in self._records])
 
     def blob_threads(self) -> Iterator[bytes]:
         """Every thread that has a blob, each once."""

@@ -317,17 +317,32 @@ class PostgresStorage:
         """Nothing: a server does not say whether anything was committed since."""
         self._connections.require_open()
 
-    def threads(self) -> Iterator[bytes]:
-        """Every thread that has an entry, each once, in the order of their bytes."""
-        return self._threads_from("entries", sql.THREADS)
+    def heads(self) -> Iterator[tuple[bytes, int]]:
+        """Every thread that has an entry, each once, in the order of their bytes.
+
+        They are read in batches, as by `scan`.
+        """
+
+        def more(behind: bytes) -> list[tuple[bytes, int]]:
+            rows = self._rows(sql.HEADS, behind)
+            return [
+                (_stored_thread("entries", thread), seq if type(seq) is int else -1)
+                for thread, seq in rows
+            ]
+
+        return rising(
+            more(b""),
+            more,
+            itemgetter(0),
+            full=sql.HEADS_ROWS,
+            what=f"threads in {self._connections.what}",
+        )
 
     def blob_threads(self) -> Iterator[bytes]:
         """Every thread that has a blob, each once, in the order of their bytes."""
-        return self._threads_from("blobs", sql.BLOB_THREADS)
 
-    def _threads_from(self, table: str, statement: str) -> Iterator[bytes]:
         def more(behind: bytes) -> list[bytes]:
-            return [_stored_thread(table, row[0]) for row in self._rows(statement, behind)]
+            return [_stored_thread("blobs", row[0]) for row in self._rows(sql.BLOB_THREADS, behind)]
 
         return rising(
             more(b""),

@@ -282,23 +282,32 @@ class SqliteStorage:
         """
         return self._connections.version()
 
-    def threads(self) -> Iterator[bytes]:
-        """Every thread that has an entry, each once, in the order of their bytes."""
-        return self._threads_from("entries", sql.THREAD_FIRST, sql.THREAD_NEXT)
+    def heads(self) -> Iterator[tuple[bytes, int]]:
+        """Every thread that has an entry, each once, in the order of their bytes.
+
+        They are read in batches, as by `scan`.
+        """
+
+        def more(statement: str, *given: bytes) -> list[tuple[bytes, int]]:
+            return [_stored_head(row) for row in self._rows(statement, given)]
+
+        return rising(
+            more(sql.HEADS_FIRST),
+            partial(more, sql.HEADS_NEXT),
+            itemgetter(0),
+            full=sql.HEADS_ROWS,
+            what=f"threads in store {self._path}",
+        )
 
     def blob_threads(self) -> Iterator[bytes]:
         """Every thread that has a blob, each once, in the order of their bytes."""
-        return self._threads_from("blobs", sql.BLOB_THREAD_FIRST, sql.BLOB_THREAD_NEXT)
-
-    def _threads_from(self, table: str, first_sql: str, next_sql: str) -> Iterator[bytes]:
-        """Leap through the index from one thread to the next."""
 
         def more(statement: str, *given: bytes) -> list[bytes]:
-            return [_stored_thread(table, row[0]) for row in self._rows(statement, given)]
+            return [_stored_thread("blobs", row[0]) for row in self._rows(statement, given)]
 
         return rising(
-            more(first_sql),
-            partial(more, next_sql),
+            more(sql.BLOB_THREAD_FIRST),
+            partial(more, sql.BLOB_THREAD_NEXT),
             bytes,
             full=1,
             what=f"threads in store {self._path}",
@@ -514,6 +523,16 @@ def _stored_thread(table: str, value: object) -> bytes:
         return value
     found = f"{len(value)} bytes" if type(value) is bytes else _found(value)
     raise Edited(f"thread in {table}: expected {THREAD_BYTES} bytes, found {found}")
+
+
+def _stored_head(row: tuple[object, ...]) -> tuple[bytes, int]:
+    """A row as a thread and its last position.
+
+    Raises:
+        Edited: It names no thread.
+    """
+    thread, seq = row
+    return _stored_thread("entries", thread), seq if type(seq) is int else -1
 
 
 def _stored_blob(thread: bytes, row: tuple[object, ...]) -> tuple[bytes, int]:

@@ -51,10 +51,10 @@ def copy_store(
         StorageUnavailable: Either side failed; the copy can be begun again.
     """
     source = core.storage
-    threads = [STORE_CHAIN, *(each for each in source.threads() if each != STORE_CHAIN)]
+    threads = [STORE_CHAIN, *(each for each, _ in source.heads() if each != STORE_CHAIN)]
     threads += sorted({*source.blob_threads()} - {*threads})
     known = set(threads)
-    for thread in (*target.threads(), *target.blob_threads()):
+    for thread in (*dict(target.heads()), *target.blob_threads()):
         if thread not in known:
             raise _other(thread)
     done = CopiedStore(threads_total=len(threads))

@@ -98,12 +98,17 @@ class ListedThread(NamedTuple):
     """A thread that the store has, that the anchor knows, or both."""
 
     thread: bytes
-    stored: bool
-    """Whether the store had an entry of it."""
+    head: int | None
+    """Where the store says that its last entry lies, which proves nothing; None: it has none."""
     slot: bytes
     """Under which the anchor knows it; empty: it does not."""
     anchored: Position | None
     """What the anchor has seen of it; None: it does not know it."""
+
+    @property
+    def stored(self) -> bool:
+        """Whether the store had an entry of it."""
+        return self.head is not None
 
     @property
     def is_live(self) -> bool:
@@ -457,14 +462,17 @@ class Core:
         without a stored thread may be a reserved name, a thread begun since, or one that the store
         has lost; a thread without a slot is another anchor's, or planted.
         """
-        stored = {thread for thread in self.storage.threads() if thread != STORE_CHAIN}
+        heads = dict(self.storage.heads())
+        heads.pop(STORE_CHAIN, None)
         found = [
-            ListedThread(position.thread, position.thread in stored, slot, position)
+            ListedThread(position.thread, heads.get(position.thread), slot, position)
             for slot, position in self.anchor.slots()
             if slot != self._slot
         ]
-        unknown = stored.difference(each.thread for each in found)
-        found += [ListedThread(thread, stored=True, slot=b"", anchored=None) for thread in unknown]
+        unknown = heads.keys() - {each.thread for each in found}
+        found += [
+            ListedThread(thread, heads[thread], slot=b"", anchored=None) for thread in unknown
+        ]
         return sorted(found, key=lambda each: (each.thread, each.slot))
 
     def is_anchored(self) -> bool:

@@ -154,7 +154,7 @@ class FaultyStorage:
         self.blobs = wrap(storage.blobs, Step.BEFORE_READ)
         self.stored_blobs = wrap(storage.stored_blobs, Step.BEFORE_READ)
         self.version = wrap(storage.version, Step.BEFORE_READ)
-        self.threads = wrap(storage.threads, Step.BEFORE_READ)
+        self.heads = wrap(storage.heads, Step.BEFORE_READ)
         self.blob_threads = wrap(storage.blob_threads, Step.BEFORE_READ)
         self.labelled = wrap(storage.labelled, Step.BEFORE_READ)
         self.close = storage.close

@@ -30,7 +30,7 @@ _READS: dict[str, Call] = {
     "read": lambda storage: storage.read(_THREAD, 0),
     "scan": lambda storage: list(storage.scan(_THREAD, 0)),
     "scan back": lambda storage: list(storage.scan(_THREAD, 0, descending=True)),
-    "threads": lambda storage: list(storage.threads()),
+    "threads": lambda storage: list(storage.heads()),
     "blob": lambda storage: storage.blob(_THREAD, _DIGEST, 100),
     "blobs": lambda storage: storage.blobs(_THREAD, [_DIGEST], 100),
     "stored blobs": lambda storage: list(storage.stored_blobs(_THREAD)),

@@ -46,7 +46,7 @@ def _contents(store: api.Store) -> dict[str, Any]:
     storage = store._core.storage
     return {
         thread.hex(): (dict(storage.scan(thread, 0)), dict(storage.stored_blobs(thread)))
-        for thread in storage.threads()
+        for thread, _ in storage.heads()
     }
 
 

@@ -116,7 +116,7 @@ class Team:
         """All that storage and anchor hold, to be compared."""
         store = self.store("operator")
         inner = store.storage.inner
-        threads = sorted({*inner.threads(), *inner.blob_threads()})
+        threads = sorted({*dict(inner.heads()), *inner.blob_threads()})
         return (
             [(thread, list(inner.scan(thread, 0))) for thread in threads],
             [(thread, list(inner.stored_blobs(thread))) for thread in threads],

@@ -265,7 +265,7 @@ def test_read_only_writes_nothing_at_all(tmp_path: Path) -> None:
 
         assert reader.blob(THREAD, DIGEST, 10) == b"blob"
         assert list(reader.stored_blobs(THREAD)) == [(DIGEST, 4)]
-        assert reader.labelled(DIGEST) == list(reader.threads()) == list(reader.blob_threads())
+        assert reader.labelled(DIGEST) == list(dict(reader.heads())) == list(reader.blob_threads())
         assert tree(store) == before
     with pytest.raises(UsageError, match="found both"):
         FileStorage(store, create=True, read_only=True)
@@ -344,7 +344,7 @@ def test_only_bytes_are_stored(tmp_path: Path, wrong: object) -> None:
         with pytest.raises(UsageError, match="1 to 4096 records, found 4097"):
             storage.append(THREAD, 0, [RECORD] * 4097, blobs={})
 
-        assert not list(storage.threads())
+        assert not list(storage.heads())
 
 
 def test_names_of_threads_never_leave_the_store(tmp_path: Path) -> None:
@@ -360,7 +360,7 @@ def test_names_of_threads_never_leave_the_store(tmp_path: Path) -> None:
     with closing(FileStorage(store, create=True)) as storage:
         for thread in hostile:
             storage.append(thread, 0, [RECORD], blobs={thread * 2: b"blob"}, label=thread * 2)
-        found = list(storage.threads())
+        found = list(dict(storage.heads()))
 
     assert sorted(found) == sorted(hostile)
     assert list(tmp_path.iterdir()) == [store]

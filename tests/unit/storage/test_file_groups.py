@@ -386,7 +386,7 @@ def test_foreign_names_are_passed_over(store: Path, storage: FileStorage) -> Non
 
     assert list(storage.scan(THREAD, 0)) == [(300, RECORD)]
     assert list(storage.stored_blobs(THREAD)) == [(DIGEST, 4)]
-    assert list(storage.threads()) == list(storage.blob_threads()) == [THREAD]
+    assert list(dict(storage.heads())) == list(storage.blob_threads()) == [THREAD]
     assert storage.labelled(DIGEST) == [THREAD]
     assert all(path.exists() for path in foreign)
 

@@ -96,7 +96,7 @@ _READS: dict[str, Callable[[FileStorage], object]] = {
     "blob": lambda storage: storage.blob(THREAD, DIGEST, 9),
     "blobs": lambda storage: storage.blobs(THREAD, [DIGEST], 9),
     "stored blobs": lambda storage: list(storage.stored_blobs(THREAD)),
-    "threads": lambda storage: list(storage.threads()),
+    "threads": lambda storage: list(storage.heads()),
     "blob threads": lambda storage: list(storage.blob_threads()),
     "labelled": lambda storage: storage.labelled(DIGEST),
 }
@@ -228,7 +228,7 @@ def test_missing_directory_of_a_store_is_noticed(
         lambda: storage.append(THREAD, 0, [RECORD], blobs={}, label=_OTHER),
     ]
     if name == "threads":
-        calls += [lambda: list(storage.threads()), lambda: storage.read(THREAD, 0)]
+        calls += [lambda: list(storage.heads()), lambda: storage.read(THREAD, 0)]
     for call in calls:
         with pytest.raises(Edited, match=f"{name}: the directory is missing"):
             call()

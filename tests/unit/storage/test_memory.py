@@ -17,7 +17,7 @@ def test_two_storages_share_nothing() -> None:
 
     assert two.read(_THREAD, 0) is None
     assert two.blob(_THREAD, bytes(32), 10) is None
-    assert not list(two.threads())
+    assert not list(two.heads())
 
 
 def test_closing_forgets_everything_and_ends_a_scan_under_way() -> None:

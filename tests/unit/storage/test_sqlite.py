@@ -438,7 +438,7 @@ def test_only_bytes_are_stored(tmp_path: Path, wrong: object) -> None:
         with pytest.raises(UsageError):
             storage.put_blobs(_THREAD, {_DIGEST: wrong})  # type: ignore[dict-item]
 
-        assert not list(storage.threads())
+        assert not list(storage.heads())
 
 
 def test_nobody_waits_for_a_commit_to_be_told_the_version(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _CALLS: list[Callable[[SqliteStorage], object]] = [
     lambda storage: list(storage.scan(_THREAD, 0)),
     lambda storage: list(storage.scan(_THREAD, 0, descending=True)),
     lambda storage: storage.blob(_THREAD, _DIGEST, 1000),
-    lambda storage: list(storage.threads()),
+    lambda storage: list(storage.heads()),
     lambda storage: storage.labelled(_DIGEST),
     lambda storage: list(storage.stored_blobs(_THREAD)),
     lambda storage: list(storage.blob_threads()),
@@ -154,6 +154,15 @@ def test_greatest_position_ends_a_scan(path: Path) -> None:
         assert [n for n, _ in storage.scan(_THREAD, 0, descending=True)] == [last, 2, 0]
 
 
+@pytest.mark.parametrize("seq", ["'text'", "x'00'", "1.5"])
+def test_impossible_position_hides_no_thread_from_the_list(path: Path, seq: str) -> None:
+    """A row whose position cannot be one is no reason to leave its thread out, or to fail."""
+    _attack(path, "UPDATE entries SET seq = {seq} WHERE seq = 1", seq=seq)
+    with closing(SqliteStorage(path)) as storage:
+        assert [thread for thread, _ in storage.heads()] == [_THREAD]
+        assert dict(storage.heads())[_THREAD] in (-1, 2)
+
+
 @pytest.mark.parametrize("thread", ["'text'", "7", "x''", "zeroblob(17)", "zeroblob(9000000)"])
 def test_impossible_thread_is_edited_where_threads_are_listed(path: Path, thread: str) -> None:
     """A row whose thread cannot be one is refused by the listings that meet it."""
@@ -161,7 +170,7 @@ def test_impossible_thread_is_edited_where_threads_are_listed(path: Path, thread
     _attack(path, "UPDATE labels SET thread = {thread}", thread=thread)
     with closing(SqliteStorage(path)) as storage:
         with pytest.raises(Edited, match="thread in entries"):
-            list(storage.threads())
+            list(storage.heads())
         with pytest.raises(Edited, match="thread in labels"):
             storage.labelled(_DIGEST)
 

@@ -70,10 +70,13 @@ def test_the_longest_calls_stay_below_their_bound(tmp_path: Path) -> None:
         storage.append(_THREAD, many, [_RECORD], blobs={}, needs=list(blobs))
         storage.drop(_THREAD, many, bodies=range(many), blobs=list(blobs))
         found = len(storage.labelled(label))
+        heads = dict(storage.heads())
         storage.truncate(_THREAD, 1, _RECORD.header)
         storage.compact()
 
         assert found == 4096
+        assert len(heads) == 4097
+        assert heads[_THREAD] == many
         assert [seq for seq, _ in storage.scan(_THREAD, 0)] == [0]
 
 

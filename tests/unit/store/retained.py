@@ -66,7 +66,7 @@ def needed(world: Deployment, name: str = "t") -> set[bytes]:
 def contents(store: Opened) -> tuple[Any, ...]:
     """All that storage and anchor hold, to be compared."""
     inner = store.storage.inner
-    threads = sorted({*inner.threads(), *inner.blob_threads()})
+    threads = sorted({*dict(inner.heads()), *inner.blob_threads()})
     return (
         [(thread, list(inner.scan(thread, 0))) for thread in threads],
         [(thread, list(inner.stored_blobs(thread))) for thread in threads],

@@ -264,7 +264,7 @@ def test_a_thread_without_a_genesis_is_gone(memory: Deployment) -> None:
     assert (loss.outcome, loss.name, loss.kept) == (ThreadOutcome.GONE, "", None)
     assert (loss.lost, loss.beyond) == (4, 3)
     assert accepted(memory).removed == 3
-    assert thread not in list(memory.memory.threads())
+    assert thread not in dict(memory.memory.heads())
     assert thread not in list(memory.memory.blob_threads())
     with pytest.raises(UnknownThread):
         memory.open().thread("a").load()
@@ -305,7 +305,7 @@ def test_an_erased_thread_stays_erased(world: Deployment) -> None:
     with pytest.raises(UnknownThread):
         store.thread("secret").load()
     inner = store.storage.inner
-    assert thread not in list(inner.threads())
+    assert thread not in dict(inner.heads())
     assert thread not in list(inner.blob_threads())
     assert inner.labelled(store.thread("secret")._state.chain.label) == []
     check_goes_on(world, "secret", "a")

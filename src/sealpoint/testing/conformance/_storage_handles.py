@@ -122,7 +122,7 @@ class StorageHandles:
             lambda: storage.blobs(THREAD, [LABEL], 1),
             lambda: list(storage.stored_blobs(THREAD)),
             storage.version,
-            lambda: list(storage.threads()),
+            lambda: list(storage.heads()),
             lambda: list(storage.blob_threads()),
             lambda: storage.labelled(LABEL),
             lambda: storage.drop(THREAD, 0, bodies=[0]),
@@ -202,7 +202,7 @@ class StorageHandles:
             require(list(storage.scan(THREAD, 0)) == list(enumerate(records)), "entries")
             require(storage.blob(THREAD, LABEL, 9) == b"blob", "blobs")
             require(storage.blob(OTHER_THREAD, LABEL, 9) == b"orphan", "orphans")
-            require(list(storage.threads()) == [THREAD], "threads")
+            require([*dict(storage.heads())] == [THREAD], "threads")
             require(storage.labelled(LABEL) == [THREAD], "labels")
             require_raises(
                 HeadMoved, lambda: storage.append(THREAD, 0, [record_of("other")], blobs={})

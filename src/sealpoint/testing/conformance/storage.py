@@ -64,7 +64,7 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
             require(not list(storage.scan(THREAD, 0)), "an empty thread scans as nothing")
             require(storage.blob(THREAD, LABEL, 1) is None, "an absent blob is None")
             require(storage.blobs(THREAD, [LABEL], 1) == {}, "an absent blob is left out")
-            require(not list(storage.threads()), "a new store has no threads")
+            require(not list(storage.heads()), "a new store has no threads")
             require(not list(storage.stored_blobs(THREAD)), "nor blobs")
             require(not list(storage.blob_threads()), "nor threads with blobs")
             require(storage.labelled(LABEL) == [], "an unused label has no threads")
@@ -210,7 +210,7 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
             storage.put_blobs(THREAD, {LABEL: b"orphan"})
 
             require(storage.blob(THREAD, LABEL, 6) == b"orphan", "an orphan is found")
-            require(not list(storage.threads()), "a thread is one that has an entry")
+            require(not list(storage.heads()), "a thread is one that has an entry")
 
     def test_blob_beyond_the_bound_is_refused(self, tmp_path: Path) -> None:
         """A blob of exactly the bound is returned, one byte more is Edited."""
@@ -313,10 +313,24 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
         with opened(self, tmp_path) as storage:
             for thread in expected:
                 storage.append(thread, 7, [record_of("a"), record_of("b")], blobs={})
-            found = list(storage.threads())
+            found = list(storage.heads())
 
             require(len(found) == len(expected), "each once")
-            require(set(found) == expected, "each of them")
+            require(set(found) == {(thread, 8) for thread in expected}, "each of them, and its end")
+
+    def test_heads_follow_what_is_appended_and_taken_away(self, tmp_path: Path) -> None:
+        """The last position of a thread is that of its newest record, whatever else is stored."""
+        with opened(self, tmp_path) as storage:
+            for number in range(40):
+                storage.append(THREAD, number, [record_of(str(number))], blobs={})
+                require(dict(storage.heads()) == {THREAD: number}, "the newest record")
+            storage.append(OTHER_THREAD, 0, [record_of("0")], blobs={})
+            storage.drop(THREAD, 39, bodies=[39], payloads=[38])
+            require(dict(storage.heads()) == {THREAD: 39, OTHER_THREAD: 0}, "a drop moves nothing")
+            storage.truncate(THREAD, 17, record_of("17").header)
+            require(dict(storage.heads()) == {THREAD: 16, OTHER_THREAD: 0}, "what is left")
+            storage.truncate(THREAD, 0, record_of("0").header)
+            require(dict(storage.heads()) == {OTHER_THREAD: 0}, "no record, no thread")
 
     def test_label_leads_to_its_threads(self, tmp_path: Path) -> None:
         """A label names every thread it was appended with; an append without it adds nothing."""
@@ -358,5 +372,5 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
             for call in calls:
                 require_raises(UsageError, call)
 
-            require(not list(storage.threads()), "no entry was written")
+            require(not list(storage.heads()), "no entry was written")
             require(storage.blob(THREAD, LABEL, 1) is None, "no blob was written")
