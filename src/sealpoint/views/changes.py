@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Literal
 
+from sealpoint.errors import EncodeError
 from sealpoint.store import Loaded
 from sealpoint.views.values import (
     ValueParts,
@@ -94,7 +95,14 @@ def compare_checkpoints(
 
 class _Comparison:
     def __init__(self, encode: Callable[[Any], bytes]) -> None:
-        self._encode = encode
+        self._encode_saved = encode
+
+    def _encode(self, value: Any) -> bytes:
+        """The bytes of a value; what an object holds beside what is saved of it equals itself."""
+        try:
+            return self._encode_saved(value)
+        except EncodeError:
+            return f"at {id(value)}".encode()
 
     def changes(self, old: Any, new: Any, before: str, path: str, depth: int) -> Iterator[Change]:
         if self._encode(old) == self._encode(new):

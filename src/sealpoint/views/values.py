@@ -110,7 +110,12 @@ def _field_names(value: Any, kind: Any) -> Sequence[str] | None:
     if dataclasses.is_dataclass(kind):
         return [field.name for field in dataclasses.fields(kind)]
     attributes = getattr(kind, "__attrs_attrs__", None)
-    return None if attributes is None else [field.name for field in attributes]
+    if attributes is not None:
+        return [field.name for field in attributes]
+    if kind.__repr__ is object.__repr__ and hasattr(value, "__dict__"):
+        # Its text would be an address, which says nothing and is another each time.
+        return [name for name, member in vars(value).items() if member is not None]
+    return None
 
 
 def type_name(value: Any) -> str:

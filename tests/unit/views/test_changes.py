@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparing two values: every difference is said, once, where it is."""
 
+import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from decimal import Decimal
@@ -74,10 +75,20 @@ class Opaque:
         return "<opaque>"
 
 
+class Textless:
+    """A type that gives itself no text, and holds something that is not saved of it."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self.name = None
+        self.lock = threading.Lock()
+
+
 _registry = Registry()
 for _kind in (Status, Order, Model, Point, Note, Row):
     _registry.allow(_kind, name=f"test.{_kind.__name__.lower()}")
 _registry.allow(Opaque, name="test.opaque", encode=lambda each: each.value, decode=Opaque)
+_registry.allow(Textless, name="test.textless", encode=lambda each: each.role, decode=Textless)
 
 _VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b", 1.0, b"a"]),
@@ -179,6 +190,15 @@ def test_what_no_text_shows_is_still_a_change() -> None:
     assert [change.note for change in _compare(one, two)] == ["changed in a part that is not shown"]
     assert [change.note for change in _compare([Opaque(1)], [Opaque(2)])] == [
         "changed in a part that is not shown"
+    ]
+
+
+def test_an_object_without_a_text_is_compared_by_what_it_has() -> None:
+    """The address that Python would print says nothing, and is another each time."""
+    changes = _compare([Textless("user")], [Textless("tool")])
+
+    assert [(each.path, each.old, each.new) for each in changes if "lock" not in each.path] == [
+        ("state[0].role", '"user"', '"tool"')
     ]
 
 

@@ -17,6 +17,11 @@ from sealpoint.views.values import render, short_text
 from tests.cli.shop import Order
 
 
+class _Textless:
+    def __init__(self, **own: Any) -> None:
+        self.__dict__.update(own)
+
+
 class _Broken:
     def __repr__(self) -> str:
         raise RuntimeError
@@ -50,6 +55,8 @@ class _Broken:
         (Order(["tea"]), 'Order(items=["tea"])'),
         (np.float32(1.5), "np.float32(1.5)"),
         (np.array([1, 2]), "ndarray int64 of shape (2,): [1, 2]"),
+        (_Textless(role="user", name=None), '_Textless(role="user")'),
+        (_Textless(), "_Textless()"),
         (_Broken(), "<_Broken without a text>"),
         (range(3), "range(0, 3)"),
     ],
