@@ -34,10 +34,13 @@ class Team:
 
     def enrol(self, name: str, role: str) -> None:
         """Give somebody a key and a role."""
-        api.admin(self._url, **places(self.home)).keys.create(name)
-        api.admin(self._url, **places(self.home)).keys.add(
-            name, person=name, roles=[role], namespaces=["*"]
-        )
+        self.admin.keys.create(name)
+        self.admin.keys.add(name, person=name, roles=[role], namespaces=["*"])
+
+    @property
+    def admin(self) -> api.Admin:
+        """What the root's key changes."""
+        return api.admin(self._url, **places(self.home))
 
     def process(self, identity: str = "worker", **options: Any) -> Store:
         """A new process of somebody."""

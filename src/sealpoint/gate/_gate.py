@@ -94,6 +94,11 @@ class Gate:
         """The identity that the store was opened with; empty if it was for reading only."""
         return self._context.identity()
 
+    @property
+    def owned(self) -> bool:
+        """Whether that identity owns the thread, itself or by its pool, as it was last read."""
+        return self._core.trust().roster.owns(self.identity, self._context.owner())
+
     # ------------------------------------------------------------------ resuming
 
     def resume(self, call: ResumeCall) -> Loaded:

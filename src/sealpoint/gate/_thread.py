@@ -401,6 +401,11 @@ class AdapterThread:
         """The identity that the store was opened with; empty if it was for reading only."""
         return self._gate.identity
 
+    @property
+    def owned(self) -> bool:
+        """Whether that identity owns the thread, itself or by its pool, as it was last read."""
+        return self._gate.owned
+
     def begin(
         self,
         *,

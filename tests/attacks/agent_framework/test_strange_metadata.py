@@ -3,16 +3,29 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_framework import WorkflowCheckpoint
+from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
 
 from sealpoint.api import Store
 from tests.adapters.agent_framework.stores import opened, sealed
+from tests.attacks.agent_framework.bureau import Bureau
 
 _NAME = {"workflow_name": "payments"}
+
+
+@dataclass
+class Strange:
+    """What only one of the writers knows."""
+
+    number: int
+
+
+def _checkpoint(name: str, **state: Any) -> WorkflowCheckpoint:
+    return WorkflowCheckpoint(name, "a" * 64, state=state)
 
 
 @pytest.fixture
@@ -59,3 +72,38 @@ def test_a_checkpoint_that_is_found_is_found_beside_it(
         ]
 
     asyncio.run(work())
+
+
+def test_what_others_saved_of_types_of_their_own_is_passed_over(tmp_path: Path) -> None:
+    """Its owners, readers, and who asks for that very thread are told which checkpoint it is."""
+    office = Bureau(tmp_path / "home", policy="solo")
+    office.enrol("mate", "writer")
+    office.admin.roster.set_pool("clerks", ["clerk", "mate"])
+    own, strange = _checkpoint("lists"), _checkpoint("lists", strange=Strange(7))
+    thread = f"lists/{strange.checkpoint_id}"
+    told = f"'tests.strange', inside checkpoint '{strange.checkpoint_id}' of thread '{thread}'"
+
+    async def listed(storage: Any) -> list[str]:
+        latest = await storage.get_latest(workflow_name="lists")
+        found = await storage.list_checkpoints(workflow_name="lists")
+        return [each.checkpoint_id for each in (latest, *found)]
+
+    async def work() -> None:
+        await sealed(office.worker).save(own)
+        clerk = office.process("clerk")
+        clerk.registry.allow(Strange, name="tests.strange")
+        await sealed(clerk).save(strange)
+        ids = [own.checkpoint_id, strange.checkpoint_id]
+        assert await listed(sealed(clerk)) == [strange.checkpoint_id, *ids]
+        assert await listed(office.another()) == [own.checkpoint_id] * 2
+        for storage in (
+            *(sealed(office.process(name)) for name in ("clerk", "mate")),
+            sealed(office.process(read_only=True)),
+            sealed(office.worker, thread=thread),
+        ):
+            for reads in (storage.list_checkpoints, storage.get_latest):
+                with pytest.raises(WorkflowCheckpointException, match=told):
+                    await reads(workflow_name="lists")
+
+    asyncio.run(work())
+    office.close()

@@ -40,6 +40,7 @@ from sealpoint.api import Store
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     AnchorUnavailable,
+    DecodeError,
     EncodeError,
     ResumeRefused,
     SealpointError,
@@ -270,8 +271,11 @@ class SealedCheckpointStorage:
     async def list_checkpoints(self, *, workflow_name: str) -> list[WorkflowCheckpoint]:
         """All checkpoints of a workflow, oldest first.
 
+        Without `thread=`, what others own and is of types that are not known here is left out.
+
         Raises:
-            WorkflowCheckpointException: One of them is not what it was, or is missing.
+            WorkflowCheckpointException: One of them is not what it was, or is missing, or is of a
+                type that is not known here.
         """
         return await _off_loop(self._read_all, workflow_name)
 
@@ -434,12 +438,23 @@ class SealedCheckpointStorage:
         return None
 
     def _read_if_any(self, thread: str, ref: CheckpointRef) -> WorkflowCheckpoint | None:
-        """A checkpoint of the list; None if it was deleted since, or its writer saved no such."""
-        found = self._store.thread(thread).adapter.snapshot("", ref.id)
+        """A checkpoint of the list; None if it was deleted since, or its writer saved no such.
+
+        Every writer chooses what its checkpoints hold, so what cannot be decoded is passed over in
+        threads of others. In its own, or in the one that the storage is about, it is told: who
+        leaves that out begins anew, or goes on from an older one.
+        """
+        adapter = self._store.thread(thread).adapter
         try:
+            found = adapter.snapshot("", ref.id)
             return None if found is None else checkpoint_of(found)
-        except WorkflowCheckpointException:  # every writer chooses what its checkpoints say
+        except WorkflowCheckpointException:
             return None
+        except DecodeError as error:
+            if self._places.thread is None and adapter.identity and not adapter.owned:
+                return None
+            error.within.append(f"checkpoint {ref.id!r} of thread {thread!r}")
+            raise
 
     def _delete(self, checkpoint_id: str) -> bool:
         try:
