@@ -2,6 +2,7 @@
 """A guarded workflow is the workflow, and every run of it goes through the gate."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -154,6 +155,41 @@ def test_a_second_input_goes_on_in_the_same_thread(storage: Any) -> None:
     _run(work())
 
 
+def test_an_input_waits_for_the_run_that_is_under_way(storage: Any) -> None:
+    """In the process where it broke off and in a new one; the hint lets both of them run."""
+    did: list[str] = []
+
+    class Step(Executor):
+        @handler
+        async def go(self, text: str, ctx: WorkflowContext[str, str]) -> None:
+            did.append(f"{self.id} {text}")
+            if self.id == "two" and did == ["one x", "two x"]:
+                raise ConnectionError
+            await ctx.send_message(text)
+
+    def process() -> Any:
+        built = WorkflowBuilder(start_executor=(one := Step(id="one")), name="steps")
+        own = sealed(storage.store, thread="july")
+        return guard(built.add_edge(one, Step(id="two")).build(), own, actor="dev")
+
+    async def work() -> None:
+        broken = process()
+        with pytest.raises(ConnectionError):
+            await broken.run("x")
+        again = process()
+        named: list[str] = []
+        for made in (broken, again):
+            with pytest.raises(UsageError, match="'july': a run is under way at") as refused:
+                await made.run("y")
+            named += re.findall(r"run\(checkpoint_id='([^']+)'\)", refused.value.hint)
+        assert did == ["one x", "two x"]
+        await again.run(checkpoint_id=named[1])
+        await again.run("y")
+        assert did[2:] == ["two x", "one y", "two y"]
+
+    _run(work())
+
+
 def test_a_request_that_is_cancelled_goes_through_the_gate_as_well(storage: Any) -> None:
     """It is recorded as an answer, and the workflow goes on without the request."""
 
@@ -269,6 +305,28 @@ def test_a_type_that_cannot_be_saved_ends_the_run(storage: Any) -> None:
         _run(guard(made, storage, actor="dev").run("x"))
     assert "SealedCheckpointStorage.for_workflow(workflow, store)" in refused.value.hint
     assert storage.refused_saves == 1
+
+
+def test_what_a_call_brings_and_cannot_be_saved_is_told_as_such(
+    payments: Payments, storage: Any
+) -> None:
+    """An input and a response alike: with the error itself, before anything runs."""
+
+    class Stranger:
+        pass
+
+    async def work() -> None:
+        made = _guarded(payments, storage)
+        with pytest.raises(TypeNotAllowed, match="Stranger") as refused:
+            await made.run(Stranger())
+        assert "SealedCheckpointStorage.for_workflow(workflow, store)" in refused.value.hint
+        request = asked_of(await made.run("ann"))
+        payments.did.clear()
+        with pytest.raises(TypeNotAllowed, match="Stranger"):
+            await made.run(responses={request: Stranger()})
+        assert payments.did == []
+
+    _run(work())
 
 
 def test_a_checkpoint_that_the_framework_leaves_out_ends_the_run(storage: Any) -> None:

@@ -38,11 +38,12 @@ from sealpoint.adapters.agent_framework._storage import (
     SealedCheckpointStorage,
     checkpoint_of,
     framework_error,
+    rephrase,
     require_same_workflow,
 )
 from sealpoint.adapters.agent_framework._world import world_again, world_of
 from sealpoint.adapters.face import GuardedRuns, entered_off_loop, to_display_json
-from sealpoint.errors import ResumeRefused, SealpointError, UsageError
+from sealpoint.errors import EncodeError, ResumeRefused, SealpointError, UsageError
 from sealpoint.world import World
 
 _W = TypeVar("_W", Workflow, FunctionalWorkflow)
@@ -425,11 +426,13 @@ def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, s
 
 
 def _read_call(read: Callable[[], WorkflowCall]) -> WorkflowCall:
-    """Read a call; a checkpoint that is not there is told as the framework tells it."""
+    """Read a call; a checkpoint that cannot be read is told as the framework tells it."""
     try:
         return read()
     except UsageError:
         raise
+    except EncodeError as error:  # what it brings cannot be saved
+        raise rephrase(error, guarded=True) from error.__cause__
     except SealpointError as error:
         raise framework_error(error) from error
 
@@ -470,7 +473,7 @@ class _GuardedWorkflow:
                     own["checkpoint_id"] = call.checkpoint  # it begins anew by itself
                     own = {name: own[name] for name in own if name != "tools" or own[name]}
                 elif named.get("checkpoint_id") is None:
-                    await _restore(cast("Any", self), call.checkpoint, storage)
+                    await _restore(cast("Any", self), call, storage)
                 stream: Any = super()._run_core(call.message, **own)  # type: ignore[misc]
                 async with aclosing(stream) as events:
                     async for event in _watched(events, storage):
@@ -524,17 +527,29 @@ def _released(workflow: Any) -> Iterator[None]:
             workflow._active_run = None  # noqa: SLF001
 
 
-async def _restore(workflow: Any, checkpoint: str | None, storage: Any) -> None:
-    """Put a workflow of this process back to the checkpoint that was decided about, or to none."""
+async def _restore(workflow: Any, call: WorkflowCall, storage: Any) -> None:
+    """Put a workflow of this process back to the checkpoint that was decided about, or to none.
+
+    Raises:
+        UsageError: The call brings an input, and a run is under way there.
+    """
     runner = workflow._runner  # noqa: SLF001
-    if checkpoint is None:
+    if call.checkpoint is None:
         nothing = WorkflowCheckpoint(workflow.name, workflow.graph_signature_hash)
         await runner.restore_checkpoint(nothing)
         runner._previous_checkpoint_id = None  # noqa: SLF001
         return
     runner.context.set_runtime_checkpoint_storage(storage)
-    await runner.restore_from_checkpoint(checkpoint)
+    await runner.restore_from_checkpoint(call.checkpoint)
     await runner.context.drain_events()  # who goes on in the same process knows of the requests
+    if call.message is not None and await runner.context.has_messages():
+        raise UsageError(
+            f"thread {call.thread!r}: a run is under way at checkpoint {call.checkpoint!r}, and an "
+            "input begins another",
+            hint=f"Let it end first, with run(checkpoint_id={call.checkpoint!r}), and bring the "
+            "input then. For a separate run, build the workflow again, with a storage for "
+            "another thread.",
+        )
 
 
 async def _watched(

@@ -389,7 +389,7 @@ class SealedCheckpointStorage:
         )
         (outcome,) = self._store.thread(thread).adapter.commit([draft])
         if isinstance(outcome, SealpointError):
-            raise _rephrase(outcome, guarded=run is not None)
+            raise rephrase(outcome, guarded=run is not None)
         known = Known(thread, checkpoint.workflow_name, asks, answered)
         self._places.note(checkpoint.checkpoint_id, known)
         self._lineage(thread).saved(checkpoint.checkpoint_id)
@@ -773,7 +773,7 @@ async def _off_loop(call: Callable[..., _T], *arguments: Any) -> _T:
         raise framework_error(error) from error
 
 
-def _rephrase(error: SealpointError, *, guarded: bool) -> SealpointError:
+def rephrase(error: SealpointError, *, guarded: bool) -> SealpointError:
     """The same error, in the words of somebody who runs a workflow."""
     if isinstance(error, Superseded):
         return Superseded(error.message, hint=_SUPERSEDED_HINT)
