@@ -69,7 +69,7 @@ _KINDS = {
 _MODES = {
     OTHERS_ANY: (
         "mode 0600",
-        "If nobody else has read it: chmod 600 {0}. Else make a new key.",
+        "If nobody else has read it: chmod 600 {0}. Else make a new one.",
     ),
     OTHERS_WRITE: (
         "a mode in which only its owner writes",

@@ -24,6 +24,7 @@ import contextlib
 import os
 import random
 import select
+import shlex
 import struct
 import threading
 import time
@@ -543,6 +544,7 @@ class Connections:
                 "host": self.url.hosts[0][0].strip("[]"),
                 "port": self.url.hosts[0][1],
                 "database": self.url.database,
+                "named": self._named(),
             }
             return self._unavailable(
                 f"{self.what}: it cannot be reached: {said[0][:_MESSAGE_CHARS_MAX]}",
@@ -551,11 +553,14 @@ class Connections:
         for kinds, said_so, hint in _MEANINGS:
             if isinstance(error, kinds):
                 found = f"{self.what}: {said_so} ({state})"
-                named = f"--{self._purpose} {replace(self.url, user='ADMIN')}"
-                return self._unavailable(found, hint=hint.format(named=named))
+                return self._unavailable(found, hint=hint.format(named=self._named()))
         if isinstance(error, _ALTERED):
             return Edited(f"{self.what}: its tables are not as they were made ({state})")
         return self._unavailable(f"{self.what}: the server failed ({state})")
+
+    def _named(self) -> str:
+        """The option that names the database to whoever administers it."""
+        return f"--{self._purpose} {shlex.quote(str(replace(self.url, user='ADMIN')))}"
 
     def require_open(self) -> None:
         """Refuse to go on after `close`."""
@@ -586,6 +591,17 @@ _UNREACHED = (
         ),
     ),
     (
+        "pg_hba.conf",
+        (
+            "The server lets nobody in this way. If it wants TLS, take sslmode=disable out of the "
+            "URL; else a line of its pg_hba.conf has to name user, database and this machine."
+        ),
+    ),
+    *(
+        (words, "Let an administrator make it good: sealpoint provision postgres {named}")
+        for words in ("permission denied for database", "not permitted to log in")
+    ),
+    (
         'database "',
         "If the name is right, make it: createdb --host {host} --port {port} {database}",
     ),
@@ -602,6 +618,17 @@ _UNREACHED = (
             "Name who signs the server's certificate in the URL: sslrootcert=/PATH/OF/ca.pem, or "
             "sslrootcert=system for who signs for everybody."
         ),
+    ),
+    (
+        "certificate verify failed",
+        (
+            "Somebody else signed the server's certificate than the URL names: "
+            "sslrootcert=/PATH/OF/ca.pem, or sslrootcert=system for who signs for everybody."
+        ),
+    ),
+    (
+        "does not match host name",
+        "Write a name of the host into the URL that its certificate has; the message names one.",
     ),
     (
         "SSL",

@@ -158,7 +158,10 @@ def _query(text: str) -> dict[str, str]:
             hint=_HINT,
         )
     if found.get("sslmode", "disable") not in _SSL_MODES:
-        raise UrlInvalid(f"PostgreSQL URL: expected sslmode to be one of {', '.join(_SSL_MODES)}")
+        raise UrlInvalid(
+            f"PostgreSQL URL: expected sslmode to be one of {', '.join(_SSL_MODES)}",
+            hint="Leave it out: to another machine it is verify-full.",
+        )
     return found
 
 

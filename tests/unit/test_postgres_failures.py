@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from sealpoint.errors import (
 from sealpoint.storage import Record
 from sealpoint.storage.postgres import PostgresStorage
 from tests.postgres_server import PostgresServer, free_port
+from tests.postgres_tls import certify, tls_front
 
 _THREAD, _DIGEST = b"t" * 16, b"d" * 32
 _SECONDS = 20.0
@@ -406,6 +408,23 @@ def test_a_login_that_is_refused_says_so_at_once_and_shows_no_password(
     assert "sealpoint provision postgres" in str(without.hint)
 
 
+@pytest.mark.parametrize(
+    "statement", ["REVOKE CONNECT ON DATABASE {place} FROM PUBLIC", "ALTER ROLE {user} NOLOGIN"]
+)
+def test_a_login_that_is_kept_out_is_told_who_lets_it_in(
+    place: _Place, caplog: pytest.LogCaptureFixture, statement: str
+) -> None:
+    """The database is there, and nobody has to make it."""
+    user = place.login("worker", _SECRET)
+    place.run(f"CREATE DATABASE {place.schema}")
+    place.run(statement.format(place=place.schema, user=user))
+    there = place.url(user=user, database=place.schema)
+    refused = _told(lambda: place.storage(url=there, password=lambda: _SECRET), caplog)
+    place.run(f"DROP DATABASE {place.schema}")
+
+    assert "sealpoint provision postgres --store 'postgresql://ADMIN@" in str(refused.hint)
+
+
 def test_a_password_that_changes_is_asked_for_again(place: _Place) -> None:
     """At each new connection, so that workers go on while it is changed."""
     passwords = ["first"]
@@ -453,6 +472,47 @@ def test_a_server_without_tls_is_refused_where_the_url_asks_for_it(place: _Place
 
     with closing(place.storage(url=PostgresUrl.parse(f"{url}&sslmode=disable"))) as storage:
         assert storage.read(_THREAD, 0) is None
+
+
+def test_what_is_wrong_with_tls_has_a_hint_by_its_cause(
+    place: _Place, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A certificate for another name, and one that somebody else signed."""
+    user = place.login("worker", _SECRET)
+    mine = certify("db.example.org", tmp_path / "mine")
+    other = certify("db.example.org", tmp_path / "other")
+    with tls_front(mine, place.server.port) as port:
+        there = replace(place.url(user=user), hosts=(("127.0.0.1", port),))
+
+        def hint(signer: Path) -> str:
+            ways = (("sslmode", "verify-full"), ("sslrootcert", str(signer)))
+            url = replace(there, ways=ways)
+            error = _told(lambda: place.storage(url=url, password=lambda: _SECRET), caplog)
+            return str(error.hint)
+
+        assert "that its certificate has" in hint(mine)
+        assert "Somebody else signed" in hint(other)
+        assert "Name who signs" in hint(tmp_path / "none.crt")
+
+
+def test_a_rule_that_keeps_a_login_out_is_not_taken_for_a_missing_database(
+    own_server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where a server takes a login by TLS alone."""
+    rules, place = own_server.data / "pg_hba.conf", _Place(own_server)
+    user = place.login("worker", _SECRET)
+    before = rules.read_text()
+    rules.write_text(f"host all {user} all reject\n{before}")
+    own_server.stop()
+    own_server.start()
+    refused = _told(
+        lambda: place.storage(url=place.url(user=user), password=lambda: _SECRET), caplog
+    )
+    rules.write_text(before)
+    own_server.stop()
+    own_server.start()
+
+    assert "If it wants TLS" in str(refused.hint)
 
 
 def test_a_server_that_asks_for_the_password_itself_does_not_get_it(

@@ -14,6 +14,7 @@ from sealpoint.api._store import Store
 if TYPE_CHECKING:
     from sealpoint.api._admin import Admin, RestoreAdmin, admin
     from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding, Joined
+    from sealpoint.api._doctor import diagnose_anchor
     from sealpoint.api._key_list import KeyInfo, KeyStatus
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
     from sealpoint.api._move import MovedStore, MoveProgress
@@ -110,6 +111,7 @@ __all__ = [
     "Why",
     "WhyApproval",
     "admin",
+    "diagnose_anchor",
     "examine",
     "export_request",
     "init",
@@ -130,7 +132,7 @@ _HOMES = (
     *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
     *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
-    "sealpoint.api._move",
+    *("sealpoint.api._move", "sealpoint.api._doctor"),
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

@@ -19,16 +19,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from types import ModuleType
 
 from sealpoint.api._anchor import AnchorStanding, anchor_positions
 from sealpoint.api._key_list import KeyInfo, KeyListing, KeyStatus
-from sealpoint.api._location import StoreLocation, now
+from sealpoint.api._location import PasswordSource, StoreLocation, now
 from sealpoint.api._policy import policy_in_force, who_can_approve
 from sealpoint.api._status import Diagnosis, Examination, Severity, away
 from sealpoint.config import (
+    anchor_password,
     group_faults,
     kept_roster_entries,
     load_settings,
+    parse_anchor_url,
     password_files,
 )
 from sealpoint.errors import ExtraMissing, SealpointError
@@ -76,6 +79,25 @@ def diagnose(location: StoreLocation, namespace: str) -> Diagnosis:
     _Files(exam, location, fixes).look()
     with exam.look():
         _look_at_databases(exam, location, fixes, works_here=works_here)
+    return exam.diagnosis()
+
+
+def diagnose_anchor(url: str, *, password: PasswordSource | None = None) -> Diagnosis:
+    """Say whether the database of a shared anchor is set up as it should be.
+
+    For whoever administers it, and knows neither the store nor its keys. Writes nothing.
+
+    Args:
+        url: The anchor, with the login to look with.
+        password: Of that login, as the `anchor_password` of `open_store`.
+
+    Raises:
+        UrlInvalid: The URL names no anchor.
+        ExtraMissing: psycopg is not installed.
+    """
+    parsed = parse_anchor_url(url)
+    exam = Examination(str(parsed))
+    _databases().look_at_anchor(exam, parsed, anchor_password(password))
     return exam.diagnosis()
 
 
@@ -429,7 +451,7 @@ def _look_at_anchor(exam: Examination, location: StoreLocation, fixes: Fixes, co
                     f"thread {named!r}: the store has it, and the anchor does not know it",
                     f"{fixes.sealpoint('anchor', 'adopt', '--yes')} {reason}",
                 )
-            elif shared is not None and row.local is not None and (row.shared or -1) < row.local:
+            elif shared is not None and row.local is not None and _seen(row.shared) < row.local:
                 exam.found(
                     "anchors-apart",
                     f"thread {named!r}: this machine has seen entry {row.local}, and the shared "
@@ -441,6 +463,10 @@ def _look_at_anchor(exam: Examination, location: StoreLocation, fixes: Fixes, co
     if location.url.path is not None:
         with exam.look("anchor-same-disk"):
             _look_at_disks(exam, location, fixes)
+
+
+def _seen(position: int | None) -> int:
+    return -1 if position is None else position
 
 
 def _look_at_disks(exam: Examination, location: StoreLocation, fixes: Fixes) -> None:
@@ -478,6 +504,10 @@ def _look_at_databases(
     shared = location.files.shared_anchor.url()
     if location.url.scheme != "postgresql" and shared is None:
         return
+    _databases().look_at_databases(exam, location, fixes, shared, works_here=works_here)
+
+
+def _databases() -> ModuleType:
     try:
         from sealpoint.api import _doctor_postgres  # noqa: PLC0415 # optional
     except ModuleNotFoundError as exc:
@@ -486,4 +516,4 @@ def _look_at_databases(
         raise ExtraMissing(
             "postgresql: expected psycopg, found it missing: pip install 'sealpoint[postgres]'"
         ) from exc
-    _doctor_postgres.look_at_databases(exam, location, fixes, shared, works_here=works_here)
+    return _doctor_postgres

@@ -17,9 +17,10 @@ from typing import Protocol, TypeVar
 
 from psycopg.sql import SQL, Composed, Identifier
 
-from sealpoint._postgres import Connections
+from sealpoint._postgres import Connections, Password
 from sealpoint._postgres_url import PostgresUrl
 from sealpoint.api._location import StoreLocation, now
+from sealpoint.api._postgres_grants import require_own_schema
 from sealpoint.api._postgres_place import DatabasePlace, Desk
 from sealpoint.api._postgres_roles import drift, immodest_roles, members_of_duties
 from sealpoint.api._provision import Duty
@@ -48,8 +49,22 @@ class Commands(Protocol):
         """A verb of the command line, for the store or another way to it."""
 
 
+class _AnchorCommands:
+    """Command lines where an anchor is looked at by itself, for whichever store is meant there."""
+
+    def sealpoint(self, *words: str, store: str | None = None) -> str:
+        """A verb of the command line."""
+        return shlex.join(["sealpoint", *words, *(() if store is None else ("--store", store))])
+
+
 _Mending = tuple[str, Commands]
 """What provisions a database, and what else can be run."""
+
+
+def look_at_anchor(exam: Examination, url: PostgresUrl, password: Password | None) -> None:
+    """Look at the database of a shared anchor by itself, with whichever login can."""
+    place = DatabasePlace.of_anchor(url, password)
+    _look_at(exam, place, "--anchor", _AnchorCommands(), works_here=False, only_looks=True)
 
 
 def look_at_databases(
@@ -87,11 +102,19 @@ class _Seen:
 
 
 def _look_at(
-    exam: Examination, place: DatabasePlace, option: str, fixes: Commands, *, works_here: bool
+    exam: Examination,
+    place: DatabasePlace,
+    option: str,
+    fixes: Commands,
+    *,
+    works_here: bool,
+    only_looks: bool = False,
 ) -> _Seen | None:
+    """Look at a database; a login that only looks is none that programs use."""
     seen: _Seen | None = None
     with exam.look(*_EVERY_DATABASE):
-        known = seen = _at_desk(place, lambda desk: _learn(desk, place))
+        seen = _at_desk(place, lambda desk: _learn(desk, place))
+        known = replace(seen, login="") if only_looks else seen
         as_admin = replace(place, url=seen.admin)
         provision = shlex.join(["sealpoint", "provision", "postgres", option, str(seen.admin)])
 
@@ -152,6 +175,7 @@ class _Database:
 
     def look(self) -> None:
         """Look at what provisioning makes, then at what it leaves to others."""
+        require_own_schema(self._desk)
         there = self._desk.rows(
             "SELECT 1 FROM pg_roles WHERE rolname::text = ANY(%s)", self._duties
         )
@@ -303,7 +327,8 @@ _THROUGH = (
     " JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid, pg_class c"
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s"
     " AND c.relname::text = ANY(%s) AND NOT m.rolsuper AND m.rolname::text NOT LIKE 'pg\\_%%'"
-    " AND pg_has_role(m.oid, r.oid, 'MEMBER') AND a.set_option IS NOT FALSE"
+    " AND pg_has_role(m.oid, r.oid, 'MEMBER')"
+    " AND coalesce((to_jsonb(a) ->> 'set_option')::boolean, true)"  # PostgreSQL 15 has no such one
     " AND has_table_privilege(r.oid, c.oid, %s) ORDER BY 1, 2"
 )
 _DEFAULTS = (
@@ -351,6 +376,7 @@ class _Server:
         self._desk = desk
         self._url = url
         self._provision, self._fixes = mending
+        self._of_store = bool(desk.place.layout.of_threads)
         self._settings = {
             name: (setting, source)
             for name, setting, source in desk.rows("SELECT name, setting, source FROM pg_settings")
@@ -378,20 +404,29 @@ class _Server:
                 _SUPERUSERS_SEE,
                 f"server {self._url}: who logs in how, and how passwords are kept, is shown to "
                 "superusers alone",
-                self._fixes.sealpoint("doctor", store=str(self._desk.place.url)),
+                self._doctor(),
             )
             return
         with self._exam.look(*_SUPERUSERS_SEE):
             self._look_at_passwords()
             self._look_at_rules()
 
+    def _doctor(self) -> str:
+        """The same look by whoever administers the database."""
+        admin = str(self._desk.place.url)
+        if self._of_store:
+            return self._fixes.sealpoint("doctor", store=admin)
+        return shlex.join(["sealpoint", "doctor", "--anchor", admin])
+
     def _look_at_tls(self) -> None:
         url, mode = self._url, self._url.parameters().get("sslmode", "prefer")
-        encrypted = self._desk.rows("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
         proven = replace(url, ways=tuple(each for each in url.ways if each[0] != "sslmode"))
-        fix = f"export SEALPOINT_STORE={shlex.quote(str(proven))}"
+        if self._of_store:
+            fix = f"export SEALPOINT_STORE={shlex.quote(str(proven))}"
+        else:
+            fix = self._fixes.sealpoint("anchor", "join", str(proven))
         if not url.is_here:
-            if encrypted != [(True,)]:
+            if not self._desk.connection.pgconn.ssl_in_use:  # the server could say anything
                 reason = f"server {url}: states and passwords go to it as they are"
                 self._exam.found("tls-off", reason, fix)
             if mode != "verify-full":
@@ -469,8 +504,10 @@ class _Server:
         directory = self._settings["data_directory"][0]
         reload = f'kill -HUP "$(head -n 1 {shlex.quote(directory)}/postmaster.pid)"'
         for file, line, kind, address, method in self._desk.rows(
-            "SELECT file_name, line_number, type, address, auth_method FROM pg_hba_file_rules"
-            " WHERE error IS NULL ORDER BY rule_number"
+            # PostgreSQL 15 names neither the file nor the number of a rule: it reads one file.
+            "SELECT coalesce(to_jsonb(r) ->> 'file_name', current_setting('hba_file')),"
+            " line_number, type, address, auth_method FROM pg_hba_file_rules r"
+            " WHERE error IS NULL ORDER BY (to_jsonb(r) ->> 'rule_number')::integer, line_number"
         ):
             named, where = f"{file} line {line}", shlex.quote(str(file))
             if method == "trust" or (method == "password" and kind != "hostssl"):

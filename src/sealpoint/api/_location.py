@@ -258,12 +258,7 @@ class StoreLocation:
                 or anchor.get(store_slot(secret)) is not None
                 or (other is not None and other.get(store_slot(secret)) is not None)
             ):
-                raise RolledBack(
-                    f"store {self.url}: this machine knows the store, and its file is gone",
-                    hint="Bring the newest copy back, or if it was moved: sealpoint trust move "
-                    f"{self.url} --store NEW-URL. To give the store up for good, move "
-                    f"{self.files.directory} away.",
-                )
+                raise self._gone()
             storage = self.url.open(
                 target, create=create, read_only=read_only, group=group, password=self.password
             )
@@ -282,6 +277,21 @@ class StoreLocation:
             on_event=on_event,
             on_roster=None if read_only else self._keep_roster,
             shared_anchor=other,
+        )
+
+    def _gone(self) -> RolledBack:
+        """The error where there is nothing of a store that is known here."""
+        what = f"store {self.url}: this machine knows the store, and"
+        hint = (
+            f"Bring the newest copy back, or if it was moved: sealpoint trust move {self.url} "
+            f"--store NEW-URL. To give the store up for good, move {self.files.directory} away."
+        )
+        if self.url.path is not None:
+            return RolledBack(f"{what} its file is gone", hint=hint)
+        return RolledBack(
+            f"{what} this login sees nothing of it",
+            hint="Does sealpoint doctor name row security? Then an administrator mends it with "
+            f"sealpoint provision postgres. Else the tables are empty. {hint}",
         )
 
     def open_local_anchor(

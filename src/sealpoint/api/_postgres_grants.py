@@ -20,17 +20,45 @@ from typing import Any
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
-from sealpoint.api._postgres_place import Desk
+from sealpoint.api._postgres_place import ANCHOR, STORE, Desk
 from sealpoint.api._provision import Duty, PostgresLogin
-from sealpoint.errors import Edited
+from sealpoint.errors import ConfigError, Edited
 from sealpoint.ids import NAMESPACE_TAG_BYTES, namespace_tag
 from sealpoint.ledger import STORE_CHAIN
 
 _PUBLIC = "PUBLIC"
 
 
+def require_own_schema(desk: Desk) -> None:
+    """Refuse a store where an anchor lies, or the other way round.
+
+    Raises:
+        ConfigError: The schema has tables of the other.
+    """
+    place = desk.place
+    other, option = (ANCHOR, "anchor") if place.layout is STORE else (STORE, "store")
+    tables = sorted({*other.tables} - {*place.layout.tables})
+    if desk.rows(
+        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = %s AND c.relname::text = ANY(%s)",
+        place.url.schema,
+        tables,
+    ):
+        raise ConfigError(
+            f"{place.what}: the schema {place.url.schema} has the tables of "
+            f"{'an anchor' if other is ANCHOR else 'a store'}",
+            hint=f"Name it with --{option} instead, or another schema: ?schema=NAME",
+        )
+
+
 def make_tables(desk: Desk) -> None:
-    """Schema and tables, which the owner owns."""
+    """Schema and tables, which the owner owns.
+
+    Raises:
+        ConfigError: The schema is that of something else.
+        Edited: Something that is no table lies in the place of one.
+    """
+    require_own_schema(desk)
     place = desk.place
     schema, owner = place.url.schema, place.role(Duty.OWNER)
     named = Identifier(schema)

@@ -201,11 +201,23 @@ class Desk:
             )
         )
         if not (self.is_superuser or roles):
+            statement = SQL("ALTER ROLE {} CREATEROLE").format(Identifier(self.admin))
+            hint = f"Log in as a superuser, or let one execute: {self.text(statement)}"
+            if self._has_duty():  # a worker is to get no more than its duty
+                hint = "Log in as an administrator: this login has a duty, and makes no others."
             raise self.place.unavailable(
-                f"{self.place.what}: the login {self.admin!r} may not make roles",
-                hint="Log in as a superuser, or let one execute: "
-                + self.text(SQL("ALTER ROLE {} CREATEROLE").format(Identifier(self.admin))),
+                f"{self.place.what}: the login {self.admin!r} may not make roles", hint=hint
             )
+
+    def _has_duty(self) -> bool:
+        duties = [self.place.role(duty) for duty in self.place.layout.grants]
+        return bool(
+            self.rows(
+                "SELECT 1 FROM pg_roles WHERE rolname::text = ANY(%s)"
+                " AND pg_has_role(oid, 'MEMBER')",
+                duties,
+            )
+        )
 
     def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """What the catalog says."""

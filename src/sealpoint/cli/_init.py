@@ -2,6 +2,7 @@
 """`sealpoint init`: a new store, its keys and its anchor."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +157,7 @@ def _joining(url: str) -> list[str]:
         "",
         "Whoever holds the login of the shared anchor could turn it back: keep it from whoever",
         "runs the store's database. Every other machine, with the pin from sealpoint trust export:",
-        f"  sealpoint trust import PIN && sealpoint anchor join {url}",
+        f"  sealpoint trust import PIN && sealpoint anchor join {shlex.quote(url)}",
     ]
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import click
 
-from sealpoint.api import Diagnosis, Severity, StoreStatus, known_stores
+from sealpoint.api import Diagnosis, Severity, StoreStatus, diagnose_anchor, known_stores
 from sealpoint.api._status import error_finding
 from sealpoint.cli._options import Verb, common_option, json_option
 from sealpoint.cli._policy import approver_lines
@@ -92,9 +92,12 @@ FINDINGS_STATUS = 96
 
 
 @click.command(cls=Verb)
-@store_options("namespace")
+@click.option(
+    "--anchor", metavar="URL", help="Look at the database of a shared anchor, and at nothing else."
+)
+@store_options("namespace", unless="anchor")
 @json_option
-def doctor(*, where: StoreOptions, as_json: bool) -> None:
+def doctor(*, where: StoreOptions | None, anchor: str | None, as_json: bool) -> None:
     """Check how a store is set up, and print for each finding what mends it.
 
     Files, keys, anchor, policy, clock, and for PostgreSQL roles, grants, row security and the
@@ -102,16 +105,20 @@ def doctor(*, where: StoreOptions, as_json: bool) -> None:
     note, else 96.
     """
     with working("looking"):
-        try:
-            found = where.admin.doctor(namespace=where.settings.namespace)
-        except SealpointError as error:  # not even its files could be looked for
-            found = Diagnosis(url=where.url, findings=(error_finding(error),))
+        found = diagnose_anchor(str(anchor)) if where is None else _diagnosis(where)
     if as_json:
         print_json(diagnosis_document(found))
     else:
         _print_diagnosis(found)
     if not found.ok:
         click.get_current_context().exit(FINDINGS_STATUS)
+
+
+def _diagnosis(where: StoreOptions) -> Diagnosis:
+    try:
+        return where.admin.doctor(namespace=where.settings.namespace)
+    except SealpointError as error:  # not even its files could be looked for
+        return Diagnosis(url=where.url, findings=(error_finding(error),))
 
 
 _ANSWERS = {

@@ -85,6 +85,10 @@ def create_statements(schema: str) -> list[str]:
 
 VERSION = "SELECT number FROM version ORDER BY number LIMIT 2"
 HAS_ENTRIES = "SELECT EXISTS (SELECT 1 FROM entries)"
+MAY_LOOK_INTO = _sql(
+    "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace",
+    "WHERE nspname = convert_from($1, 'UTF8')",
+)
 
 _SELECT = _sql("SELECT", _RECORD, "FROM entries WHERE thread = $1")
 READ = _sql(_SELECT, "AND seq = $2 LIMIT 1")
@@ -179,7 +183,7 @@ COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)
 
 COLUMNS = {
     **dict.fromkeys((VERSION, HAS_ENTRIES, LABELLED, BLOB_THREADS, REQUIRE_STORED), 1),
-    **dict.fromkeys((STORED_OF, PUT_BLOBS_IF_ABSENT, IS_BLOB), 1),
+    **dict.fromkeys((STORED_OF, PUT_BLOBS_IF_ABSENT, IS_BLOB, MAY_LOOK_INTO), 1),
     **dict.fromkeys((BLOB, BLOBS, STORED, HEADS), 2),
     **dict.fromkeys((READ, SCAN_ASCENDING, SCAN_DESCENDING), 5),
 }

@@ -385,6 +385,9 @@ def is_vacant(url: PostgresUrl, password: Password | None = None) -> bool:
 
     def look(connection: Connection) -> bool:
         if not _is_made(connection):
+            if connection.run(sql.MAY_LOOK_INTO, url.schema.encode()).rows == [(False,)]:
+                # Tables of a schema that a login may not look into are as if there were none.
+                raise errors.InsufficientPrivilege
             return True
         return connection.run(sql.HAS_ENTRIES).rows == [(False,)]
 

@@ -129,7 +129,8 @@ def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None
             f"thread {chain.name!r}: it belongs to {owner!r}, and {holder[0].name!r} wants to "
             "write it",
             hint=f"Open the store as {owner!r}, or use another thread. To give it away, its "
-            "owner runs: sealpoint handoff THREAD --to NAME --reason TEXT.",
+            "owner runs: sealpoint handoff THREAD --to NAME --reason TEXT. Workers that share "
+            "threads are a pool: sealpoint keys pool NAME --member IDENTITY.",
         )
     return holder[0]
 

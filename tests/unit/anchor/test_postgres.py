@@ -178,7 +178,7 @@ def test_missing_tables_are_not_an_empty_anchor(place: _Place) -> None:
     with pytest.raises(AnchorUnavailable) as caught:
         place.open(create=False)
 
-    assert "sealpoint provision postgres --anchor postgresql://" in str(caught.value)
+    assert "sealpoint provision postgres --anchor 'postgresql://" in str(caught.value)
 
 
 def test_what_a_process_was_told_counts_when_the_database_is_put_back(place: _Place) -> None:

@@ -9,7 +9,8 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from click.testing import CliRunner
 from psycopg import sql
 
 import sealpoint
-from sealpoint.api import Diagnosis, DoctorFinding
+from sealpoint.api import Diagnosis, DoctorFinding, Duty, PostgresLogin, diagnose_anchor
+from sealpoint.api._location import now
 from sealpoint.api._status import CHECKS
 from sealpoint.cli import main
 from tests.postgres_duties import DutyDatabase
 from tests.postgres_server import PostgresServer
+from tests.postgres_tls import certify, tls_front
 
 _QUICK = ("fsync", "full_page_writes", "synchronous_commit", "password_encryption", "listen")
 
@@ -343,6 +346,180 @@ def test_an_anchor_that_the_store_can_reach_is_found(
 
     assert "anchor-open" not in codes
     assert "anchor-same-server" in codes
+
+
+def _anchored(server: PostgresServer, home: Path) -> tuple[_Fleet, str, dict[str, Any]]:
+    """A store that was just made with an anchor on its server, where all keys are yet."""
+    database = DutyDatabase(server, home)
+    database.login("owner", "owner")
+    database.login("anchor", "anchor")
+    anchor = server.url(user=database.login_name("anchor"), database=f"{database.name}_anchor")
+    where = {"password": database.password("owner"), **database.places}
+    where["anchor_password"] = database.password("anchor")
+    sealpoint.init(database.url_of("owner"), anchor=anchor, **where)
+    return _Fleet(database, home), anchor, where
+
+
+def test_a_store_that_was_just_made_has_its_anchors_in_step(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """Both have seen the first entry, whose number is 0; one that lost it is taught it again."""
+    fleet, _, where = _anchored(server, tmp_path)
+    database = fleet.database
+    office = sealpoint.admin(database.url_of("owner"), **where)
+    fresh = {each.code for each in office.doctor().findings}
+    with database.admin(f"{database.name}_anchor") as connection:
+        connection.execute("DELETE FROM sealpoint_anchor.slots")
+    (apart,) = [each for each in office.doctor().findings if each.code == "anchors-apart"]
+    office.anchor.join(shlex.split(apart.fix)[3], reason="it lost a slot")
+
+    assert "anchors-apart" not in fresh
+    assert apart.reason.endswith("and the shared anchor nothing")
+    assert "anchors-apart" not in {each.code for each in office.doctor().findings}
+
+
+def test_whoever_administers_an_anchor_looks_at_it_alone(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """The command for what only superusers see looks at the anchor, and takes it for no store."""
+    fleet, anchor, where = _anchored(server, tmp_path)
+    found = sealpoint.admin(fleet.database.url_of("owner"), **where).doctor().findings
+    fixes = [each.fix for each in found if each.code == "not-looked-at"]
+    (named,) = [each for each in fixes if " --anchor " in each]
+    secret = {"SEALPOINT_ANCHOR_PASSWORD_FILE": str(tmp_path / "admin.password")}
+    Path(*secret.values()).write_text(server.password)
+    Path(*secret.values()).chmod(0o600)
+    alone = CliRunner(env=secret).invoke(main, shlex.split(named)[1:])
+    mixed_up = f"{fleet.database.anchor}?schema=sealpoint_anchor"
+    wrong = sealpoint.admin(mixed_up, password=server.password, **fleet.database.places).doctor()
+
+    assert alone.exit_code == 0, alone.output
+    assert "[hba-trust]" in alone.output
+    assert diagnose_anchor(anchor, password=where["anchor_password"]).ok
+    assert not [each for each in wrong.findings if "DROP" in each.fix or "provision" in each.fix]
+
+
+_NEWER = {
+    "pg_auth_members": ("set_option", "inherit_option"),
+    "pg_hba_file_rules": ("rule_number", "file_name"),
+}
+"""What the catalog of PostgreSQL 15 does not have."""
+
+
+def test_a_catalog_of_postgresql_15_is_looked_at_as_well(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """Columns that came later are not there, and what is planted is found all the same."""
+    database = DutyDatabase(server, tmp_path)
+    fleet = _Fleet(database, tmp_path)
+    database.login("owner", "owner")
+    database.login("worker", "writer")
+    sealpoint.init(database.url_of("owner"), password=database.password("owner"), **fleet.worker)
+    with database.admin() as connection:
+        connection.execute("SET allow_system_table_mods = on")
+        for table, columns in _NEWER.items():
+            for column in columns:
+                connection.execute(f"ALTER TABLE pg_catalog.{table} RENAME {column} TO no_{column}")
+        connection.execute(f"CREATE ROLE {database.login_name('mallory')} LOGIN")
+        login, mallory = database.login_name("worker"), database.login_name("mallory")
+        connection.execute(f"GRANT {login} TO {mallory}")
+    found = {each.code for each in fleet.doctor("admin").findings}
+
+    assert "others-write" in found
+    assert not found & {"edited", "storage-unavailable", "not-looked-at"}
+
+
+@pytest.mark.parametrize("mode", ["disable", "require"])
+def test_a_server_elsewhere_has_to_prove_its_name(
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Both for the store and for its anchor, and each is mended by the URL that is printed."""
+    signer = certify("db.example.org", tmp_path)
+    database = DutyDatabase(server, tmp_path)
+    for name in ("owner", "anchor"):
+        database.login(name, name)
+    monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")  # where the name leads
+    with tls_front(signer, server.port) as port:
+
+        def url(name: str, store: str, mode: str) -> str:
+            way = f"sslrootcert={signer}" + (f"&sslmode={mode}" if mode else "")
+            login = database.login_name(name)
+            return f"postgresql://{login}@db.example.org:{port}/{store}?{way}"
+
+        there, anchor = database.name, f"{database.name}_anchor"
+        monkeypatch.setenv("SEALPOINT_STORE", url("owner", there, mode))
+        for name, login in (("STORE", "owner"), ("ANCHOR", "anchor")):
+            path = database.password_file(login)
+            monkeypatch.setenv(f"SEALPOINT_{name}_PASSWORD_FILE", str(path))
+        monkeypatch.setenv("SEALPOINT_CONFIG_DIR", str(tmp_path / "config"))
+        monkeypatch.setenv("SEALPOINT_STATE_DIR", str(tmp_path / "state"))
+        sealpoint.init(url("owner", there, mode), anchor=url("anchor", anchor, mode))
+        found = [
+            each
+            for each in sealpoint.admin(url("owner", there, mode)).doctor().findings
+            if each.code in {"tls-off", "tls-unverified"}
+        ]
+        fixes = {each.fix for each in found}
+        (exported,) = [each for each in fixes if each.startswith("export SEALPOINT_STORE=")]
+        (joined,) = fixes - {exported}
+        proven = shlex.split(exported)[1].removeprefix("SEALPOINT_STORE=")
+        result = CliRunner().invoke(main, shlex.split(joined)[1:])
+        left = {each.code for each in sealpoint.admin(proven).doctor().findings}
+
+    assert {each.code for each in found} == (
+        {"tls-off", "tls-unverified"} if mode == "disable" else {"tls-unverified"}
+    )
+    assert result.exit_code == 0, result.output
+    assert not left & {"tls-off", "tls-unverified", "anchor-unavailable", "storage-unavailable"}
+
+
+def test_a_worker_with_the_login_of_the_owner_is_found(fleet: _Fleet) -> None:
+    """The printed command makes a login of its own, with which the finding is gone."""
+    database = fleet.database
+    (finding,) = [each for each in fleet.doctor("owner").findings if each.code == "login-owner"]
+    fleet.execute(finding)
+    name = f"{database.name}_writer"
+    url = database.server.url(user=name, database=database.name)
+    secret = (fleet.home / f"{name}.password").read_text().strip()
+    after = sealpoint.admin(url, password=secret, **fleet.worker).doctor()
+
+    assert _above(after) == []
+
+
+def test_one_login_for_store_and_anchor_is_found(
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The printed command makes another for the anchor, and joins it by that."""
+    monkeypatch.chdir(tmp_path)
+    fleet, _, where = _anchored(server, tmp_path)
+    database, there = fleet.database, f"{fleet.database.name}_anchor"
+    owner = database.login_name("owner")
+    database.provision(
+        store=None, anchor=database.anchor, login=PostgresLogin(name=owner, duty=Duty.ANCHOR)
+    )
+    where["anchor_password"] = where["password"]
+    office = sealpoint.admin(database.url_of("owner"), **where)
+    office.anchor.join(server.url(user=owner, database=there))
+    (finding,) = [each for each in office.doctor().findings if each.code == "anchor-same-login"]
+    made, named, join = finding.fix.split(" && ")
+    fleet.execute(replace(finding, fix=made))
+    where["anchor_password"] = Path(named.partition("$PWD/")[2].strip('"')).read_text().strip()
+    office = sealpoint.admin(database.url_of("owner"), **where)
+    office.anchor.join(shlex.split(join)[3])
+
+    assert "anchor-same-login" not in {each.code for each in office.doctor().findings}
+
+
+def test_a_clock_that_is_wrong_is_found(fleet: _Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the clocks of machine and server are a minute apart, and where an entry is to come."""
+    monkeypatch.setattr("sealpoint.api._doctor_postgres.now", lambda: now() - timedelta(minutes=1))
+    apart = {each.code for each in fleet.doctor().findings}
+    monkeypatch.undo()
+    monkeypatch.setattr("sealpoint.api._doctor.now", lambda: now() - timedelta(hours=1))
+    ahead = {each.code for each in fleet.doctor().findings}
+
+    assert "clock-database" in apart
+    assert "clock-entries" in ahead
 
 
 def test_a_server_that_does_not_answer_is_a_finding(fleet: _Fleet) -> None:

@@ -18,6 +18,7 @@ from sealpoint.errors import (
     ListIncomplete,
     NameInvalid,
     NeedsApproval,
+    RolledBack,
     SealpointError,
     StorageUnavailable,
     UsageError,
@@ -292,6 +293,57 @@ def test_an_anchor_where_the_store_lies_is_refused(database: DutyDatabase) -> No
     """Whoever owns the store's tables would own those of the anchor."""
     with pytest.raises(UsageError, match="it lies where the store does"):
         database.provision(anchor=f"{database.url}?schema=sealpoint")
+
+
+def test_a_store_where_an_anchor_lies_is_refused(database: DutyDatabase) -> None:
+    """A URL that was mixed up makes no tables in the schema of the other."""
+    database.provision(anchor=database.anchor)
+    mixed_up = f"{database.anchor}?schema=sealpoint_anchor"
+    with pytest.raises(ConfigError, match="tables of an anchor"):
+        database.provision(store=mixed_up)
+    with pytest.raises(ConfigError, match="tables of a store"):
+        database.provision(store=None, anchor=f"{database.url}?schema=sealpoint")
+
+    assert _changes(database, store=None, anchor=database.anchor) == []
+
+
+def test_a_login_with_a_duty_is_not_made_an_administrator(database: DutyDatabase) -> None:
+    """Whoever follows the hint gives a worker no power over roles."""
+    database.login("writer", "writer")
+    with pytest.raises(StorageUnavailable, match="may not make roles") as refused:
+        database.provision(store=database.url_of("writer"), password=database.password("writer"))
+
+    assert "ALTER ROLE" not in refused.value.hint
+
+
+def test_a_store_that_a_login_may_not_look_into_is_not_called_rolled_back(
+    database: DutyDatabase,
+) -> None:
+    """A grant that was lost is said to be one, with what brings it back."""
+    database.initialise()
+    database.login("writer", "writer")
+    with database.admin() as connection:
+        duty = f'"{database.name}.sealpoint.writer"'
+        connection.execute(f"REVOKE USAGE ON SCHEMA sealpoint FROM {duty}")
+    with pytest.raises(StorageUnavailable, match="may not do that") as refused:
+        database.open("writer")
+
+    assert "sealpoint provision postgres" in refused.value.hint
+    database.provision()
+    database.open("writer").close()
+
+
+def test_a_store_of_which_a_login_sees_no_row_is_said_to_be_so(database: DutyDatabase) -> None:
+    """It may be a policy that was lost, and is refused as if the rows were."""
+    database.initialise()
+    database.login("writer", "writer")
+    with database.admin() as connection:
+        reads = f'"{database.login_name("writer")} reads"'
+        connection.execute(f"DROP POLICY {reads} ON sealpoint.entries")
+    with pytest.raises(RolledBack, match="sees nothing of it") as refused:
+        database.open("writer")
+
+    assert "sealpoint provision postgres" in refused.value.hint
 
 
 def test_the_file_of_a_password_is_made_once(database: DutyDatabase) -> None:
