@@ -85,7 +85,15 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
 
     assert list(listed) == [
         *("id", "thread", "status", "asked_at", "needed", "approved_by", "denied_by", "ignored"),
-        *("broken_glass", "statement", "answer", "world", "worlds", "requester_says"),
+        *(
+            "broken_glass",
+            "broken_glass_by",
+            "statement",
+            "answer",
+            "world",
+            "worlds",
+            "requester_says",
+        ),
     ]
     assert listed["id"] == request
     assert set(listed["statement"]) == {
@@ -97,6 +105,7 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
             "answer",
             "to",
             "requester",
+            "actor",
             "pairs",
             "policy",
             "needed",
@@ -602,14 +611,16 @@ def test_breaking_the_glass_lets_a_request_pass(asked: tuple[Machine, str]) -> N
     yes = ("break-glass", request, "--yes-to", request, "--reason")
     refused = team.refused(*yes, "fire")
     document = team.json(*yes, "fire", "--identity", "chief")
-    printed = team.done(*yes, "fire again", "--identity", "chief")
+    printed = team.done(*yes, "fire again", "--identity", "chief")  # which records nothing more
 
     assert refused == (92, "no-right")
     assert (document["verdict"], document["status"]) == ("break-glass", "approved")
     assert document["entry"] == 5
     assert "GLASS BROKEN" in printed
-    assert _request(team, request)["broken_glass"] == "chief: fire again"
-    assert "break-glass chief: fire again" in team.done("requests", request)
+    assert "Entry 5 records it" in printed
+    found = _request(team, request)
+    assert (found["broken_glass"], found["broken_glass_by"]) == ("chief: fire", ["chief"])
+    assert "break-glass chief: fire" in team.done("requests", request)
 
 
 def test_glass_is_not_broken_for_a_closed_request(asked: tuple[Machine, str]) -> None:

@@ -554,15 +554,12 @@ class GateModel(GateRollouts):
 
     @rule(name=names, place=st.integers(0, 7))
     def break_glass(self, name: str, place: int) -> None:
-        """The chief lets some request pass."""
+        """The chief lets some request pass; an operator without the mark tries to."""
         asked = list(self.facts[name].asked)
         if asked:
-            with contextlib.suppress(SealpointError):
-                self.thread("chief", name).operations.break_glass(
-                    asked[-1 - place % len(asked)], "down"
-                )
-                self.count("glass broken")
-            self.learn(name)
+            request = asked[-1 - place % len(asked)]
+            self.say("operator", name, request, Verdict.BREAK_GLASS)
+            self.say("chief", name, request, Verdict.BREAK_GLASS)
 
     @rule(name=names, on=st.booleans())
     def pause(self, name: str, on: bool) -> None:  # noqa: FBT001

@@ -279,10 +279,8 @@ class ThreadFacts:
                 self.paused = False
             case Kind.REQUEST:
                 self._ask(header, body, judging=judging)
-            case Kind.APPROVAL | Kind.DENIAL:
+            case Kind.APPROVAL | Kind.DENIAL | Kind.BREAK_GLASS:
                 self._hear(body.attestation)
-            case Kind.BREAK_GLASS if body.request in self.asked:
-                self.asked[body.request].glass = True
             case Kind.EXPIRY if body.request in self.asked:
                 ask = self.asked[body.request]
                 ask.expired = ask.expired or header.at >= ask.expires
@@ -311,6 +309,9 @@ class ThreadFacts:
         if ask is None or word not in self.book.given:
             return
         name = _NAMES[word.credential]
+        if word.verdict is Verdict.BREAK_GLASS:
+            ask.glass = ask.glass or name == "chief"
+            return
         mine = PERSONS[name] == PERSONS[ask.who]
         if word.verdict is Verdict.DENY and (mine or word.credential in _APPROVERS):
             ask.no.add(name)

@@ -47,7 +47,7 @@ def test_it_asks_approves_and_resumes(tmp_path: Path) -> None:
             await thread.save({"n": 1}, world=_SMALL, question="pay?")
             judged = await thread.judge(world=_WIDE, answer="yes")
             with pytest.raises(errors.NeedsApproval) as needed:
-                await thread.resume(world=_WIDE, answer="yes", actor="ann", deliberate="asked")
+                await thread.resume(world=_WIDE, answer="yes", actor="clerk", deliberate="asked")
             (request,) = await thread.requests()
             await ann.approve(request.short, reason="fine")
             word = await bob.approve(request.id, reason="fine too")

@@ -20,6 +20,7 @@ from sealpoint.ledger import (
     CheckpointBody,
     HandoffBody,
     Kind,
+    PauseBody,
     RequestBody,
     ResumeBody,
     VerdictBody,
@@ -31,6 +32,7 @@ from tests.ledgers import SALT, StoreLedger, ThreadLedger, pin, roster
 from tests.unit.ledger.gating import (
     add,
     approve,
+    break_glass,
     deny,
     handoff,
     people,
@@ -83,7 +85,9 @@ def _digest(value: Any) -> str:
 def _paused() -> ThreadLedger:
     """A checkpoint, a pause, a request, a prune, a second pause, an unpause, a checkpoint."""
     ledger = add(_thread(1), Kind.GENESIS, Kind.RESUME, Kind.CHECKPOINT, Kind.PAUSE, Kind.REQUEST)
-    return add(ledger, Kind.PRUNE, Kind.PAUSE, Kind.UNPAUSE, Kind.CHECKPOINT)
+    add(ledger, Kind.PRUNE)
+    ledger.add(Kind.PAUSE, PauseBody(salt=SALT, reason="odd", actor="Zoë"), signer="operator")
+    return add(ledger, Kind.UNPAUSE, Kind.CHECKPOINT)
 
 
 @cache
@@ -115,7 +119,9 @@ def _decided() -> ThreadLedger:
     # Relayed by anybody; it counts for nothing, because an auditor decides nothing.
     verdict = VerdictBody(salt=SALT, attestation=deny(about, "auditor")[0])
     ledger.add(Kind.DENIAL, verdict, signer="officer")
-    add(ledger, Kind.BREAK_GLASS, Kind.EXPIRY)
+    verdict = VerdictBody(salt=SALT, attestation=break_glass(about, "marked")[0])
+    ledger.add(Kind.BREAK_GLASS, verdict, signer="auditor")
+    add(ledger, Kind.EXPIRY)
     ledger.add(
         Kind.RESUME,
         ResumeBody(
@@ -149,6 +155,7 @@ def _rolled() -> ThreadLedger:
         action=Action.ROLLOUT,
         to=None,
         pairs=((low, high), (middle, high)),
+        actor="marked",
         policy=_POLICY,
         needed=2,
     )
@@ -158,7 +165,7 @@ def _rolled() -> ThreadLedger:
     for name in ("ann", "bob"):
         verdict = VerdictBody(salt=SALT, attestation=approve(about, name)[0])
         ledger.add(Kind.APPROVAL, verdict, signer=name)
-    verdict = VerdictBody(salt=SALT, attestation=deny(about, "operator")[0])
+    verdict = VerdictBody(salt=SALT, attestation=deny(about, "operator")[0], actor="marked")
     ledger.add(Kind.DENIAL, verdict, signer="operator")
     return ledger
 
@@ -305,9 +312,8 @@ def _verdicts() -> Iterator[dict[str, Any]]:
     yield case("a relay by a stranger", "not-trusted", Kind.APPROVAL, None, "mallory")
     for who in ("ann", "auditor", "officer"):
         yield case(f"a request by {who}", "not-trusted", Kind.REQUEST, None, who)
-    yield case("break-glass without the mark", "not-trusted", Kind.BREAK_GLASS, None, "operator")
-    writer = "marked-writer"
-    yield case("break-glass without the role", "not-trusted", Kind.BREAK_GLASS, None, writer)
+    yield case("break-glass that approves", "edited", Kind.BREAK_GLASS, yes, "marked")
+    yield case("break-glass from elsewhere", "not-trusted", Kind.BREAK_GLASS, None, "elsewhere")
     for name, data in _edited(about, yes).items():
         kind = {"a": Kind.APPROVAL, "r": Kind.REQUEST, "e": Kind.EXPIRY, "c": Kind.CHECKPOINT}
         yield case(name[2:], "edited", kind[name[0]], data, "worker")
@@ -341,8 +347,8 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         "a an attestation with one more field": approval[:-2] + b',"x":1}}',
         "a an attestation without a proof": approval[: approval.index(b',"proof"')] + b"}}",
         "a a verdict in capitals": approval.replace(b'"approve"', b'"APPROVE"'),
-        "r a statement of version 2": request.replace(b'"v":3', b'"v":2'),
-        "r a statement of version 4": request.replace(b'"v":3', b'"v":4'),
+        "r a statement of version 2": request.replace(b'"v":4', b'"v":2'),
+        "r a statement of version 3": request.replace(b'"v":4', b'"v":3'),
         "r a statement without pairs": request.replace(b'"pairs":[],', b""),
         "r a statement without a number of approvals": request.replace(b'"needed":1,', b""),
         "r a statement that needs 17 approvals": request.replace(b'"needed":1', b'"needed":17'),

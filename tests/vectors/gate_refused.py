@@ -11,7 +11,15 @@ from sealpoint.ledger import Body, Kind, encode_body
 from sealpoint.signing import Action
 from sealpoint.storage import Record
 from tests.ledgers import NOW, SALT, ThreadLedger
-from tests.unit.ledger.gating import approve, deny, handed_off, handoff, record, stated
+from tests.unit.ledger.gating import (
+    approve,
+    break_glass,
+    deny,
+    handed_off,
+    handoff,
+    record,
+    stated,
+)
 
 __all__ = ["handoff_cases"]
 
@@ -100,6 +108,7 @@ def _approved(ledger: ThreadLedger) -> Iterator[Case]:
         "a denial by the same person": (*yes, *deny(about, "ann")),
         "the requester's withdrawal": (*yes, *deny(about, "operator")),
         "the requester's own approval": approve(about, "operator-at-night"),
+        "broken glass": break_glass(about, "marked"),
         "a writer's approval": approve(about, "second"),
         "an approval of another namespace": approve(about, "elsewhere"),
         "an approval by an expired key": approve(about, "late"),
@@ -113,6 +122,14 @@ def _approved(ledger: ThreadLedger) -> Iterator[Case]:
     }
     for name, attestations in words.items():
         made = handed_off(ledger, attestations)
+        yield _THREAD, 3, name, "not-trusted", made
+    for name, actor, yeses, noes in (
+        ("an approval by the person it is asked for", "ann", ("ann",), ()),
+        ("a withdrawal by the person it is asked for", "auditor", ("ann",), ("auditor",)),
+        ("an approval of what is asked for nobody of the roster", "zoe", ("ann", "bob"), ()),
+    ):
+        about = stated(ledger, actor=actor)
+        made = handed_off(ledger, (*approve(about, *yeses), *deny(about, *noes)), about=about)
         yield _THREAD, 3, name, "not-trusted", made
 
 

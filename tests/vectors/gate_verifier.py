@@ -32,21 +32,21 @@ MOVES = {"resume", "checkpoint", "held", "writes", "prune", "hide", "handoff", "
 _ANYBODY = {"approver", "auditor", "operator", "privacy", "writer"}
 ROLES: dict[str, set[str]] = {
     **{key: {"writer", "operator"} for key in ("genesis", "handoff", "request")},
-    **{key: {"operator"} for key in ("pause", "unpause", "break-glass")},
-    **dict.fromkeys(("approval", "denial", "expiry"), _ANYBODY),
+    **{key: {"operator"} for key in ("pause", "unpause")},
+    **dict.fromkeys(("approval", "denial", "break-glass", "expiry"), _ANYBODY),
 }
 _RELEASED = ["checkpoint", "release", "world", "leaves"]
 _DECIDED = ["policy", "rules", "request", "rollout", "attestations", "answer", "actor"]
 RESUME_FIELDS = ["reason", *_RELEASED, *_DECIDED]
 BODIES: dict[str, tuple[list[str], list[str]]] = {
-    "handoff": (["salt", "owner", "reason"], ["statement", "attestations"]),
-    "pause": (["salt", "reason"], []),
-    "unpause": (["salt", "reason"], []),
+    "handoff": (["salt", "owner", "reason"], ["statement", "attestations", "actor"]),
+    "pause": (["salt", "reason"], ["actor"]),
+    "unpause": (["salt", "reason"], ["actor"]),
     "request": (["salt", "statement"], ["reasons", "answer", "world", "worlds"]),
-    "approval": (["salt", "attestation"], []),
-    "denial": (["salt", "attestation"], []),
+    "approval": (["salt", "attestation"], ["actor"]),
+    "denial": (["salt", "attestation"], ["actor"]),
     "expiry": (["salt", "request"], []),
-    "break-glass": (["salt", "request", "reason"], []),
+    "break-glass": (["salt", "attestation"], ["actor"]),
 }
 TYPES: dict[str, type] = {
     **dict.fromkeys(("statement", "attestation", "leaves", "rollout"), dict),
@@ -60,22 +60,24 @@ FREE = {
 
 _STATEMENT = [
     *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "policy"),
-    *("needed", "nonce", "expires", "reason"),
+    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "actor"),
+    *("policy", "needed", "nonce", "expires", "reason"),
 ]
 _DIGITS = {
     **dict.fromkeys(("store", "thread", "nonce"), 32),
     **dict.fromkeys(("basis", "checkpoint", "release", "world_from", "world_to"), 64),
     **dict.fromkeys(("answer", "policy"), 64),
 }
-_MAY_BE_NULL = {"checkpoint", "release", "world_from", "world_to", "answer", "policy", "to"}
-_BYTES = {"ns": 512, "requester": 512, "to": 512, "reason": 4096}
+_MAY_BE_NULL = {
+    *("checkpoint", "release", "world_from", "world_to", "answer", "policy", "to", "actor"),
+}
+_BYTES = {"ns": 512, "requester": 512, "actor": 512, "to": 512, "reason": 4096}
 _ATTESTATION = ["scheme", "credential", "statement", "verdict", "reason", "proof"]
+_VERDICTS = {"approval": "approve", "denial": "deny", "break-glass": "break-glass"}
 _DEPTH_MAX = 32
 _DIGESTS = {
     "resume": ("checkpoint", "release", "world", "policy", "request", "answer"),
     "expiry": ("request",),
-    "break-glass": ("request",),
 }
 
 
@@ -94,9 +96,9 @@ def judge(kind: str, body: dict[str, Any]) -> None:
         _judge_attestation(each)
         if kind == "resume":
             _judge_form(each)
-    if kind in {"approval", "denial"}:
+    if kind in _VERDICTS:
         _judge_attestation(body["attestation"])
-        says = {"approval": "approve", "denial": "deny"}[kind]
+        says = _VERDICTS[kind]
         require(body["attestation"]["verdict"] == says, "another verdict")
         _judge_form(body["attestation"])
     for name in ("metadata", "question", "answer"):
@@ -104,7 +106,7 @@ def judge(kind: str, body: dict[str, Any]) -> None:
 
 
 def _judge_statement(fields: dict[str, Any]) -> None:
-    require(list(fields) == _STATEMENT and fields["v"] == 3, "statement")
+    require(list(fields) == _STATEMENT and fields["v"] == 4, "statement")
     for name in ("epoch", "gen"):
         require(type(fields[name]) is int and 0 <= fields[name] < 2**53, name)
     for name in _DIGITS.keys() | _BYTES.keys():
@@ -143,7 +145,7 @@ def _judge_pairs(pairs: list[list[str]]) -> None:
 def _judge_attestation(fields: dict[str, Any]) -> None:
     require(list(fields) == _ATTESTATION, "attestation")
     require(all(type(text) is str for text in fields.values()), "texts")
-    require(fields["verdict"] in {"approve", "deny"}, "verdict")
+    require(fields["verdict"] in _VERDICTS.values(), "verdict")
 
 
 def _judge_form(fields: dict[str, str]) -> None:
@@ -234,18 +236,23 @@ def _is_approved(
     now: datetime,
 ) -> bool:
     """Whether another person has approved, and nobody denied who may."""
-    asks = roster["people"].get(statement["requester"], {}).get("person")
+    asks = {roster["people"].get(statement["requester"], {}).get("person")}
+    if statement["actor"] is not None:
+        persons = {each["person"] for each in roster["people"].values()}
+        asks.add(statement["actor"] if statement["actor"] in persons else None)
     said: dict[str, set[str]] = {"approve": set(), "deny": set()}
     for each in attestations:
         person, expires = _signer(each, statement, roster)
         if person is None or (expires is not None and now >= as_time(expires)):
             continue
-        own = person["person"] == asks
+        if each["verdict"] == "break-glass":
+            continue  # for a resume alone
+        own = person["person"] in asks
         approver = _may(person, "approver", statement["ns"])
         if each["verdict"] == "deny":
             counts = approver or (own and _covers(person, statement["ns"]))
         else:
-            counts = approver and asks is not None and not own
+            counts = approver and None not in asks and not own
         if counts:
             said[each["verdict"]].add(person["person"])
     return bool(said["approve"]) and not said["deny"]

@@ -162,7 +162,7 @@ class Store:
             UsageError: There is no reason.
         """
         operations, request = self._find(request_id)
-        return operations.answer(request, Verdict.APPROVE, reason)
+        return operations.answer(request, Verdict.APPROVE, reason)[1]
 
     def deny(self, request_id: str, *, reason: str) -> Attestation:
         """Deny a request for good, as the identity that the store was opened with.
@@ -170,10 +170,10 @@ class Store:
         Args and errors are those of `approve`; who asked may deny too, to withdraw it.
         """
         operations, request = self._find(request_id)
-        return operations.answer(request, Verdict.DENY, reason)
+        return operations.answer(request, Verdict.DENY, reason)[1]
 
     def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
-        """Approve or deny a request as `approve` and `deny` do, and only sign it.
+        """Say to a request what `approve`, `deny` and `break_glass` do, and only sign it.
 
         Nothing is recorded: whoever has the attestation relays it, from this machine or another.
         """
@@ -197,18 +197,20 @@ class Store:
         """Let a request pass at once, without the approvals that it needs. It is recorded.
 
         Only an operator whom the roster marks for it may; neither a pause nor a denial is
-        overridden.
+        overridden. Like an approval it is a signed word, and counts by the newest roster when it
+        is spent.
 
         Returns:
-            The position of the entry that records it.
+            The position of the entry that records it: the earlier one if this person has done so
+            already, and nothing is written.
 
         Raises:
             NotTrusted: The roster does not mark this identity for it.
             UnknownRequest, RequestClosed: There is no such open request.
-            UsageError: There is no reason.
+            UsageError: There is no reason, or the request is not for a resume.
         """
         operations, request = self._find(request_id)
-        return operations.break_glass(request, reason)
+        return operations.answer(request, Verdict.BREAK_GLASS, reason)[0]
 
     def _find(self, request_id: str) -> tuple[Operations, str]:
         """What answers a request on its thread, and its whole id."""
@@ -251,7 +253,8 @@ class Store:
 
         Args:
             thread: Only this thread; the store chain is then left out.
-            actor: Only what this identity or person did or said.
+            actor: Only what this identity or person did or said, or what was done for it as
+                claimed.
             kind: Only entries of this kind, such as `resume` or `approval`.
             since: Only entries of this time or later.
             until: Only entries before this time.

@@ -37,7 +37,6 @@ from sealpoint.gate import (
 from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
-    BreakGlassBody,
     ChainStep,
     ExpiryBody,
     HandoffBody,
@@ -259,7 +258,7 @@ class Explaining:
         digest: str | None = None
         if isinstance(body, VerdictBody):
             digest = body.attestation.statement
-        elif isinstance(body, ExpiryBody | BreakGlassBody | ResumeBody):
+        elif isinstance(body, ExpiryBody | ResumeBody):
             digest = body.request
         elif isinstance(body, HandoffBody) and body.statement is not None:
             digest = body.statement.digest
@@ -291,7 +290,7 @@ class Explaining:
         body = step.body
         if isinstance(body, VerdictBody):
             return body.attestation.statement == digest
-        if isinstance(body, ExpiryBody | BreakGlassBody):
+        if isinstance(body, ExpiryBody):
             return body.request == digest
         return step.entry.header.kind in (Kind.PAUSE, Kind.UNPAUSE)
 
@@ -317,9 +316,10 @@ class Explaining:
 
     def _how_it_resumed(self, decided: ChainStep, request: ChainStep | None) -> str:
         if request is not None:
-            if not self._tally(request.body.statement, decided).approved_by:
+            tally = self._tally(request.body.statement, decided)
+            if not tally.approved_by:
                 return "without approval, by breaking the glass"
-            glass = ", and by breaking the glass" if self._broken_glass(request) else ""
+            glass = ", and by breaking the glass" if tally.broken_glass_by else ""
             return f"with approval{glass}"
         if decided.body is not None and decided.body.rollout is not None:
             return f"by rollout {decided.body.rollout.digest[:12]}"
@@ -336,16 +336,9 @@ class Explaining:
             return f"it was never used: the thread moved on; approved by {said}"
         if self._core.now(newest.entry.header.at) >= request.body.statement.expires:
             return f"it has expired; approved by {said}"
-        if self._broken_glass(request):
+        if tally.broken_glass_by:
             return f"it may be spent, since the glass was broken for it; approved by {said}"
         return f"it waits; approved by {said}"
-
-    def _broken_glass(self, request: ChainStep) -> bool:
-        digest = request.body.statement.digest
-        return any(
-            isinstance(step.body, BreakGlassBody) and step.body.request == digest
-            for step in self._steps
-        )
 
     def _tally(self, statement: Statement, decided: ChainStep) -> Tally:
         roster = decided.chain.roster_at(decided.entry.header.roster) or decided.chain.roster
@@ -360,7 +353,11 @@ class Explaining:
         if statement is None:
             return ()
         tally = self._tally(statement, decided)
-        counted = {Verdict.APPROVE: tally.approved_by, Verdict.DENY: tally.denied_by}
+        counted = {
+            Verdict.APPROVE: tally.approved_by,
+            Verdict.DENY: tally.denied_by,
+            Verdict.BREAK_GLASS: tally.broken_glass_by,
+        }
         found = []
         for step in self._steps:
             if (
@@ -437,7 +434,7 @@ class Explaining:
         if request is not None:
             statement = request.body.statement
             yield "request", statement.digest
-            yield "asked by", visible(statement.requester)
+            yield "asked by", visible(statement.asked_by)
             yield "asked because", visible(statement.reason)
             yield "open until", statement.expires.isoformat()
             named = statement if named is None else named
@@ -506,7 +503,7 @@ def _said(body: ResumeBody) -> Iterator[tuple[str, str]]:
         yield "actor, as claimed", visible(body.actor)
     if body.rollout is not None:
         yield "rollout", f"{body.rollout.digest}: {visible(body.rollout.reason)}"
-        yield "proposed by", visible(body.rollout.requester)
+        yield "proposed by", visible(body.rollout.asked_by)
 
 
 def _released(release: Release) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,6 @@ from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
     AdoptBody,
-    BreakGlassBody,
     ChainStep,
     CheckpointBody,
     EraseBody,
@@ -49,6 +48,7 @@ from sealpoint.signing import (
     Identity,
     Roster,
     RosterDocument,
+    Verdict,
     parse_seals,
     verify_attestation,
 )
@@ -86,6 +86,10 @@ def _show(text: str) -> str:
 
 def _because(reason: str | None) -> str:
     return "" if reason is None else f": {_show(reason)}"
+
+
+def _for(actor: str | None) -> str:
+    return "" if actor is None else f" for {_show(actor)}, as claimed"
 
 
 def find_signer(word: Attestation, roster: Roster) -> Identity | None:
@@ -178,10 +182,10 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
 
 def _handoff(body: HandoffBody) -> str:
     if body.statement is None:
-        return f"new owner {_show(body.owner)}{_because(body.reason)}"
+        return f"new owner {_show(body.owner)}{_for(body.actor)}{_because(body.reason)}"
     words = f"by an operator, request {short(body.statement.digest)}"
     words += f" with {len(body.attestations)} words of others"
-    return f"new owner {_show(body.owner)}, {words}{_because(body.reason)}"
+    return f"new owner {_show(body.owner)}, {words}{_for(body.actor)}{_because(body.reason)}"
 
 
 def _request(body: RequestBody) -> str:
@@ -193,6 +197,7 @@ def _request(body: RequestBody) -> str:
         what = f"asks to hand off to {_show(statement.to or '')}"
     else:
         what = f"asks to resume from checkpoint entry {short(statement.checkpoint)}"
+    what += _for(statement.actor)
     until = f"policy {short(statement.policy)}, open until {_time(statement.expires)}"
     return f"request {short(statement.digest)} {what}, {until}{_because(statement.reason)}"
 
@@ -201,7 +206,10 @@ def _verdict(body: VerdictBody, roster: Roster) -> str:
     word = body.attestation
     who = find_signer(word, roster)
     by = "nobody of the roster: it does not count" if who is None else _show(who.name)
-    return f"{word.verdict} of request {short(word.statement)} by {by}{_because(word.reason)}"
+    what = f"{word.verdict} of request {short(word.statement)}"
+    if word.verdict is Verdict.BREAK_GLASS:
+        what = f"request {short(word.statement)} passes without the approvals it needs"
+    return f"{what} by {by}{_for(body.actor)}{_because(word.reason)}"
 
 
 def _prune(body: PruneBody, kind: Kind = Kind.PRUNE) -> str:
@@ -218,13 +226,9 @@ _DESCRIBED: dict[type, Callable[[Any], str]] = {
     HandoffBody: _handoff,
     RequestBody: _request,
     ResultsBody: _writes,
-    PauseBody: lambda body: f"paused{_because(body.reason)}",
-    UnpauseBody: lambda body: f"unpaused{_because(body.reason)}",
+    PauseBody: lambda body: f"paused{_for(body.actor)}{_because(body.reason)}",
+    UnpauseBody: lambda body: f"unpaused{_for(body.actor)}{_because(body.reason)}",
     ExpiryBody: lambda body: f"request {short(body.request)} has expired",
-    BreakGlassBody: lambda body: (
-        f"request {short(body.request)} passes without the approvals it needs"
-        f"{_because(body.reason)}"
-    ),
     EraseBody: lambda body: f"all that the thread held was erased{_because(body.reason)}",
     AdoptBody: lambda body: f"taken into an anchor that did not know it{_because(body.reason)}",
 }
@@ -321,6 +325,8 @@ class AuditRecord:
     """What it says, in words; texts that somebody wrote are made visible."""
     people: tuple[str, ...] = ()
     """Every identity and person that it is by, or that it carries a valid word of."""
+    actor: str = ""
+    """For whom its writer says that it was written, which proves nothing; empty: nobody."""
     finding: Finding | None = None
     """Why nothing beyond is told of the thread."""
 
@@ -346,7 +352,7 @@ class _Filter(NamedTuple):
         if record.finding is not None or record.time is None:
             return True
         return (
-            (self.actor is None or self.actor in record.people)
+            (self.actor is None or self.actor in (*record.people, record.actor))
             and (self.kind is None or self.kind == record.kind)
             and (self.since is None or self.since <= record.time)
             and (self.until is None or record.time < self.until)
@@ -367,7 +373,7 @@ def audit_trail(
     Args:
         core: The store.
         thread: Only this thread; the store chain is then left out.
-        actor: Only what this identity or person did or said.
+        actor: Only what this identity or person did or said, or what was done for it as claimed.
         kind: Only entries of this kind.
         since: Only entries of this time or later.
         until: Only entries before this time.
@@ -527,7 +533,16 @@ def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditReco
         if step.unreadable
         else describe_entry(header.kind, body, roster, released=released),
         people=tuple(sorted(people - {""})),
+        actor=_actor_of(body),
     )
+
+
+def _actor_of(body: Any) -> str:
+    """For whom an entry was written, as its writer claims."""
+    if isinstance(body, RequestBody):
+        return body.statement.actor or ""
+    claims = PauseBody | UnpauseBody | HandoffBody | ResumeBody | VerdictBody
+    return (body.actor or "") if isinstance(body, claims) else ""
 
 
 def _store_chain(core: Core, chain: StoreChain) -> Iterator[_Keyed]:

@@ -59,7 +59,11 @@ def _print_record(record: AuditRecord) -> None:
 
 @click.command(cls=Verb)
 @click.option("--thread", metavar="NAME", help="Only this thread.")
-@click.option("--actor", metavar="NAME", help="Only what this identity or person did or said.")
+@click.option(
+    "--actor",
+    metavar="NAME",
+    help="Only what this identity or person did or said, or what was done for it.",
+)
 @click.option(
     "--kind",
     type=click.Choice([kind.word for kind in Kind]),

@@ -140,7 +140,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
         request.short,
         "(rollouts)" if told.action is Action.ROLLOUT else shown_name(request.thread),
         str(told.action) if told.to is None else f"{told.action} to {visible(told.to)}",
-        visible(told.requester),
+        visible(told.asked_by),
         when(told.expires),
         standing(request),
     )
@@ -212,7 +212,7 @@ def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None
             }
         )
         return
-    word = {"approve": "approval", "deny": "denial"}[verdict]
+    word = {"approve": "approval", "deny": "denial"}.get(verdict, verdict)
     line = f" of request {after.short}, entry {entry}: it is {after.status}, with "
     print_line(
         (

@@ -321,7 +321,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     return (
         request.short,
         count_text(len(told.pairs), "pair"),
-        visible(told.requester),
+        visible(told.asked_by),
         when(told.expires),
         rollout_standing(request),
         visible(told.reason),

@@ -152,6 +152,7 @@ def _print_rollout(examined: ExaminedRequest) -> None:
             ("action", str(told.action)),
             ("namespace", visible(told.ns)),
             ("requester", visible(told.requester)),
+            ("actor", _actor(told.actor)),
             *_text_fields("reason", told.reason),
             ("until", when(told.expires)),
             ("approvals", f"{told.needed} needed"),
@@ -221,6 +222,7 @@ def _statement_fields(examined: ExaminedRequest) -> list[tuple[str, Line]]:
         ("namespace", visible(told.ns)),
         ("new owner", _or_none(told.to)),
         ("requester", visible(told.requester)),
+        ("actor", _actor(told.actor)),
         *_text_fields("reason", told.reason),
         ("expires", when(told.expires)),
         ("approvals", f"{told.needed} needed"),
@@ -374,6 +376,13 @@ def _words(texts: Sequence[str]) -> Iterator[Line]:
     for text in texts:
         for place, line in enumerate(text.split("\n")):
             yield f"  {' ' if place else '-'} {shown_words(line)}".rstrip()
+
+
+def _actor(actor: str | None) -> Line:
+    """For whom the requester asks."""
+    if actor is None:
+        return _or_none(None)
+    return f"{visible(actor)}, as the requester claims, and cannot approve it"
 
 
 def _or_none(text: str | None) -> str | Styled:

@@ -8,6 +8,7 @@ from sealpoint.errors import UsageError
 from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pending, Request, make_request, read_pending
+from sealpoint.gate._resume_call import check_actor
 from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
 from sealpoint.ledger import Body, Kind, RequestBody
 from sealpoint.signing import Action, Statement
@@ -93,6 +94,25 @@ class GateContext:
         holder = self._core.holder(self._core.trust())
         return "" if holder is None else holder[0].name
 
+    def require_person(self, actor: str | None) -> None:
+        """Refuse to act for somebody whom the roster does not know: a claim has to name a person.
+
+        Raises:
+            UsageError: There is no such person.
+        """
+        if actor is None:
+            return
+        check_actor(actor)
+        roster = self._core.trust().roster
+        if actor not in roster.persons:
+            identity = roster.identity(actor)
+            raise UsageError(
+                f"actor: expected a person of roster {roster.seq}, found {actor!r}",
+                hint="The persons are those that sealpoint keys list shows."
+                if identity is None
+                else f"{actor!r} is an identity of the person {identity.person!r}: give that.",
+            )
+
     def statement(
         self,
         *,
@@ -108,6 +128,7 @@ class GateContext:
         needed: int,
         pairs: tuple[tuple[str, str], ...] = (),
         expires: datetime | None = None,
+        actor: str | None = None,
     ) -> Statement:
         """A statement that is bound to the thread as it is."""
         head = self._chain.verified_head().header
@@ -127,6 +148,7 @@ class GateContext:
             to=to,
             pairs=pairs,
             requester=self.identity(),
+            actor=actor,
             policy=policy.digest,
             needed=needed,
             nonce=self._core.random_hex(_NONCE_BYTES),

@@ -47,7 +47,7 @@ class GrantFacts:
     """The same for denials."""
     expired: bool
     broken_glass: str | None
-    """Which operator, of those who may, turned it into a grant, and why."""
+    """Which operators, of those who may, turned it into a grant, and why."""
     needed: int = 0
     """How many approvals those who approved were told that it needs."""
 

@@ -337,6 +337,8 @@ class Gate:
                 "request: no policy is in force, so nobody can approve anything",
                 hint="Where the root key is, put one in force: sealpoint policy apply team",
             )
+        # Of somebody whom the roster does not know, there is nothing to hold an approver against.
+        known = call.actor is not None and call.actor in judged.trust.roster.persons
         return self._context.statement(
             action=Action.RESUME,
             checkpoint=release.entry,
@@ -347,6 +349,7 @@ class Gate:
             policy=policy,
             needed=judged.decision.needed,
             reason=call.deliberate or "asked for by resume",
+            actor=call.actor if known else None,
         )
 
     # ------------------------------------------------------------------ saving

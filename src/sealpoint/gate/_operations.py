@@ -27,7 +27,6 @@ from sealpoint.gate._context import GateContext
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import Asked, Request, Status
 from sealpoint.ledger import (
-    BreakGlassBody,
     ExpiryBody,
     HandoffBody,
     Kind,
@@ -41,14 +40,23 @@ from sealpoint.signing import (
     Attestation,
     Identity,
     Role,
+    Statement,
     Verdict,
     attest,
+    check_attestation,
     check_reason,
     count,
+    persons_asking,
     verify_attestation,
 )
 from sealpoint.store import Release, ThreadReader, ThreadState, check_rights
 from sealpoint.world import World, WorldDiff
+
+_KINDS = {
+    Verdict.APPROVE: Kind.APPROVAL,
+    Verdict.DENY: Kind.DENIAL,
+    Verdict.BREAK_GLASS: Kind.BREAK_GLASS,
+}
 
 
 class Operations:
@@ -68,23 +76,23 @@ class Operations:
         with self._state.reporting():
             return self._state.find() and self._chain.tip().paused is not None
 
-    def pause(self, reason: str) -> int:
+    def pause(self, reason: str, actor: str | None) -> int:
         """Stop the thread; see `Thread.pause`."""
         check_reason(reason, "pause")
         with self._state.reporting():
             while True:
                 self._context.require_living()
                 check_rights(self._chain, self._core.trust(), Kind.PAUSE, None)
+                self._context.require_person(actor)
                 paused = self._chain.tip().paused
                 if paused is not None:
                     return paused
-                seq = self._context.write(
-                    Kind.PAUSE, PauseBody(salt=self._core.salt(), reason=reason)
-                )
+                body = PauseBody(salt=self._core.salt(), reason=reason, actor=actor)
+                seq = self._context.write(Kind.PAUSE, body)
                 if seq is not None:
                     return seq
 
-    def unpause(self, reason: str) -> int:
+    def unpause(self, reason: str, actor: str | None) -> int:
         """Let the thread go on: sessions and requests are as they were; see `Thread.unpause`."""
         check_reason(reason, "unpause")
         with self._state.reporting():
@@ -95,31 +103,33 @@ class Operations:
                         f"thread {self._state.name!r}: it is not paused",
                         hint="Nothing is to be done: its runs may go on.",
                     )
-                body = UnpauseBody(salt=self._core.salt(), reason=reason)
+                self._context.require_person(actor)
+                body = UnpauseBody(salt=self._core.salt(), reason=reason, actor=actor)
                 seq = self._context.write(Kind.UNPAUSE, body)
                 if seq is not None:
                     return seq
 
     # ------------------------------------------------------------------ handing off
 
-    def handoff(self, to: str, reason: str) -> int:
+    def handoff(self, to: str, reason: str, actor: str | None) -> int:
         """Give the thread to another owner; see `Thread.handoff`."""
         check_reason(reason, "handoff")
         with self._state.reporting():
             while True:
                 self._context.require_living()
-                body = self._handoff_body(to, reason)
+                self._context.require_person(actor)
+                body = self._handoff_body(to, reason, actor)
                 if body is not None:
                     seq = self._context.write(Kind.HANDOFF, body)
                     if seq is not None:
                         return seq
 
-    def _handoff_body(self, to: str, reason: str) -> HandoffBody | None:
+    def _handoff_body(self, to: str, reason: str, actor: str | None) -> HandoffBody | None:
         """What is to be recorded; None if a request was made, and all is to be looked at anew."""
         trust = self._core.trust()
         me = check_rights(self._chain, trust, Kind.HANDOFF, None)
         self._require_writers(to)
-        body = HandoffBody(salt=self._core.salt(), owner=to, reason=reason)
+        body = HandoffBody(salt=self._core.salt(), owner=to, reason=reason, actor=actor)
         if trust.roster.owns(me.name, self._context.owner()) and me.may(
             Role.WRITER, self._core.namespace
         ):
@@ -147,6 +157,7 @@ class Operations:
             policy=policy,
             needed=measure.people,
             reason=reason,
+            actor=actor,
         )
         words = f"{me.name!r} is not the owner of thread {self._state.name!r}"
         self._context.ask(
@@ -202,6 +213,7 @@ class Operations:
         policy: Policy,
         reason: str,
         expires: datetime,
+        actor: str | None,
     ) -> Request:
         """Ask for a rollout, on the thread that is the book of them; see `Rollouts.propose`."""
         check_reason(reason, "rollout")
@@ -211,6 +223,7 @@ class Operations:
                 self._state.begin_empty()
             while True:
                 self._context.require_living()
+                self._context.require_person(actor)
                 statement = self._context.statement(
                     action=Action.ROLLOUT,
                     pairs=pairs,
@@ -218,6 +231,7 @@ class Operations:
                     needed=needed,
                     expires=expires,
                     reason=reason,
+                    actor=actor,
                 )
                 body = RequestBody(
                     salt=self._core.salt(),
@@ -276,9 +290,11 @@ class Operations:
             )
         return release
 
-    def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """Approve or deny a request with this store's own key; see `Store`."""
-        return self._record(self._attested(request_id, verdict, reason))[1]
+    def answer(
+        self, request_id: str, verdict: Verdict, reason: str, actor: str | None = None
+    ) -> tuple[int, Attestation]:
+        """Say something to a request with this store's own key; what stands, and where."""
+        return self._record(self._attested(request_id, verdict, reason), actor)
 
     def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         """Say something to a request without recording it; see `Store`."""
@@ -291,39 +307,45 @@ class Operations:
 
     def relay(self, attestation: Attestation) -> int:
         """Record somebody's attestation; see `Store`."""
-        return self._record(attestation)[0]
+        return self._record(attestation, None)[0]
 
     def _attested(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         check_reason(reason, "verdict")
         return attest(self._core.signer(), request_id, verdict, reason)
 
-    def _record(self, attestation: Attestation) -> tuple[int, Attestation]:
+    def _record(self, attestation: Attestation, actor: str | None) -> tuple[int, Attestation]:
         """Record an attestation, unless the person has said that; what stands, and where."""
-        kind = Kind.APPROVAL if attestation.verdict is Verdict.APPROVE else Kind.DENIAL
         with self._state.reporting():
+            check_attestation(attestation)
+            verdict = Verdict(attestation.verdict)
             while True:
                 self._state.refresh()
                 asked = self._require_open(attestation.statement)
-                said = self._said(asked, self._fitting(attestation, asked), attestation.verdict)
+                said = self._said(asked, self._fitting(attestation, asked), verdict)
                 if said is not None:
                     return asked.relayed[said], asked.attestations[said]
                 if attestation in asked.attestations:
                     return asked.relayed[asked.attestations.index(attestation)], attestation
-                body = VerdictBody(salt=self._core.salt(), attestation=attestation)
-                seq = self._context.write(kind, body)
+                self._context.require_person(actor)
+                body = VerdictBody(salt=self._core.salt(), attestation=attestation, actor=actor)
+                seq = self._context.write(_KINDS[verdict], body)
                 if seq is not None:
                     return seq, attestation
 
     def _fitting(self, attestation: Attestation, asked: Asked) -> Identity:
         """Who says it, if it is genuine and they have a say in this."""
         identity = verify_attestation(attestation, self._core.trust().roster)
-        self._require_say(identity, asked, attestation.verdict)
+        self._require_say(identity, asked, Verdict(attestation.verdict))
         return identity
 
     def _said(self, asked: Asked, identity: Identity, verdict: Verdict) -> int | None:
         """Which attestation it is by which a person has said the same, and counts; None if none."""
         roster, request = self._core.trust().roster, self._context.request(asked)
-        names = request.approved_by if verdict is Verdict.APPROVE else request.denied_by
+        names = {
+            Verdict.APPROVE: request.approved_by,
+            Verdict.DENY: request.denied_by,
+            Verdict.BREAK_GLASS: request.broken_glass_by,
+        }[verdict]
         counted = {found.person for name in names if (found := roster.identity(name)) is not None}
         if identity.person not in counted:
             return None
@@ -335,23 +357,6 @@ class Operations:
                 ):
                     return place
         return None
-
-    def break_glass(self, request_id: str, reason: str) -> int:
-        """Let a request pass at once; see `Store`."""
-        check_reason(reason, "break-glass")
-        with self._state.reporting():
-            while True:
-                self._state.refresh()
-                asked = self._require_open(request_id)
-                if asked.body.statement.action is not Action.RESUME:
-                    raise UsageError(
-                        f"thread {self._state.name!r}: break-glass is for one resume; a handoff "
-                        "or a rollout always needs its approvals"
-                    )
-                body = BreakGlassBody(salt=self._core.salt(), request=request_id, reason=reason)
-                seq = self._context.write(Kind.BREAK_GLASS, body)
-                if seq is not None:
-                    return seq
 
     def _require_open(self, request_id: str) -> Asked:
         asked = self._context.pending().asked.get(request_id)
@@ -372,9 +377,11 @@ class Operations:
 
     def _require_say(self, identity: Identity, asked: Asked, verdict: Verdict) -> None:
         """Refuse at once what would not count."""
-        roster, namespace = self._core.trust().roster, self._core.namespace
-        requester = roster.identity(asked.body.statement.requester)
-        same = requester is not None and requester.person == identity.person
+        statement, namespace = asked.body.statement, self._core.namespace
+        if verdict is Verdict.BREAK_GLASS:
+            self._require_breaker(identity, statement)
+            return
+        same = identity.person in persons_asking(statement, self._core.trust().roster)
         if verdict is Verdict.DENY and same:
             return
         if same:
@@ -392,6 +399,22 @@ class Operations:
                 f"{verdict} by {identity.name!r}: this needs role approver in namespace "
                 f"{namespace!r}; {identity.name!r} has {found}",
                 hint=hint,
+            )
+
+    def _require_breaker(self, identity: Identity, statement: Statement) -> None:
+        """Refuse whoever may not break the glass, and what it is not broken for."""
+        if statement.action is not Action.RESUME:
+            raise UsageError(
+                f"thread {self._state.name!r}: break-glass is for one resume; a handoff or a "
+                "rollout always needs its approvals"
+            )
+        if not identity.may_break_glass(statement.ns):
+            found, hint = identity.lacking((Role.OPERATOR,), statement.ns)
+            raise NoRight(
+                f"break-glass by {identity.name!r}: this needs role operator in namespace "
+                f"{statement.ns!r}, marked for break-glass; {identity.name!r} has {found}, and is "
+                f"{'marked' if identity.break_glass else 'not marked'}",
+                hint=f"{hint} --break-glass",
             )
 
     def _expire(self, asked: Asked) -> int | None:

@@ -21,7 +21,6 @@ from sealpoint.gate._resume_call import answer_digest
 from sealpoint.ledger import (
     KINDS,
     Body,
-    BreakGlassBody,
     Entry,
     ExpiryBody,
     Header,
@@ -33,7 +32,7 @@ from sealpoint.ledger import (
     counted_attestations,
     read_body,
 )
-from sealpoint.signing import Action, Attestation, Role, Roster, Statement, Tally, Verdict, count
+from sealpoint.signing import Attestation, Role, Roster, Statement, Tally, Verdict, count
 from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
@@ -54,8 +53,6 @@ class Asked:
     """Who has denied it, of those who might when it was recorded, and when: that is for good."""
     expired: bool = False
     """Somebody has recorded that it expired, at a time when it had."""
-    broken_glass: tuple[str, str] | None = None
-    """Who broke the glass for it, and why."""
 
 
 @dataclass(slots=True)
@@ -149,7 +146,6 @@ def fold_entry(
     found = asked.get(_request_of(body))
     if found is None:
         return
-    is_late = entry.header.at >= found.body.statement.expires
     match body:
         case VerdictBody(attestation=word):
             asked[found.id] = replace(
@@ -158,11 +154,9 @@ def fold_entry(
                 relayed=(*found.relayed, entry.seq),
                 denials=(*found.denials, *_denials(found, word, entry, then)),
             )
-        case ExpiryBody() if is_late:
+        case ExpiryBody() if entry.header.at >= found.body.statement.expires:
             ended = _may_expire(entry.writer, found.body.statement, roster)
             asked[found.id] = replace(found, expired=found.expired or ended)
-        case BreakGlassBody(reason=reason) if not is_late:
-            asked[found.id] = replace(found, broken_glass=(entry.writer, reason))
 
 
 def _request_of(body: Body) -> str:
@@ -170,7 +164,7 @@ def _request_of(body: Body) -> str:
     match body:
         case VerdictBody(attestation=word):
             return word.statement
-        case ExpiryBody(request=request) | BreakGlassBody(request=request):
+        case ExpiryBody(request=request):
             return request
         case _:
             return ""
@@ -305,6 +299,8 @@ class Request:
     """The worlds of a rollout; the statement binds their digests."""
     broken_glass: str | None = None
     """Who let it pass without them, and why."""
+    broken_glass_by: tuple[str, ...] = ()
+    """The identities of those, one for each person."""
     ignored: tuple[str, ...] = ()
     """Words on it that do not count, and why."""
     attestations: tuple[Attestation, ...] = ()
@@ -318,7 +314,7 @@ class Request:
 
 def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
     """What a request has become, by the newest roster."""
-    return _grant(asked, roster, now, _tally(asked, roster, now))
+    return _grant(asked, now, _tally(asked, roster, now))
 
 
 def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
@@ -327,20 +323,14 @@ def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
     return count(asked.attestations, statement=asked.body.statement, roster=roster, now=now)
 
 
-def _grant(asked: Asked, roster: Roster, now: datetime, tally: Tally) -> GrantFacts:
+def _grant(asked: Asked, now: datetime, tally: Tally) -> GrantFacts:
     statement = asked.body.statement
-    # The glass is broken for one resume, never for many.
-    glass = asked.broken_glass if statement.action is Action.RESUME else None
-    if glass is not None:
-        # Like an approval, it counts by the newest roster.
-        breaker = roster.identity(glass[0])
-        may = breaker is not None and breaker.may(Role.OPERATOR, statement.ns)
-        glass = glass if breaker is not None and may and breaker.break_glass else None
+    broken = zip(tally.broken_glass_by, tally.broken_glass, strict=True)
     return GrantFacts(
         approved_by=tally.approved_by,
         denied_by=tuple(sorted({*tally.denied_by, *(name for name, _ in asked.denials)})),
         expired=asked.expired or now >= statement.expires,
-        broken_glass=None if glass is None else f"{glass[0]}: {glass[1]}",
+        broken_glass="; ".join(f"{name}: {word.reason}" for name, word in broken) or None,
         needed=statement.needed,
     )
 
@@ -358,7 +348,7 @@ def make_request(
     statement = asked.body.statement
     needed = max(statement.needed, least)
     tally = _tally(asked, roster, now)
-    grant = _grant(asked, roster, now, tally)
+    grant = _grant(asked, now, tally)
     return Request(
         id=asked.id,
         thread=thread,
@@ -373,6 +363,7 @@ def make_request(
         denied_by=grant.denied_by,
         needed=needed,
         broken_glass=grant.broken_glass,
+        broken_glass_by=tally.broken_glass_by,
         ignored=tally.ignored,
         attestations=asked.attestations,
     )

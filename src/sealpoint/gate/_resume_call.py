@@ -57,7 +57,7 @@ class ResumeCall(NamedTuple):
             ValueNotAllowed: The answer is not JSON.
             UsageError: Actor or reason is no text, or something is too long.
         """
-        _check_actor(actor)
+        check_actor(actor)
         # An empty text is passed on: the rules say that it is no reason.
         if deliberate is not None and deliberate != "":
             check_reason(deliberate, "deliberate")
@@ -128,7 +128,12 @@ def _check_answer(answer: Any) -> None:
         )
 
 
-def _check_actor(actor: object) -> None:
+def check_actor(actor: object) -> None:
+    """Refuse what cannot name anybody.
+
+    Raises:
+        UsageError: It is no text, or too long.
+    """
     if actor is None:
         return
     if not isinstance(actor, str):

@@ -335,6 +335,7 @@ class Rollouts:
         *,
         reason: str,
         until: datetime | timedelta = timedelta(days=14),
+        actor: str | None = None,
     ) -> Request:
         """Ask people to accept changes of world, each from one and to another.
 
@@ -344,10 +345,12 @@ class Rollouts:
             pairs: The changes: from, to. `plan` finds the worlds of the threads that there are.
             reason: Why; it is signed, and told with every resume that it lets pass.
             until: When it ends, or how long it holds.
+            actor: The person of the roster for whom it is proposed, as the caller claims: who
+                cannot approve it.
 
         Raises:
             UsageError: There are no or too many pairs, the policy lets all of them pass as they
-                are or refuses one, the time is none, or there is no reason.
+                are or refuses one, the time is none, or there is no reason or no such person.
             WorldInvalid: One is no world.
             NotTrusted: This identity may not ask, because it is neither writer nor operator.
         """
@@ -396,6 +399,7 @@ class Rollouts:
             policy=policy,
             reason=reason,
             expires=self._end(until),
+            actor=actor,
         )
 
     def _end(self, until: datetime | timedelta) -> datetime:
@@ -434,18 +438,24 @@ class Rollouts:
             for before, after in rollout.statement.pairs
         )
 
-    def revoke(self, rollout_id: str, *, reason: str) -> Attestation:
+    def revoke(self, rollout_id: str, *, reason: str, actor: str | None = None) -> Attestation:
         """End a rollout for good, as the identity that the store was opened with.
 
         An approver may, and whoever proposed it. Runs that have gone on already are not stopped.
+
+        Args:
+            rollout_id: Its id, or the first digits of it.
+            reason: Why; it is signed too.
+            actor: The person of the roster for whom this is done, as the caller claims. It is
+                recorded and shown, and proves nothing.
 
         Raises:
             UnknownRequest: There is no such rollout.
             RequestClosed: It has ended already.
             NotTrusted: This identity may not.
-            UsageError: There is no reason.
+            UsageError: There is no reason, or no such person.
         """
-        return self._operations.answer(self.get(rollout_id).id, Verdict.DENY, reason)
+        return self._operations.answer(self.get(rollout_id).id, Verdict.DENY, reason, actor)[1]
 
     def _world_of(self, name: str) -> str | None:
         """The world that a thread would go on from; None if it is undeclared or there is none."""

@@ -304,38 +304,52 @@ class Thread:
         """Whether an operator has stopped the thread; looked up anew each time."""
         return self.operations.is_paused()
 
-    def pause(self, reason: str) -> int:
+    def pause(self, reason: str, *, actor: str | None = None) -> int:
         """Stop the thread: until it is unpaused nothing is saved and nobody resumes.
 
         A worker that runs learns it at its next save. Pausing twice records nothing more.
 
+        Args:
+            reason: Why.
+            actor: The person of the roster for whom this is done, as the caller claims. It is
+                recorded and shown, proves nothing and gives no right.
+
         Returns:
             The position of the entry that records it.
 
         Raises:
-            UsageError: There is no reason.
+            UsageError: There is no reason, or no person of that name.
             NotTrusted: The identity is no operator of the namespace.
             UnknownThread, Erased: There is nothing to pause.
         """
-        return self.operations.pause(reason)
+        return self.operations.pause(reason, actor)
 
-    def unpause(self, reason: str) -> int:
+    def unpause(self, reason: str, *, actor: str | None = None) -> int:
         """Let the thread go on: sessions and requests are as they were.
+
+        Args:
+            reason: Why.
+            actor: As for `pause`.
 
         Returns:
             The position of the entry that records it.
 
         Raises:
-            UsageError: There is no reason, or the thread is not paused.
+            UsageError: There is no reason, no person of that name, or the thread is not paused.
             NotTrusted: The identity is no operator of the namespace.
         """
-        return self.operations.unpause(reason)
+        return self.operations.unpause(reason, actor)
 
-    def handoff(self, *, to: str, reason: str) -> int:
+    def handoff(self, *, to: str, reason: str, actor: str | None = None) -> int:
         """Give the thread to another owner: an identity, or a pool of the roster.
 
         The session that is under way ends: its worker's next save is refused. An owner may do
         that by itself; an operator needs the approval of others, as for a resume.
+
+        Args:
+            to: The next owner.
+            reason: Why.
+            actor: As for `pause`; of an operator's request, also a person who cannot approve it.
 
         Returns:
             The position of the entry that records it.
@@ -343,10 +357,10 @@ class Thread:
         Raises:
             NeedsApproval: An operator asks, and others have to approve first.
             ResumeRefused: The policy does not let operators hand threads off.
-            UsageError: There is no reason, or no writer of that name.
+            UsageError: There is no reason, or no writer or person of that name.
             NotOwner, NotTrusted: The identity is neither owner nor operator.
         """
-        return self.operations.handoff(to, reason)
+        return self.operations.handoff(to, reason, actor)
 
     def requests(self) -> tuple[Request, ...]:
         """Every request that is about the thread as it is, oldest first, whatever became of it.

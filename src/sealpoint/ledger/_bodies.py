@@ -170,18 +170,24 @@ class HandoffBody(Body, frozen=True, kw_only=True):
     statement: Statement | None = None
     """What was approved, if it is an operator's handoff."""
     attestations: tuple[Attestation, ...] = ()
+    actor: str | None = None
+    """The person for whom its writer acts, as it claims; it proves nothing."""
 
 
 class PauseBody(Body, frozen=True, kw_only=True):
     """Nothing is saved or resumed from here on."""
 
     reason: str
+    actor: str | None = None
+    """The person for whom its writer acts, as it claims; it proves nothing."""
 
 
 class UnpauseBody(Body, frozen=True, kw_only=True):
     """The thread may go on."""
 
     reason: str
+    actor: str | None = None
+    """The person for whom its writer acts, as it claims; it proves nothing."""
 
 
 class RequestBody(Body, frozen=True, kw_only=True):
@@ -199,9 +205,11 @@ class RequestBody(Body, frozen=True, kw_only=True):
 
 
 class VerdictBody(Body, frozen=True, kw_only=True):
-    """An approver's own word on a request, relayed by whoever wrote the entry."""
+    """A person's own word on a request, relayed by whoever wrote the entry."""
 
     attestation: Attestation
+    actor: str | None = None
+    """The person for whom the entry was written, as its writer claims; it proves nothing."""
 
 
 class ExpiryBody(Body, frozen=True, kw_only=True):
@@ -209,14 +217,6 @@ class ExpiryBody(Body, frozen=True, kw_only=True):
 
     request: str
     """The digest of its statement."""
-
-
-class BreakGlassBody(Body, frozen=True, kw_only=True):
-    """An operator lets a request pass without the approvals that it needs."""
-
-    request: str
-    """The digest of its statement."""
-    reason: str
 
 
 _NO_THREAD = "0" * 32
@@ -385,7 +385,7 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
     Kind.APPROVAL: msgspec.json.Decoder(VerdictBody),
     Kind.DENIAL: msgspec.json.Decoder(VerdictBody),
     Kind.EXPIRY: msgspec.json.Decoder(ExpiryBody),
-    Kind.BREAK_GLASS: msgspec.json.Decoder(BreakGlassBody),
+    Kind.BREAK_GLASS: msgspec.json.Decoder(VerdictBody),
     Kind.RESTORE: msgspec.json.Decoder(RestoreBody),
     Kind.ROSTER: msgspec.json.Decoder(RosterBody),
     Kind.ROOT: msgspec.json.Decoder(RootBody),
@@ -479,7 +479,7 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.APPROVAL: _require_verdict(Verdict.APPROVE),
     Kind.DENIAL: _require_verdict(Verdict.DENY),
     Kind.EXPIRY: lambda body: _require_hexadecimal([body.request]),
-    Kind.BREAK_GLASS: lambda body: _require_hexadecimal([body.request]),
+    Kind.BREAK_GLASS: _require_verdict(Verdict.BREAK_GLASS),
     Kind.RESULTS: _require_results,
     Kind.PRUNE: require_sense,
     Kind.DELETE: require_sense,

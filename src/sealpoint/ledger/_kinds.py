@@ -102,9 +102,6 @@ class KindRule:
     settles_pause: bool = False
     """It says whether the thread is paused from here on."""
 
-    break_glass: bool = False
-    """Only by an identity that the roster marks so."""
-
     tells_time: bool = True
     """Its time counts for the thread; that of what anybody may write does not."""
 
@@ -204,9 +201,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         Kind.EXPIRY: KindRule(
             roles=_ANYBODY, on_threads=True, tells_time=False, about_requests=True
         ),
-        Kind.BREAK_GLASS: KindRule(
-            roles=(Role.OPERATOR,), on_threads=True, break_glass=True, about_requests=True
-        ),
+        Kind.BREAK_GLASS: _VERDICT,
         Kind.PRUNE: _RETENTION,
         Kind.DELETE: _RETENTION,
         Kind.ERASE: KindRule(

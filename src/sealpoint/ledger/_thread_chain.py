@@ -282,10 +282,6 @@ def _signer(
             f"{where}: expected {rule.said_roles} of namespace {header.ns!r} for a "
             f"{header.kind.word}, found {identity.name!r}"
         )
-    if rule.break_glass and not identity.break_glass:
-        raise NotTrusted(
-            f"{where}: expected an identity marked for break-glass, found {identity.name!r}"
-        )
     return identity
 
 

@@ -11,6 +11,7 @@ from sealpoint.signing._attestation import (
     attest,
     check_attestation,
     count,
+    persons_asking,
     verify_attestation,
 )
 from sealpoint.signing._keyfile import (
@@ -110,6 +111,7 @@ __all__ = [
     "encode_seals",
     "pae",
     "parse_seals",
+    "persons_asking",
     "public_key_of",
     "verify_attestation",
 ]

@@ -21,12 +21,20 @@ from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
 from sealpoint.signing._keys import STATEMENT_TYPE, PublicKey, SigningKey, pae
-from sealpoint.signing._statement import Statement, check_reason, fits, is_digest, is_hexadecimal
+from sealpoint.signing._statement import (
+    Action,
+    Statement,
+    check_reason,
+    fits,
+    is_digest,
+    is_hexadecimal,
+)
 from sealpoint.signing._trust import Identity, Role, Roster
 
 _ED25519 = "ed25519"
 _PROOF_DIGITS_MAX = 4096
 _SHORT_DIGITS = 12
+_VERDICTS = "approve, deny or break-glass"
 _HINT = "Keys and roles are those of the newest roster: sealpoint keys list shows it."
 
 
@@ -36,6 +44,8 @@ class Verdict(StrEnum):
 
     APPROVE = "approve"
     DENY = "deny"
+    BREAK_GLASS = "break-glass"
+    """Let it pass without the approvals that it needs: by an operator whom the roster marks so."""
 
 
 class Attestation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +64,10 @@ class Attestation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Who has said what to a statement; each person is in one of the first two, once."""
+    """Who has said what to a statement; each person is in one of the first two, once.
+
+    Whoever broke the glass may have approved or denied it too.
+    """
 
     approved_by: tuple[str, ...] = ()
     """The identities whose approval counts, one for each person, in order."""
@@ -62,6 +75,10 @@ class Tally:
     """The same for denials."""
     approvals: tuple[Attestation, ...] = field(default=(), compare=False)
     """The word of each of those who approved, in the same order."""
+    broken_glass_by: tuple[str, ...] = ()
+    """The identities of those who let it pass without approvals, one for each person, in order."""
+    broken_glass: tuple[Attestation, ...] = field(default=(), compare=False)
+    """The word of each of them, in the same order."""
     ignored: tuple[str, ...] = ()
     """Why each other attestation does not count, one sentence each, in order."""
 
@@ -73,7 +90,7 @@ def _message(statement: str, verdict: str, reason: str) -> bytes:
 
 
 def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) -> Attestation:
-    """Say yes or no to a statement.
+    """Say yes or no to a statement, or let it pass without others.
 
     Args:
         signer: The key of the person who says it.
@@ -90,7 +107,7 @@ def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) ->
             "digits, and this is not"
         )
     if verdict not in tuple(Verdict):
-        raise UsageError("attestation: the verdict must be approve or deny")
+        raise UsageError(f"attestation: the verdict must be {_VERDICTS}")
     check_reason(reason, "attestation")
     return Attestation(
         scheme=_ED25519,
@@ -113,10 +130,7 @@ def check_attestation(attestation: Attestation) -> None:
     """
     by = _by(attestation)
     if not is_digest(attestation.statement) or attestation.verdict not in tuple(Verdict):
-        raise Forged(
-            f"{by}: expected approve or deny on the digest of a statement, found a text "
-            "that is neither"
-        )
+        raise Forged(f"{by}: expected {_VERDICTS} on the digest of a statement, found another text")
     if not fits(attestation.reason, REASON_BYTES_MAX):
         raise Forged(
             f"{by}: expected a reason of 1 to {REASON_BYTES_MAX} bytes, found an empty, "
@@ -186,16 +200,19 @@ def _by(attestation: Attestation) -> str:
 def count(
     attestations: Iterable[Attestation], *, statement: Statement, roster: Roster, now: datetime
 ) -> Tally:
-    """Count who has approved a statement and who has denied it, by the roster that is given.
+    """Count who has said what to a statement, by the roster that is given.
 
     An attestation counts if it is for this statement, verifies, its identity is an approver of
-    the statement's namespace, its key has not expired, and its person is not the requester's. A
-    person counts once, and a person's denial outweighs the same person's approval, whichever
-    came first. If the roster does not know the requester, no approval counts, since it could be
-    the requester's own.
+    the statement's namespace, its key has not expired, and its person is not one who asks: the
+    requester's, or the statement's actor. A person counts once, and a person's denial outweighs
+    the same person's approval, whichever came first. If the roster does not know who asks, no
+    approval counts, since it could be their own.
 
-    A denial by the requester's person counts: whoever asks may withdraw, with any identity of
-    the namespace and without being an approver.
+    A denial by a person who asks counts: they may withdraw, with any identity of the namespace
+    and without being an approver.
+
+    The glass is broken by an operator of the namespace whom the roster marks for it, whoever
+    asks, and for a resume alone.
 
     Args:
         attestations: The ones to count, in any order.
@@ -205,7 +222,7 @@ def count(
     """
     digest = statement.digest
     voices: dict[Verdict, dict[str, list[str]]] = {verdict: {} for verdict in Verdict}
-    words: dict[str, Attestation] = {}
+    words: dict[tuple[Verdict, str], Attestation] = {}
     ignored: list[str] = []
     seen: set[Attestation] = set()
     for attestation in attestations:
@@ -219,19 +236,23 @@ def count(
             continue
         verdict = Verdict(attestation.verdict)
         voices[verdict].setdefault(identity.person, []).append(identity.name)
-        if verdict is Verdict.APPROVE:
-            words.setdefault(identity.name, attestation)
+        words.setdefault((verdict, identity.name), attestation)
     approved, denied = voices[Verdict.APPROVE], voices[Verdict.DENY]
     for each in denied.keys() & approved.keys():
         names = approved.pop(each)
         ignored += [f"approval by {name!r}: the same person has denied" for name in names]
     for verdict, persons in voices.items():
         ignored += _repeated(verdict, persons.values())
-    approved_by = tuple(sorted(names[0] for names in approved.values()))
+    by = {
+        verdict: tuple(sorted(names[0] for names in persons.values()))
+        for verdict, persons in voices.items()
+    }
     return Tally(
-        approved_by=approved_by,
-        approvals=tuple(words[name] for name in approved_by),
-        denied_by=tuple(sorted(names[0] for names in denied.values())),
+        approved_by=by[Verdict.APPROVE],
+        approvals=tuple(words[Verdict.APPROVE, name] for name in by[Verdict.APPROVE]),
+        denied_by=by[Verdict.DENY],
+        broken_glass_by=by[Verdict.BREAK_GLASS],
+        broken_glass=tuple(words[Verdict.BREAK_GLASS, name] for name in by[Verdict.BREAK_GLASS]),
         ignored=tuple(sorted(ignored)),
     )
 
@@ -252,19 +273,44 @@ def _require_counted(
     if attestation.statement != digest:
         raise NotTrusted(f"{_by(attestation)}: it is for another statement")
     identity = verify_attestation(attestation, roster)
-    asked_by = roster.identity(statement.requester)
-    person = None if asked_by is None else asked_by.person
-    _require_eligible(attestation, identity, statement.ns, person)
+    if attestation.verdict == Verdict.BREAK_GLASS:
+        _require_breaker(identity, statement)
+    else:
+        _require_eligible(attestation, identity, statement, roster)
     _require_unexpired(attestation, roster, now)
     return identity
 
 
+def _require_breaker(identity: Identity, statement: Statement) -> None:
+    """Refuse whoever may not break the glass, and what it is not broken for."""
+    if statement.action is not Action.RESUME:
+        raise NotTrusted(
+            f"break-glass by {identity.name!r}: it is for one resume, and never for a "
+            f"{statement.action}"
+        )
+    if not identity.may_break_glass(statement.ns):
+        raise NotTrusted(
+            f"break-glass by {identity.name!r}: {identity.name!r} is not an operator of namespace "
+            f"{statement.ns!r} whom the roster marks for it"
+        )
+
+
+def persons_asking(statement: Statement, roster: Roster) -> frozenset[str | None]:
+    """The persons who ask for something; with None if the roster does not know one of them."""
+    requester = roster.identity(statement.requester)
+    asking = {None if requester is None else requester.person}
+    if statement.actor is not None:
+        asking |= {statement.actor} if statement.actor in roster.persons else {None}
+    return frozenset(asking)
+
+
 def _require_eligible(
-    attestation: Attestation, identity: Identity, namespace: str, requester: str | None
+    attestation: Attestation, identity: Identity, statement: Statement, roster: Roster
 ) -> None:
-    """Refuse whoever has no say in this; `requester` is the person who asks."""
-    denies = attestation.verdict == Verdict.DENY
-    if denies and identity.person == requester and identity.covers(namespace):
+    """Refuse whoever has no say in this."""
+    denies, namespace = attestation.verdict == Verdict.DENY, statement.ns
+    asking = persons_asking(statement, roster)
+    if denies and identity.person in asking and identity.covers(namespace):
         return
     if not identity.may(Role.APPROVER, namespace):
         raise NotTrusted(
@@ -273,12 +319,12 @@ def _require_eligible(
         )
     if denies:
         return
-    if requester is None:
+    if None in asking:
         raise NotTrusted(
-            f"approve by {identity.name!r}: the roster does not know the requester, so nobody "
-            "can tell that it is somebody else"
+            f"approve by {identity.name!r}: the roster does not know who asks, so nobody can tell "
+            "that it is somebody else"
         )
-    if identity.person == requester:
+    if identity.person in asking:
         raise NotTrusted(f"approve by {identity.name!r}: it is the person who asks")
 
 

@@ -49,7 +49,7 @@ class Action(StrEnum):
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What exactly is asked for, by whom, and until when. See docs/formats/statement.md."""
 
-    v: Literal[3] = 3
+    v: Literal[4] = 4
     store: str
     ns: str
     thread: str
@@ -71,6 +71,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     pairs: tuple[tuple[str, str], ...]
     """The worlds between which runs may go on after a rollout: from, to; each once, sorted."""
     requester: str
+    actor: str | None
+    """The person for whom the requester asks, as it claims: who cannot approve it either."""
     policy: str | None
     needed: Annotated[int, msgspec.Meta(ge=0, le=16)]
     """How many people have to approve, as the requester found by the policy."""
@@ -86,6 +88,11 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     def digest(self) -> str:
         """The SHA-256 of that, in hexadecimal: what approvers sign, and the request's id."""
         return hashlib.sha256(self.encode()).hexdigest()
+
+    @property
+    def asked_by(self) -> str:
+        """Who asks, and for whom as it claims, in a few words."""
+        return self.requester if self.actor is None else f"{self.requester} for {self.actor}"
 
     @staticmethod
     def parse(data: bytes) -> "Statement":
@@ -128,7 +135,7 @@ def _parsed(data: bytes) -> Statement:
     try:
         statement = _decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise Edited("statement: expected the fields of version 3, found other fields") from exc
+        raise Edited("statement: expected the fields of version 4, found other fields") from exc
     # One instant has one spelling: an offset other than Z would be read back as it is.
     if statement.expires.tzinfo is not UTC or statement.encode() != data:
         raise Edited("statement: its fields are not in canonical form")
@@ -149,7 +156,7 @@ def _fault(statement: Statement) -> str | None:
                 f"{name}: expected {digits} lower-case hexadecimal digits, found a text of "
                 "another form"
             )
-    for name in ("ns", "requester", "to"):
+    for name in ("ns", "requester", "actor", "to"):
         text = getattr(statement, name)
         if text is not None and not fits(text, NAME_BYTES_MAX):
             return f"{name}: expected 1 to {NAME_BYTES_MAX} bytes, found {_found(text)}"

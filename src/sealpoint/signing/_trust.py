@@ -269,6 +269,10 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 return self.covers(namespace)
         return False
 
+    def may_break_glass(self, namespace: str) -> bool:
+        """Whether this identity may let a request of a namespace pass without approvals."""
+        return self.break_glass and self.may(Role.OPERATOR, namespace)
+
     def covers(self, namespace: str) -> bool:
         """Whether this identity belongs to a namespace at all."""
         return namespace in self.namespaces or ANY_NAMESPACE in self.namespaces
@@ -385,6 +389,11 @@ class Roster:
     def identities(self) -> tuple[Identity, ...]:
         """Every identity, in the order of the document."""
         return self.document.identities
+
+    @property
+    def persons(self) -> frozenset[str]:
+        """Every person behind an identity."""
+        return frozenset(identity.person for identity in self.identities)
 
     def follows(self, earlier: "Roster | None") -> None:
         """Check that this roster may come after an earlier one, or be the first.

@@ -114,15 +114,12 @@ def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None
             f"{shlex.quote(chain.core.namespace)}",
         )
     rule = KINDS[kind]
-    if not holder[0].may_any(rule.roles, chain.core.namespace) or (
-        rule.break_glass and not holder[0].break_glass
-    ):
-        marked = " marked for break-glass" if rule.break_glass else ""
+    if not holder[0].may_any(rule.roles, chain.core.namespace):
         found, hint = holder[0].lacking(rule.roles, chain.core.namespace)
         raise NoRight(
             f"identity {holder[0].name!r}: this needs role {rule.said_roles} in namespace "
-            f"{chain.core.namespace!r}{marked}; it has {found}",
-            hint=f"{hint} --break-glass" if rule.break_glass else hint,
+            f"{chain.core.namespace!r}; it has {found}",
+            hint=hint,
         )
     if owner is not None and rule.by_owner and not roster.owns(holder[0].name, owner):
         raise NotOwner(

@@ -162,7 +162,7 @@ def decision_document(
 
 def request_document(request: Request) -> dict[str, Any]:
     """A request: the statement that is signed, and how it stands."""
-    standing = ("approved_by", "denied_by", "ignored", "broken_glass")
+    standing = ("approved_by", "denied_by", "ignored", "broken_glass", "broken_glass_by")
     return {
         **json_form(request, "id", "thread", "status", "asked_at", "needed", *standing),
         "statement": msgspec.to_builtins(request.statement),

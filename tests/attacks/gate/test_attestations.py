@@ -54,6 +54,7 @@ _OTHERS: dict[str, dict[str, Any]] = {
     "world it will be": {"world_to": "ab" * 32},
     "answer": {"answer": "ab" * 32},
     "requester": {"requester": "carol"},
+    "actor": {"actor": "carol"},
     "policy": {"policy": None},
     "nonce": {"nonce": "ab" * 16},
     "expiry": {"expires": NOW.replace(year=2027)},

@@ -25,7 +25,6 @@ from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request, Status
 from sealpoint.ledger import (
     Body,
-    BreakGlassBody,
     ExpiryBody,
     Kind,
     RequestBody,
@@ -43,7 +42,11 @@ from tests.ledgers import NOW, identity, key
 from tests.unit.gate.team import READ, SHELL, Team
 
 _FIRST, _LAST = datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-_RELAYED = {Verdict.APPROVE: Kind.APPROVAL, Verdict.DENY: Kind.DENIAL}
+_RELAYED = {
+    Verdict.APPROVE: Kind.APPROVAL,
+    Verdict.DENY: Kind.DENIAL,
+    Verdict.BREAK_GLASS: Kind.BREAK_GLASS,
+}
 _JUNK = (
     "",
     "zz",
@@ -139,7 +142,8 @@ def _requests(draw: st.DrawFn, request: Request) -> tuple[str, Kind, Body]:
     fields: dict[str, st.SearchStrategy[Any]] = dict.fromkeys(
         ("checkpoint", "world_from", "world_to", "answer", "policy", "basis", "to"), _DIGITS
     )
-    fields |= dict.fromkeys(("nonce", "reason", "ns", "requester", "thread", "store"), _TEXTS)
+    texts = ("nonce", "reason", "ns", "requester", "actor", "thread", "store")
+    fields |= dict.fromkeys(texts, _TEXTS)
     fields["action"] = st.sampled_from(sorted(Action))
     fields["expires"] = st.sampled_from([_FIRST, _LAST, NOW])
     fields["epoch"] = fields["gen"] = st.sampled_from([0, 1, 2**53 - 1])
@@ -155,13 +159,15 @@ def _requests(draw: st.DrawFn, request: Request) -> tuple[str, Kind, Body]:
 
 @st.composite
 def _remarks(draw: st.DrawFn, request: Request) -> tuple[str, Kind, Body]:
-    """An expiry by nobody who has a say in it, or a glass broken for another request."""
+    """An expiry by nobody who has a say in it, or a glass that the word does not break."""
     named = draw(_TEXTS.filter(lambda text: text != request.id))
     if draw(st.booleans()):
         body = ExpiryBody(salt=_salt(), request=draw(st.sampled_from([named, request.id])))
         return "reader", Kind.EXPIRY, body
-    made = BreakGlassBody(salt=_salt(), request=named, reason=draw(_TEXTS))
-    return "chief", Kind.BREAK_GLASS, made
+    genuine = attest(key("reader"), request.id, Verdict.BREAK_GLASS, "it burns")
+    word = msgspec.structs.replace(genuine, statement=named, credential=key("chief").key)
+    made = VerdictBody(salt=_salt(), attestation=word, actor=draw(_TEXTS))
+    return "reader", Kind.BREAK_GLASS, made
 
 
 def _salt() -> str:
@@ -244,8 +250,7 @@ def test_junk_from_anybody_of_the_roster_counts_for_nothing(data: st.DataObject)
         for name in data.draw(st.lists(st.sampled_from(["t", "h"]), min_size=1, max_size=4)):
             maker = data.draw(st.sampled_from(sorted(_MAKERS)))
             signer, kind, body = data.draw(_MAKERS[maker](relayed.asked[name]))
-            at = NOW if kind is Kind.BREAK_GLASS else data.draw(_TIMES)
-            relayed.relay(name, signer, kind, body, at)
+            relayed.relay(name, signer, kind, body, data.draw(_TIMES))
         _read_everything(relayed)
         _bundled(relayed)
         for name in ("t", "t twin"):

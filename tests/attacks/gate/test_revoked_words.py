@@ -50,6 +50,7 @@ def _stolen_handoff(attacked: AttackedTeam, *words: str, roster: int) -> Record:
         to="spare",
         pairs=(),
         requester="operator",
+        actor=None,
         policy=attacked.digest,
         needed=2,
         nonce="66" * 16,

@@ -212,4 +212,4 @@ def test_every_kind_of_a_thread_has_its_words(team: Team) -> None:
     told = {record.kind: record.summary for record in _trail(team, thread="w")}
 
     assert told["prune"].endswith(": old")
-    assert told[Kind.BREAK_GLASS].endswith("passes without the approvals it needs: fire")
+    assert told[Kind.BREAK_GLASS].endswith("passes without the approvals it needs by chief: fire")

@@ -555,7 +555,7 @@ def test_broken_glass_lets_one_request_pass_and_is_recorded(team: Team) -> None:
     assert team.thread().requests()[0].broken_glass == "chief: production is down"
     assert team.thread().requests()[0].status is Status.APPROVED
     assert team.thread().resume(world=SHELL).state == 1
-    assert team.newest(Kind.BREAK_GLASS).reason == "production is down"
+    assert team.newest(Kind.BREAK_GLASS).attestation.reason == "production is down"
     with pytest.raises(NeedsApproval):
         team.thread().resume(world=SHELL)
     team.check_sound()

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sealpoint.gate._requests import Asked, fold_entry
+from sealpoint.gate._requests import Asked, fold_entry, grant_of
 from sealpoint.ledger import (
     Body,
-    BreakGlassBody,
     Entry,
     ExpiryBody,
     Header,
@@ -31,6 +30,7 @@ _ROSTER = Roster(
         identity("second"),
         identity("ann", Role.APPROVER),
         identity("operator", Role.OPERATOR),
+        replace(identity("chief", Role.OPERATOR), break_glass=True),
         identity("officer", Role.PRIVACY),
         identity("far", Role.APPROVER, namespaces=("billing",)),
     ),
@@ -52,6 +52,7 @@ _STATEMENT = Statement(
     to=None,
     pairs=(),
     requester="worker",
+    actor=None,
     policy=None,
     needed=1,
     nonce="33" * 16,
@@ -161,7 +162,9 @@ def test_a_word_on_no_request_is_left_out(kind: Kind) -> None:
             salt=SALT, attestation=attest(key("ann"), _OTHER, Verdict.APPROVE, "fine")
         ),
         Kind.EXPIRY: ExpiryBody(salt=SALT, request=_OTHER),
-        Kind.BREAK_GLASS: BreakGlassBody(salt=SALT, request=_OTHER, reason="it burns"),
+        Kind.BREAK_GLASS: VerdictBody(
+            salt=SALT, attestation=attest(key("chief"), _OTHER, Verdict.BREAK_GLASS, "it burns")
+        ),
     }
     for at in (_BEFORE, _AFTER):
         _fold(asked, _entry(kind, "operator", at), bodies[kind])
@@ -213,12 +216,18 @@ def test_an_expiry_that_counts_is_not_undone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "broken"), [(_BEFORE, True), (_EXPIRES, False), (_AFTER, False)], ids=str
+    ("now", "expired"), [(_BEFORE, False), (_EXPIRES, True), (_AFTER, True)], ids=str
 )
-def test_glass_is_broken_before_a_request_expires(at: datetime, *, broken: bool) -> None:
-    """Nobody turns what is over into a grant."""
+def test_glass_is_broken_before_a_request_expires(now: datetime, *, expired: bool) -> None:
+    """Nobody turns what is over into a grant, whatever time its relay says."""
     asked = _asked()
-    body = BreakGlassBody(salt=SALT, request=_STATEMENT.digest, reason="it burns")
-    _fold(asked, _entry(Kind.BREAK_GLASS, "operator", at), body)
+    word = attest(key("chief"), _STATEMENT.digest, Verdict.BREAK_GLASS, "it burns")
+    _fold(
+        asked,
+        _entry(Kind.BREAK_GLASS, "second", _AFTER),
+        VerdictBody(salt=SALT, attestation=word),
+    )
+    grant = grant_of(_the(asked), _ROSTER, now)
 
-    assert _the(asked).broken_glass == (("operator", "it burns") if broken else None)
+    assert grant.broken_glass == "chief: it burns"
+    assert grant.expired is expired

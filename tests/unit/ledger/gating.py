@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from sealpoint.errors import SealpointError
 from sealpoint.ledger import (
     Body,
-    BreakGlassBody,
     ExpiryBody,
     HandoffBody,
     Kind,
@@ -42,6 +41,7 @@ __all__ = [
     "approve",
     "begun",
     "body",
+    "break_glass",
     "deny",
     "handed_off",
     "handoff",
@@ -122,6 +122,7 @@ def stated(ledger: ThreadLedger, **changes: Any) -> Statement:
         "to": "second",
         "pairs": (),
         "requester": "operator",
+        "actor": None,
         "policy": None,
         "needed": 1,
         "nonce": _NONCE,
@@ -139,6 +140,11 @@ def approve(about: Statement, *names: str) -> tuple[Attestation, ...]:
 def deny(about: Statement, *names: str) -> tuple[Attestation, ...]:
     """The denials by these people."""
     return tuple(attest(key(name), about.digest, Verdict.DENY, "not today") for name in names)
+
+
+def break_glass(about: Statement, *names: str) -> tuple[Attestation, ...]:
+    """The words of these people, who let it pass without approvals."""
+    return tuple(attest(key(name), about.digest, Verdict.BREAK_GLASS, "it burns") for name in names)
 
 
 def handoff(owner: str = "second", **changes: Any) -> HandoffBody:
@@ -173,7 +179,7 @@ def body(ledger: ThreadLedger, kind: Kind) -> Body | None:
         Kind.APPROVAL: VerdictBody(salt=SALT, attestation=approve(about, "ann")[0]),
         Kind.DENIAL: VerdictBody(salt=SALT, attestation=deny(about, "ann")[0]),
         Kind.EXPIRY: ExpiryBody(salt=SALT, request=about.digest),
-        Kind.BREAK_GLASS: BreakGlassBody(salt=SALT, request=about.digest, reason="it burns"),
+        Kind.BREAK_GLASS: VerdictBody(salt=SALT, attestation=break_glass(about, "marked")[0]),
     }
     return bodies.get(kind)
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from sealpoint.errors import Edited
 from sealpoint.ledger import (
     Body,
-    BreakGlassBody,
     CheckpointBody,
     ExpiryBody,
     HandoffBody,
@@ -30,12 +29,13 @@ from sealpoint.ledger import (
 from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from sealpoint.signing import Action
 from tests.ledgers import SALT
-from tests.unit.ledger.gating import approve, begun, deny, stated
+from tests.unit.ledger.gating import approve, begun, break_glass, deny, stated
 
 _DIGEST = "ab" * 32
 _NO_DIGESTS = ("", "ab" * 31, "AB" * 32, "zz" * 32, "ab " * 21 + "a", _DIGEST + "ab")
 _ABOUT = stated(begun())
 _YES, _NO = approve(_ABOUT, "ann")[0], deny(_ABOUT, "ann")[0]
+_GLASS = break_glass(_ABOUT, "marked")[0]
 
 _BODIES: dict[Kind, Body] = {
     Kind.RESUME: ResumeBody(
@@ -57,17 +57,22 @@ _BODIES: dict[Kind, Body] = {
         salt=SALT, id="c1", root=_DIGEST, question={"pay": [1.5, None, "ü"]}
     ),
     Kind.HANDOFF: HandoffBody(
-        salt=SALT, owner="second", reason="gone", statement=_ABOUT, attestations=(_YES, _NO)
+        salt=SALT,
+        owner="second",
+        reason="gone",
+        statement=_ABOUT,
+        attestations=(_YES, _NO),
+        actor="Zoë",
     ),
-    Kind.PAUSE: PauseBody(salt=SALT, reason="look first"),
-    Kind.UNPAUSE: UnpauseBody(salt=SALT, reason="go on"),
+    Kind.PAUSE: PauseBody(salt=SALT, reason="look first", actor="Zoë"),
+    Kind.UNPAUSE: UnpauseBody(salt=SALT, reason="go on", actor="Zoë"),
     Kind.REQUEST: RequestBody(
         salt=SALT, statement=_ABOUT, reasons=("wider", "old"), answer=[True], world={"model": {}}
     ),
-    Kind.APPROVAL: VerdictBody(salt=SALT, attestation=_YES),
-    Kind.DENIAL: VerdictBody(salt=SALT, attestation=_NO),
+    Kind.APPROVAL: VerdictBody(salt=SALT, attestation=_YES, actor="Zoë"),
+    Kind.DENIAL: VerdictBody(salt=SALT, attestation=_NO, actor="Zoë"),
     Kind.EXPIRY: ExpiryBody(salt=SALT, request=_DIGEST),
-    Kind.BREAK_GLASS: BreakGlassBody(salt=SALT, request=_DIGEST, reason="it burns"),
+    Kind.BREAK_GLASS: VerdictBody(salt=SALT, attestation=_GLASS, actor="ann"),
 }
 _FIELDS = {
     Kind.RESUME: [
@@ -75,19 +80,24 @@ _FIELDS = {
         *("policy", "rules", "request", "answer", "actor"),
     ],
     Kind.CHECKPOINT: ["salt", "id", "root", "question"],
-    Kind.HANDOFF: ["salt", "owner", "reason", "statement", "attestations"],
-    Kind.PAUSE: ["salt", "reason"],
-    Kind.UNPAUSE: ["salt", "reason"],
+    Kind.HANDOFF: ["salt", "owner", "reason", "statement", "attestations", "actor"],
+    Kind.PAUSE: ["salt", "reason", "actor"],
+    Kind.UNPAUSE: ["salt", "reason", "actor"],
     Kind.REQUEST: ["salt", "statement", "reasons", "answer", "world"],
-    Kind.APPROVAL: ["salt", "attestation"],
-    Kind.DENIAL: ["salt", "attestation"],
+    Kind.APPROVAL: ["salt", "attestation", "actor"],
+    Kind.DENIAL: ["salt", "attestation", "actor"],
     Kind.EXPIRY: ["salt", "request"],
-    Kind.BREAK_GLASS: ["salt", "request", "reason"],
+    Kind.BREAK_GLASS: ["salt", "attestation", "actor"],
 }
 _OPTIONAL: dict[Kind, list[str]] = {
     Kind.RESUME: _FIELDS[Kind.RESUME][3:],
     Kind.CHECKPOINT: ["question"],
-    Kind.HANDOFF: ["statement", "attestations"],
+    Kind.HANDOFF: ["statement", "attestations", "actor"],
+    Kind.PAUSE: ["actor"],
+    Kind.UNPAUSE: ["actor"],
+    Kind.APPROVAL: ["actor"],
+    Kind.DENIAL: ["actor"],
+    Kind.BREAK_GLASS: ["actor"],
     Kind.REQUEST: ["reasons", "answer", "world"],
 }
 _TOGETHER = ("checkpoint", "release")
@@ -152,7 +162,7 @@ def test_a_default_that_is_written_is_refused(kind: Kind, name: str) -> None:
     ("kind", "name"),
     [
         *((Kind.RESUME, name) for name in (*_TOGETHER, "world", "policy", "request", "answer")),
-        *((kind, "request") for kind in (Kind.EXPIRY, Kind.BREAK_GLASS)),
+        (Kind.EXPIRY, "request"),
     ],
 )
 def test_what_names_a_digest_is_one(kind: Kind, name: str, text: str) -> None:

@@ -282,7 +282,7 @@ _HOUR = timedelta(hours=1)
         ((Kind.PAUSE, Kind.UNPAUSE), (2, 1), 2),
         ((Kind.PAUSE, Kind.HELD), (2, 1), 2),
         ((Kind.PAUSE, Kind.HELD), (2, 3), 3),
-        ((Kind.EXPIRY, Kind.BREAK_GLASS), (9, 3), 3),
+        ((Kind.EXPIRY, Kind.BREAK_GLASS), (9, 3), 0),
         ((Kind.PAUSE, Kind.UNPAUSE, Kind.CHECKPOINT), (2, 1, 1), 1),
     ],
 )

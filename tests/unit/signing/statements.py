@@ -40,6 +40,7 @@ _FIELDS: dict[str, Any] = {
     "to": None,
     "pairs": (),
     "requester": "worker",
+    "actor": None,
     "policy": "55" * 32,
     "needed": 1,
     "nonce": "66" * 16,
@@ -85,10 +86,11 @@ def person(
     roles: tuple[Role, ...] = (Role.APPROVER,),
     namespaces: tuple[str, ...] = ("default",),
     expires: datetime | None = None,
+    break_glass: bool = False,
 ) -> Identity:
     """An approver with the keys of these numbers; its person is its name unless one is given."""
     keys = tuple(RosterKey("ed25519", str(signer(number).public), expires) for number in numbers)
-    return Identity(name, who or name, roles, namespaces, keys)
+    return Identity(name, who or name, roles, namespaces, keys, break_glass)
 
 
 WORKER = person("worker", 1, roles=(Role.WRITER,))
@@ -102,6 +104,13 @@ def roster(*identities: Identity, cutoffs: tuple[Cutoff, ...] = ()) -> Roster:
 def approve(number: int, about: Statement | None = None, reason: str = "read it") -> Attestation:
     """The approval by the key of this number."""
     return attest(signer(number), (about or statement()).digest, Verdict.APPROVE, reason)
+
+
+def break_glass(
+    number: int, about: Statement | None = None, reason: str = "it burns"
+) -> Attestation:
+    """The word of the key of this number, which lets a statement pass without approvals."""
+    return attest(signer(number), (about or statement()).digest, Verdict.BREAK_GLASS, reason)
 
 
 def deny(number: int, about: Statement | None = None, reason: str = "not today") -> Attestation:

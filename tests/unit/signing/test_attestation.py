@@ -19,6 +19,7 @@ from sealpoint.signing import (
     Identity,
     PrivateKey,
     Role,
+    Statement,
     Tally,
     Verdict,
     attest,
@@ -31,9 +32,11 @@ from tests.unit.signing.samples import signer
 from tests.unit.signing.statements import (
     NOW,
     approve,
+    break_glass,
     deny,
     handoff,
     person,
+    rollout,
     roster,
     statement,
     tally,
@@ -49,8 +52,8 @@ def test_the_proof_is_that_of_the_specification() -> None:
     made = attest(key, statement().digest, Verdict.APPROVE, "I have read the diff")
 
     assert made.proof == (
-        "7079ccdd0db26e8dedbbd2974d25453403489cb87f926f6f8e7e7134568b169f"
-        "c62ef63a9e0883992097f013477fd102482448eb0e337aa8da7e8f15021de80f"
+        "a5c3bdff28ba9db54b1b367770eff6fcb2acd31df75f30ae55e913f3c4d76bf0"
+        "442a1cafedc0a44fb08ce2a58fa9200d4a87a495f3affd663039083fb67a270a"
     )
     assert f"credential {made.credential}\n" in page
     assert f"proof      {made.proof[:64]}\n           {made.proof[64:]}\n" in page
@@ -98,10 +101,10 @@ def test_only_a_digest_is_signed(digest: str) -> None:
 
 
 def test_only_a_verdict_is_signed() -> None:
-    """There are two, and nothing between them."""
+    """There are three, and nothing between them."""
     unknown: Any = "maybe"
 
-    with pytest.raises(UsageError, match="the verdict must be approve or deny"):
+    with pytest.raises(UsageError, match="the verdict must be approve, deny or break-glass"):
         attest(signer(2), "ab" * 32, unknown, "read it")
 
 
@@ -141,6 +144,7 @@ _GOOD = approve(2)
     [
         ({"statement": "ab" * 32}, "expected a valid one"),
         ({"verdict": Verdict.DENY}, "expected a valid one"),
+        ({"verdict": Verdict.BREAK_GLASS}, "expected a valid one"),
         ({"reason": "read it."}, "expected a valid one"),
         ({"proof": "00" * 64}, "expected a valid one"),
         ({"proof": _GOOD.proof[:-2]}, "expected a valid one"),
@@ -153,16 +157,16 @@ _GOOD = approve(2)
         ({"proof": "0" * 4096}, "expected a valid one"),
         ({"proof": "0" * 4097}, "at most 4096 digits, found 4097"),
         ({"proof": "0" * 10**7}, "at most 4096 digits"),
-        ({"statement": ""}, "approve or deny on the digest"),
-        ({"statement": _GOOD.statement.upper()}, "approve or deny on the digest"),
-        ({"statement": "a" * 10**7}, "approve or deny on the digest"),
-        ({"verdict": "maybe"}, "approve or deny on the digest"),
+        ({"statement": ""}, "approve, deny or break-glass on the digest"),
+        ({"statement": _GOOD.statement.upper()}, "approve, deny or break-glass on the digest"),
+        ({"statement": "a" * 10**7}, "approve, deny or break-glass on the digest"),
+        ({"verdict": "maybe"}, "approve, deny or break-glass on the digest"),
         ({"reason": ""}, "a reason of 1 to 4096 bytes"),
         ({"reason": "x" * 4097}, "a reason of 1 to 4096 bytes"),
         ({"reason": "x" * 10**7}, "a reason of 1 to 4096 bytes"),
         ({"reason": "\ud800"}, "a reason of 1 to 4096 bytes"),
     ],
-    ids=range(22),
+    ids=range(23),
 )
 def test_a_changed_attestation_is_forged(changes: dict[str, Any], match: str) -> None:
     """Each signed field, changed on its own, and each field beyond its bounds is refused."""
@@ -254,7 +258,82 @@ def test_without_a_known_requester_nobody_approves() -> None:
 
     assert found.approved_by == ()
     assert found.denied_by == ("bob",)
-    assert any("the roster does not know the requester" in line for line in found.ignored)
+    assert any("the roster does not know who asks" in line for line in found.ignored)
+
+
+def test_the_person_whom_it_is_asked_for_does_not_approve() -> None:
+    """With no identity of theirs, while others do; they may withdraw as the requester may."""
+    by = roster(
+        person("alice", 2, who="Alice"),
+        person("ada", 3, who="Alice", roles=(Role.AUDITOR,)),
+        person("bob", 4),
+    )
+    about = statement(actor="Alice")
+    found = tally([approve(2, about), approve(4, about)], by, about)
+
+    assert found.approved_by == ("bob",)
+    assert "it is the person who asks" in found.ignored[0]
+    for number, name in ((2, "alice"), (3, "ada"), (1, "worker")):
+        assert tally([deny(number, about)], by, about).denied_by == (name,)
+
+
+@pytest.mark.parametrize("actor", ["alice", "Mallory", "ALICE"])
+def test_for_somebody_unknown_nobody_approves(actor: str) -> None:
+    """An actor is a person and no identity: one whom the roster does not know widens nothing."""
+    by = roster(person("alice", 2, who="Alice"), person("bob", 3))
+    about = statement(actor=actor)
+    found = tally([approve(2, about), approve(3, about), deny(3, about)], by, about)
+
+    assert found.approved_by == ()
+    assert found.denied_by == ("bob",)
+    assert any("the roster does not know who asks" in line for line in found.ignored)
+
+
+_CHIEF = person("chief", 2, roles=(Role.OPERATOR,), break_glass=True)
+
+
+def test_broken_glass_counts_beside_approvals_and_denials() -> None:
+    """It is no approval, it takes none away, and a person breaks the glass once."""
+    by = roster(_CHIEF, person("deputy", 3, who="chief", roles=tuple(Role), break_glass=True))
+    words = [break_glass(2), break_glass(3), approve(3), break_glass(2, reason="again")]
+    found = tally(words, by)
+
+    assert (found.approved_by, found.denied_by) == (("deputy",), ())
+    assert found.broken_glass_by == ("chief",)
+    assert found.broken_glass == (break_glass(2),)
+    assert tally([break_glass(3), deny(3)], by).denied_by == ("deputy",)
+
+
+def test_whoever_asks_may_break_the_glass_if_marked_for_it() -> None:
+    """The mark alone decides, and the record says who it was."""
+    for about in (statement(requester="chief"), statement(actor="chief")):
+        assert tally([break_glass(2, about)], roster(_CHIEF), about).broken_glass_by == ("chief",)
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        person("chief", 2, roles=(Role.OPERATOR,)),
+        person("chief", 2, roles=tuple(set(Role) - {Role.OPERATOR}), break_glass=True),
+        person("chief", 2, roles=tuple(Role), break_glass=True, namespaces=("billing",)),
+        person("chief", 2, roles=tuple(Role), break_glass=True, expires=NOW),
+    ],
+)
+def test_only_a_marked_operator_of_the_namespace_breaks_the_glass(identity: Identity) -> None:
+    """Neither the mark without the role, the role without the mark, elsewhere, nor afterwards."""
+    found = tally([break_glass(2)], roster(identity))
+
+    assert found.broken_glass_by == ()
+    assert len(found.ignored) == 1
+
+
+@pytest.mark.parametrize("about", [handoff(), rollout()], ids=["handoff", "rollout"])
+def test_the_glass_is_broken_for_a_resume_alone(about: Statement) -> None:
+    """A handoff or a rollout always needs its approvals."""
+    found = tally([break_glass(2, about)], roster(_CHIEF), about)
+
+    assert found == Tally(ignored=found.ignored)
+    assert "it is for one resume, and never for a" in found.ignored[0]
 
 
 def test_a_pool_is_no_requester() -> None:
@@ -339,7 +418,7 @@ _CROWD = roster(
     person("a1", 2, 3, who="A"),
     person("a2", 4, who="A"),
     person("b1", 5, who="B"),
-    person("b2", 6, who="B", roles=(Role.OPERATOR,)),
+    person("b2", 6, who="B", roles=(Role.OPERATOR,), break_glass=True),
     person("c", 7, who="C", expires=NOW),
     person("d", 8, who="D"),
     person("w", 9, who="worker"),
@@ -391,7 +470,9 @@ def test_no_person_counts_twice(words: list[Attestation]) -> None:
     assert len({*approved, *denied}) == len(approved) + len(denied)
     assert set(found.approved_by) <= said[Verdict.APPROVE] & {"a1", "a2", "b1", "d"}
     assert set(found.denied_by) <= said[Verdict.DENY] & {"a1", "a2", "b1", "d", "w", "worker"}
-    assert len(found.approved_by) + len(found.denied_by) + len(found.ignored) == len(words)
+    assert set(found.broken_glass_by) <= said[Verdict.BREAK_GLASS] & {"b2"}
+    counted = (found.approved_by, found.denied_by, found.broken_glass_by)
+    assert sum(map(len, counted)) + len(found.ignored) == len(words)
 
 
 @given(_words, _words)

@@ -20,8 +20,8 @@ from tests.unit.signing.statements import handoff, rollout, statement
 _REASON_BYTES_MAX = 4096
 _ORDER = [
     *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "policy"),
-    *("needed", "nonce", "expires", "reason"),
+    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "actor"),
+    *("policy", "needed", "nonce", "expires", "reason"),
 ]
 
 _CHANGES: dict[str, Any] = {
@@ -37,6 +37,7 @@ _CHANGES: dict[str, Any] = {
     "world_to": None,
     "answer": "ab" * 32,
     "requester": "operator",
+    "actor": "Alice",
     "policy": None,
     "needed": 2,
     "nonce": "ab" * 16,
@@ -56,17 +57,18 @@ def test_the_bytes_are_those_of_the_specification() -> None:
     data = statement().encode()
 
     assert data == (
-        b'{"v":3,"store":"000102030405060708090a0b0c0d0e0f","ns":"default",'
+        b'{"v":4,"store":"000102030405060708090a0b0c0d0e0f","ns":"default",'
         b'"thread":"101112131415161718191a1b1c1d1e1f","epoch":0,"gen":0,"basis":"' + b"11" * 32
         + b'","action":"resume","checkpoint":"' + b"22" * 32
         + b'","release":"' + b"77" * 32
         + b'","world_from":"' + b"33" * 32 + b'","world_to":"' + b"44" * 32
-        + b'","answer":null,"to":null,"pairs":[],"requester":"worker","policy":"' + b"55" * 32
+        + b'","answer":null,"to":null,"pairs":[],"requester":"worker","actor":null,"policy":"'
+        + b"55" * 32
         + b'","needed":1,"nonce":"' + b"66" * 16
         + b'","expires":"2026-01-02T03:04:05Z","reason":"the new release can read invoices"}'
     )  # fmt: skip
     assert statement().digest == hashlib.sha256(data).hexdigest()
-    assert statement().digest == "e29abd79b8e13d8cb33f44d4543a126d1fbe364a8674d849988b4cafdbbbfbc6"
+    assert statement().digest == "5ac5c9c5a0328add5328a4ed59dc637ba9f3569528908dba325b7683b26f3e58"
     assert f"digest     {statement().digest}\n" in page
     assert f"statement  {len(data)} bytes\n" in page
 
@@ -108,6 +110,7 @@ _statements = st.builds(
     world_to=st.none() | _digests,
     answer=st.none() | _digests,
     requester=_texts,
+    actor=st.none() | _texts,
     expires=_times,
     reason=_texts,
 )
@@ -146,7 +149,7 @@ def test_other_spellings_are_refused() -> None:
     spellings = [
         *(good + b" ", b"\n" + good, good.replace(b",", b", ", 1), backwards),
         good.replace(b'"worker"', b'"\\u0077orker"'),
-        good.replace(b'"v":3,', b'"v":3,"v":3,'),
+        good.replace(b'"v":4,', b'"v":4,"v":4,'),
         good.replace(b'"answer":null', b'"answer":"' + b"ab" * 32 + b'","answer":null'),
         good.replace(b'"epoch":0', b'"epoch":0.0'),
         good.replace(b'"epoch":0', b'"epoch":-0'),
@@ -160,7 +163,7 @@ def test_other_spellings_are_refused() -> None:
     assert Statement.parse(_spelt()) == statement()
     for spelling in spellings:
         assert spelling != good
-        with pytest.raises(Edited, match=r"not in canonical form|fields of version 3"):
+        with pytest.raises(Edited, match=r"not in canonical form|fields of version 4"):
             Statement.parse(spelling)
 
 
@@ -171,13 +174,14 @@ def test_other_spellings_are_refused() -> None:
         b"null",
         b"[]",
         b"{}",
-        b'{"v":3}',
+        b'{"v":4}',
         b"\xff",
         b"[" * 60_000,
         _spelt(v=1),
         _spelt(v=2),
-        _spelt(v=4),
-        _spelt(v="3"),
+        _spelt(v=3),
+        _spelt(v=5),
+        _spelt(v="4"),
         _spelt(pairs=None),
         _spelt(pairs=["ab" * 32]),
         _spelt(pairs=[["ab" * 32]]),
@@ -217,7 +221,7 @@ def test_other_spellings_are_refused() -> None:
 )
 def test_other_fields_are_refused(data: bytes) -> None:
     """A field that is missing, unknown, or of another type or range is an edit."""
-    with pytest.raises(Edited, match="fields of version 3"):
+    with pytest.raises(Edited, match="fields of version 4"):
         Statement.parse(data)
 
 
@@ -234,7 +238,7 @@ def test_counts_have_53_bits(name: str) -> None:
 def test_a_missing_version_is_refused() -> None:
     """The one field with a default is written nevertheless."""
     with pytest.raises(Edited, match="canonical form"):
-        Statement.parse(statement().encode().replace(b'"v":3,', b""))
+        Statement.parse(statement().encode().replace(b'"v":4,', b""))
 
 
 _DIGITS = {
@@ -274,6 +278,7 @@ def test_hexadecimal_is_of_its_length_and_lower_case(name: str, digits: int) -> 
     [
         ("ns", NAME_BYTES_MAX),
         ("requester", NAME_BYTES_MAX),
+        ("actor", NAME_BYTES_MAX),
         ("to", NAME_BYTES_MAX),
         ("reason", _REASON_BYTES_MAX),
     ],
@@ -301,8 +306,8 @@ def test_the_largest_statement_fits_its_bound() -> None:
     name = "\x01" * NAME_BYTES_MAX
     reason = "\x01" * (_REASON_BYTES_MAX - 1) + "x"
     pairs = tuple((f"{number:064x}", "ff" * 32) for number in range(64))
-    made = handoff(ns=name, requester=name, to=name, reason=reason)
-    many = rollout(ns=name, requester=name, pairs=pairs, reason=reason)
+    made = handoff(ns=name, requester=name, actor=name, to=name, reason=reason)
+    many = rollout(ns=name, requester=name, actor=name, pairs=pairs, reason=reason)
     made.check()
     many.check()
 
@@ -403,6 +408,8 @@ def test_a_writer_gives_a_reason_that_can_be_seen(reason: str) -> None:
         statement(ns="\ud800"),
         statement(requester=None),
         statement(requester=object()),
+        statement(actor=1),
+        statement(actor=""),
         statement(epoch=-1),
         statement(epoch=2**70),
         statement(epoch=1.0),
@@ -414,7 +421,7 @@ def test_a_writer_gives_a_reason_that_can_be_seen(reason: str) -> None:
         statement(expires="soon"),
         statement(basis=None),
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_a_writer_is_told_what_no_reader_would_accept(made: Statement) -> None:
     """Whatever is wrong with a field, the writer learns it as a wrong call, before it is asked."""
