@@ -294,6 +294,8 @@ def _readable_world(found: dict[str, Any] | None) -> World | None:
 _WORLDS_BYTES_MAX = BODY_BYTES_MAX * 3 // 4
 """What people are shown lies in the body of one entry."""
 
+_Pair = tuple[World | Mapping[str, Any], World | Mapping[str, Any]]
+
 
 class Rollouts:
     """The rollouts of an open store's namespace: `store.rollouts`."""
@@ -331,7 +333,7 @@ class Rollouts:
 
     def propose(
         self,
-        pairs: Iterable[tuple[World | Mapping[str, Any], World | Mapping[str, Any]]],
+        pairs: Iterable[_Pair],
         *,
         reason: str,
         until: datetime | timedelta = timedelta(days=14),
@@ -360,38 +362,7 @@ class Rollouts:
                 "rollout: no policy is in force, so nobody can approve anything",
                 hint="Where the root key is, put one in force: sealpoint policy apply team",
             )
-        worlds: dict[str, World] = {}
-        measures: dict[tuple[str, str], Measure] = {}
-        for before, after in ((_given_world(one), _given_world(other)) for one, other in pairs):
-            reasons = compared_reasons(before.diff(after), policy)
-            measure = max((each.measure for each in reasons), default=Measure.ALLOW)
-            if not measure.passes:
-                worlds |= {before.digest: before, after.digest: after}
-                measures[before.digest, after.digest] = measure
-        if not measures:
-            raise UsageError(
-                f"rollout: the policy {policy.name!r} asks for nothing between these worlds",
-                hint="Nothing has to be accepted: these runs go on as they are.",
-            )
-        if len(measures) > ROLLOUT_PAIRS_MAX:
-            raise UsageError(
-                f"rollout: expected at most {ROLLOUT_PAIRS_MAX} pairs of worlds, found "
-                f"{len(measures)}",
-                hint="Propose them in several rollouts.",
-            )
-        size_bytes = sum(len(world.encode()) for world in worlds.values())
-        if size_bytes > _WORLDS_BYTES_MAX:
-            raise UsageError(
-                f"rollout: expected worlds of {_WORLDS_BYTES_MAX} bytes together at most, found "
-                f"{size_bytes}",
-                hint="Propose them in several rollouts.",
-            )
-        if Measure.REFUSE in measures.values():
-            raise UsageError(
-                f"rollout: the policy {policy.name!r} refuses one of these changes, so nobody "
-                "can accept it",
-                hint="sealpoint rollout plan shows which; sealpoint policy show says why.",
-            )
+        worlds, measures = _asking_changes(pairs, policy)
         return self._operations.ask_rollout(
             tuple(sorted(measures)),
             tuple(worlds[digest] for digest in sorted(worlds)),
@@ -467,3 +438,46 @@ class Rollouts:
 
 def _given_world(given: World | Mapping[str, Any]) -> World:
     return given if isinstance(given, World) else World.from_dict(given)
+
+
+def _asking_changes(
+    pairs: Iterable[_Pair], policy: Policy
+) -> tuple[dict[str, World], dict[tuple[str, str], Measure]]:
+    """The changes of world that somebody has to accept, with what the policy asks for each.
+
+    Raises:
+        UsageError: There are none or too many, they are too large, or one is refused.
+        WorldInvalid: One is no world.
+    """
+    worlds: dict[str, World] = {}
+    measures: dict[tuple[str, str], Measure] = {}
+    for before, after in ((_given_world(one), _given_world(other)) for one, other in pairs):
+        reasons = compared_reasons(before.diff(after), policy)
+        measure = max((each.measure for each in reasons), default=Measure.ALLOW)
+        if not measure.passes:
+            worlds |= {before.digest: before, after.digest: after}
+            measures[before.digest, after.digest] = measure
+    if not measures:
+        raise UsageError(
+            f"rollout: the policy {policy.name!r} asks for nothing between these worlds",
+            hint="Nothing has to be accepted: these runs go on as they are.",
+        )
+    if len(measures) > ROLLOUT_PAIRS_MAX:
+        raise UsageError(
+            f"rollout: expected at most {ROLLOUT_PAIRS_MAX} pairs of worlds, found {len(measures)}",
+            hint="Propose them in several rollouts.",
+        )
+    size_bytes = sum(len(world.encode()) for world in worlds.values())
+    if size_bytes > _WORLDS_BYTES_MAX:
+        raise UsageError(
+            f"rollout: expected worlds of {_WORLDS_BYTES_MAX} bytes together at most, found "
+            f"{size_bytes}",
+            hint="Propose them in several rollouts.",
+        )
+    if Measure.REFUSE in measures.values():
+        raise UsageError(
+            f"rollout: the policy {policy.name!r} refuses one of these changes, so nobody "
+            "can accept it",
+            hint="sealpoint rollout plan shows which; sealpoint policy show says why.",
+        )
+    return worlds, measures

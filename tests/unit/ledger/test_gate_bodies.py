@@ -281,9 +281,9 @@ def test_a_statement_inside_a_body_makes_sense(kind: Kind, changes: dict[str, An
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"v":3', b'"v":2'),
-        (b'"v":3', b'"v":4'),
-        (b'"v":3,', b""),
+        (b'"v":4', b'"v":2'),
+        (b'"v":4', b'"v":5'),
+        (b'"v":4,', b""),
         (b'"pairs":[],', b""),
         (b'"needed":1,', b""),
         (b'"needed":1', b'"needed":17'),
