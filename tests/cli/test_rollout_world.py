@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--graph` of `sealpoint rollout`: the framework is told by what the object is."""
+"""`--graph` of `sealpoint rollout` and `resume`: the framework is told by what the object is."""
 
 import json
 import subprocess
@@ -75,6 +75,18 @@ def test_a_guarded_workflow_has_the_world_that_it_declares(
 
     assert [tool.name for tool in declared.tools] == ["declared"]
     assert found == world_of(workflow)
+
+
+def test_a_resume_is_judged_with_what_would_run(machine: Machine) -> None:
+    """Without the workflow the dry run says how to name it; with two worlds it is wrong usage."""
+    with machine.open() as store:
+        store.thread("t").save({}, world=world_of(workflow))
+    named = ("--graph", f"{__name__}:workflow")
+    without = machine.run("resume", "t")
+
+    assert (without.exit_code, "--graph MODULE:OBJECT" in without.stdout) == (70, True)
+    assert machine.done("resume", "t", *named).startswith("ALLOWED: ")
+    assert machine.refused("resume", "t", *named, "--world", "-") == (2, "usage")
 
 
 @pytest.mark.parametrize(

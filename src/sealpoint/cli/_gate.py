@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from sealpoint.api import ShownRelease, read_release
-from sealpoint.cli._json import parse_json, read_document
+from sealpoint.cli._json import parse_json
 from sealpoint.cli._options import Verb, json_option, reason_option
 from sealpoint.cli._references import find_ref
 from sealpoint.cli._statement import measure_text, question_lines, release_lines
 from sealpoint.cli._store import (
     StoreOptions,
     chosen_registry,
+    declared_world,
     operator_option,
     print_seen_by,
     registry_option,
@@ -31,12 +32,11 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, UsageError
-from sealpoint.gate import Decision, Outcome, Policy
-from sealpoint.limits import WORLD_BYTES_MAX
+from sealpoint.gate import Decision, Outcome, Policy, Rule
 from sealpoint.store import plain_value
 from sealpoint.views.documents import decision_document
 from sealpoint.views.words import shown_words
-from sealpoint.world import World, visible
+from sealpoint.world import visible
 
 _OUTCOMES = {
     Outcome.ALLOW: Styled("ALLOWED", "good"),
@@ -125,6 +125,12 @@ def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: 
 @click.command(cls=Verb)
 @click.argument("thread")
 @click.option(
+    "--graph",
+    metavar="MODULE:OBJECT",
+    help="The graph or workflow that would run, or a function that makes it; its module is "
+    "imported.",
+)
+@click.option(
     "--world", metavar="FILE", help="What the run is able to do, as JSON; - is standard input."
 )
 @click.option(
@@ -138,6 +144,7 @@ def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: 
 def resume(
     thread: str,
     *,
+    graph: str | None,
     world: str | None,
     ref: str | None,
     answer: str | None,
@@ -152,7 +159,7 @@ def resume(
     would be allowed, 71 if others have to approve first, 70 if it would be refused, and 73 if only
     because another session is too young to be taken over.
     """
-    declared = None if world is None else _world(world)
+    declared = declared_world(graph, world)
     given = None if answer is None else _answer(answer)
     with where.writing(None, chosen_registry(registry_reference)) as store:
         handle = store.thread(thread)
@@ -168,16 +175,10 @@ def resume(
         print_json(decision_document(thread, decision, policy, shown))
     else:
         _print(thread, decision, policy, shown)
+        if declared is None and any(each.rule is Rule.MISSING_WORLD for each in decision.reasons):
+            print_line("Name what would run: --graph MODULE:OBJECT, or --world FILE.")
     status = Busy.exit_status if decision.busy else _STATUSES[decision.outcome]
     click.get_current_context().exit(status)
-
-
-def _world(file: str) -> World:
-    data = read_document(file, "--world", bytes_max=WORLD_BYTES_MAX)
-    document = parse_json(data, "--world")
-    if not isinstance(document, dict):
-        raise UsageError(f"--world: expected an object, found {type(document).__name__}")
-    return World.from_dict(document)
 
 
 def _answer(text: str) -> Any:

@@ -13,14 +13,14 @@ from typing import Any
 import click
 import msgspec
 
-from sealpoint.adapters import FRAMEWORKS, framework_of
 from sealpoint.api import examine
-from sealpoint.cli._json import parse_json, read_document, write_document
+from sealpoint.cli._json import write_document
 from sealpoint.cli._options import VerbGroup, json_option, reason_option, time_option
 from sealpoint.cli._statement import measure_text, print_examined, rollout_standing
 from sealpoint.cli._store import (
     StoreOptions,
-    import_made,
+    declared_world,
+    graph_world,
     operator_option,
     print_seen_by,
     store_options,
@@ -36,7 +36,6 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.errors import ListIncomplete, UsageError
 from sealpoint.gate import PlannedWorld, Request, RolloutPlan, Status
-from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.signing import begins_digest
 from sealpoint.views.documents import (
     plan_document,
@@ -71,31 +70,13 @@ def _world_options(function: Any) -> Any:
 
 
 def _new_world(graph: str | None, world_file: str | None) -> World:
-    if (graph is None) == (world_file is None):
+    found = declared_world(graph, world_file)
+    if found is None:
         raise UsageError(
-            "rollout: one of --graph and --world is needed, "
-            + ("and both were given" if graph is not None else "and neither was given"),
+            "rollout: one of --graph and --world is needed, and neither was given",
             hint="Give --graph MODULE:OBJECT, or --world FILE.",
         )
-    if graph is not None:
-        return _graph_world(graph)
-    file = world_file or _STDOUT
-    data = read_document(file, "world", bytes_max=WORLD_BYTES_MAX)
-    return World.from_dict(parse_json(data, "world"))
-
-
-def _graph_world(reference: str) -> World:
-    found = import_made(reference)
-    if isinstance(found, World):
-        return found
-    framework = framework_of(found)
-    if framework is None:
-        nouns = " or ".join(f"{each.noun} ({each.name})" for each in FRAMEWORKS)
-        raise UsageError(
-            f"object {reference!r}: expected {nouns}, found {type(found).__name__}",
-            hint="Name what runs, a function without parameters that makes it, or a World.",
-        )
-    return framework.declared_world(found)
+    return found
 
 
 @click.group(cls=VerbGroup)
@@ -113,7 +94,7 @@ def rollout() -> None:
 @click.option("--output", metavar="FILE", default=_STDOUT, help="Where to write it; else printed.")
 def world_(graph: str, output: str) -> None:
     """Write the world of a graph or workflow as JSON, for plan --world and propose --world."""
-    data = msgspec.json.format(_graph_world(graph).encode(), indent=2) + b"\n"
+    data = msgspec.json.format(graph_world(graph).encode(), indent=2) + b"\n"
     if output == _STDOUT:
         print_document(data)
     else:

@@ -16,7 +16,7 @@ import click
 from sealpoint import api
 from sealpoint.adapters import FRAMEWORKS, framework_of
 from sealpoint.api import Store, open_store
-from sealpoint.cli._json import read_document
+from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli._options import common_option, import_object
 from sealpoint.cli._terminal import Styled, ask_hidden, can_ask, print_line
 from sealpoint.codec import Registry
@@ -30,7 +30,8 @@ from sealpoint.config import (
     read_passphrase_file,
 )
 from sealpoint.errors import KeyLocked, ObjectNotFound, UrlInvalid, UsageError
-from sealpoint.limits import BUNDLE_BYTES_MAX
+from sealpoint.limits import BUNDLE_BYTES_MAX, WORLD_BYTES_MAX
+from sealpoint.world import World
 
 # Passphrases on the command line: from the environment, or asked for on a terminal.
 #
@@ -311,6 +312,49 @@ def chosen_registry(reference: str | None) -> Registry:
             "without parameters that makes one of them.",
         )
     return framework.declared_types(found)
+
+
+def graph_world(reference: str) -> World:
+    """The world of a graph or workflow, or what a function makes; or the world that is named.
+
+    Raises:
+        ObjectNotFound: There is no such object, or the function fails.
+        UsageError: It is none of these.
+    """
+    found = import_made(reference)
+    if isinstance(found, World):
+        return found
+    framework = framework_of(found)
+    if framework is None:
+        nouns = " or ".join(f"{each.noun} ({each.name})" for each in FRAMEWORKS)
+        raise UsageError(
+            f"object {reference!r}: expected {nouns}, found {type(found).__name__}",
+            hint="Name what runs, a function without parameters that makes it, or a World.",
+        )
+    return framework.declared_world(found)
+
+
+def declared_world(graph: str | None, file: str | None) -> World | None:
+    """The world that `--graph` names, or that the file of `--world` holds; None without both.
+
+    Raises:
+        UsageError: Both were given, or there is no such object or file.
+        WorldInvalid: The document is not a world.
+    """
+    if graph is not None and file is not None:
+        raise UsageError(
+            "--graph and --world: expected one of them, found both",
+            hint="Give --graph MODULE:OBJECT, or --world FILE.",
+        )
+    if graph is not None:
+        return graph_world(graph)
+    if file is None:
+        return None
+    data = read_document(file, "--world", bytes_max=WORLD_BYTES_MAX)
+    document = parse_json(data, "--world")
+    if not isinstance(document, dict):
+        raise UsageError(f"--world: expected an object, found {type(document).__name__}")
+    return World.from_dict(document)
 
 
 def bundle_options(function: _Function) -> _Function:
