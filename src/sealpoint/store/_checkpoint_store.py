@@ -19,7 +19,8 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint.anchor import Position
-from sealpoint.errors import ListIncomplete, SealpointError, UsageError
+from sealpoint.errors import Forked, ListIncomplete, RolledBack, SealpointError, UsageError
+from sealpoint.ids import namespace_tag
 from sealpoint.ledger import Kind, link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
 from sealpoint.store._core import Core, ListedThread, StoreParts, claimed_name, warn_of_expiry
@@ -83,6 +84,11 @@ class ThreadNames:
     def __contains__(self, name: object) -> bool:
         return name in self.names
 
+    def _lacks_others(self) -> bool:
+        """Whether an id of another namespace is missing, as ids are drawn; it proves nothing."""
+        tag = namespace_tag(self.namespace).hex()
+        return any(each.anchored and not each.thread.startswith(tag) for each in self.left_out)
+
     def _incomplete(self) -> ListIncomplete:
         told = "; ".join(map(str, self.left_out[:_TOLD_MAX]))
         more = len(self.left_out) - _TOLD_MAX
@@ -91,6 +97,12 @@ class ThreadNames:
             hints.append(
                 "If this is the newest copy of the store, an operator lets the anchor know the "
                 "others: sealpoint anchor adopt --reason WHY."
+            )
+        if self._lacks_others():
+            hints.append(
+                "Ids of other namespaces are among them, whose threads a login of a database that "
+                "is limited to namespaces does not see; one that is not says whether they are "
+                "there."
             )
         hints.append("threads(partial=True), or sealpoint threads --partial, gives the rest.")
         return ListIncomplete(
@@ -171,8 +183,10 @@ class _SlotListing:
                 self.name = None
         elif self.name is None or not self._stands(position):
             # Unless it was erased this very moment.
-            found = core.anchor.get(slot)
-            self.missing = found is None or not found.erased
+            self.missing = True
+            with suppress(RolledBack, Forked):  # of one thread, which is no reason to list none
+                found = core.anchor.get(slot)
+                self.missing = found is None or not found.erased
 
     @property
     def is_shown(self) -> bool:

@@ -422,8 +422,9 @@ def test_what_a_login_cannot_see_is_not_passed_over(database: DutyDatabase) -> N
         assert store.thread("billing").load().state == 2
         assert list(store.threads(partial=True)) == ["billing"]
         assert not store.verify().ok
-        with pytest.raises(ListIncomplete):
+        with pytest.raises(ListIncomplete, match="which the store has not") as told:
             list(store.threads())
+        assert "limited to namespaces" in told.value.hint
     with database.open("auditor", namespace="billing", read_only=True) as store:
         assert list(store.threads()) == ["billing"]
         assert store.verify().ok

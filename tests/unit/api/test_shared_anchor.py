@@ -187,6 +187,28 @@ def test_leaving_takes_everything_along(fleet: Fleet, one: FleetMachine) -> None
     assert two.admin.status().shared_anchor == fleet.anchor
 
 
+def test_thread_that_went_after_a_restore_is_left_out_and_not_all_of_them(
+    fleet: Fleet, one: FleetMachine
+) -> None:
+    """A machine that saw nothing of it yet lists the rest, and says what the list lacks."""
+    for name in ("t", "u", "v"):
+        one.save(1, thread=name)
+    fleet.back_up()
+    one.save(2, thread="v")
+    fleet.put_back()
+    one.admin.restore.accept(one.admin.restore.plan(), reason="the disk died")
+    two = fleet.machine("two")
+    two.join(one)
+    gone = next(each.thread for each in two.admin.anchor.positions() if each.name == "t")
+    for table in ("entries", "blobs", "labels"):
+        fleet.on_store(f"DELETE FROM {table} WHERE hex(thread) = upper('{gone}')")  # noqa: S608
+    with two.open(read_only=True) as store:
+        listed = store.threads(partial=True)
+
+    assert list(listed) == ["u", "v"]
+    assert [each.thread for each in listed.left_out] == [gone]
+
+
 def test_left_machine_judges_by_its_own_memory(fleet: Fleet, one: FleetMachine) -> None:
     """After leaving, what it followed to counts, and the database is not asked any more."""
     one.save(1)
