@@ -273,6 +273,6 @@ def test_new_store_shares_its_anchor_from_the_start(other: Machine, shared: str)
     """What the other machines have to do is printed, without a password."""
     printed = other.done("init", "--anchor", shared)
 
-    assert f"sealpoint trust import PIN && sealpoint anchor join {shared}" in printed
+    assert f"sealpoint trust import PIN && sealpoint anchor join '{shared}'" in printed
     other.done("save", "a", stdin="1")
     assert {each["shared"] for each in other.json("anchor", "show")} == {0, 2}
