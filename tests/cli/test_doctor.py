@@ -25,6 +25,7 @@ from sealpoint.api._status import CHECKS
 from sealpoint.cli import main
 from tests.cli.machine import Machine
 from tests.repo._tree import ROOT
+from tests.unit.signing.authenticator import Authenticator
 
 _IS_ROOT = os.geteuid() == 0
 _STRANGER = 12345
@@ -90,6 +91,17 @@ def _expired(machine: Machine) -> None:
     time.sleep(1.05)
 
 
+def _passkey(machine: Machine, when: str) -> None:
+    rights = ("--person", "pat", "--role", "approver", "--namespace", "*", "--expires", when)
+    enrolment = Authenticator().passkey.encode()
+    machine.done("keys", "add", "pat", *rights, "--passkey", "-", "--yes", stdin=enrolment)
+
+
+def _expired_passkey(machine: Machine) -> None:
+    _passkey(machine, "1s")
+    time.sleep(1.05)
+
+
 def _unanchor(machine: Machine) -> None:
     slots = _anchor(machine) / "anchor.slots"
     before = slots.read_bytes()
@@ -141,6 +153,9 @@ _PLANTED: dict[str, tuple[str, Callable[[Machine], object]]] = {
     "a key that has expired": ("key-expired", _expired),
     "a key that expires in days": ("key-expires-soon", lambda m: _expires(m, "5d")),
     "a key without an end": ("key-without-expiry", _as_it_is),
+    "a passkey that has expired": ("key-expired", _expired_passkey),
+    "a passkey that expires in days": ("key-expires-soon", lambda m: _passkey(m, "5d")),
+    "a passkey without an end": ("key-without-expiry", lambda m: _passkey(m, "never")),
     "no copy of the roster": (
         "roster-copy",
         lambda m: next(_keys(m).parent.glob("roster-*.json")).unlink(),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sealpoint.api._admin import Admin, RestoreAdmin, admin
     from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding, Joined
     from sealpoint.api._doctor import diagnose_anchor
-    from sealpoint.api._key_list import KeyInfo, KeyStatus
+    from sealpoint.api._key_list import KeyInfo, KeyStatus, PasskeyInfo
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
     from sealpoint.api._move import MovedStore, MoveProgress
     from sealpoint.api._offline import (
@@ -88,6 +88,7 @@ __all__ = [
     "KnownStore",
     "MoveProgress",
     "MovedStore",
+    "PasskeyInfo",
     "PolicyAdmin",
     "PostgresChange",
     "PostgresLogin",

@@ -373,20 +373,24 @@ class _Keys:
             )
 
     def _look_at_expiry(self, key: KeyInfo) -> None:
-        rotate = self._fixes.sealpoint("keys", "rotate", key.name, *_EXPIRES, "--yes")
+        rights = [f"--role={each}" for each in key.roles]
+        rights += [f"--namespace={each}" for each in key.namespaces]
+        rights += [f"--person={key.person}", f"--public-key={key.public}"]
+        prolong = self._fixes.sealpoint("keys", "add", key.name, *rights, *_EXPIRES)
+        renew = self._fixes.sealpoint("keys", "rotate", key.name, *_EXPIRES, "--yes")
+        named = f"key {key.name}"
+        if key.passkey is not None:  # which nobody can make here
+            named, renew = f"passkey of {key.name}", prolong
+        if key.status is KeyStatus.STOPPED and key.passkey is not None:
+            why = ("--key", key.key, "--reason", "it was being ended", "--yes")
+            renew = self._fixes.sealpoint("keys", "revoke", key.name, *why)
         if key.status in {KeyStatus.EXPIRED, KeyStatus.STOPPED}:
-            self._exam.found("key-expired", f"key {key.name}: it may not write any more", rotate)
+            self._exam.found("key-expired", f"{named}: it may not write any more", renew)
         elif key.status is KeyStatus.EXPIRES_SOON:
-            reason = f"key {key.name}: it expires at {key.expires}"
-            self._exam.found("key-expires-soon", reason, rotate)
+            self._exam.found("key-expires-soon", f"{named}: it expires at {key.expires}", renew)
         elif key.expires is None:
-            rights = [f"--role={each}" for each in key.roles]
-            rights += [f"--namespace={each}" for each in key.namespaces]
-            rights += [f"--person={key.person}", f"--public-key={key.public}"]
             self._exam.found(
-                "key-without-expiry",
-                f"key {key.name}: nothing ends it if it is lost",
-                self._fixes.sealpoint("keys", "add", key.name, *rights, *_EXPIRES),
+                "key-without-expiry", f"{named}: nothing ends it if it is lost", prolong
             )
 
 

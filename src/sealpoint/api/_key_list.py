@@ -4,10 +4,11 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 from sealpoint.ids import KeyId
 from sealpoint.ledger import StoreChain
-from sealpoint.signing import STOPPED, Identity, KeyFacts, PublicKey, RosterKey
+from sealpoint.signing import STOPPED, Identity, KeyFacts, Passkey, PublicKey, RosterKey
 from sealpoint.store import EXPIRY_WARNING
 
 
@@ -33,6 +34,33 @@ class KeyStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PasskeyInfo:
+    """What a passkey is, and what it is bound to."""
+
+    algorithm: str
+    credential: str
+    """The id by which a browser finds it, in hexadecimal."""
+    relying_party: str
+    """The domain that it was made for."""
+    origin: str
+    """The one origin at which it counts."""
+    backup_eligible: bool
+    """Whether the authenticator may hold copies of it elsewhere."""
+
+    @classmethod
+    def of(cls, passkey: Passkey) -> Self:
+        """What there is to tell of one."""
+        bound = passkey.binding
+        return cls(
+            algorithm=passkey.algorithm,
+            credential=bound.credential,
+            relying_party=bound.relying_party,
+            origin=bound.origin,
+            backup_eligible=bound.backup_eligible,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyInfo:
     """A key that the roster has or had, or that lies here."""
 
@@ -54,6 +82,9 @@ class KeyInfo:
     expires: str | None
     """When it expires, as RFC 3339 in UTC; None if it does not."""
     status: KeyStatus
+    scheme: str
+    passkey: PasskeyInfo | None = None
+    """If it is a passkey: where it counts; it makes attestations and nothing else."""
 
 
 class KeyListing:
@@ -85,15 +116,14 @@ class KeyListing:
         identity, public = next(
             holder
             for roster in reversed(self._chain.rosters)
-            if (holder := roster.holder(name)) is not None
+            if (holder := roster.attester(name)) is not None
         )
         return self._row(identity.name, public, KeyStatus.REVOKED)
 
     def _held(self, identity: Identity, key: RosterKey) -> KeyInfo:
-        public = PublicKey.parse(key.public)
         members = self._chain.roster.members
         return replace(
-            self._row(identity.name, public, self._status(key.expires)),
+            self._row(identity.name, key.key, self._status(key.expires)),
             person=identity.person,
             roles=tuple(str(role) for role in identity.roles),
             namespaces=identity.namespaces,
@@ -103,9 +133,10 @@ class KeyListing:
             expires=_text(key.expires),
         )
 
-    def _row(self, name: str, public: PublicKey, status: KeyStatus) -> KeyInfo:
+    def _row(self, name: str, public: PublicKey | Passkey, status: KeyStatus) -> KeyInfo:
         """A key without the rights that the roster gives it."""
-        _, file = self._facts.get(public, (None, None))
+        absent = (None, None)
+        _, file = absent if isinstance(public, Passkey) else self._facts.get(public, absent)
         return KeyInfo(
             name=name,
             key=str(public.id),
@@ -120,6 +151,8 @@ class KeyListing:
             encrypted=None if file is None else file.encrypted,
             expires=None,
             status=status,
+            scheme=public.scheme,
+            passkey=PasskeyInfo.of(public) if isinstance(public, Passkey) else None,
         )
 
     def _status(self, expires: datetime | None) -> KeyStatus:

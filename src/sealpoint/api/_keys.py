@@ -22,7 +22,15 @@ from sealpoint.config import PassphraseSource, check_identity_name, choosing
 from sealpoint.errors import KeyLocked, KeyMissing, KeyNotInForce, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.ledger import StoreChain
-from sealpoint.signing import Identity, PrivateKey, PublicKey, Role, RosterDocument, RosterKey
+from sealpoint.signing import (
+    Identity,
+    Passkey,
+    PrivateKey,
+    PublicKey,
+    Role,
+    RosterDocument,
+    RosterKey,
+)
 from sealpoint.store import (
     Core,
     EndedKeys,
@@ -112,6 +120,7 @@ class KeyAdmin:
         name: str,
         *,
         public: str | None = None,
+        passkey: Passkey | None = None,
         person: str,
         roles: Sequence[str],
         namespaces: Sequence[str],
@@ -125,7 +134,10 @@ class KeyAdmin:
 
         Args:
             name: The identity.
-            public: Its public key; without it, the key of that name on this machine.
+            public: Its public key, or that of a passkey which it has already; without it, the key
+                of that name on this machine.
+            passkey: A passkey instead, as the person enrolled it. Whether it is theirs, nothing
+                here can tell: have them read its id to you.
             person: Who stands behind it; one person counts once, whatever the number of keys.
             roles: Some of writer, approver, operator, auditor, privacy.
             namespaces: Where it has them; `*` means everywhere.
@@ -145,22 +157,21 @@ class KeyAdmin:
         if check_identity_name(name) == ROOT:
             raise UsageError("identity: the name root is taken by the key that signs rosters")
         self._location.files.pin()  # before anything else: without one nothing here counts
-        key = (
-            self._location.files.keys.facts(name).public
-            if public is None
-            else PublicKey.parse(public)
-        )
+        given = _given(public, passkey)
+        key = self._location.files.keys.facts(name).public if given is None else given
         added = Identity(
             name=name,
             person=check_name(person, "person"),
             roles=_roles(roles),
             namespaces=_namespaces(namespaces),
-            keys=(RosterKey(scheme="ed25519", public=str(key), expires=_expiry(expires)),),
+            keys=(),
             break_glass=break_glass,
         )
         with self._location.open_core() as core:
             chain = core.renewed_trust()
-            _require_not_root(chain, name, key)
+            held = _held_passkey(chain, name, key) if isinstance(key, str) else key
+            _require_not_root(chain, name, held)
+            added = msgspec.structs.replace(added, keys=(RosterKey.of(held, _expiry(expires)),))
             document = _with(chain.roster.document, added, keep_expiry=expires is None)
             return self._location.append_roster(core, chain, document, reason=reason).roster.seq
 
@@ -311,6 +322,7 @@ class KeyAdmin:
         name: str,
         *,
         public: str | None = None,
+        passkey: Passkey | None = None,
         roles: Sequence[str] | None = None,
         namespaces: Sequence[str] | None = None,
         expires: datetime | None = None,
@@ -319,7 +331,10 @@ class KeyAdmin:
         progress: _Progress | None = None,
         new_passphrase: PassphraseSource | None = None,
     ) -> Rotation:
-        """Give an identity a new key, and end all keys that it had.
+        """Give an identity a new key, and end those that it had.
+
+        Passkeys end if a new one is given, or other rights; else they stay, as the other keys do
+        where a passkey is exchanged.
 
         Processes that hold an old key are refused at their next save; start them again. What the
         old keys wrote stays readable, and the new key goes on with the threads. The root's private
@@ -329,6 +344,7 @@ class KeyAdmin:
             name: The identity.
             public: Its new public key, made elsewhere; without it, a new private key is made here
                 and takes the place of the old one.
+            passkey: Its new passkey instead, as the person enrolled it.
             roles: What it may do from now on; without this, what it might before.
             namespaces: Where it may do it from now on; without this, where it might before.
             expires: From when on the new key may not write any more, with a zone.
@@ -351,10 +367,11 @@ class KeyAdmin:
             namespaces=None if namespaces is None else _namespaces(namespaces),
             expires=_expiry(expires),
         )
-        given = None if public is None else PublicKey.parse(public)
+        _require_one(public, passkey)
+        given = passkey if public is None else PublicKey.parse(public)
         with self._location.open_core(read_only=dry_run) as core:
             identity = identity_in(core.renewed_trust(), name)
-            old = {PublicKey.parse(key.public).id for key in identity.keys}
+            old = rights.ending(identity, passkey)
             if dry_run:
                 if given is None:
                     self._require_key_here(name)
@@ -392,7 +409,12 @@ class KeyAdmin:
 
 
 def _rotation(
-    name: str, made: PublicKey | None, old: Iterable[KeyId], ended: EndedKeys, *, here: bool
+    name: str,
+    made: PublicKey | Passkey | None,
+    old: Iterable[KeyId],
+    ended: EndedKeys,
+    *,
+    here: bool,
 ) -> Rotation:
     return Rotation(
         name=name,
@@ -416,10 +438,17 @@ class _NewRights:
     namespaces: tuple[str, ...] | None
     expires: datetime | None
 
+    def ending(self, identity: Identity, passkey: Passkey | None) -> set[KeyId]:
+        """The keys that end: those of the new one's scheme; with other rights, all."""
+        keys = [each.key for each in identity.keys]
+        if self.roles is None and self.namespaces is None:
+            keys = [key for key in keys if isinstance(key, Passkey) == (passkey is not None)]
+        return {key.id for key in keys}
+
     def give(
         self,
         core: Core,
-        made: PublicKey,
+        made: PublicKey | Passkey,
         old: Iterable[KeyId],
         roots: Sequence[PrivateKey],
         *,
@@ -444,13 +473,13 @@ class _NewRights:
             chain = core.written(append_roster(core, chain, document, roots, reason=reason))
         return EndedKeys(roster=chain.roster.seq, threads=0, unverified=(), beyond=())
 
-    def _applied_to(self, document: RosterDocument, made: PublicKey) -> RosterDocument:
+    def _applied_to(self, document: RosterDocument, made: PublicKey | Passkey) -> RosterDocument:
         """The roster in which the identity has these rights, and the new key with them."""
 
         def changed(identity: Identity) -> Identity:
             if identity.name != self.name:
                 return identity
-            key = RosterKey(scheme="ed25519", public=str(made), expires=self.expires)
+            key = RosterKey.of(made, self.expires)
             others = tuple(each for each in identity.keys if each.public != key.public)
             return msgspec.structs.replace(
                 identity,
@@ -474,8 +503,32 @@ def _digits(keys: Iterable[KeyId]) -> frozenset[str]:
     return frozenset(key.raw.hex() for key in keys)
 
 
-def _require_not_root(chain: StoreChain, name: str, key: PublicKey) -> None:
-    if key in chain.root.keys:
+def _given(public: str | None, passkey: Passkey | None) -> PublicKey | Passkey | str | None:
+    """The key that a caller gave; that of a passkey which the roster has is a text so far."""
+    _require_one(public, passkey)
+    if public is None or ":" in public:
+        return passkey or public
+    return PublicKey.parse(public)
+
+
+def _require_one(public: str | None, passkey: Passkey | None) -> None:
+    if public is not None and passkey is not None:
+        raise UsageError("identity: a public key and a passkey cannot be combined")
+
+
+def _held_passkey(chain: StoreChain, name: str, public: str) -> Passkey:
+    """The passkey of an identity that has this public key."""
+    for identity, passkey in chain.roster.passkeys.values():
+        if (identity.name, passkey.public) == (name, public):
+            return passkey
+    raise UsageError(
+        f"identity {name!r}: the roster has no passkey with this public key for it",
+        hint="To add one, give its enrolment, which the console gives out: --passkey FILE.",
+    )
+
+
+def _require_not_root(chain: StoreChain, name: str, key: PublicKey | Passkey) -> None:
+    if any(key.raw == each.raw for each in chain.root.keys):
         raise UsageError(
             f"identity {name!r}: this is a key of the root, which no identity may hold"
         )
@@ -528,7 +581,7 @@ def identity_in(chain: StoreChain, name: str) -> Identity:
 
 def _chosen(identity: Identity, key: str | None) -> frozenset[str]:
     """The digits of the ids of the keys that are meant."""
-    held = [PublicKey.parse(each.public).id.raw.hex() for each in identity.keys]
+    held = [each.digits for each in identity.keys]
     if not held:
         raise UsageError(
             f"identity {identity.name!r}: all its keys have been revoked already",
@@ -564,7 +617,14 @@ def _with(document: RosterDocument, added: Identity, *, keep_expiry: bool) -> Ro
             )
         keys = {key.public: key for key in identity.keys}
         for key in added.keys:
-            if not keep_expiry or key.public not in keys:
+            before = keys.get(key.public, key)
+            if before.passkey != key.passkey:
+                raise UsageError(
+                    f"identity {added.name!r}: it has this passkey for another origin, relying "
+                    "party or credential, and none of that ever changes",
+                    hint="Have a new passkey made at the console, and add that.",
+                )
+            if not keep_expiry or before is key:
                 keys[key.public] = key
         merged.append(
             msgspec.structs.replace(

@@ -437,7 +437,7 @@ def identity_of(
     signer: PrivateKey, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
 ) -> Identity:
     """A roster's line for a key."""
-    key = RosterKey(scheme="ed25519", public=str(signer.public))
+    key = RosterKey.of(signer.public)
     return Identity(
         name=signer.name, person=person, roles=roles, namespaces=namespaces, keys=(key,)
     )

@@ -5,18 +5,22 @@ A request is never approved by the person who made it, so the persons of workers
 among those who can approve: they can approve what other workers ask for, at most.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 
 from sealpoint.api._location import StoreLocation, now
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Policies, Policy, Rule, policy_digest, shipped_policy
+from sealpoint.ids import KeyId
 from sealpoint.ledger import STORE_CHAIN, StoreChain
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE, Identity, Role, Roster
 from sealpoint.store import Core, check_name
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +136,8 @@ def who_can_approve(
     roster: Roster, policy: Policy | None, namespace: str, at: datetime
 ) -> Approvers:
     """Who can approve what a policy asks for, by a roster, at a time."""
-    able = _persons(roster, Role.APPROVER, namespace, at)
-    askers = _persons(roster, Role.WRITER, namespace, at)
+    able = _persons(roster, roster.holders(), Role.APPROVER, namespace, at)
+    askers = _persons(roster, roster.keys, Role.WRITER, namespace, at)
     return Approvers(
         needed=0 if policy is None else _needed(policy),
         people=tuple(sorted(able - askers)),
@@ -147,17 +151,16 @@ def _needed(policy: Policy) -> int:
     return max(measure.people for measure in runs)
 
 
-def _persons(roster: Roster, role: Role, namespace: str, at: datetime) -> set[str]:
+def _persons(
+    roster: Roster,
+    keys: Mapping[KeyId, tuple[Identity, object]],
+    role: Role,
+    namespace: str,
+    at: datetime,
+) -> set[str]:
+    """Who has a role, and one of these keys that has not expired."""
     return {
-        each.person
-        for each in roster.identities
-        if each.may(role, namespace) and _has_key(roster, each, at)
+        holder.person
+        for key, (holder, _) in keys.items()
+        if holder.may(role, namespace) and at < roster.expiries.get(key.raw.hex(), _NEVER)
     }
-
-
-def _has_key(roster: Roster, identity: Identity, at: datetime) -> bool:
-    for key, (holder, _) in roster.keys.items():
-        expires = roster.expiries.get(key.raw.hex())
-        if holder.name == identity.name and (expires is None or at < expires):
-            return True
-    return False

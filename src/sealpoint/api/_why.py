@@ -371,7 +371,7 @@ class Explaining:
             holder = next(
                 (
                     identity
-                    for key, (identity, _) in roster.keys.items()
+                    for key, (identity, _) in roster.holders().items()
                     if key.raw.hex() == word.credential and identity.name in told.people
                 ),
                 None,

@@ -92,7 +92,7 @@ def _lists(chain: StoreChain) -> list[Finding]:
 def _expiries(core: Core, chain: StoreChain) -> list[Finding]:
     now, roster = core.now(), chain.roster
     found = []
-    for key, (identity, _) in roster.keys.items():
+    for key, (identity, _) in roster.holders().items():
         expires = roster.expiries.get(key.raw.hex())
         if expires is None or now < expires - EXPIRY_WARNING:
             continue

@@ -7,9 +7,11 @@ from datetime import datetime
 import click
 
 from sealpoint.api import KeyInfo, KeyStatus
-from sealpoint.cli._options import Verb, VerbGroup, json_option
+from sealpoint.cli._options import Verb, VerbGroup, json_option, yes_option
 from sealpoint.cli._rotate import (
     expires_option,
+    passkey_option,
+    print_passkey,
     public_key_option,
     revoke,
     rotate,
@@ -25,6 +27,7 @@ from sealpoint.cli._store import (
 )
 from sealpoint.cli._terminal import (
     Styled,
+    agree,
     print_code,
     print_columns,
     print_fields,
@@ -33,7 +36,7 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.errors import UsageError
-from sealpoint.signing import Role
+from sealpoint.signing import Passkey, Role
 from sealpoint.views.documents import keys_document
 from sealpoint.views.words import count_text, short_hex
 
@@ -129,7 +132,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     revoked = sum(info.status is KeyStatus.REVOKED for info in found)
     if not everything:
         found = tuple(info for info in found if info.status is not KeyStatus.REVOKED)
-    print_columns(found, _COLUMNS, optional=("pool", "expires"))
+    print_columns(found, _COLUMNS, optional=("pool", "expires", "origin"))
     print_line("")
     print_line(Styled("Keys are shortened to 12 digits; --json has them whole.", "quiet"))
     if revoked and not everything:
@@ -148,6 +151,8 @@ def _expires(info: KeyInfo) -> str | Styled:
 
 
 def _private(info: KeyInfo) -> str:
+    if info.passkey is not None:
+        return "passkey, may be copied" if info.passkey.backup_eligible else "passkey"
     if not info.here:
         return "elsewhere"
     return "here, encrypted" if info.encrypted else "here"
@@ -170,6 +175,7 @@ _COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
     "private key": _private,
     "pool": lambda info: ", ".join(info.pools) or "-",
     "expires": _expires,
+    "origin": lambda info: "-" if info.passkey is None else info.passkey.origin,
 }
 
 
@@ -193,6 +199,7 @@ _COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
     help="Where it may do it, '*' for everywhere; may be repeated.",
 )
 @public_key_option("Its public key; without it, the key NAME on this machine.")
+@passkey_option("A passkey of the person instead.")
 @expires_option
 @click.option(
     "--break-glass",
@@ -200,6 +207,7 @@ _COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
     help="As an operator it may let a request pass without approvals, in an emergency.",
 )
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
+@yes_option
 @store_options()
 @json_option
 def add(
@@ -209,21 +217,29 @@ def add(
     roles: tuple[str, ...],
     namespaces: tuple[str, ...],
     public: str | None,
+    passkey: Passkey | None,
     expires: datetime | str | None,
     break_glass: bool,
     reason: str | None,
+    yes: bool,
     where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Enter the identity NAME into the roster, or give it more rights.
 
     Needs the root key on this machine. Rights are added here; sealpoint keys rotate and revoke
-    take them away. --expires never takes an expiry away.
+    take them away. --expires never takes an expiry away. A passkey is shown, and added once you
+    have said that it is the person's.
     """
+    if passkey is not None:
+        if not as_json:
+            print_passkey(name, passkey)
+        agree(f"Is it the passkey of {person}?", "added", yes=yes, as_json=as_json, dry_run=False)
     with working("signing the roster"):
         seq = where.admin.keys.add(
             name,
             public=public,
+            passkey=passkey,
             person=person,
             roles=roles,
             namespaces=namespaces,
@@ -239,6 +255,7 @@ def add(
                 "roles": list(roles),
                 "namespaces": list(namespaces),
                 "break_glass": break_glass,
+                "key": None if passkey is None else str(passkey.id),
                 "roster": seq,
             }
         )

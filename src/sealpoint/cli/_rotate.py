@@ -37,14 +37,17 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.errors import UsageError
-from sealpoint.signing import PublicKey, Role
+from sealpoint.signing import PASSKEY_ALGORITHMS, Passkey, PublicKey, Role
 from sealpoint.views.words import count_text, short_hex
 
 # `--public-key`: the digits of a public key, or a file as OpenSSL and key services write it.
 
 
 _DIGITS = 64
+_CREDENTIAL_DIGITS = 16
 _FILE_BYTES_MAX = 4096
+_ENROLMENT_BYTES_MAX = 8192
+_PASSKEY_NAMES = frozenset(algorithm.name for algorithm in PASSKEY_ALGORITHMS)
 
 
 def public_key_option(
@@ -68,9 +71,48 @@ def public_key_option(
 
 
 def _digits(text: str) -> str:
+    if text.partition(":")[0] in _PASSKEY_NAMES:
+        return text  # of a passkey that the roster has
     if len(text) == _DIGITS:
         return str(PublicKey.parse(text))
     return str(PublicKey.read(read_document(text, "--public-key", bytes_max=_FILE_BYTES_MAX)))
+
+
+def passkey_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--passkey FILE`; the verb is given the passkey."""
+
+    def read(_: click.Context, __: click.Parameter, value: str | None) -> Passkey | None:
+        if value is None:
+            return None
+        return Passkey.parse(read_document(value, "--passkey", bytes_max=_ENROLMENT_BYTES_MAX))
+
+    return click.option(
+        "--passkey",
+        metavar="FILE",
+        callback=read,
+        help=f"{text} The enrolment that the console gives out, or - to read it from standard "
+        "input.",
+    )
+
+
+def print_passkey(name: str, passkey: Passkey) -> None:
+    """Show all that is about to be believed of a passkey."""
+    bound = passkey.binding
+    copies = "yes: there may be copies on other devices" if bound.backup_eligible else "no"
+    print_line(f"A passkey for {name}:")
+    print_fields(
+        [
+            ("key", str(passkey.id)),
+            ("origin", bound.origin),
+            ("relying party", bound.relying_party),
+            ("algorithm", passkey.algorithm),
+            ("credential", bound.credential[:_CREDENTIAL_DIGITS]),
+            ("may be backed up", copies),
+        ]
+    )
+    print_line("")
+    print_line("Compare the key with what its owner reads on the screen where it was enrolled, by")
+    print_line("voice or in person, and the origin with that of your console.")
 
 
 expires_option = time_option(
@@ -134,6 +176,7 @@ def revoke(
 @click.command("rotate", cls=Verb)
 @click.argument("name")
 @public_key_option("Its new public key, which --prepare made elsewhere.")
+@passkey_option("Its new passkey instead.")
 @click.option(
     "--role",
     "roles",
@@ -161,7 +204,8 @@ def rotate(name: str, *, prepare: bool, finish: bool, where: StoreOptions, **opt
     """Give the identity NAME a new key, and end the ones that it had.
 
     Processes that hold an old key are refused at their next save: start them again. The old
-    private key is removed. Needs the root key on this machine.
+    private key is removed. Passkeys stay, unless a new one is given, or other rights. Needs the
+    root key on this machine.
     """
     as_json = options["as_json"]
     if prepare and finish:
@@ -186,6 +230,7 @@ def _rotate(
     *,
     roles: tuple[str, ...],
     namespaces: tuple[str, ...],
+    passkey: Passkey | None,
     dry_run: bool,
     yes: bool,
     encrypt: bool,
@@ -198,6 +243,7 @@ def _rotate(
                 name,
                 roles=roles or None,
                 namespaces=namespaces or None,
+                passkey=passkey,
                 dry_run=dry,
                 progress=thread_progress(report),
                 new_passphrase=first_passphrase(f"the new key of {name!r}") if encrypt else None,
@@ -207,6 +253,8 @@ def _rotate(
     found = run(dry=True)
     if not as_json:
         _print_plan(name, found.ended, found.threads, found.unverified)
+        if passkey is not None:
+            print_passkey(name, passkey)
     if not dry_run:
         agree("Shall this end, and a new key begin?", "rotated", yes=yes, as_json=as_json)
         found = run(dry=False)
@@ -220,7 +268,7 @@ def _rotate(
         _print_beyond(found.beyond)
         if found.here:
             print_line("Start the processes again that run as it: the new key is in place.")
-        else:
+        elif passkey is None:
             print_line("Where its private key is:")
             print_code([f"  sealpoint keys rotate {name} --finish"])
 

@@ -428,7 +428,7 @@ class StoreChain:
         thread, key = bytes.fromhex(header.thread), KeyId(bytes.fromhex(by))
         last = self.lists.get(digest).position(thread)
         for restore in self.restores.all:
-            if any(each.seq > restore.seq and each.holder(key) for each in self.rosters):
+            if any(each.seq > restore.seq and each.attester(key) for each in self.rosters):
                 continue  # the key went on in the epoch that the restore began
             kept = self.lists.get(restore.kept).position(thread)
             last = None if last is None or kept is None else min(last, kept)

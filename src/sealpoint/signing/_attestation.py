@@ -10,7 +10,8 @@ of policies: how many are needed, whether the statement still fits its thread an
 expired is for the gate. Empty means no: of nothing, nothing counts.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
@@ -21,6 +22,7 @@ from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
 from sealpoint.signing._keys import STATEMENT_TYPE, PublicKey, SigningKey, pae
+from sealpoint.signing._passkey import Passkey, PasskeyAssertion
 from sealpoint.signing._statement import (
     Action,
     Statement,
@@ -31,7 +33,6 @@ from sealpoint.signing._statement import (
 )
 from sealpoint.signing._trust import Identity, Role, Roster
 
-_ED25519 = "ed25519"
 _PROOF_DIGITS_MAX = 4096
 _SHORT_DIGITS = 12
 _VERDICTS = "approve, deny or break-glass"
@@ -59,7 +60,7 @@ class Attestation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: Verdict
     reason: str
     proof: str
-    """The signature, in hexadecimal."""
+    """The signature, or what an authenticator gave back, in hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,63 @@ def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) ->
     Raises:
         UsageError: That is no digest or no verdict, or there is no reason.
     """
+    _check_word(statement, verdict, reason)
+    return Attestation(
+        scheme=PublicKey.scheme,
+        credential=signer.key,
+        statement=statement,
+        verdict=Verdict(verdict),
+        reason=reason,
+        proof=signer.sign(_message(statement, verdict, reason)).hex(),
+    )
+
+
+def challenge(statement: str, verdict: Verdict, reason: str) -> bytes:
+    """What a passkey is given to say yes or no to a statement: 32 bytes.
+
+    It is the SHA-256 of what any other key signs.
+
+    Args:
+        statement: The statement's digest.
+        verdict: What is said.
+        reason: Why; it is signed too.
+
+    Raises:
+        UsageError: That is no digest or no verdict, or there is no reason.
+    """
+    _check_word(statement, verdict, reason)
+    return hashlib.sha256(_message(statement, verdict, reason)).digest()
+
+
+def passkey_attestation(
+    passkey: Passkey, statement: str, verdict: Verdict, reason: str, assertion: PasskeyAssertion
+) -> Attestation:
+    """What a person has said to a statement with a passkey, verified.
+
+    Args:
+        passkey: The passkey of the person who says it.
+        statement: The statement's digest.
+        verdict: What is said.
+        reason: Why; it is signed too.
+        assertion: The answer to `challenge` of these three.
+
+    Raises:
+        UsageError: That is no digest or no verdict, or there is no reason.
+        Forged: The passkey has not said this.
+    """
+    passkey.verify_assertion(assertion, challenge(statement, verdict, reason))
+    return Attestation(
+        scheme=Passkey.scheme,
+        credential=passkey.id.raw.hex(),
+        statement=statement,
+        verdict=Verdict(verdict),
+        reason=reason,
+        proof=assertion.encode().hex(),
+    )
+
+
+def _check_word(statement: str, verdict: Verdict, reason: str) -> None:
+    """For whoever is about to say something: it can be said."""
     if not is_digest(statement):
         raise UsageError(
             "attestation: the digest of a statement is 64 lower-case hexadecimal "
@@ -109,14 +167,6 @@ def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) ->
     if verdict not in tuple(Verdict):
         raise UsageError(f"attestation: the verdict must be {_VERDICTS}")
     check_reason(reason, "attestation")
-    return Attestation(
-        scheme=_ED25519,
-        credential=signer.key,
-        statement=statement,
-        verdict=Verdict(verdict),
-        reason=reason,
-        proof=signer.sign(_message(statement, verdict, reason)).hex(),
-    )
 
 
 def check_attestation(attestation: Attestation) -> None:
@@ -149,15 +199,6 @@ def check_attestation(attestation: Attestation) -> None:
         )
 
 
-def _verify_ed25519(attestation: Attestation, public: PublicKey) -> None:
-    message = _message(attestation.statement, attestation.verdict, attestation.reason)
-    public.verify(bytes.fromhex(attestation.proof), message)
-
-
-# By the scheme that the roster has for a key; passkeys will be another line.
-_VERIFIERS: dict[str, Callable[[Attestation, PublicKey], None]] = {_ED25519: _verify_ed25519}
-
-
 def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
     """Check that a holder of a key has said this, by the roster that is given.
 
@@ -174,19 +215,21 @@ def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
     check_attestation(attestation)
     by = _by(attestation)
     # (2) The holder, by this roster; a key that has a cutoff is held by nobody.
-    held = roster.holder(KeyId(bytes.fromhex(attestation.credential)))
+    held = roster.attester(KeyId(bytes.fromhex(attestation.credential)))
     if held is None:
         found = (
             "one that was revoked" if attestation.credential in roster.cutoffs else "one unknown"
         )
         raise NotTrusted(f"{by}: expected a key of roster {roster.seq}, found {found}", hint=_HINT)
-    identity, public = held
+    identity, key = held
     # (3) The scheme is the roster's: data beside a proof never chooses one.
-    scheme = next(key.scheme for key in identity.keys if key.public == str(public))
-    if scheme not in _VERIFIERS or attestation.scheme != scheme:
-        raise NotTrusted(f"{by}: expected scheme {scheme}, as roster {roster.seq} says", hint=_HINT)
+    if attestation.scheme != key.scheme:
+        raise NotTrusted(
+            f"{by}: expected scheme {key.scheme}, as roster {roster.seq} says", hint=_HINT
+        )
     # (4) The proof.
-    _VERIFIERS[scheme](attestation, public)
+    message = _message(attestation.statement, attestation.verdict, attestation.reason)
+    key.verify(bytes.fromhex(attestation.proof), message)
     return identity
 
 

@@ -31,7 +31,7 @@ import re
 from binascii import unhexlify
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import msgspec
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
@@ -71,6 +71,8 @@ class PublicKey:
     """A public key that may be believed to be one."""
 
     __slots__ = ("id", "raw")
+
+    scheme: ClassVar[str] = "ed25519"
 
     def __init__(self, raw: bytes) -> None:
         y = int.from_bytes(raw, "little") & ~(1 << 255)

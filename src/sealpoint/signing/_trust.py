@@ -8,8 +8,9 @@ configuration or from the caller and is never learned from the store.
 The roster says which identity may do what in which namespaces. It is a whole document, never a
 difference, and is believed only as the body of a store chain entry that the root signed. Empty
 means no: an identity without roles or namespaces may do nothing. A key belongs to one identity, so
-that nobody counts twice. A key that has a cutoff has come to its end: it is held by nobody, and the
-cutoff is never taken back.
+that nobody counts twice. A passkey is held for attestations alone: nothing that asks who may sign
+an entry, a roster or a bundle finds it. A key that has a cutoff has come to its end: it is held by
+nobody, and the cutoff is never taken back.
 """
 
 import re
@@ -24,6 +25,7 @@ import msgspec
 from sealpoint.errors import IdMalformed, NotTrusted, TrustFileInvalid
 from sealpoint.ids import Digest, KeyId, StoreId
 from sealpoint.signing._keys import PublicKey, Seal
+from sealpoint.signing._passkey import WEBAUTHN, Passkey, PasskeyBinding
 
 _PIN_VERSION = 1
 _PIN_BYTES_MAX = 64 * 1024
@@ -223,7 +225,7 @@ ANY_NAMESPACE = "*"
 STOPPED = datetime(1970, 1, 1, tzinfo=UTC)
 """The expiry of a key that is being ended, until its cutoff is there: past by every clock."""
 
-_SCHEME = "ed25519"
+_SCHEME = PublicKey.scheme
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -245,6 +247,37 @@ class RosterKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     public: str
     expires: datetime | None = None
     """From this instant on it writes nothing; in UTC. The newest roster decides."""
+    passkey: PasskeyBinding | msgspec.UnsetType = msgspec.UNSET
+    """Of a passkey, and of no other key: where it counts."""
+
+    @classmethod
+    def of(cls, key: PublicKey | Passkey, expires: datetime | None = None) -> Self:
+        """A key as a roster has it."""
+        if isinstance(key, Passkey):
+            return cls(WEBAUTHN, key.public, expires, key.binding)
+        return cls(_SCHEME, str(key), expires)
+
+    @property
+    def digits(self) -> str:
+        """Those of its id, by which entries and attestations name it."""
+        return self.key.id.raw.hex()
+
+    @property
+    def key(self) -> PublicKey | Passkey:
+        """The key itself, ready to verify.
+
+        Raises:
+            NotTrusted: The scheme is unknown, or this is no key of it.
+        """
+        if self.scheme not in {_SCHEME, WEBAUTHN}:
+            raise NotTrusted(
+                f"roster key: expected scheme {_SCHEME} or {WEBAUTHN}, found {self.scheme!r}"
+            )
+        if (self.scheme == WEBAUTHN) == (self.passkey is msgspec.UNSET):
+            raise NotTrusted("roster key: expected what binds a passkey with it, and with no other")
+        if self.passkey is msgspec.UNSET:
+            return PublicKey.parse(self.public)
+        return Passkey(self.public, self.passkey)
 
 
 class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -325,13 +358,19 @@ class Roster:
         NotTrusted: The document contradicts itself, or asks for what this version does not know.
     """
 
-    __slots__ = ("_by_name", "cutoffs", "document", "expiries", "keys", "members", "seq")
+    __slots__ = (
+        *("_by_name", "_once", "cutoffs", "document", "expiries", "keys", "members", "passkeys"),
+        "seq",
+    )
 
     def __init__(self, document: RosterDocument, *, seq: int) -> None:
         self.document = document
         self.seq = seq
         self.keys: dict[KeyId, tuple[Identity, PublicKey]] = {}
-        """Every key that somebody holds, with its holder."""
+        """Every key that somebody holds and that may sign entries, with its holder."""
+        self.passkeys: dict[KeyId, tuple[Identity, Passkey]] = {}
+        """Every passkey that somebody holds, with its holder; attestations are all it makes."""
+        self._once: set[bytes | str] = set()
         self.expiries: dict[str, datetime] = {}
         """When those of them expire that do, by the digits of their ids."""
         self._by_name: dict[str, Identity] = {}
@@ -340,7 +379,7 @@ class Roster:
         self.members = {pool.name: frozenset(pool.members) for pool in document.pools}
         """The members of every pool."""
         for identity in document.identities:
-            self._add(identity)
+            self._add_identity(identity)
         if len(self.members) != len(document.pools) or self.members.keys() & self._by_name.keys():
             raise NotTrusted(f"roster {seq}: expected a name of its own for each pool")
         if not frozenset().union(*self.members.values()) <= self._by_name.keys():
@@ -356,34 +395,40 @@ class Roster:
         if not all(map(_DIGEST.fullmatch, document.policies.values())):
             raise NotTrusted(f"roster {seq}: expected the digest of a policy for each namespace")
 
-    def _add(self, identity: Identity) -> None:
+    def _add_identity(self, identity: Identity) -> None:
         if identity.name in self._by_name:
             raise NotTrusted(f"roster {self.seq}: expected identity {identity.name!r} once")
         if "" in identity.namespaces:
             # The store chain has no namespace: nobody is given it by an empty name.
             raise NotTrusted(f"roster {self.seq}: expected namespaces with names")
         self._by_name[identity.name] = identity
-        for key in identity.keys:
-            if key.scheme != _SCHEME:
-                raise NotTrusted(
-                    f"roster {self.seq}: expected scheme {_SCHEME}, found {key.scheme!r}"
-                )
-            public = PublicKey.parse(key.public)
-            if public.id in self.keys:
-                raise NotTrusted(
-                    f"roster {self.seq}: expected key {public.id.short()} with one identity"
-                )
-            if public.id.raw.hex() in self.cutoffs:
-                raise NotTrusted(
-                    f"roster {self.seq}: expected key {public.id.short()}, which has a cutoff, "
-                    f"with nobody, found it with {identity.name!r}"
-                )
-            if key.expires is not None:
-                if key.expires.tzinfo is not UTC:
-                    # One instant has one spelling, and none is without its zone.
-                    raise NotTrusted(f"roster {self.seq}: expected an expiry in UTC")
-                self.expiries[public.id.raw.hex()] = key.expires
-            self.keys[public.id] = (identity, public)
+        for each in identity.keys:
+            self._add_key(identity, each.key, each.expires)
+
+    def _add_key(
+        self, identity: Identity, key: PublicKey | Passkey, expires: datetime | None
+    ) -> None:
+        # A key of Ed25519 has the same bytes in a file and in an authenticator.
+        once: set[bytes | str] = {key.raw}
+        if isinstance(key, Passkey):
+            once.add(key.binding.credential)
+        if not self._once.isdisjoint(once):
+            raise NotTrusted(f"roster {self.seq}: expected key {key.id.short()} with one identity")
+        self._once |= once
+        if key.id.raw.hex() in self.cutoffs:
+            raise NotTrusted(
+                f"roster {self.seq}: expected key {key.id.short()}, which has a cutoff, "
+                f"with nobody, found it with {identity.name!r}"
+            )
+        if expires is not None:
+            if expires.tzinfo is not UTC:
+                # One instant has one spelling, and none is without its zone.
+                raise NotTrusted(f"roster {self.seq}: expected an expiry in UTC")
+            self.expiries[key.id.raw.hex()] = expires
+        if isinstance(key, PublicKey):
+            self.keys[key.id] = (identity, key)
+        else:
+            self.passkeys[key.id] = (identity, key)
 
     @property
     def identities(self) -> tuple[Identity, ...]:
@@ -408,7 +453,7 @@ class Roster:
         before = {} if earlier is None else earlier.cutoffs
         if not before.items() <= self.cutoffs.items():
             raise NotTrusted(f"roster {self.seq}: expected every earlier cutoff, found one gone")
-        held = set() if earlier is None else {key.raw.hex() for key in earlier.keys}
+        held = set() if earlier is None else {key.raw.hex() for key in earlier.holders()}
         if not self.cutoffs.keys() - before.keys() <= held:
             raise NotTrusted(
                 f"roster {self.seq}: a cutoff is for a key that the roster before did not have"
@@ -429,15 +474,16 @@ class Roster:
         }
         return {
             key
-            for key, (before, _) in earlier.keys.items()
-            if before.name in left or not self._keeps(key, before)
+            for key, (before, public) in earlier.holders().items()
+            if before.name in left or not self._keeps(before, public)
         }
 
-    def _keeps(self, key: KeyId, before: Identity) -> bool:
+    def _keeps(self, before: Identity, key: PublicKey | Passkey) -> bool:
         """Whether a key is still with the same identity, and that one has all its rights."""
-        now, _ = self.keys.get(key, (None, None))
+        now, held = self.attester(key.id) or (None, None)
         return (
             now is not None
+            and held == key  # a passkey with all that it is bound to
             and now.name == before.name
             and set(before.roles) <= set(now.roles)
             and before.break_glass <= now.break_glass
@@ -460,8 +506,16 @@ class Roster:
         return self._by_name.get(name)
 
     def holder(self, key: KeyId) -> tuple[Identity, PublicKey] | None:
-        """Who holds a key, and the key itself; None if nobody does."""
+        """Who holds a key that may sign entries, and the key itself; None if nobody does."""
         return self.keys.get(key)
+
+    def attester(self, key: KeyId) -> tuple[Identity, PublicKey | Passkey] | None:
+        """Who holds a key or passkey whose attestations count, and the key itself; None: nobody."""
+        return self.keys.get(key) or self.passkeys.get(key)
+
+    def holders(self) -> dict[KeyId, tuple[Identity, PublicKey | Passkey]]:
+        """Every key and passkey that somebody holds, with its holder."""
+        return {**self.keys, **self.passkeys}
 
     def owns(self, identity: str, owner: str) -> bool:
         """Whether an identity is an owner, or a member of the pool that is."""

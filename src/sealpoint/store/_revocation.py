@@ -21,7 +21,7 @@ from sealpoint.errors import (
 )
 from sealpoint.ids import KeyId
 from sealpoint.ledger import PositionList, StoreChain, carried_attestations, link_hash
-from sealpoint.signing import STOPPED, Cutoff, Identity, PrivateKey, PublicKey, RosterDocument
+from sealpoint.signing import STOPPED, Cutoff, Identity, PrivateKey, RosterDocument
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, claimed_name
 from sealpoint.store._roster import append_roster
@@ -215,7 +215,7 @@ def _first_rosters(chain: StoreChain, keys: frozenset[str]) -> dict[str, int]:
     found = {}
     for key in keys:
         name = KeyId(bytes.fromhex(key))
-        found[key] = next((each.seq for each in chain.rosters if each.holder(name)), 0)
+        found[key] = next((each.seq for each in chain.rosters if each.attester(name)), 0)
     return found
 
 
@@ -311,7 +311,7 @@ def _stopped(document: RosterDocument, keys: frozenset[str]) -> RosterDocument:
 
     def stopped(identity: Identity) -> Identity:
         held = tuple(
-            msgspec.structs.replace(key, expires=STOPPED) if _id(key.public) in keys else key
+            msgspec.structs.replace(key, expires=STOPPED) if key.digits in keys else key
             for key in identity.keys
         )
         return msgspec.structs.replace(identity, keys=held)
@@ -327,12 +327,8 @@ def _without(document: RosterDocument, keys: frozenset[str]) -> RosterDocument:
         document,
         identities=tuple(
             msgspec.structs.replace(
-                identity, keys=tuple(key for key in identity.keys if _id(key.public) not in keys)
+                identity, keys=tuple(key for key in identity.keys if key.digits not in keys)
             )
             for identity in document.identities
         ),
     )
-
-
-def _id(public: str) -> str:
-    return PublicKey.parse(public).id.raw.hex()

@@ -19,6 +19,7 @@ from sealpoint.signing import (
     Identity,
     PrivateKey,
     Role,
+    RosterKey,
     Statement,
     Tally,
     Verdict,
@@ -28,6 +29,7 @@ from sealpoint.signing import (
     verify_attestation,
 )
 from tests.repo._tree import ROOT
+from tests.unit.signing.authenticator import Authenticator
 from tests.unit.signing.samples import signer
 from tests.unit.signing.statements import (
     NOW,
@@ -492,3 +494,137 @@ def test_time_is_an_argument() -> None:
     for now, names in ((NOW - timedelta(seconds=1), ("alice",)), (NOW, ())):
         found = count([approve(2)], statement=statement(), roster=by, now=now)
         assert found.approved_by == names
+
+
+# ---------------------------------------------------------------------- passkeys
+
+
+_PASSKEY = Authenticator()
+
+
+def _holding(*made: Authenticator, name: str = "alice", numbers: tuple[int, ...] = ()) -> Identity:
+    identity = person(name, *numbers)
+    keys = tuple(RosterKey.of(each.passkey) for each in made)
+    return msgspec.structs.replace(identity, keys=(*identity.keys, *keys))
+
+
+def _by_passkey(made: Authenticator = _PASSKEY, **changes: Any) -> Attestation:
+    word = made.say(statement().digest, Verdict.APPROVE, "read it")
+    return msgspec.structs.replace(word, **changes)
+
+
+def test_the_word_of_a_passkey_counts_as_that_of_a_key() -> None:
+    """For its person, once, beside those of others."""
+    people = roster(_holding(_PASSKEY, numbers=(2,)), person("bob", 3))
+    found = tally([_by_passkey(), approve(2), approve(3)], people)
+
+    assert found.approved_by == ("alice", "bob")
+    assert found.ignored == ("approve by 'alice': the person counts once",)
+
+
+def test_a_person_with_two_passkeys_counts_once() -> None:
+    """However many authenticators somebody has."""
+    other = Authenticator(2)
+    found = tally([_by_passkey(), _by_passkey(other)], roster(_holding(_PASSKEY, other)))
+
+    assert found.approved_by == ("alice",)
+
+
+def test_a_denial_by_passkey_outweighs() -> None:
+    """With whichever of their keys a person says no, it is no."""
+    word = _PASSKEY.say(statement().digest, Verdict.DENY, "no")
+    found = tally([approve(2), word], roster(_holding(_PASSKEY, numbers=(2,))))
+
+    assert (found.approved_by, found.denied_by) == ((), ("alice",))
+
+
+def test_data_does_not_choose_the_scheme_of_a_passkey() -> None:
+    """Neither is a passkey's word one of a key, nor a key's one of a passkey."""
+    people = roster(_holding(_PASSKEY, numbers=(2,)))
+    for word, expected in (
+        (_by_passkey(scheme="ed25519"), "webauthn"),
+        (msgspec.structs.replace(approve(2), scheme="webauthn"), "ed25519"),
+        (_by_passkey(scheme=""), "webauthn"),
+    ):
+        with pytest.raises(NotTrusted, match=f"expected scheme {expected}"):
+            verify_attestation(word, people)
+
+
+def test_the_signature_of_a_key_is_no_proof_of_a_passkey() -> None:
+    """A passkey of Ed25519 whose private key somebody holds still needs a browser's client data."""
+    made = Authenticator(2, "eddsa")
+    people = roster(_holding(made))
+    word = msgspec.structs.replace(
+        approve(2), scheme="webauthn", credential=made.passkey.id.raw.hex()
+    )
+
+    with pytest.raises(Forged):
+        verify_attestation(word, people)
+
+
+_CHANGES: dict[str, dict[str, Any]] = {
+    "statement": {"statement": "ab" * 32},
+    "verdict": {"verdict": Verdict.DENY},
+    "reason": {"reason": "read it."},
+    "credential": {"credential": signer(3).key},
+    "scheme": {"scheme": "ed25519"},
+    "no proof": {"proof": ""},
+    "half a proof": {"proof": _by_passkey().proof[:100]},
+    "the proof of another word": {
+        "proof": _PASSKEY.say(statement().digest, Verdict.APPROVE, "read").proof
+    },
+    "the proof of another passkey": {"proof": _by_passkey(Authenticator(2)).proof},
+}
+
+
+@pytest.mark.parametrize("field", _CHANGES)
+def test_a_changed_word_of_a_passkey_is_nobodys(field: str) -> None:
+    """Statement, verdict, reason, credential and proof belong together."""
+    people = roster(_holding(_PASSKEY), person("bob", 3))
+
+    with pytest.raises((Forged, NotTrusted)):
+        verify_attestation(_by_passkey(**_CHANGES[field]), people)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        Authenticator(origin="http://localhost:8081"),
+        Authenticator(backup_eligible=True),
+        Authenticator(relying_party="console.localhost", origin="http://console.localhost:8080"),
+    ],
+)
+def test_a_passkey_that_is_bound_otherwise_has_not_said_it(changed: Authenticator) -> None:
+    """With the same key under another origin, relying party or kind of authenticator."""
+    with pytest.raises(Forged):
+        verify_attestation(_by_passkey(), roster(_holding(changed)))
+
+
+@given(
+    field=st.sampled_from(["statement", "verdict", "reason", "credential", "proof"]),
+    text=st.text(max_size=80) | st.text("0123456789abcdef", min_size=64, max_size=64),
+)
+def test_no_text_in_the_place_of_another_counts(field: str, text: str) -> None:
+    """Whatever is put into one field of a word, it counts only as it was said."""
+    word = _by_passkey()
+    people = roster(_holding(_PASSKEY), person("bob", 3))
+    changed = msgspec.structs.replace(word, **{field: text})
+
+    assert tally([changed], people).approved_by == (("alice",) if changed == word else ())
+
+
+def test_an_expired_passkey_does_not_count() -> None:
+    """From its expiry on, as of any key."""
+    for expires, counted in ((NOW, ()), (NOW + timedelta(seconds=1), ("alice",))):
+        key = RosterKey.of(_PASSKEY.passkey, expires)
+        alice = msgspec.structs.replace(person("alice"), keys=(key,))
+
+        assert tally([_by_passkey()], roster(alice)).approved_by == counted
+
+
+def test_a_revoked_passkey_does_not_count() -> None:
+    """Its cutoff leaves it with nobody."""
+    cutoffs = (Cutoff(_PASSKEY.passkey.id.raw.hex(), "cd" * 32),)
+
+    with pytest.raises(NotTrusted, match="revoked"):
+        verify_attestation(_by_passkey(), roster(person("alice", 2), cutoffs=cutoffs))

@@ -2,6 +2,7 @@
 """Rosters: contradictions are refused, and what is not said is not allowed."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,12 +12,14 @@ from sealpoint.signing import (
     STOPPED,
     Cutoff,
     Identity,
+    Passkey,
     Pool,
     Role,
     Roster,
     RosterDocument,
     RosterKey,
 )
+from tests.unit.signing.authenticator import Authenticator
 from tests.unit.signing.samples import signer
 
 
@@ -315,7 +318,7 @@ def test_an_unknown_scheme_is_refused(scheme: str) -> None:
     key = RosterKey(scheme, str(signer(1).public))
     identity = Identity("alice", "Alice", (Role.WRITER,), ("default",), (key,))
 
-    with pytest.raises(NotTrusted, match="expected scheme ed25519, found"):
+    with pytest.raises(NotTrusted, match="expected scheme ed25519 or webauthn, found"):
         _roster(identity)
 
 
@@ -413,3 +416,114 @@ def test_a_document_with_unknown_or_missing_parts_is_refused(text: str) -> None:
     """A field, role or part that this version does not know is an error and not ignored."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(text, type=RosterDocument)
+
+
+# ---------------------------------------------------------------------- passkeys
+
+
+def _with_passkey(
+    *made: Authenticator, name: str = "alice", number: int | None = None, **options: Any
+) -> Identity:
+    keys = tuple(RosterKey.of(each.passkey) for each in made)
+    identity = _identity(name, *(() if number is None else (number,)), **options)
+    return msgspec.structs.replace(identity, keys=(*identity.keys, *keys))
+
+
+def test_a_passkey_is_held_for_attestations_and_nothing_else() -> None:
+    """Whoever asks who may sign an entry does not find it; whoever counts words does."""
+    passkey = Authenticator().passkey
+    alice = _with_passkey(Authenticator(), number=1)
+    roster = _roster(alice)
+
+    assert roster.holder(passkey.id) is None
+    assert roster.keys.keys() == {signer(1).public.id}
+    assert roster.attester(passkey.id) == (alice, passkey)
+    assert roster.attester(signer(1).public.id) == (alice, signer(1).public)
+    assert roster.holders().keys() == {passkey.id, signer(1).public.id}
+
+
+def test_keys_without_a_passkey_are_written_as_before() -> None:
+    """A roster without passkeys has the bytes that it always had."""
+    public = str(signer(1).public)
+
+    assert RosterKey.of(signer(1).public) == RosterKey("ed25519", public)
+    assert msgspec.json.encode(RosterKey("ed25519", public)) == (
+        b'{"scheme":"ed25519","public":"' + public.encode() + b'","expires":null}'
+    )
+
+
+def test_a_passkey_is_read_as_it_is_written() -> None:
+    """Its binding lies beside its public key, and both come back."""
+    made = RosterKey.of(Authenticator().passkey, STOPPED)
+    data = msgspec.json.encode(made)
+
+    assert msgspec.json.decode(data, type=RosterKey) == made
+    assert msgspec.json.decode(data)["passkey"]["origin"] == "http://localhost:8080"
+    assert made.key == Authenticator().passkey
+    assert made.digits == Authenticator().passkey.id.raw.hex()
+
+
+def test_a_binding_is_with_a_passkey_and_with_no_other_key() -> None:
+    """Neither is a passkey without one, nor does another key have one."""
+    made = RosterKey.of(Authenticator().passkey)
+    for key in (
+        msgspec.structs.replace(made, passkey=msgspec.UNSET),
+        msgspec.structs.replace(made, scheme="ed25519"),
+        msgspec.structs.replace(made, scheme="ed25519", public=str(signer(1).public)),
+    ):
+        identity = msgspec.structs.replace(_identity("alice"), keys=(key,))
+        with pytest.raises(NotTrusted, match="expected what binds a passkey"):
+            _roster(identity)
+
+
+def test_a_passkey_belongs_to_one_identity() -> None:
+    """Neither a public key nor a credential is there twice, whatever the scheme."""
+    one, two = Authenticator(1), Authenticator(2)
+    same_credential = RosterKey.of(
+        Passkey(two.passkey.public, one.passkey.binding),
+    )
+    same_key = RosterKey.of(Passkey(one.passkey.public, two.passkey.binding))
+    same_bytes = RosterKey.of(Authenticator(1, "eddsa").passkey)
+    for key in (same_credential, same_key, RosterKey.of(one.passkey), same_bytes):
+        other = msgspec.structs.replace(_identity("bob"), keys=(key,))
+        with pytest.raises(NotTrusted, match="with one identity"):
+            _roster(_with_passkey(one, number=1), other)
+
+
+def test_a_passkey_that_goes_or_loses_a_right_needs_a_cutoff() -> None:
+    """As of any other key, and its binding is part of what it is."""
+    one = Authenticator()
+    before = _roster(_with_passkey(one, number=1))
+    moved = Authenticator(origin="http://localhost:9")
+    for shrunk in (
+        _identity("alice", 1),
+        _with_passkey(one, number=1, namespaces=("other",)),
+        _with_passkey(moved, number=1),
+    ):
+        after = _roster(shrunk)
+        assert one.passkey.id in after.lessened(before)
+        with pytest.raises(NotTrusted, match="lost a right without a cutoff"):
+            after.follows(before)
+
+
+def test_a_passkey_is_ended_by_a_cutoff_for_good() -> None:
+    """The cutoff is for a key that was held, and nobody holds it afterwards."""
+    one = Authenticator()
+    digits = one.passkey.id.raw.hex()
+    cutoffs = (Cutoff(digits, "cd" * 32),)
+    before = _roster(_with_passkey(one, number=1))
+    after = Roster(RosterDocument((_identity("alice", 1),), cutoffs=cutoffs), seq=8)
+
+    after.follows(before)
+    assert after.attester(one.passkey.id) is None
+    with pytest.raises(NotTrusted, match="which has a cutoff"):
+        Roster(RosterDocument((_with_passkey(one, number=1),), cutoffs=cutoffs), seq=9)
+
+
+def test_a_passkey_expires_as_others_do() -> None:
+    """Its expiry is found by the digits of its id, and is in UTC."""
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    key = RosterKey.of(Authenticator().passkey, until)
+    roster = _roster(msgspec.structs.replace(_identity("alice"), keys=(key,)))
+
+    assert roster.expiries == {Authenticator().passkey.id.raw.hex(): until}

@@ -1,0 +1,548 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passkeys: keys that live in an authenticator, and what is asked of an answer by one.
+
+A passkey signs for one origin of one relying party, after its user was verified, and nothing but
+what a browser made for it: client data with our challenge in it. So it makes attestations and
+nothing else: `Roster.holder`, by which entries, rosters and bundles are verified, knows none.
+
+Everything is verified offline: no counter is kept, as copies of a passkey on several devices have
+none in common, and a statement's nonce is what makes a word count once. Bounds come before any
+parsing. The signature is over the bytes as the browser made them; they are read as JSON in which no
+name occurs twice, so that no two readers find two things in it, and names that nobody knows are
+passed over, as the standard wants. Of the two ECDSA signatures that fit one message only one is
+taken, so that nobody makes a second word of the first.
+
+The authenticator shows nobody what is signed; the page that asks for it has to, and whoever does
+not trust that page compares the digest. What an authenticator says of itself is not attested: that
+it is the person's, whoever enters it into the roster makes sure of, by its id.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from sealpoint.errors import Forged, TrustFileInvalid
+from sealpoint.ids import KeyId
+from sealpoint.signing._keys import PublicKey
+from sealpoint.signing._statement import is_hexadecimal
+
+WEBAUTHN = "webauthn"
+"""The scheme of a passkey."""
+
+_VERSION = 1
+_DOCUMENT_BYTES_MAX = 8192
+_CREDENTIAL_BYTES_MAX = 1023  # as WebAuthn has it
+_CLIENT_DATA_BYTES_MAX = 1024
+_AUTHENTICATOR_DATA_BYTES_MAX = 256
+_REGISTRATION_BYTES_MAX = 4096
+_SIGNATURE_BYTES_MAX = 512
+_LENGTH_BYTES = 2
+_HOST_CHARS_MAX = 253
+_PORT_MAX = 65535
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_ORIGIN = re.compile(rf"(https?)://({_LABEL}(?:\.{_LABEL})*)(?::([1-9][0-9]{{0,4}}))?")
+_LOCAL = "localhost"
+_CREATE = "webauthn.create"
+_GET = "webauthn.get"
+
+# Authenticator data: the hash of the relying party's id, flags, a counter, what the flags announce.
+_RP_HASH_BYTES = 32
+_FLAGS_AT = 32
+_HEAD_BYTES = 37
+_AAGUID_BYTES = 16
+_USER_PRESENT = 0x01
+_USER_VERIFIED = 0x04
+_BACKUP_ELIGIBLE = 0x08
+_BACKED_UP = 0x10
+_HAS_CREDENTIAL = 0x40
+_HAS_EXTENSIONS = 0x80
+
+_HINT = (
+    "Have it enrolled once more at the console, and take the text that it gives out unchanged: "
+    "sealpoint keys add NAME --person WHO --role approver --namespace NAMESPACE --passkey FILE."
+)
+
+# The curve of ES256, NIST P-256: y^2 = x^3 - 3x + b. Its order is prime, so each of its points will
+# do, and a key is checked without loading the library that verifies with it.
+_P256_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
+_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_COORDINATE_BYTES = 32
+_RSA_EXPONENT = 65537
+_RSA_BYTES = (256, 384, 512)
+_HIGHEST_BIT = 0x80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasskeyAlgorithm:
+    """An algorithm that a passkey may have."""
+
+    name: str
+    """How the text of a public key begins."""
+    cose: int
+    """Its number in COSE, by which a browser is asked for it."""
+    reason: str
+    """Why it is allowed."""
+    cose_key: re.Pattern[bytes]
+    """A key of it in COSE. The canonical form has one spelling, so nothing has to be parsed."""
+    is_key: Callable[[bytes], bool]
+    """Whether bytes are a public key of it."""
+    verify: Callable[[bytes, bytes, bytes], None]
+    """Checks a signature over a message by a key: (key, signature, message). Raises ValueError or
+    `cryptography`'s InvalidSignature where it is not good."""
+
+
+def _is_es256(raw: bytes) -> bool:
+    if len(raw) != 2 * _COORDINATE_BYTES:
+        return False
+    x, y = int.from_bytes(raw[:_COORDINATE_BYTES]), int.from_bytes(raw[_COORDINATE_BYTES:])
+    return max(x, y) < _P256_PRIME and (x**3 - 3 * x + _P256_B - y**2) % _P256_PRIME == 0
+
+
+def _is_eddsa(raw: bytes) -> bool:
+    try:
+        PublicKey(raw)
+    except TrustFileInvalid:
+        return False
+    return True
+
+
+def _is_rs256(raw: bytes) -> bool:
+    return len(raw) in _RSA_BYTES and raw[0] >= _HIGHEST_BIT and raw[-1] % 2 == 1
+
+
+# The library is loaded where something is verified, and only there: it takes longer than a verb
+# that reads a roster.
+
+
+def _verify_es256(raw: bytes, signature: bytes, message: bytes) -> None:
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
+
+    if _low_es256(signature) != signature:
+        raise ValueError("the other one of the two signatures that fit")
+    key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + raw)
+    key.verify(signature, message, ec.ECDSA(SHA256()))
+
+
+def _low_es256(signature: bytes) -> bytes:
+    """The signature, or the one that fits as well and whose second number is the lower one.
+
+    Raises:
+        ValueError: It is none.
+    """
+    from cryptography.hazmat.primitives.asymmetric import utils  # noqa: PLC0415
+
+    r, s = utils.decode_dss_signature(signature)
+    if not 0 < s < _P256_ORDER:
+        raise ValueError("no signature")
+    return utils.encode_dss_signature(r, min(s, _P256_ORDER - s))
+
+
+def _verify_eddsa(raw: bytes, signature: bytes, message: bytes) -> None:
+    PublicKey(raw).verify(signature, message)
+
+
+def _verify_rs256(raw: bytes, signature: bytes, message: bytes) -> None:
+    from cryptography.hazmat.primitives.asymmetric import padding, rsa  # noqa: PLC0415
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
+
+    key = rsa.RSAPublicNumbers(_RSA_EXPONENT, int.from_bytes(raw)).public_key()
+    key.verify(signature, message, padding.PKCS1v15(), SHA256())
+
+
+PASSKEY_ALGORITHMS = (
+    PasskeyAlgorithm(
+        name="es256",
+        cose=-7,
+        reason="ECDSA on P-256 with SHA-256: every authenticator has it",
+        cose_key=re.compile(
+            rb"\xa5\x01\x02\x03\x26\x20\x01\x21\x58\x20(.{32})\x22\x58\x20(.{32})", re.DOTALL
+        ),
+        is_key=_is_es256,
+        verify=_verify_es256,
+    ),
+    PasskeyAlgorithm(
+        name="eddsa",
+        cose=-8,
+        reason="Ed25519, as our own keys: security keys have it",
+        cose_key=re.compile(rb"\xa4\x01\x01\x03\x27\x20\x06\x21\x58\x20(.{32})", re.DOTALL),
+        is_key=_is_eddsa,
+        verify=_verify_eddsa,
+    ),
+    PasskeyAlgorithm(
+        name="rs256",
+        cose=-257,
+        reason="RSA of 2048, 3072 or 4096 bits, PKCS #1 v1.5 with SHA-256: the security chips of "
+        "many Windows machines have nothing else",
+        cose_key=re.compile(
+            rb"\xa4\x01\x03\x03\x39\x01\x00\x20\x59"
+            rb"(?:\x01\x00(.{256})|\x01\x80(.{384})|\x02\x00(.{512}))\x21\x43\x01\x00\x01",
+            re.DOTALL,
+        ),
+        is_key=_is_rs256,
+        verify=_verify_rs256,
+    ),
+)
+"""The algorithms that a passkey may have, the one to be preferred first; there are no others."""
+
+_BY_NAME = {algorithm.name: algorithm for algorithm in PASSKEY_ALGORITHMS}
+
+
+class PasskeyAssertion(msgspec.Struct, frozen=True, kw_only=True):
+    """What an authenticator and its browser gave back; nothing of it is verified."""
+
+    client_data: bytes
+    """`clientDataJSON`, as the browser made it."""
+    authenticator_data: bytes
+    signature: bytes
+
+    def encode(self) -> bytes:
+        """The proof of an attestation: each part but the last after its length.
+
+        Raises:
+            Forged: A part has a length that no reader takes.
+        """
+        self.check_bounds()
+        parts = (self.client_data, self.authenticator_data)
+        return b"".join(len(part).to_bytes(2) + part for part in parts) + self.signature
+
+    @classmethod
+    def parse(cls, proof: bytes) -> Self:
+        """Read what `encode` wrote; there is no second spelling.
+
+        Raises:
+            Forged: It is none.
+        """
+        client_data, rest = _split(proof)
+        authenticator_data, signature = _split(rest)
+        made = cls(
+            client_data=client_data, authenticator_data=authenticator_data, signature=signature
+        )
+        made.check_bounds()
+        return made
+
+    def check_bounds(self) -> None:
+        """Refuse what no authenticator gives, before anything of it is read."""
+        _require(
+            len(self.client_data) <= _CLIENT_DATA_BYTES_MAX
+            and _HEAD_BYTES <= len(self.authenticator_data) <= _AUTHENTICATOR_DATA_BYTES_MAX
+            and 1 <= len(self.signature) <= _SIGNATURE_BYTES_MAX,
+            "client data, authenticator data and a signature within their bounds",
+        )
+
+
+class PasskeyBinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a passkey is bound to besides its public key, as a roster has it."""
+
+    credential: str
+    """The id by which a browser finds it, in hexadecimal."""
+    relying_party: str
+    """The domain that it was made for."""
+    origin: str
+    """The one origin at which it counts."""
+    backup_eligible: bool
+    """Whether the authenticator may hold copies of it elsewhere."""
+
+
+class _PasskeyDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    v: int
+    public: str
+    passkey: PasskeyBinding
+
+
+_DECODER = msgspec.json.Decoder(_PasskeyDocument)
+
+
+class Passkey:
+    """A key that lives in an authenticator, with all that it is bound to; it holds no secret.
+
+    Args:
+        public: The name of an algorithm, a colon, and the public key in hexadecimal.
+        binding: Where it counts.
+
+    Raises:
+        TrustFileInvalid: This cannot be a passkey.
+    """
+
+    __slots__ = ("_algorithm", "binding", "id", "public", "raw")
+
+    scheme: ClassVar[str] = WEBAUTHN
+
+    def __init__(self, public: str, binding: PasskeyBinding) -> None:
+        name, _, digits = public.partition(":")
+        algorithm = _BY_NAME.get(name)
+        if algorithm is None or len(digits) % 2 or not is_hexadecimal(digits):
+            raise _no_passkey(f"a public key that begins with {' or '.join(_BY_NAME)}")
+        self.public = public
+        self.raw = bytes.fromhex(digits)
+        """The public key without the name of its algorithm."""
+        if not algorithm.is_key(self.raw):
+            raise _no_passkey(f"a public key of {name}")
+        _check_binding(binding)
+        self.binding = binding
+        self.id = KeyId.of(public.encode())
+        """By which attestations name it, and people compare it: that of `public` as a text."""
+        self._algorithm = algorithm
+
+    @property
+    def algorithm(self) -> str:
+        """The name of its algorithm."""
+        return self._algorithm.name
+
+    @property
+    def credential(self) -> bytes:
+        """The id by which a browser finds it."""
+        return bytes.fromhex(self.binding.credential)
+
+    def __str__(self) -> str:
+        return self.public
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Passkey) and (other.public, other.binding) == (
+            self.public,
+            self.binding,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.public)
+
+    # ------------------------------------------------------------------ enrolment
+
+    @classmethod
+    def enrol(
+        cls,
+        *,
+        client_data: bytes,
+        authenticator_data: bytes,
+        challenge: bytes,
+        relying_party: str,
+        origin: str,
+    ) -> Self:
+        """Read what a browser gave back when it had a passkey made.
+
+        Args:
+            client_data: `clientDataJSON`.
+            authenticator_data: What `getAuthenticatorData()` gives.
+            challenge: The one that the browser was given.
+            relying_party: The domain that the browser was told.
+            origin: Where the page was.
+
+        Raises:
+            Forged: It is no answer to that, or its user was not verified.
+            TrustFileInvalid: It has a key of an algorithm that is not allowed, or this origin or
+                relying party cannot be one.
+        """
+        # (1) Bounds, before anything is parsed.
+        _require(
+            len(client_data) <= _CLIENT_DATA_BYTES_MAX
+            and _HEAD_BYTES <= len(authenticator_data) <= _REGISTRATION_BYTES_MAX,
+            "client data and authenticator data within their bounds",
+        )
+        # (2) What the browser says, and what the authenticator says.
+        _check_client_data(client_data, kind=_CREATE, challenge=challenge, origin=origin)
+        flags = _check_head(authenticator_data, relying_party)
+        _require(bool(flags & _HAS_CREDENTIAL), "authenticator data with a new credential")
+        # (3) The credential: its maker's id, its own, its public key, and extensions if announced.
+        rest = authenticator_data[_HEAD_BYTES + _AAGUID_BYTES :]
+        credential, rest = _split(rest)
+        for algorithm in PASSKEY_ALGORITHMS:
+            found = algorithm.cose_key.match(rest)
+            if found is not None:
+                break
+        else:
+            raise _no_passkey(f"a public key of {' or '.join(_BY_NAME)}")
+        _require(
+            (found.end() < len(rest)) == bool(flags & _HAS_EXTENSIONS),
+            "authenticator data that ends where its flags say",
+        )
+        raw = b"".join(part for part in found.groups() if part is not None)
+        return cls(
+            f"{algorithm.name}:{raw.hex()}",
+            PasskeyBinding(
+                credential=credential.hex(),
+                relying_party=relying_party,
+                origin=origin,
+                backup_eligible=bool(flags & _BACKUP_ELIGIBLE),
+            ),
+        )
+
+    def encode(self) -> bytes:
+        """The passkey as a JSON document that people can read and pass on."""
+        document = _PasskeyDocument(_VERSION, self.public, self.binding)
+        return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read what `encode` wrote.
+
+        Raises:
+            TrustFileInvalid: It is no passkey.
+        """
+        if len(data) > _DOCUMENT_BYTES_MAX:
+            raise _no_passkey(f"at most {_DOCUMENT_BYTES_MAX} bytes")
+        try:
+            document = _DECODER.decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+            raise _no_passkey("its enrolment as JSON") from exc
+        if document.v != _VERSION:
+            raise TrustFileInvalid(
+                f"passkey: expected version {_VERSION}, found {document.v}",
+                hint="Install the Sealpoint version that wrote the enrolment, or a newer one.",
+            )
+        passkey = cls(document.public, document.passkey)
+        if passkey.encode() != data:
+            raise _no_passkey("its enrolment byte for byte as the console gives it out")
+        return passkey
+
+    # ------------------------------------------------------------------ verification
+
+    def assertion(
+        self, *, client_data: bytes, authenticator_data: bytes, signature: bytes
+    ) -> PasskeyAssertion:
+        """What a browser gave back, with its signature in the one form that is taken.
+
+        Raises:
+            Forged: The signature is of no form.
+        """
+        if self._algorithm.verify is _verify_es256:
+            try:
+                signature = _low_es256(signature)
+            except ValueError as exc:
+                raise Forged(f"passkey {self.id.short()}: expected a signature") from exc
+        return PasskeyAssertion(
+            client_data=client_data, authenticator_data=authenticator_data, signature=signature
+        )
+
+    def verify(self, proof: bytes, message: bytes) -> None:
+        """Check the proof of an attestation.
+
+        Raises:
+            Forged: This passkey did not sign this message at its origin.
+        """
+        self.verify_assertion(PasskeyAssertion.parse(proof), hashlib.sha256(message).digest())
+
+    def verify_assertion(self, assertion: PasskeyAssertion, challenge: bytes) -> None:
+        """Check the answer to a challenge.
+
+        Raises:
+            Forged: This passkey did not give it at its origin, or its user was not verified.
+        """
+        # (1) Bounds, before anything is parsed.
+        assertion.check_bounds()
+        # (2) What the browser says: the act, the challenge, and where.
+        _check_client_data(
+            assertion.client_data, kind=_GET, challenge=challenge, origin=self.binding.origin
+        )
+        # (3) What the authenticator says: for whom, and that a verified user was there.
+        data = assertion.authenticator_data
+        flags = _check_head(data, self.binding.relying_party)
+        _require(
+            not flags & _HAS_CREDENTIAL
+            and (len(data) > _HEAD_BYTES) == bool(flags & _HAS_EXTENSIONS),
+            "authenticator data that ends where its flags say",
+        )
+        _require(
+            bool(flags & _BACKUP_ELIGIBLE) == self.binding.backup_eligible,
+            "a passkey that may be backed up as it was enrolled",
+        )
+        # (4) The signature, over both.
+        self._check_signature(
+            assertion.signature, data + hashlib.sha256(assertion.client_data).digest()
+        )
+
+    def _check_signature(self, signature: bytes, message: bytes) -> None:
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
+
+        try:
+            self._algorithm.verify(self.raw, signature, message)
+        except (InvalidSignature, ValueError, Forged) as exc:
+            raise Forged(f"signature by passkey {self.id.short()}: expected a valid one") from exc
+
+
+def _no_passkey(expected: str) -> TrustFileInvalid:
+    return TrustFileInvalid(f"passkey: expected {expected}, found another text", hint=_HINT)
+
+
+def _require(holds: bool, expected: str) -> None:  # noqa: FBT001 (a comparison)
+    if not holds:
+        raise Forged(f"answer by a passkey: expected {expected}, found others")
+
+
+def _split(data: bytes) -> tuple[bytes, bytes]:
+    """A part after its length in two bytes, and what follows it."""
+    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
+    _require(_LENGTH_BYTES <= end <= len(data), "parts of the lengths that it says")
+    return data[_LENGTH_BYTES:end], data[end:]
+
+
+def _check_binding(binding: PasskeyBinding) -> None:
+    digits = binding.credential
+    size_bytes, half = divmod(len(digits), 2)
+    if not 1 <= size_bytes <= _CREDENTIAL_BYTES_MAX or half or not is_hexadecimal(digits):
+        raise _no_passkey(f"a credential id of 1 to {_CREDENTIAL_BYTES_MAX} bytes in hexadecimal")
+    found = _ORIGIN.fullmatch(binding.origin)
+    scheme, host, port = ("", "", None) if found is None else found.groups()
+    is_local = host == _LOCAL or host.endswith(f".{_LOCAL}")
+    if (
+        not 1 <= len(host) <= _HOST_CHARS_MAX
+        or host.rpartition(".")[2].isdigit()  # an address, for which browsers make none
+        or (scheme == "http" and not is_local)
+        or (port is not None and (int(port) > _PORT_MAX or int(port) == _DEFAULT_PORTS[scheme]))
+    ):
+        raise _no_passkey("an origin such as https://console.example.com or http://localhost:8080")
+    if not f".{host}".endswith(f".{binding.relying_party}"):
+        raise _no_passkey("the host of the origin, or a domain that it lies in, as relying party")
+
+
+def _check_client_data(data: bytes, *, kind: str, challenge: bytes, origin: str) -> None:
+    """What a browser made: for this act, in answer to this challenge, at this origin itself."""
+    try:
+        found = json.loads(
+            data.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant
+        )
+    except (ValueError, RecursionError) as exc:
+        raise Forged("answer by a passkey: expected client data as JSON, each name once") from exc
+    _require(isinstance(found, dict), "client data as a JSON object")
+    wanted = base64.urlsafe_b64encode(challenge).rstrip(b"=").decode()
+    _require(found.get("type") == kind, f"type {kind}")
+    _require(found.get("challenge") == wanted, "the challenge of what is signed")
+    _require(found.get("origin") == origin, f"origin {origin}")
+    _require(
+        found.get("crossOrigin", False) is False and "topOrigin" not in found,
+        "a page that lies in no other one's frame",
+    )
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return members
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _check_head(data: bytes, relying_party: str) -> int:
+    """The flags, if the authenticator answered this relying party and has verified its user."""
+    flags = data[_FLAGS_AT]
+    _require(
+        data[:_RP_HASH_BYTES] == hashlib.sha256(relying_party.encode()).digest(),
+        f"relying party {relying_party}",
+    )
+    _require(bool(flags & _USER_PRESENT), "a user who was present")
+    _require(bool(flags & _USER_VERIFIED), "a user who was verified")
+    _require(
+        bool(flags & _BACKUP_ELIGIBLE) or not flags & _BACKED_UP,
+        "no backup of what may have none",
+    )
+    return flags
