@@ -9,7 +9,7 @@ The rules for a page that is tested, which `_PAGES` lists:
 - a `text` block right after it is what it prints on standard output, in which `...` stands for
   anything; on standard error there may be log lines of refusals and nothing else;
 - a `python` block whose first line is a comment with a file name, such as `# app.py`, is also that
-  file for the other blocks of the page;
+  file for the other blocks of the page; so is a block that begins with ```` ```json NAME ````;
 - in a `console` block a line that starts with `$ ` is a command and the lines after it are its
   output, in which `...` stands for anything and a time such as 2026-01-05 09:30:00Z for any time;
   `# exits 3` at the end of a command is the expected exit status;
@@ -50,6 +50,7 @@ _PAGES = (
     "docs/formats/anchor.md",
     "docs/formats/entry.md",
     "docs/formats/model-file.md",
+    "docs/formats/passkey.md",
     "docs/formats/signing.md",
     "docs/formats/statement.md",
     "docs/formats/storage.md",
@@ -90,6 +91,7 @@ _README_LINES_MAX = 149
 _SECONDS_MAX = 60
 _EXITS = re.compile(r"\s+# exits (?P<status>\d+)$")
 _FILE_NAME = re.compile(r"^# (?P<name>\w+\.py)$")
+_JSON_NAME = re.compile(r"json (?P<name>[\w-]+\.json)")
 _RUN = frozenset({"cp", "ln", "mkdir", "mv", "python", "sealpoint", "sqlite3"})
 _SQLITE3 = """
 import contextlib, sqlite3, sys
@@ -254,6 +256,8 @@ def _write_files(page: str, directory: Path) -> None:
     """Write the blocks of a page that are files."""
     for block in blocks(_page(page)):
         if block.language == "python" and (name := _FILE_NAME.match(block.text.split("\n")[0])):
+            (directory / name["name"]).write_text(block.text, encoding="utf-8")
+        if name := _JSON_NAME.fullmatch(block.language):
             (directory / name["name"]).write_text(block.text, encoding="utf-8")
 
 

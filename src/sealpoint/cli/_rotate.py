@@ -263,14 +263,18 @@ def _rotate(
     elif dry_run:
         print_line("Nothing was rotated: this was a dry run.")
     else:
-        print_line((Styled("Rotated", "good"), f" by roster {found.roster}, in force from now on."))
-        print_fields([("name", name), ("key", found.key or ""), ("public", found.public or "")])
-        _print_beyond(found.beyond)
-        if found.here:
-            print_line("Start the processes again that run as it: the new key is in place.")
-        elif passkey is None:
-            print_line("Where its private key is:")
-            print_code([f"  sealpoint keys rotate {name} --finish"])
+        _print_rotated(found, is_passkey=passkey is not None)
+
+
+def _print_rotated(found: Rotation, *, is_passkey: bool) -> None:
+    print_line((Styled("Rotated", "good"), f" by roster {found.roster}, in force from now on."))
+    print_fields([("name", found.name), ("key", found.key or ""), ("public", found.public or "")])
+    _print_beyond(found.beyond)
+    if found.here:
+        print_line("Start the processes again that run as it: the new key is in place.")
+    elif not is_passkey:
+        print_line("Where its private key is:")
+        print_code([f"  sealpoint keys rotate {found.name} --finish"])
 
 
 def _print_prepared(name: str, public: str, key: str, *, as_json: bool) -> None:

@@ -64,6 +64,10 @@ _BACKED_UP = 0x10
 _HAS_CREDENTIAL = 0x40
 _HAS_EXTENSIONS = 0x80
 
+_ANSWER_HINT = (
+    "Nothing counts that was said so. Have the person answer once more, at the console where the "
+    "passkey was enrolled."
+)
 _HINT = (
     "Have it enrolled once more at the console, and take the text that it gives out unchanged: "
     "sealpoint keys add NAME --person WHO --role approver --namespace NAMESPACE --passkey FILE."
@@ -236,6 +240,8 @@ class PasskeyAssertion(msgspec.Struct, frozen=True, kw_only=True):
             and _HEAD_BYTES <= len(self.authenticator_data) <= _AUTHENTICATOR_DATA_BYTES_MAX
             and 1 <= len(self.signature) <= _SIGNATURE_BYTES_MAX,
             "client data, authenticator data and a signature within their bounds",
+            f"{len(self.client_data)}, {len(self.authenticator_data)} and {len(self.signature)} "
+            "bytes",
         )
 
 
@@ -345,11 +351,12 @@ class Passkey:
             len(client_data) <= _CLIENT_DATA_BYTES_MAX
             and _HEAD_BYTES <= len(authenticator_data) <= _REGISTRATION_BYTES_MAX,
             "client data and authenticator data within their bounds",
+            f"{len(client_data)} and {len(authenticator_data)} bytes",
         )
         # (2) What the browser says, and what the authenticator says.
         _check_client_data(client_data, kind=_CREATE, challenge=challenge, origin=origin)
         flags = _check_head(authenticator_data, relying_party)
-        _require(bool(flags & _HAS_CREDENTIAL), "authenticator data with a new credential")
+        _require(bool(flags & _HAS_CREDENTIAL), "a new credential", "none")
         # (3) The credential: its maker's id, its own, its public key, and extensions if announced.
         rest = authenticator_data[_HEAD_BYTES + _AAGUID_BYTES :]
         credential, rest = _split(rest)
@@ -362,6 +369,7 @@ class Passkey:
         _require(
             (found.end() < len(rest)) == bool(flags & _HAS_EXTENSIONS),
             "authenticator data that ends where its flags say",
+            f"{len(authenticator_data)} bytes",
         )
         raw = b"".join(part for part in found.groups() if part is not None)
         return cls(
@@ -416,7 +424,11 @@ class Passkey:
             try:
                 signature = _low_es256(signature)
             except ValueError as exc:
-                raise Forged(f"passkey {self.id.short()}: expected a signature") from exc
+                raise Forged(
+                    f"passkey {self.id.short()}: expected a signature, found {len(signature)} "
+                    "bytes that are none",
+                    hint=_ANSWER_HINT,
+                ) from exc
         return PasskeyAssertion(
             client_data=client_data, authenticator_data=authenticator_data, signature=signature
         )
@@ -448,10 +460,12 @@ class Passkey:
             not flags & _HAS_CREDENTIAL
             and (len(data) > _HEAD_BYTES) == bool(flags & _HAS_EXTENSIONS),
             "authenticator data that ends where its flags say",
+            f"{len(data)} bytes",
         )
         _require(
             bool(flags & _BACKUP_ELIGIBLE) == self.binding.backup_eligible,
-            "a passkey that may be backed up as it was enrolled",
+            "a passkey that may be backed up if it might when it was enrolled",
+            "that this has changed",
         )
         # (4) The signature, over both.
         self._check_signature(
@@ -464,22 +478,28 @@ class Passkey:
         try:
             self._algorithm.verify(self.raw, signature, message)
         except (InvalidSignature, ValueError, Forged) as exc:
-            raise Forged(f"signature by passkey {self.id.short()}: expected a valid one") from exc
+            raise Forged(
+                f"signature by passkey {self.id.short()}: expected a valid one", hint=_ANSWER_HINT
+            ) from exc
 
 
 def _no_passkey(expected: str) -> TrustFileInvalid:
     return TrustFileInvalid(f"passkey: expected {expected}, found another text", hint=_HINT)
 
 
-def _require(holds: bool, expected: str) -> None:  # noqa: FBT001 (a comparison)
+def _require(holds: bool, expected: str, found: str) -> None:  # noqa: FBT001 (a comparison)
     if not holds:
-        raise Forged(f"answer by a passkey: expected {expected}, found others")
+        raise Forged(f"answer by a passkey: expected {expected}, found {found}", hint=_ANSWER_HINT)
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:
     """A part after its length in two bytes, and what follows it."""
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
-    _require(_LENGTH_BYTES <= end <= len(data), "parts of the lengths that it says")
+    _require(
+        _LENGTH_BYTES <= end <= len(data),
+        "parts of the lengths that it says",
+        f"{len(data)} bytes that end before",
+    )
     return data[_LENGTH_BYTES:end], data[end:]
 
 
@@ -488,18 +508,26 @@ def _check_binding(binding: PasskeyBinding) -> None:
     size_bytes, half = divmod(len(digits), 2)
     if not 1 <= size_bytes <= _CREDENTIAL_BYTES_MAX or half or not is_hexadecimal(digits):
         raise _no_passkey(f"a credential id of 1 to {_CREDENTIAL_BYTES_MAX} bytes in hexadecimal")
-    found = _ORIGIN.fullmatch(binding.origin)
-    scheme, host, port = ("", "", None) if found is None else found.groups()
-    is_local = host == _LOCAL or host.endswith(f".{_LOCAL}")
-    if (
-        not 1 <= len(host) <= _HOST_CHARS_MAX
-        or host.rpartition(".")[2].isdigit()  # an address, for which browsers make none
-        or (scheme == "http" and not is_local)
-        or (port is not None and (int(port) > _PORT_MAX or int(port) == _DEFAULT_PORTS[scheme]))
-    ):
+    host = _host(binding.origin)
+    if host is None:
         raise _no_passkey("an origin such as https://console.example.com or http://localhost:8080")
     if not f".{host}".endswith(f".{binding.relying_party}"):
         raise _no_passkey("the host of the origin, or a domain that it lies in, as relying party")
+
+
+def _host(origin: str) -> str | None:
+    """The host of an origin that is written as a browser does and may have passkeys; else None."""
+    found = _ORIGIN.fullmatch(origin)
+    if found is None:
+        return None
+    scheme, host, port = found.groups()
+    is_local = f".{host}".endswith(f".{_LOCAL}")
+    is_address = host.rpartition(".")[2].isdigit()  # for which browsers make none
+    if len(host) > _HOST_CHARS_MAX or is_address or (scheme == "http" and not is_local):
+        return None
+    if port is not None and (int(port) > _PORT_MAX or int(port) == _DEFAULT_PORTS[scheme]):
+        return None
+    return host
 
 
 def _check_client_data(data: bytes, *, kind: str, challenge: bytes, origin: str) -> None:
@@ -509,15 +537,20 @@ def _check_client_data(data: bytes, *, kind: str, challenge: bytes, origin: str)
             data.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant
         )
     except (ValueError, RecursionError) as exc:
-        raise Forged("answer by a passkey: expected client data as JSON, each name once") from exc
-    _require(isinstance(found, dict), "client data as a JSON object")
+        raise Forged(
+            "answer by a passkey: expected client data as JSON with each name once, found "
+            f"{len(data)} bytes that are none",
+            hint=_ANSWER_HINT,
+        ) from exc
+    _require(isinstance(found, dict), "client data as a JSON object", "another value")
     wanted = base64.urlsafe_b64encode(challenge).rstrip(b"=").decode()
-    _require(found.get("type") == kind, f"type {kind}")
-    _require(found.get("challenge") == wanted, "the challenge of what is signed")
-    _require(found.get("origin") == origin, f"origin {origin}")
+    _require(found.get("type") == kind, f"type {kind}", "one of another act")
+    _require(found.get("challenge") == wanted, "the challenge of this", "that of something else")
+    _require(found.get("origin") == origin, f"origin {origin}", "one of another site")
     _require(
         found.get("crossOrigin", False) is False and "topOrigin" not in found,
-        "a page that lies in no other one's frame",
+        "a page in no other site's frame",
+        "one that may be in such a frame",
     )
 
 
@@ -538,11 +571,13 @@ def _check_head(data: bytes, relying_party: str) -> int:
     _require(
         data[:_RP_HASH_BYTES] == hashlib.sha256(relying_party.encode()).digest(),
         f"relying party {relying_party}",
+        "one of another domain",
     )
-    _require(bool(flags & _USER_PRESENT), "a user who was present")
-    _require(bool(flags & _USER_VERIFIED), "a user who was verified")
+    _require(bool(flags & _USER_PRESENT), "a user who was present", "none")
+    _require(bool(flags & _USER_VERIFIED), "a user who was verified", "one who was not")
     _require(
         bool(flags & _BACKUP_ELIGIBLE) or not flags & _BACKED_UP,
-        "no backup of what may have none",
+        "no copy of what may not be copied",
+        "that there is one",
     )
     return flags
