@@ -42,7 +42,7 @@ from sealpoint.ledger import (
     extend,
     require_attestations,
 )
-from sealpoint.signing import ENTRY_TYPE, Identity, encode_seal, pae
+from sealpoint.signing import ENTRY_TYPE, Identity, Roster, encode_seal, pae
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain, SessionGrant
 from sealpoint.store._core import require_unexpired, trust_after_advance
@@ -125,11 +125,17 @@ def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None
         raise NotOwner(
             f"thread {chain.name!r}: it belongs to {owner!r}, and {holder[0].name!r} wants to "
             "write it",
-            hint=f"Open the store as {owner!r}, or use another thread. To give it away, its "
-            "owner runs: sealpoint handoff THREAD --to NAME --reason TEXT. Workers that share "
-            "threads are a pool: sealpoint keys pool NAME --member IDENTITY.",
+            hint=f"Open the store as {_owners(roster, owner)}, or use another thread. To give it "
+            "away, its owner runs: sealpoint handoff THREAD --to NAME --reason TEXT. Workers that "
+            "share threads are a pool: sealpoint keys pool NAME --member IDENTITY.",
         )
     return holder[0]
+
+
+def _owners(roster: Roster, owner: str) -> str:
+    """Who can write what an owner has: it, or the members of the pool that it is."""
+    members = sorted(roster.members.get(owner, ()))
+    return f"a member of the pool {owner!r}, such as {members[0]!r}" if members else repr(owner)
 
 
 def append(chain: Chain, draft: EntryDraft, *, trust: StoreChain | None = None) -> Entry:

@@ -48,8 +48,9 @@ def test_others_do_not_own_what_a_pool_began(world: Deployment) -> None:
     worker.thread("u").save(1)
 
     assert worker.thread("t").load().state == 1
-    with pytest.raises(NotOwner, match="it belongs to 'pods', and 'worker' wants"):
+    with pytest.raises(NotOwner, match="it belongs to 'pods', and 'worker' wants") as refused:
         worker.thread("t").save(2)
+    assert "Open the store as a member of the pool 'pods', such as 'pod-1'" in refused.value.hint
     assert _owner(worker, "u") == "worker"
     with pytest.raises(NotOwner):
         world.open("pod-1").thread("u").save(2)
