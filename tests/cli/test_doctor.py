@@ -5,14 +5,16 @@ Every fix is executed as it was printed: by a shell, or by the command itself wh
 but that.
 """
 
+import grp
 import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -282,6 +284,56 @@ def test_what_cannot_be_opened_is_a_finding_and_no_error(machine: Machine) -> No
     assert {each["holds"] for each in gone["checks"] if each["code"] == "key-expired"} == {None}
     assert "no-pin" in {each["code"] for each in unknown["findings"]}
     assert unknown["ok"] is False
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A directory that others can get to, which those of pytest are not."""
+    with tempfile.TemporaryDirectory(prefix="sealpoint-doctor-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name).resolve()
+
+
+def test_what_keeps_a_group_from_sharing_is_found_and_mended(reachable: Path) -> None:
+    """A mode that somebody changed is put back by the command that is printed."""
+    shared = reachable / "srv"
+    shared.mkdir()
+    os.chown(shared, -1, os.getgid())
+    shared.chmod(0o2770)
+    url, state = f"sqlite:///{shared / 'store' / 'agents.db'}", str(shared / "state")
+    where = ["--store", url, "--config-dir", str(reachable / "config"), "--state-dir", state]
+    group = grp.getgrgid(os.getgid()).gr_name
+    made = CliRunner().invoke(main, ["init", "--group", group, *where])
+    assert made.exit_code == 0, made.output
+
+    def found() -> list[Any]:
+        printed = CliRunner().invoke(main, ["doctor", "--json", *where]).stdout
+        return [each for each in json.loads(printed)["findings"] if each["code"] == "group-modes"]
+
+    before = found()
+    (shared / "store" / "agents.db").chmod(0o600)
+    planted = found()
+    for each in planted:
+        subprocess.run(["/bin/sh", "-ec", each["fix"]], check=True)
+
+    assert before == []
+    assert {each["severity"] for each in planted} == {"critical"}
+    assert found() == []
+
+
+def test_a_disk_that_is_nearly_full_is_found(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is printed frees what nothing needs; where that is not enough, the finding stays."""
+    free = shutil.disk_usage(machine.home).free
+    monkeypatch.setattr("sealpoint.api._doctor._SPACE_BYTES_MIN", 2 * free)
+    found = _findings(machine, "disk-space")
+    for each in found:
+        _execute(each["fix"], machine)
+    monkeypatch.setattr("sealpoint.api._doctor._SPACE_BYTES_MIN", free // 2)
+
+    assert {each["severity"] for each in found} == {"warning"}
+    assert _findings(machine, "disk-space") == []
 
 
 def test_the_kind_of_a_disk_is_that_of_the_nearest_mount() -> None:

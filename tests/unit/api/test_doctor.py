@@ -510,6 +510,17 @@ def test_one_login_for_store_and_anchor_is_found(
     assert "anchor-same-login" not in {each.code for each in office.doctor().findings}
 
 
+def test_a_version_that_nobody_looks_after_is_found(
+    fleet: _Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every version is one day."""
+    monkeypatch.setattr("sealpoint.api._doctor_postgres._VERSION_MIN", 990000)
+    (finding,) = [each for each in fleet.doctor().findings if each.code == "server-old"]
+
+    assert finding.severity == "warning"
+    assert finding.fix.endswith("# to 99")
+
+
 def test_a_clock_that_is_wrong_is_found(fleet: _Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the clocks of machine and server are a minute apart, and where an entry is to come."""
     monkeypatch.setattr("sealpoint.api._doctor_postgres.now", lambda: now() - timedelta(minutes=1))
