@@ -174,9 +174,7 @@ def resume(
     if as_json:
         print_json(decision_document(thread, decision, policy, shown))
     else:
-        _print(thread, decision, policy, shown)
-        if declared is None and any(each.rule is Rule.MISSING_WORLD for each in decision.reasons):
-            print_line("Name what would run: --graph MODULE:OBJECT, or --world FILE.")
+        _print(thread, decision, policy, shown, is_named=declared is not None)
     status = Busy.exit_status if decision.busy else _STATUSES[decision.outcome]
     click.get_current_context().exit(status)
 
@@ -189,7 +187,12 @@ def _answer(text: str) -> Any:
 
 
 def _print(
-    thread: str, decision: Decision, policy: Policy | None, shown: ShownRelease | None
+    thread: str,
+    decision: Decision,
+    policy: Policy | None,
+    shown: ShownRelease | None,
+    *,
+    is_named: bool,
 ) -> None:
     name = "no policy" if policy is None else f"policy '{visible(policy.name)}'"
     print_line(
@@ -210,6 +213,8 @@ def _print(
                 for each in decision.reasons
             ],
         )
+    if not is_named and any(each.rule is Rule.MISSING_WORLD for each in decision.reasons):
+        print_lines(["", "To judge with what would run: --graph MODULE:OBJECT, or --world FILE."])
     if shown is not None:
         print_lines(["", Styled("What would be resumed:", "heading")])
         print_lines(release_lines(shown), hang=4)
