@@ -51,6 +51,10 @@ __all__ = [
     "STATE_MEMORY_BYTES_MAX",
     "UNTOLD_REFUSALS_MAX",
     "VERIFY_ROUNDS_MAX",
+    "WATCH_AGAIN_MAX",
+    "WATCH_EVENTS_MAX",
+    "WATCH_PAGE_MAX",
+    "WATCH_PATROL_MAX",
     "WORLD_BYTES_MAX",
     "Limits",
 ]
@@ -150,6 +154,18 @@ that what did not change is not encoded, hashed and fetched again."""
 
 VERIFY_ROUNDS_MAX = 8
 """How often a verification begins one thread anew because more of it was given up meanwhile."""
+
+WATCH_EVENTS_MAX = 4096
+"""Events that a watch of a store keeps; who asks for older ones reads everything anew."""
+
+WATCH_PAGE_MAX = 1000
+"""Threads, or entries of a thread, on one page of a watch."""
+
+WATCH_AGAIN_MAX = 256
+"""Threads that did not verify, and that one refresh of a watch looks at again."""
+
+WATCH_PATROL_MAX = 64
+"""Threads that did not move, and of which one refresh of a watch compares the newest entry."""
 
 SQL_OPEN_STEPS_MAX = 5_000
 """Steps of SQLite while the file of a store is opened and its tables are checked; it takes 150."""

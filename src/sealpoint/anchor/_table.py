@@ -69,6 +69,8 @@ from sealpoint.errors import AnchorUnavailable, DirectoryUnusable
 CAPACITY_MIN = 256
 HEADER_BYTES = 4096
 SLOT_BYTES = 256
+PIECE_BYTES = 256 * SLOT_BYTES
+"""So many bytes of slots are compared at once with what was verified before."""
 KEY_BYTES = 32
 FREE = bytes(KEY_BYTES)
 SUPERSEDED_AT = 64
@@ -342,6 +344,10 @@ class Table:
             taken = table[offset : offset + KEY_BYTES] != FREE
             if taken and not self.seal.is_torn(self.raw(offset)):
                 yield offset
+
+    def pieces(self) -> Iterator[int]:
+        """The offset of every stretch of `PIECE_BYTES`."""
+        return iter(range(HEADER_BYTES, HEADER_BYTES + self.capacity * SLOT_BYTES, PIECE_BYTES))
 
     def insert(self, slot: bytes, offset: int, position: Position) -> None:
         """Write a slot that is absent: the copy first, so that a key never stands alone.

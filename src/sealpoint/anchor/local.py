@@ -37,6 +37,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -45,7 +46,9 @@ from sealpoint import _disk
 from sealpoint._disk import DIRECTORY, refusing, reporting
 from sealpoint.anchor._contract import Position, require_position, require_slot
 from sealpoint.anchor._table import (
+    FREE,
     KEY_BYTES,
+    PIECE_BYTES,
     SLOT_BYTES,
     SUPERSEDED_AT,
     SlotSeal,
@@ -376,6 +379,9 @@ class LocalAnchor:
         self._directory = directory
         self._read_only = read_only
         self._known: dict[bytes, _Verified] = {}
+        self._listings: dict[int, tuple[bytes, list[tuple[bytes, Position]]]] = {}
+        """By where they lie, the pieces of the file that were verified when all slots were listed,
+        and what they say."""
         self._file = SharedFile(directory, SlotSeal(key, store), read_only=read_only, group=group)
         try:
             if self._file.current() is None and create:
@@ -497,22 +503,37 @@ class LocalAnchor:
         table = self._file.table
         if table is None or table.map[SUPERSEDED_AT]:
             table = self._current()
-        return iter(()) if table is None else self._listed(table)
+        return iter(()) if table is None else chain.from_iterable(self._listed(table))
 
     def close(self) -> None:
         """Release the file; closing twice is allowed."""
         self._file.close()
 
-    def _listed(self, table: Table) -> Iterator[tuple[bytes, Position]]:
-        for offset in table.offsets():
-            raw = table.raw(offset)
-            slot = raw[:KEY_BYTES]
-            start = 0 if table.superseded else table.seal.newest_if_clear(slot, raw)
-            # Others may have written to the file that took the place of a superseded one.
-            position = position_of(raw, start) if start else self.get(slot)
-            if position is None:
-                raise table.damaged(offset)
-            yield slot, position
+    def _listed(self, table: Table) -> Iterator[list[tuple[bytes, Position]]]:
+        """The slots of a file by pieces; the very bytes that were verified before, at once."""
+        for offset in table.pieces():
+            raw = table.map[offset : offset + PIECE_BYTES]
+            known = self._listings.get(offset)
+            if known is not None and known[0] == raw and not table.superseded:
+                yield known[1]
+                continue
+            found: list[tuple[bytes, Position]] = []
+            doubts = 0
+            for at in range(0, PIECE_BYTES, SLOT_BYTES):
+                one = raw[at : at + SLOT_BYTES]
+                slot = one[:KEY_BYTES]
+                if slot == FREE or table.seal.is_torn(one):
+                    continue
+                start = 0 if table.superseded else table.seal.newest_if_clear(slot, one)
+                # Others may have written to the file that took the place of a superseded one.
+                position = position_of(one, start) if start else self.get(slot)
+                if position is None:
+                    raise table.damaged(offset + at)
+                found.append((slot, position))
+                doubts += not start
+            if not doubts:
+                self._listings[offset] = raw, found
+            yield found
 
     def _verified(self, table: Table, slot: bytes) -> _Verified:
         """Where a slot lies and what it holds; only while no writer is at work."""

@@ -51,6 +51,13 @@ if TYPE_CHECKING:
         known_stores,
     )
     from sealpoint.api._trust import TrustAdmin
+    from sealpoint.api._watch import (
+        StoreWatch,
+        ThreadPage,
+        WatchChanges,
+        WatchEvent,
+        WatchState,
+    )
     from sealpoint.api._why import Why, WhyApproval, verify_bundle
     from sealpoint.audit import AuditRecord, BundleReport, BundleThread
     from sealpoint.store import (
@@ -105,10 +112,15 @@ __all__ = [
     "StatusFault",
     "Store",
     "StoreStatus",
+    "StoreWatch",
     "ThreadOutcome",
+    "ThreadPage",
     "ThreadRestore",
     "TrustAdmin",
     "UnverifiedThread",
+    "WatchChanges",
+    "WatchEvent",
+    "WatchState",
     "Why",
     "WhyApproval",
     "admin",
@@ -133,7 +145,7 @@ _HOMES = (
     *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
     *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
-    *("sealpoint.api._move", "sealpoint.api._doctor"),
+    *("sealpoint.api._move", "sealpoint.api._doctor", "sealpoint.api._watch"),
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

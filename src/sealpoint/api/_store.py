@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sealpoint.api._why import Why, explain_decision, reviewer
 from sealpoint.audit import (
@@ -40,6 +40,9 @@ from sealpoint.store import (
     is_reserved,
     list_threads,
 )
+
+if TYPE_CHECKING:  # it is loaded when somebody first watches
+    from sealpoint.api._watch import StoreWatch
 
 
 class Store:
@@ -112,6 +115,15 @@ class Store:
         core = self._core
         for name in self.threads(partial=partial).names:
             yield summarise(core, name, self._policies)
+
+    def watch(self) -> "StoreWatch":
+        """What every thread of the namespace is at, kept warm: for a page that many look at.
+
+        Nothing is read yet: `StoreWatch.refresh` does that, and is called again and again.
+        """
+        from sealpoint.api._watch import StoreWatch  # noqa: PLC0415 (who opens a store need not wait)
+
+        return StoreWatch(self._core.parts)
 
     # ------------------------------------------------------------------ the gate
 

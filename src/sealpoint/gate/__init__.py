@@ -26,18 +26,23 @@ from sealpoint.gate._policy import (
     policy_digest,
     shipped_policy,
 )
-from sealpoint.gate._request_list import (
-    RequestList,
-    Requests,
-    ThreadPhase,
-    ThreadSummary,
-    summarise,
-)
-from sealpoint.gate._requests import Request, Status
+from sealpoint.gate._request_list import RequestList, Requests
+from sealpoint.gate._requests import Request, Status, make_request
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
 from sealpoint.gate._thread import AdapterThread, Thread
+from sealpoint.gate._thread_look import (
+    LookedThread,
+    ThreadLook,
+    ThreadPhase,
+    ThreadSummary,
+    ToLook,
+    look_at_all,
+    summarise,
+    summary_now,
+    unreadable,
+)
 
 __all__ = [
     "COMPARED_RULES",
@@ -48,6 +53,7 @@ __all__ = [
     "Decision",
     "Facts",
     "GrantFacts",
+    "LookedThread",
     "Measure",
     "Newest",
     "Operations",
@@ -67,10 +73,16 @@ __all__ = [
     "Rule",
     "Status",
     "Thread",
+    "ThreadLook",
     "ThreadPhase",
     "ThreadSummary",
+    "ToLook",
     "decide",
+    "look_at_all",
+    "make_request",
     "policy_digest",
     "shipped_policy",
     "summarise",
+    "summary_now",
+    "unreadable",
 ]

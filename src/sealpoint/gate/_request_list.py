@@ -10,28 +10,23 @@ thread's newest entry is the same bytes; who counts and what has expired is aske
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum, unique
-from itertools import chain, islice
+from itertools import islice
 
 from sealpoint.anchor import Position
 from sealpoint.errors import (
-    AnchorUnavailable,
     Forked,
     NotTrusted,
     RolledBack,
     SealpointError,
-    StorageUnavailable,
     Tampered,
-    UnknownCheckpoint,
     UnknownRequest,
     UsageError,
 )
-from sealpoint.gate._facts import was_cut
 from sealpoint.gate._policy import Policies, Policy
-from sealpoint.gate._requests import Asked, Pending, Request, Status, make_request, read_pending
+from sealpoint.gate._requests import Pending, Request, make_request, read_pending
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
-from sealpoint.ledger import KINDS, claimed_signatures, link_hash, parse_header
+from sealpoint.gate._thread_look import foresee
+from sealpoint.ledger import KINDS, link_hash, parse_header
 from sealpoint.signing import (
     DIGITS_LEAST,
     DIGITS_MAX,
@@ -48,8 +43,6 @@ from sealpoint.store import (
     Core,
     ListedThread,
     NearEntries,
-    ThreadReader,
-    ThreadState,
     thread_slot,
     unknown_threads,
 )
@@ -226,12 +219,7 @@ class RequestList:
         if not newest or newest[0][0] != anchored.seq or len(newest) == _NEAR:
             return _Unverified(slot, thread, trust.epoch)
         below = core.storage.scan(thread, max(0, anchored.seq - _NEAR), anchored.seq - 1)
-        near = NearEntries(core.storage, thread, [*below, *newest])
-        # Verifying it will come to the newest entry, and to the one that says whose the thread is.
-        head = newest[-1][1]
-        named = (head, near.read(thread, parse_header(head.header).fence))
-        signed = [claimed_signatures(each.header, each.seals, trust) for each in named if each]
-        return _Unverified(slot, thread, trust.epoch, near, tuple(chain.from_iterable(signed)))
+        return _Unverified(slot, thread, trust.epoch, *foresee(core, thread, [*below, *newest]))
 
     def _settle(self, found: "_Seen | _Unverified", check: Check) -> _Seen:
         """What is pending on a thread, verified."""
@@ -259,105 +247,3 @@ class RequestList:
 
 def _signed(look: tuple[ListedThread, "_Seen | _Unverified"]) -> tuple[Signed, ...]:
     return look[1].signed if isinstance(look[1], _Unverified) else ()
-
-
-# What a thread is at, for a list of threads: paused, waiting, or gone on with.
-#
-# It is read from the verified end of the thread, costs the same however long that is, and keeps
-# nothing. Whether a run is alive somewhere, nobody can see from here: a session that was begun
-# and not ended says only that somebody may be at work.
-
-
-@unique
-class ThreadPhase(StrEnum):
-    """What a thread is at."""
-
-    PAUSED = "paused"
-    """An operator has paused it."""
-    NEEDS_APPROVAL = "waits for approval"
-    """Somebody has asked for an approval, and there is none yet, or it was not used."""
-    NEEDS_ANSWER = "waits for an answer"
-    """A question is pending."""
-    SAVED = "saved"
-    """It was saved, and waits for nobody: it is at work, may go on, or has finished."""
-    EMPTY = "empty"
-    """It holds no checkpoint."""
-    UNREADABLE = "not readable"
-    """It does not verify, or cannot be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadSummary:
-    """One thread in a list of threads."""
-
-    name: str
-    phase: ThreadPhase
-    changed: datetime | None
-    """When it was last saved or gone on with; None if it cannot be read."""
-    owner: str | None
-    """The identity or pool that owns it."""
-    entries: int | None
-    """How many entries it has."""
-    reason: str = ""
-    """Why it is paused or not readable."""
-    restored: bool = False
-    """Whether an accepted restore cut it and did not release it, and it has not gone on since."""
-
-
-def summarise(core: Core, name: str, policies: Policies) -> ThreadSummary:
-    """Say what a thread is at.
-
-    Args:
-        core: The store.
-        name: The thread.
-        policies: Those of the store: what a request still needs depends on them.
-
-    Raises:
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
-    """
-    try:
-        return _summary(ThreadState(core, name), name, policies)
-    except (StorageUnavailable, AnchorUnavailable):
-        raise
-    except SealpointError as error:
-        return ThreadSummary(
-            name=name,
-            phase=ThreadPhase.UNREADABLE,
-            changed=None,
-            owner=None,
-            entries=None,
-            reason=error.message,
-        )
-
-
-def _summary(state: ThreadState, name: str, policies: Policies) -> ThreadSummary:
-    state.refresh()
-    chain = state.chain
-    tip, pending = chain.tip(), read_pending(chain)
-    phase, reason = ThreadPhase.SAVED, ""
-    if pending.paused is not None:
-        phase, reason = ThreadPhase.PAUSED, pending.paused[1]
-    elif any(_is_open(state.core, asked, name, policies) for asked in pending.asked.values()):
-        phase = ThreadPhase.NEEDS_APPROVAL
-    else:
-        try:
-            release = state.retry_if_pruned(ThreadReader(state).release)
-            if release.question is not None:
-                phase = ThreadPhase.NEEDS_ANSWER
-        except UnknownCheckpoint:
-            phase = ThreadPhase.EMPTY
-    return ThreadSummary(
-        name=name,
-        phase=phase,
-        changed=chain.descend(tip.basis[0])[1].at,
-        owner=tip.fence.owner,
-        entries=tip.entry.seq + 1,
-        reason=reason,
-        restored=was_cut(state, state.core.trust()),
-    )
-
-
-def _is_open(core: Core, asked: Asked, name: str, policies: Policies) -> bool:
-    roster = core.trust().roster
-    policy, now = policies.in_force(roster), core.now(asked.entry.header.at)
-    return make_request(asked, name, roster=roster, policy=policy, now=now).status is Status.OPEN

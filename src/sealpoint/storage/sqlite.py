@@ -289,7 +289,7 @@ class SqliteStorage:
         """
 
         def more(statement: str, *given: bytes) -> list[tuple[bytes, int]]:
-            return [_stored_head(row) for row in self._rows(statement, given)]
+            return [_stored_head(*row) for row in self._rows(statement, given)]
 
         return rising(
             more(sql.HEADS_FIRST),
@@ -525,13 +525,12 @@ def _stored_thread(table: str, value: object) -> bytes:
     raise Edited(f"thread in {table}: expected {THREAD_BYTES} bytes, found {found}")
 
 
-def _stored_head(row: tuple[object, ...]) -> tuple[bytes, int]:
+def _stored_head(thread: object, seq: object) -> tuple[bytes, int]:
     """A row as a thread and its last position.
 
     Raises:
         Edited: It names no thread.
     """
-    thread, seq = row
     return _stored_thread("entries", thread), seq if type(seq) is int else -1
 
 

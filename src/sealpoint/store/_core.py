@@ -4,7 +4,7 @@
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -463,17 +463,23 @@ class Core:
         has lost; a thread without a slot is another anchor's, or planted.
         """
         heads = dict(self.storage.heads())
-        heads.pop(STORE_CHAIN, None)
+        found = self.match_heads(heads, self.anchor.slots())
+        return sorted(found, key=lambda each: (each.thread, each.slot))
+
+    def match_heads(
+        self, heads: Mapping[bytes, int], slots: Iterable[tuple[bytes, Position]]
+    ) -> list[ListedThread]:
+        """The same in no order, for whoever has listed both: first the threads, then the slots."""
         found = [
             ListedThread(position.thread, heads.get(position.thread), slot, position)
-            for slot, position in self.anchor.slots()
+            for slot, position in slots
             if slot != self._slot
         ]
-        unknown = heads.keys() - {each.thread for each in found}
+        unknown = heads.keys() - {each.thread for each in found} - {STORE_CHAIN}
         found += [
             ListedThread(thread, heads[thread], slot=b"", anchored=None) for thread in unknown
         ]
-        return sorted(found, key=lambda each: (each.thread, each.slot))
+        return found
 
     def is_anchored(self) -> bool:
         """Whether the anchor knows this store at all."""

@@ -291,12 +291,13 @@ class _Reporting:
 class ThreadState:
     """What a handle knows of its thread. Whoever uses it holds `lock`."""
 
-    def __init__(self, core: Core, name: str) -> None:
+    def __init__(self, core: Core, name: str, chain: Chain | None = None) -> None:
         self.core = core
         self.name = check_name(name, "thread name")
         self.lock = threading.RLock()
         self._reporting = _Reporting(self)
-        self.chain = Chain(core, self.name, self)
+        self.chain = Chain(core, self.name) if chain is None else chain
+        self.chain.observer = self
         self.caches = BlobCaches(core.memory)
         self.session: int | None = None
         """The position of the resume that began this handle's session."""

@@ -77,8 +77,11 @@ class MemoryEditor:
 
     def put_rows(self, thread: bytes, rows: Rows) -> None:
         """Let a thread have these records and no others."""
-        self._storage._records[thread] = dict(rows)
-        self._storage._positions[thread] = sorted(rows)
+        self._storage._records.pop(thread, None)
+        self._storage._positions.pop(thread, None)
+        if rows:
+            self._storage._records[thread] = dict(rows)
+            self._storage._positions[thread] = sorted(rows)
 
     def blobs(self, thread: bytes) -> dict[bytes, bytes]:
         """The blobs of a thread by digest."""

@@ -322,7 +322,7 @@ def test_what_is_written_while_a_thread_is_read_is_no_damage(
         team.approve(request, "bob")
         return made
 
-    monkeypatch.setattr("sealpoint.gate._request_list.NearEntries", read_then_approved)
+    monkeypatch.setattr("sealpoint.gate._thread_look.NearEntries", read_then_approved)
     found = team.store("ann").requests()
 
     assert found.failures == ()
