@@ -51,13 +51,8 @@ if TYPE_CHECKING:
         known_stores,
     )
     from sealpoint.api._trust import TrustAdmin
-    from sealpoint.api._watch import (
-        StoreWatch,
-        ThreadPage,
-        WatchChanges,
-        WatchEvent,
-        WatchState,
-    )
+    from sealpoint.api._watch import StoreWatch, ThreadPage, WatchState
+    from sealpoint.api._watched_threads import WatchChanges, WatchEvent
     from sealpoint.api._why import Why, WhyApproval, verify_bundle
     from sealpoint.audit import AuditRecord, BundleReport, BundleThread
     from sealpoint.store import (
@@ -146,6 +141,7 @@ _HOMES = (
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
     *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
     *("sealpoint.api._move", "sealpoint.api._doctor", "sealpoint.api._watch"),
+    "sealpoint.api._watched_threads",
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

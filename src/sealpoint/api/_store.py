@@ -173,7 +173,7 @@ class Store:
             NotTrusted: This identity may not, because of its role or because it asked itself.
             UsageError: There is no reason.
         """
-        operations, request = self._find(request_id)
+        operations, request = _find(self._checkpoints, self._requests, request_id)
         return operations.answer(request, Verdict.APPROVE, reason)[1]
 
     def deny(self, request_id: str, *, reason: str) -> Attestation:
@@ -181,7 +181,7 @@ class Store:
 
         Args and errors are those of `approve`; who asked may deny too, to withdraw it.
         """
-        operations, request = self._find(request_id)
+        operations, request = _find(self._checkpoints, self._requests, request_id)
         return operations.answer(request, Verdict.DENY, reason)[1]
 
     def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
@@ -189,7 +189,7 @@ class Store:
 
         Nothing is recorded: whoever has the attestation relays it, from this machine or another.
         """
-        operations, request = self._find(request_id)
+        operations, request = _find(self._checkpoints, self._requests, request_id)
         return operations.attest(request, verdict, reason)
 
     def relay(self, attestation: Attestation) -> int:
@@ -202,7 +202,7 @@ class Store:
             UnknownRequest, RequestClosed: There is no such open request.
             Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
         """
-        operations, _ = self._find(attestation.statement)
+        operations, _ = _find(self._checkpoints, self._requests, attestation.statement)
         return operations.relay(attestation)
 
     def break_glass(self, request_id: str, *, reason: str) -> int:
@@ -221,17 +221,8 @@ class Store:
             UnknownRequest, RequestClosed: There is no such open request.
             UsageError: There is no reason, or the request is not for a resume.
         """
-        operations, request = self._find(request_id)
+        operations, request = _find(self._checkpoints, self._requests, request_id)
         return operations.answer(request, Verdict.BREAK_GLASS, reason)[0]
-
-    def _find(self, request_id: str) -> tuple[Operations, str]:
-        """What answers a request on its thread, and its whole id."""
-        try:
-            request = self._requests.find(request_id)
-        except SealpointError as error:
-            self._core.emit_refused(error, "")
-            raise
-        return self._checkpoints.thread(request.thread).operations, request.id
 
     # ------------------------------------------------------------------ the whole store
 
@@ -343,3 +334,15 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _find(
+    checkpoints: CheckpointStore[Thread], requests: RequestList, request_id: str
+) -> tuple[Operations, str]:
+    """What answers a request on its thread, and its whole id."""
+    try:
+        request = requests.find(request_id)
+    except SealpointError as error:
+        checkpoints.core.emit_refused(error, "")
+        raise
+    return checkpoints.thread(request.thread).operations, request.id

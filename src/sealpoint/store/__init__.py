@@ -27,6 +27,7 @@ from sealpoint.store._core import (
     StoreParts,
     claimed_name,
     judge_positions,
+    match_heads,
 )
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
@@ -150,6 +151,7 @@ __all__ = [
     "judge_positions",
     "list_threads",
     "make_release",
+    "match_heads",
     "place_of",
     "plain_value",
     "plan_restore",

@@ -463,23 +463,8 @@ class Core:
         has lost; a thread without a slot is another anchor's, or planted.
         """
         heads = dict(self.storage.heads())
-        found = self.match_heads(heads, self.anchor.slots())
+        found = match_heads(self, heads, self.anchor.slots())
         return sorted(found, key=lambda each: (each.thread, each.slot))
-
-    def match_heads(
-        self, heads: Mapping[bytes, int], slots: Iterable[tuple[bytes, Position]]
-    ) -> list[ListedThread]:
-        """The same in no order, for whoever has listed both: first the threads, then the slots."""
-        found = [
-            ListedThread(position.thread, heads.get(position.thread), slot, position)
-            for slot, position in slots
-            if slot != self._slot
-        ]
-        unknown = heads.keys() - {each.thread for each in found} - {STORE_CHAIN}
-        found += [
-            ListedThread(thread, heads[thread], slot=b"", anchored=None) for thread in unknown
-        ]
-        return found
 
     def is_anchored(self) -> bool:
         """Whether the anchor knows this store at all."""
@@ -518,6 +503,27 @@ class Core:
         if self.anchor.create(self._slot, position) != position:
             raise AnchorUnavailable("store chain: the anchor has a position for it already")
         return self._learn(chain, position)
+
+
+def match_heads(
+    core: Core, heads: Mapping[bytes, int], slots: Iterable[tuple[bytes, Position]]
+) -> list[ListedThread]:
+    """As `Core.each_thread` in no order, for who has listed threads and then slots.
+
+    Args:
+        core: The store.
+        heads: The last position of each thread, as the storage says.
+        slots: What the anchor holds.
+    """
+    own = store_slot(core.parts.secret)
+    found = [
+        ListedThread(position.thread, heads.get(position.thread), slot, position)
+        for slot, position in slots
+        if slot != own
+    ]
+    unknown = heads.keys() - {each.thread for each in found} - {STORE_CHAIN}
+    found += [ListedThread(thread, heads[thread], slot=b"", anchored=None) for thread in unknown]
+    return found
 
 
 def trust_and_position(core: Core, slot: bytes) -> tuple[StoreChain, Position | None]:

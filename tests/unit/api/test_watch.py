@@ -259,7 +259,7 @@ def test_events_are_numbered_and_a_bounded_number_is_kept(memory: Team) -> None:
     assert watch.changes(newest).events == ()
     assert watch.changes(newest + 1).missed
     for _ in range(WATCH_EVENTS_MAX):
-        watch._journal.add(watch.changes(2).events[0])
+        watch._threads.journal.add(watch.changes(2).events[0])
     assert watch.changes(0).missed
     assert not watch.changes(newest).missed
     assert len(watch.changes(newest).events) == WATCH_EVENTS_MAX

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a watch knows of every thread of a namespace, and how it is brought up to date.
+
+It keeps of each thread the look that verified it last, for what the store and the anchor said of it
+then; as long as both say the same, it stands. Whoever uses it does so from one OS thread at a time.
+What is shown of it, and when, is left to `_watch.py`.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import NamedTuple
+
+from sealpoint.anchor import Position
+from sealpoint.audit import Finding
+from sealpoint.errors import SealpointError, Tampered, Unanchored
+from sealpoint.gate import (
+    LookedThread,
+    ThreadLook,
+    ThreadSummary,
+    ToLook,
+    look_at_all,
+    unreadable,
+)
+from sealpoint.ledger import StoreChain
+from sealpoint.limits import WATCH_AGAIN_MAX, WATCH_EVENTS_MAX, WATCH_PATROL_MAX
+from sealpoint.store import (
+    Core,
+    ListedThread,
+    claimed_name,
+    is_reserved,
+    match_heads,
+    thread_slot,
+    unknown_threads,
+)
+
+LATEST = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchEvent:
+    """Something that a watch has met."""
+
+    number: int
+    """One more than that of the event before it."""
+    thread: str
+    """The name of the thread; empty for the store chain."""
+    what: str
+    """The kind of an entry, such as `checkpoint`, `pause`, `request`, `approval` or `resume`; or
+    `finding`: the thread does not verify; `verified`: it does again; `cut`: an accepted restore
+    took away what was there; `roster` and `restore`: the store chain has moved."""
+    seq: int = -1
+    """The position of the entry; -1: it is about none."""
+    time: datetime | None = None
+    """When the entry was written, as its writer says."""
+    by: str = ""
+    """The identity that wrote it."""
+    request: str = ""
+    """The id of the request that it is about."""
+    code: str = ""
+    """Of a finding, the code of the error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchChanges:
+    """What happened since a number."""
+
+    events: tuple[WatchEvent, ...]
+    """Oldest first."""
+    newest: int
+    """The number to ask with next."""
+    missed: bool
+    """Whether there was more than is kept, or the number is of another watch: read all anew."""
+
+
+class ListRow(NamedTuple):
+    """A thread in a list."""
+
+    name: str
+    changed: datetime
+    search: str
+    """What a search looks in."""
+    summary: ThreadSummary
+    """As if nothing were asked for."""
+    look: ThreadLook | None
+    finding: Finding | None
+    asks: bool
+    """Whether something is asked for: what it is at then depends on the time."""
+    is_listed: bool
+    """Whether it is a thread of the application, or does not verify."""
+
+
+def _row(look: ThreadLook | None, finding: Finding | None) -> ListRow | None:
+    """The row of a thread; None for one that nobody is shown."""
+    if finding is not None:
+        summary, asks = unreadable(finding.name, finding.code, finding.message), False
+    elif look is not None and not look.is_erased:
+        summary, asks = look.summary, bool(look.pending.asked)
+    else:
+        return None
+    search = f"{summary.name}\n{summary.owner or ''}".casefold()
+    is_listed = finding is not None or not is_reserved(summary.name)
+    changed = summary.changed or LATEST
+    return ListRow(summary.name, changed, search, summary, look, finding, asks, is_listed)
+
+
+class KnownThread(NamedTuple):
+    """What was found out about a thread, and what it was found out for."""
+
+    listed: ListedThread
+    look: ThreadLook | None = None
+    """As it verified last."""
+    finding: Finding | None = None
+    """Why it does not verify now."""
+    is_foreign: bool = False
+    """Whether it is of another namespace: then it is not looked at again."""
+    row: ListRow | None = None
+    """How it is listed."""
+
+    def holds_for(self, listed: ListedThread) -> bool:
+        """Whether what has moved makes no difference.
+
+        Such as that the anchor has come to the verified head.
+        """
+        if self.is_foreign and self.listed.thread == listed.thread:
+            return True
+        seen, before, look = listed.anchored, self.listed.anchored, self.look
+        if look is None or self.finding is not None or self.listed.head != listed.head:
+            return False
+        return (
+            seen is not None
+            and before is not None
+            and (seen.thread, seen.epoch, seen.seq) == (before.thread, before.epoch, look.head.seq)
+            and (seen.entry, seen.erased) == (look.head.hash, look.is_erased)
+        )
+
+
+class Journal:
+    """The newest events, by number."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: deque[WatchEvent] = deque(maxlen=WATCH_EVENTS_MAX)
+        self.newest = 0
+
+    def add(self, event: WatchEvent) -> None:
+        """Give an event the next number."""
+        with self._lock:
+            self.newest += 1
+            self._events.append(replace(event, number=self.newest))
+
+    def since(self, number: int) -> WatchChanges:
+        """The events after a number."""
+        with self._lock:
+            found, newest = list(self._events), self.newest
+        oldest = found[0].number if found else newest + 1
+        return WatchChanges(
+            events=tuple(each for each in found if each.number > number),
+            newest=newest,
+            missed=not oldest - 1 <= number <= newest,
+        )
+
+
+def _events(before: KnownThread, known: KnownThread, looked: LookedThread) -> Iterator[WatchEvent]:
+    """What a look has found that was not known."""
+    if known.finding is not None:
+        if before.finding is None or before.finding.code != known.finding.code:
+            name, code = known.finding.name, known.finding.code
+            yield WatchEvent(number=0, thread=name, what="finding", code=code)
+        return
+    name = "" if known.look is None else known.look.name
+    if before.finding is not None:
+        yield WatchEvent(number=0, thread=name or before.finding.name, what="verified")
+    if looked.is_cut:
+        yield WatchEvent(number=0, thread=name, what="cut")
+    for each in looked.new:
+        header = each.header
+        yield WatchEvent(
+            number=0,
+            thread=name,
+            what=header.kind.word,
+            seq=header.seq,
+            time=header.at,
+            by=each.writer,
+            request=each.request,
+        )
+
+
+def _key(listed: ListedThread) -> bytes:
+    """Under which a thread is known: that of the anchor, or, where it has none, the thread's id."""
+    return listed.slot or listed.thread
+
+
+_Threads = dict[bytes, ListedThread]
+
+
+class WatchedThreads:
+    """What is known of every thread.
+
+    Args:
+        core: The store; it may not write.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.journal = Journal()
+        self.trust: StoreChain | None = None
+        """The store chain that everything was verified by."""
+        self._known: dict[bytes, KnownThread] = {}
+        self._heads: dict[bytes, int] = {}
+        self._slots: dict[bytes, Position] = {}
+        self._version: tuple[int, int, int] | None = None
+        self._patrol: list[bytes] = []
+        """The threads that are still to be compared with what was verified."""
+        self._patrol_again = False
+        self._turn = 0
+        self._is_begun = False
+        """Whether everything was looked at once."""
+
+    def rows(self) -> list[ListRow]:
+        """How each thread is listed."""
+        return [each.row for each in self._known.values() if each.row is not None]
+
+    def bring_up_to_date(self) -> Iterator[tuple[int, int]]:
+        """Look at the threads that have moved, and take what is found.
+
+        What a call has found stands, if it is broken off: the next one goes on.
+
+        Yields:
+            How many threads were looked at, and how many there are to be; first none of them.
+
+        Raises:
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
+        """
+        core = self._core
+        trust, version = core.trust(), core.storage.version()
+        is_same = version is not None and version == self._version
+        # Threads before slots: a name is reserved before it has an entry.
+        heads = self._heads if is_same else dict(core.storage.heads())
+        slots = dict(core.anchor.slots())
+        is_still = (heads, slots) == (self._heads, self._slots) and trust is self.trust
+        self._version = None  # until this has come to its end
+        again = {} if is_still else self._moved(match_heads(core, heads, slots.items()), trust)
+        if not (is_same and is_still):
+            again |= self._failed()
+            self._patrol_again = self._is_begun
+        threads = [*(again | self._patrolled()).values()]
+        yield 0, len(threads)
+        for done, each in enumerate(self._looked(threads), start=1):
+            self._take(each)
+            yield done, len(threads)
+        self._note_chain(trust)
+        self._heads, self._slots, self.trust, self._version = heads, slots, trust, version
+        self._is_begun = True
+
+    def _moved(self, listed: Sequence[ListedThread], trust: StoreChain) -> _Threads:
+        """The threads that have moved, or that a new roster or a restore may make a difference to.
+
+        What is no longer there at all, in the store and in the anchor, is forgotten.
+        """
+        before, self._known = self._known, {}
+        moved: _Threads = {}
+        is_new = trust is not self.trust
+        for each in listed:
+            key = each.slot or each.thread
+            known = before.get(key)
+            if known is None:
+                moved[key] = each
+                continue
+            self._known[key] = known
+            if known.listed != each:
+                if not known.holds_for(each):
+                    moved[key] = each
+                    continue
+                self._known[key] = known._replace(listed=each)
+            if is_new and self._is_hit(known, trust):
+                moved[key] = each
+        return moved
+
+    def _is_hit(self, known: KnownThread, trust: StoreChain) -> bool:
+        """Whether a change of the store chain may make a difference to a thread."""
+        look = known.look
+        if self.trust is None or trust.epoch != self.trust.epoch:
+            return True
+        if look is None or look.pending.asked:
+            return not known.is_foreign
+        try:
+            trust.accepted_until(look.head.header, look.head.hash)
+        except SealpointError:
+            return True
+        return False
+
+    def _failed(self) -> _Threads:
+        """The threads that did not verify; where they are many, some of them in turn."""
+        failed = {key: each.listed for key, each in self._known.items() if each.finding is not None}
+        if len(failed) <= WATCH_AGAIN_MAX:
+            return failed
+        keys, start = [*failed], self._turn % len(failed)
+        self._turn = start + WATCH_AGAIN_MAX
+        return {key: failed[key] for key in (keys[start:] + keys[:start])[:WATCH_AGAIN_MAX]}
+
+    def _patrolled(self) -> _Threads:
+        """Of a few threads that did not move, in turn, those whose newest entry is another."""
+        if self._patrol_again and not self._patrol:
+            self._patrol, self._patrol_again = [*self._known], False
+        keys, self._patrol = self._patrol[:WATCH_PATROL_MAX], self._patrol[WATCH_PATROL_MAX:]
+        known = ((key, self._known[key]) for key in keys if key in self._known)
+        return {key: each.listed for key, each in known if not self._is_as_known(each)}
+
+    def _is_as_known(self, known: KnownThread) -> bool:
+        """Whether the newest entry of a thread is the one that was verified, and has its body."""
+        if known.look is None or known.finding is not None:
+            return True  # there is nothing to compare
+        head = known.look.head
+        try:
+            record = self._core.storage.read(known.listed.thread, head.seq)
+        except Tampered:
+            return False
+        if record is None or record.header != head.raw or record.body is None:
+            return False
+        return sha256(record.body).hexdigest() == head.header.body
+
+    def _looked(self, threads: Sequence[ListedThread]) -> Iterator[LookedThread]:
+        core = self._core
+        unknown: list[ListedThread] = []
+        others: list[ListedThread] = []
+        for each in threads:
+            if each.anchored is None:
+                unknown.append(each)
+            elif each.anchored.reserved and each.head is None:
+                yield LookedThread(each, None)  # a name, and nobody has saved anything yet
+            else:
+                others.append(each)
+        yield from look_at_all(core, [self._to_look(each) for each in others])
+        if unknown:
+            left_out = {each.thread: each.name for each in unknown_threads(core, unknown)}
+            for each in unknown:
+                error = None
+                if each.thread.hex() in left_out:
+                    name = left_out[each.thread.hex()]
+                    error = Unanchored(f"thread {name!r}: expected the anchor to know it")
+                yield LookedThread(each, error)
+
+    def _to_look(self, each: ListedThread) -> ToLook:
+        known = self._known.get(_key(each))
+        if known is None or (known.look is None and known.finding is None):
+            return ToLook(each, is_new=self._is_begun)
+        return ToLook(each, known.look)
+
+    def _take(self, looked: LookedThread) -> None:
+        """Keep what a look has found, and tell of it what is new."""
+        key, found = _key(looked.listed), looked.found
+        before = self._known.get(key, KnownThread(looked.listed))
+        if isinstance(found, SealpointError):
+            finding = Finding(
+                code=found.code,
+                thread=looked.listed.thread.hex(),
+                name=self._name(looked.listed) if before.look is None else before.look.name,
+                message=found.message,
+            )
+            known = KnownThread(looked.listed, before.look, finding, row=_row(before.look, finding))
+        else:
+            row = _row(found, None)
+            known = KnownThread(looked.listed, found, is_foreign=looked.is_foreign, row=row)
+        self._known[key] = known
+        for event in _events(before, known, looked):
+            self.journal.add(event)
+
+    def _name(self, listed: ListedThread) -> str:
+        """What to call a thread that does not verify: its name, if the anchor's slot proves it."""
+        core, thread = self._core, listed.thread
+        with suppress(SealpointError):
+            namespace, name = claimed_name(core, thread)
+            secret = core.parts.secret
+            if not listed.slot or thread_slot(secret, namespace, name) == listed.slot:
+                return name or thread.hex()[:12]
+        return thread.hex()[:12]
+
+    def _note_chain(self, trust: StoreChain) -> None:
+        before = self.trust
+        if before is not None and trust.seq != before.seq:
+            what = "roster" if trust.epoch == before.epoch else "restore"
+            self.journal.add(WatchEvent(number=0, thread="", what=what, seq=trust.seq))
