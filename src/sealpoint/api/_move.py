@@ -99,7 +99,8 @@ def _require_apart(source: StoreUrl, target: StoreLocation) -> None:
     if target.files.has_pin():
         raise StoreExists(
             f"store {target.url}: this machine has a pin of a store there already",
-            hint="Choose another place for it.",
+            hint="If a move there came to its end, there is nothing left to do: use that URL. Else "
+            "choose another place.",
         )
 
 

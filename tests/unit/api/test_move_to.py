@@ -147,3 +147,15 @@ def test_a_damaged_source_is_not_moved(made: Place) -> None:
         api.admin(made.url, **made.directories).move_to(**target)
 
     assert not (made.disk / "new" / "store").exists()
+
+
+def test_a_move_that_came_to_its_end_is_said_to_be_done(tmp_path: Path) -> None:
+    """Whoever runs it again is not sent to another place."""
+    made = Place(tmp_path)
+    api.init(made.url, **made.directories)
+    target = _target("sqlite", made.disk)
+    api.admin(made.url, **made.directories).move_to(**target)
+    with pytest.raises(StoreExists) as again:
+        api.admin(made.url, **made.directories).move_to(**target)
+
+    assert "use that URL" in str(again.value.hint)
