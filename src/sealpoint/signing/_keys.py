@@ -51,6 +51,7 @@ from sealpoint.limits import SEALS_BYTES_MAX, SEALS_MAX
 _KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 _OPENSSL_SIGNS_FASTER = platform.machine() in ("aarch64", "arm64")
+_EARLY_SIGNATURES = 32
 # A SubjectPublicKeyInfo of an Ed25519 key up to the key itself (RFC 8410).
 _DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
 _PEM_BEGIN = "-----BEGIN PUBLIC KEY-----"
@@ -154,7 +155,7 @@ class PublicKey:
 class PrivateKey:
     """A private key with the name of its identity. It never prints its secret."""
 
-    __slots__ = ("_secret", "_sign", "key", "name", "public")
+    __slots__ = ("_early", "_pair", "_secret", "_sign", "key", "name", "public")
 
     def __init__(self, name: str, secret: bytes) -> None:
         if len(secret) != _KEY_BYTES:
@@ -164,8 +165,11 @@ class PrivateKey:
         self.name = name
         # A view can be neither pickled nor printed by accident, which bytes can.
         self._secret = memoryview(secret)
-        public, pair = crypto_sign_seed_keypair(secret)
-        self._sign = _openssl_sign(secret) if _OPENSSL_SIGNS_FASTER else _sodium_sign(pair)
+        public, self._pair = crypto_sign_seed_keypair(secret)
+        self._early = _EARLY_SIGNATURES
+        self._sign: Callable[[bytes], bytes] = self._sodium_sign
+        if _OPENSSL_SIGNS_FASTER:
+            self._sign = self._early_sign
         self.public = PublicKey(public)
         self.key = self.public.id.raw.hex()
         """How entries name the key: the digits of its id."""
@@ -179,27 +183,28 @@ class PrivateKey:
         """Sign a message that `pae` framed."""
         return self._sign(message)
 
+    def _sodium_sign(self, message: bytes) -> bytes:
+        signed: bytes = crypto_sign(message, self._pair)
+        return signed[:SIGNATURE_BYTES]
+
+    def _early_sign(self, message: bytes) -> bytes:
+        # To load the faster library takes as long as it saves on many signatures: a command that
+        # signs a few does without it.
+        self._early -= 1
+        if not self._early:
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+                Ed25519PrivateKey,
+            )
+
+            self._sign = Ed25519PrivateKey.from_private_bytes(self._secret).sign
+        return self._sodium_sign(message)
+
     def secret_bytes(self) -> bytes:
         """The secret, for the key file alone."""
         return bytes(self._secret)
 
     def __repr__(self) -> str:
         return f"PrivateKey({self.name!r}, key {self.public.id.short()})"
-
-
-def _openssl_sign(secret: bytes) -> Callable[[bytes], bytes]:
-    # Loaded where a key is used: whoever only reads does without it.
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
-
-    return Ed25519PrivateKey.from_private_bytes(secret).sign
-
-
-def _sodium_sign(pair: bytes) -> Callable[[bytes], bytes]:
-    def sign(message: bytes) -> bytes:
-        signed: bytes = crypto_sign(message, pair)
-        return signed[:SIGNATURE_BYTES]
-
-    return sign
 
 
 class Signer(Protocol):
