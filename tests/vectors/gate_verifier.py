@@ -9,9 +9,17 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from cryptography.exceptions import InvalidSignature
-
-from tests.vectors.reading import DIGEST, as_time, check_signature, require, sha256, spelled
+from tests.vectors.passkey_verifier import check_proof
+from tests.vectors.reading import (
+    DIGEST,
+    FAULTS,
+    as_time,
+    check_signature,
+    framed,
+    require,
+    sha256,
+    spelled,
+)
 
 __all__ = [
     "BODIES",
@@ -263,17 +271,21 @@ def _signer(
 ) -> tuple[dict[str, Any] | None, str | None]:
     """Whoever said this to the statement, and until when the key is good; None: nobody."""
     named = attestation["credential"]
-    held = roster["keys"].get(named)
+    scheme = "webauthn" if named in roster["passkeys"] else "ed25519"
+    held = roster["passkeys" if scheme == "webauthn" else "keys"].get(named)
     about = sha256(spelled(statement))
-    if held is None or attestation["scheme"] != "ed25519" or attestation["statement"] != about:
+    if held is None or attestation["scheme"] != scheme or attestation["statement"] != about:
         return None, None
     require(1 <= len(attestation["reason"].encode()) <= 4096, "reason")
     signed = {name: attestation[name] for name in ("statement", "verdict", "reason")}
     person, key = held
     try:
         proof = bytes.fromhex(attestation["proof"])
-        check_signature(key, proof, _TYPE, spelled(signed))
-    except (InvalidSignature, ValueError):
+        if scheme == "webauthn":
+            check_proof(key, proof, framed(_TYPE, spelled(signed)))
+        else:
+            check_signature(key, proof, _TYPE, spelled(signed))
+    except FAULTS:
         return None, None
     if proof.hex() != attestation["proof"]:
         return None, None

@@ -17,6 +17,7 @@ from tests.vectors.key_changes import key_change_vectors
 from tests.vectors.lanes import lane_vectors
 from tests.vectors.ledger import ledger_vectors
 from tests.vectors.model_files import model_file_vectors
+from tests.vectors.passkeys import passkey_vectors
 from tests.vectors.releases import release_vectors
 from tests.vectors.rendering import deep_values
 from tests.vectors.retention import retention_vectors
@@ -28,6 +29,7 @@ FOLDER = Path(__file__).parent
 FILES = (
     *("rules.json", "values.json", "trees.json", "ledger.json", "key_changes.json"),
     *("retention.json", "gate.json", "lanes.json", "releases.json", "model_files.json"),
+    "passkeys.json",
 )
 
 
@@ -44,7 +46,7 @@ def frozen() -> dict[str, str]:
         values, roots = _lines([*flat.accepted(), *refused.refused()]), _lines(trees.vectors())
     chains = (
         *(ledger_vectors(), key_change_vectors(), retention_vectors(), gate_vectors()),
-        *(lane_vectors(), release_vectors(), model_file_vectors()),
+        *(lane_vectors(), release_vectors(), model_file_vectors(), passkey_vectors()),
     )
     texts = (json.dumps(rules, indent=1) + "\n", values, roots, *chains)
     return dict(zip(FILES, texts, strict=True))

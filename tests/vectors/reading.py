@@ -21,6 +21,7 @@ __all__ = [
     "Fault",
     "as_time",
     "check_signature",
+    "framed",
     "parse",
     "require",
     "sha256",
@@ -85,4 +86,9 @@ def as_time(text: str) -> datetime:
 
 def check_signature(key: Ed25519PublicKey, signature: bytes, kind: bytes, data: bytes) -> None:
     """Raise unless a key signed this, as a payload of this type."""
-    key.verify(signature, b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(data), data))
+    key.verify(signature, framed(kind, data))
+
+
+def framed(kind: bytes, data: bytes) -> bytes:
+    """What is signed of a payload of a type."""
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(data), data)

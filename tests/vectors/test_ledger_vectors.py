@@ -34,9 +34,11 @@ from tests.ledgers import STORE
 from tests.vectors import (
     gate_verifier,
     lanes_verifier,
+    passkey_verifier,
     reading,
     release_verifier,
     retention_verifier,
+    roster_verifier,
     verifier,
 )
 from tests.vectors.ledger import as_bytes, ledger_vectors
@@ -202,7 +204,7 @@ def test_every_judged_kind_and_error_has_a_vector() -> None:
 
 _SECOND = (
     *(verifier, retention_verifier, gate_verifier, lanes_verifier, release_verifier),
-    reading,
+    *(passkey_verifier, roster_verifier, reading),
 )
 
 

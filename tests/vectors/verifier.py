@@ -24,6 +24,7 @@ from tests.vectors.reading import (
     require,
     sha256,
 )
+from tests.vectors.roster_verifier import keeps_rights, read_key, read_roster
 
 __all__ = [
     "FAULTS",
@@ -73,10 +74,6 @@ _ROLES = {
     "adopt": {"operator"},
     **gate.ROLES,
 }
-_SMALL_ORDER = int.from_bytes(
-    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
-)
-_PRIME = 2**255 - 19
 
 
 Row = tuple[bytes, bytes, bytes | None]
@@ -137,14 +134,6 @@ def _judge(kind: str, body: dict[str, Any]) -> None:
     lanes.judge(kind, body)
 
 
-def _key(text: str) -> tuple[str, Ed25519PublicKey]:
-    raw = bytes.fromhex(text)
-    y = int.from_bytes(raw, "little") & (2**255 - 1)
-    weak = {0, 1, _PRIME - 1, _SMALL_ORDER, _PRIME - _SMALL_ORDER}
-    require(raw.hex() == text and len(raw) == 32 and y < _PRIME and y not in weak, "key")
-    return sha256(raw), Ed25519PublicKey.from_public_bytes(raw)
-
-
 def _seals(data: bytes) -> dict[str, bytes]:
     pairs = parse(data, 8192)
     seals = {key: bytes.fromhex(signature) for key, signature in pairs}
@@ -156,40 +145,6 @@ def _seals(data: bytes) -> dict[str, bytes]:
 
 def _check(key: Ed25519PublicKey, signature: bytes, raw: bytes) -> None:
     check_signature(key, signature, _TYPE, raw)
-
-
-def _roster(document: dict[str, Any]) -> dict[str, Any]:
-    """The identities by name and by key, and the pools."""
-    people = {each["name"]: each for each in document["identities"]}
-    pools = {pool["name"]: set(pool["members"]) for pool in document["pools"]}
-    keys, expires = {}, {}
-    for person in people.values():
-        for each in person["keys"]:
-            key_id, key = _key(each["public"])
-            require(each["scheme"] == "ed25519" and key_id not in keys, "scheme, or a key twice")
-            keys[key_id], expires[key_id] = (person, key), each["expires"]
-            require(each["expires"] is None or as_time(each["expires"]), "expiry")
-    require(len(people) == len(document["identities"]), "a name twice")
-    require(len(pools) == len(document["pools"]) and not pools.keys() & people.keys(), "pools")
-    require(all(members <= people.keys() for members in pools.values()), "members")
-    require(document["cuts"] == [], "cuts")
-    require(all(map(DIGEST.fullmatch, document["policies"].values())), "policies")
-    quorum = document["restore_quorum"]
-    found = {"people": people, "keys": keys, "pools": pools}
-    return found | {"expires": expires, "quorum": quorum}
-
-
-def _covers(now: dict[str, Any], before: dict[str, Any]) -> bool:
-    for name, old in before["people"].items():
-        new = now["people"][name]
-        spaces = set(new["namespaces"])
-        if not (
-            set(old["roles"]) <= set(new["roles"])
-            and {key["public"] for key in old["keys"]} <= {key["public"] for key in new["keys"]}
-            and ("*" in spaces or set(old["namespaces"]) <= spaces)
-        ):
-            return False
-    return all(members <= now["pools"][name] for name, members in before["pools"].items())
 
 
 def _is_quorum(
@@ -209,7 +164,7 @@ def _is_quorum(
 def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
     """Every roster and every restore, if the chain is genuine."""
     store = pin["store"].removeprefix("store:")
-    roots = dict(_key(key) for key in pin["root"]["keys"])
+    roots = dict(read_key(key) for key in pin["root"]["keys"])
     rosters, restores = trust = Trust({}, [])
     hashes: list[str] = []
     for seq, (raw, sealed, data) in enumerate(rows):
@@ -236,8 +191,8 @@ def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
         require(data is not None, "body")
         body = _body(header, data or b"")
         if kind == "roster":
-            roster = _roster(body["roster"])
-            require(not rosters or _covers(roster, rosters[newest]), "rights")
+            roster = read_roster(body["roster"])
+            require(not rosters or keeps_rights(roster, rosters[newest]), "rights")
             rosters[seq] = roster
         elif kind == "restore":
             restores.append(body)

@@ -25,12 +25,34 @@ from sealpoint.signing import (
 __all__ = ["BE", "BS", "ED", "UP", "UV", "Authenticator", "encode_challenge"]
 
 UP, UV, BE, BS, AT, ED = 0x01, 0x04, 0x08, 0x10, 0x40, 0x80
+_EXPONENT = 65537
+
+
+_P = int(
+    "f1dedf078c12b6f4733479353f2e5753268fbc1c78bce48ab38ff85a8f1acf27"
+    "823d2d0445b31afaa16b8f226b07f049dc392ef8778d4382a9fa6b69d8c3ea80"
+    "c3da03d0d6651ac515be77f1c48eccfe30a05ab5f7f7e88ebfc7c88ac53e2462"
+    "73e87fad5eb271bd53b49022694e3fa5b33c844646e88938048a1be1b9c677cb",
+    16,
+)
+_Q = int(
+    "e71c8dfe92c0a1eee19a2a2c2114bc91149364fd4b64b848be46de5d68feae43"
+    "f761b85c7c1a195fd19c4e9e468b68b6b594bcf763f1a2d3a5a6acaced975a0d"
+    "86a9f219b28f48fa7a3e4d682b12fc86cd0fb57841406e324c20c0facdc560e8"
+    "2399042d783df43969adb01d36c9a63f011cdf1bc5702814dccd99732d211501",
+    16,
+)
+"""The primes of the one RSA key; making one takes long."""
 
 
 @lru_cache
-def _rsa_key(number: int) -> rsa.RSAPrivateKey:
-    del number
-    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+def _rsa_key() -> rsa.RSAPrivateKey:
+    d = rsa.rsa_recover_private_exponent(_EXPONENT, _P, _Q)
+    dmp1, dmq1 = rsa.rsa_crt_dmp1(d, _P), rsa.rsa_crt_dmq1(d, _Q)
+    public = rsa.RSAPublicNumbers(_EXPONENT, _P * _Q)
+    return rsa.RSAPrivateNumbers(
+        _P, _Q, d, dmp1, dmq1, rsa.rsa_crt_iqmp(_P, _Q), public
+    ).private_key()
 
 
 @lru_cache
@@ -45,7 +67,10 @@ def encode_challenge(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Authenticator:
-    """One credential, and the browser before it; the same number gives the same key."""
+    """One credential, and the browser before it; the same number gives the same key.
+
+    Of RSA there is one key, whatever the number.
+    """
 
     number: int = 1
     algorithm: str = "es256"
@@ -67,7 +92,7 @@ class Authenticator:
             numbers = self._ec.public_key().public_numbers()
             return numbers.x.to_bytes(32) + numbers.y.to_bytes(32)
         if self.algorithm == "rs256":
-            return _rsa_key(self.number).public_key().public_numbers().n.to_bytes(256)
+            return _rsa_key().public_key().public_numbers().n.to_bytes(256)
         return self._ed.public_key().public_bytes_raw()
 
     @property
@@ -121,7 +146,7 @@ class Authenticator:
         if self.algorithm == "es256":
             return self._ec.sign(message, ec.ECDSA(SHA256(), deterministic_signing=True))
         if self.algorithm == "rs256":
-            return _rsa_key(self.number).sign(message, padding.PKCS1v15(), SHA256())
+            return _rsa_key().sign(message, padding.PKCS1v15(), SHA256())
         return self._ed.sign(message)
 
     def answer(self, client_data: bytes, authenticator_data: bytes) -> PasskeyAssertion:
