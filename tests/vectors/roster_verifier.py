@@ -32,7 +32,9 @@ def read_roster(document: dict[str, Any]) -> dict[str, Any]:
     """The identities by name and by key, and the pools."""
     people = {each["name"]: each for each in document["identities"]}
     pools = {pool["name"]: set(pool["members"]) for pool in document["pools"]}
-    keys, passkeys, expires, once = {}, {}, {}, list[str]()
+    keys: dict[str, Any] = {}
+    passkeys: dict[str, Any] = {}
+    expires, once = {}, list[str]()
     for person in people.values():
         for each in person["keys"]:
             key_id = _held(person, each, keys, passkeys)

@@ -114,7 +114,7 @@ def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) ->
 
 
 def challenge(statement: str, verdict: Verdict, reason: str) -> bytes:
-    """What a passkey is given to say yes or no to a statement: 32 bytes.
+    """What a passkey is given to sign, so that its person says this to a statement: 32 bytes.
 
     It is the SHA-256 of what any other key signs.
 
