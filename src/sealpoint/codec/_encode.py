@@ -396,16 +396,18 @@ class TreeEncoding(Encoding):
             What `put` returned for the root blob.
         """
         self._check_whole(value)
-        if self._memo is not None:
-            self._memo.begin()
-        data = self._node(value)
+        memo = self._memo
+        if memo is not None:
+            memo.begin()
+        # What was long is so still, mostly; if not, the bytes are the same.
+        data = self._node(value, is_long=memo is not None and memo.was_long)
         self.bounds.check_nodes([data])
         if len(data) > _SPLIT_BYTES_BYTES:
             data = self._reference(Stream.VALUE, 0, memoryview(data))
         root = self._put(data)
         id_bytes(root, "put")
-        if self._memo is not None:
-            self._memo.end()
+        if memo is not None:
+            memo.end()
         return root
 
     def pack(self, value: Any) -> bytes:
@@ -703,12 +705,15 @@ def _pieces(chunk: bytes | memoryview, size_bytes: int) -> Iterator[bytes | memo
     return (chunk[start : start + size_bytes] for start in range(0, len(chunk), size_bytes))
 
 
-def encode_short(value: Any, encoding: Encoding, memo: TreeMemo | None) -> bytes | None:
-    """The root blob of a value that seems short and is: then there is no tree to build."""
+def may_be_short(value: Any, memo: TreeMemo | None) -> bool:
+    """Whether a value is likely to be one short blob, so that there is no tree to build."""
     if (type(value) is not dict and type(value) is not list) or (memo and memo.was_long):
-        return None
-    if not _seems_short(value, typed_bytes=_TYPED_BYTES):
-        return None
+        return False
+    return _seems_short(value, typed_bytes=_TYPED_BYTES)
+
+
+def encode_short(value: Any, encoding: Encoding) -> bytes | None:
+    """The root blob of a value that may be short and is."""
     limits = encoding.limits
     bytes_max = min(_SPLIT_MEMBERS_BYTES, limits.value_bytes_max, limits.value_nodes_max)
     return encoding.run_short(value, None, 0, bytes_max)

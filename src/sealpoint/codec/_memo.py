@@ -110,7 +110,7 @@ class Block:
                 return None
             fields.append(packed)
         grown.packed = form.header(len(grown)) + b"".join(fields)
-        grown.size_bytes = sum(len(part) for part in grown.parts if part is not None)
+        grown.size_bytes = sum(map(len, filter(None, grown.parts)))
         return grown
 
     def _copy(self) -> "Block":

@@ -13,7 +13,7 @@ from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._bounds import ENCODING, Bounds
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
-from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short
+from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short, may_be_short
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
 from sealpoint.codec._kinds import DictForm
 from sealpoint.codec._memo import TreeMemo
@@ -287,9 +287,11 @@ class Registry:
         Raises:
             EncodeError: As for `encode`.
         """
+        if not may_be_short(value, memo):
+            return None
         encoding = Encoding(self._tables.by_type, self._limits)
         try:
-            return encode_short(value, encoding, memo)
+            return encode_short(value, encoding)
         except EncodeError as exc:
             raise self._located(exc, value, encoding) from exc.__cause__
 

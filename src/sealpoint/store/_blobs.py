@@ -134,7 +134,7 @@ class BlobWriter:
             return False
         self.reached.update(names)
         before = self._before
-        kept = [name for name in names if name in before] if before else ()
+        kept = [*filter(before.__contains__, names)] if before else ()
         for name in kept:
             self._see(name, before[name])
         if kept:

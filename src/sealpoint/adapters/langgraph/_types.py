@@ -308,9 +308,12 @@ def _carried(found: Any) -> Iterable[_Look]:
     )
 
 
+_COLLECTIONS = (list, tuple, set, frozenset, deque)
+
+
 def _members(value: Any) -> list[Any]:
     """What a container or an object with declared fields holds; nothing of any other."""
-    if isinstance(value, list | tuple | set | frozenset | deque):
+    if isinstance(value, _COLLECTIONS):
         return list(value)
     if isinstance(value, Mapping):
         return [*value, *value.values()]
