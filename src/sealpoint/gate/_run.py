@@ -7,7 +7,6 @@ thread holds is another run, or one that was overtaken; the gate judges that.
 """
 
 import copy
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -170,7 +169,8 @@ class EndedRuns:
     """Runs that were refused or overtaken: what they still write is told so."""
 
     def __init__(self) -> None:
-        self._known: deque[tuple[object, SealpointError]] = deque(maxlen=_ENDED_MAX)
+        self._known: dict[int, tuple[object, SealpointError]] = {}
+        """What each was known by, which is held so that nothing else is taken for it."""
 
     def add(self, run: Run, error: SealpointError, going_on: Run | None) -> None:
         """Take no more from a run, unless it is the same one that goes on."""
@@ -178,12 +178,13 @@ class EndedRuns:
         goes_on = going_on is not None and going_on is not run and going_on.position.run is known
         if known is not None and not goes_on:
             # A copy: the error itself holds on to what was being written when it was raised.
-            self._known.append((known, copy.copy(error)))
+            self._known.setdefault(id(known), (known, copy.copy(error)))
+            if len(self._known) > _ENDED_MAX:
+                del self._known[next(iter(self._known))]
 
     def forget(self, position: RunPosition) -> None:
         """A run begins with what one that ended was known by."""
-        kept = [each for each in self._known if each[0] is not position.run]
-        self._known = deque(kept, maxlen=_ENDED_MAX)
+        self._known.pop(id(position.run), None)
 
     def refuse(self, position: RunPosition) -> None:
         """Refuse what a run writes that has ended.
@@ -191,10 +192,8 @@ class EndedRuns:
         Raises:
             SealpointError: Why it has.
         """
-        if position.run is not None and not position.begins:
-            for ended, error in self._known:
-                if ended is position.run:
-                    raise copy.copy(error)
+        if not position.begins and (ended := self._known.get(id(position.run))) is not None:
+            raise copy.copy(ended[1])
 
 
 class _Displaced(NamedTuple):
