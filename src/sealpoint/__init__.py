@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Requests,
         RolloutPlan,
         Rollouts,
+        Standing,
         Thread,
     )
     from sealpoint.limits import Limits
@@ -80,6 +81,7 @@ __all__ = [
     "Rollouts",
     "SealpointError",
     "Signer",
+    "Standing",
     "Store",
     "Thread",
     "ThreadNames",

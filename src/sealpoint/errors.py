@@ -64,6 +64,7 @@ SealpointError                  error                  1
 ├── Busy                        busy                  73
 ├── UnknownRequest              unknown-request       74
 ├── RequestClosed               request-closed        75
+├── Moved                       moved                 96   it is not as somebody was shown it
 ├── PolicyInvalid               policy-invalid        76
 ├── BundleInvalid               bundle-invalid        77
 ├── UnknownEntry                unknown-entry         78
@@ -128,6 +129,7 @@ __all__ = [
     "ModelLimitExceeded",
     "ModelMalformed",
     "ModelUnreadable",
+    "Moved",
     "NameInvalid",
     "NeedsApproval",
     "NoPin",
@@ -840,6 +842,18 @@ class RequestClosed(SealpointError):
     code = "request-closed"
     exit_status = 75
     hint = "Resume, or propose the rollout, again: that makes a new request, for what is there now."
+
+
+class Moved(SealpointError):
+    """The thread is not any more as whoever acts was shown it; `.moved` says what changed."""
+
+    code = "moved"
+    exit_status = 96
+    hint = "Nothing was written. Look at the thread again, and decide again."
+
+    def __init__(self, message: str, *, moved: tuple[str, ...], hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.moved = moved
 
 
 class PolicyInvalid(SealpointError):

@@ -109,6 +109,7 @@ class AsyncThread(_Twin[Thread]):
     release_of = _awaited(Thread.release_of)
     resume = _awaited(Thread.resume)
     judge = _awaited(Thread.judge)
+    standing = _awaited(Thread.standing)
     pause = _awaited(Thread.pause)
     unpause = _awaited(Thread.unpause)
     handoff = _awaited(Thread.handoff)

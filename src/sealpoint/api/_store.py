@@ -168,8 +168,9 @@ class Store:
             written.
 
         Raises:
-            UnknownRequest: There is no such request, or the thread has moved on.
-            RequestClosed: It was denied, has expired, or the policy has changed.
+            UnknownRequest: There is no such request.
+            RequestClosed: It was denied, has expired, the policy has changed, or the thread has
+                gone on since.
             NotTrusted: This identity may not, because of its role or because it asked itself.
             UsageError: There is no reason.
         """

@@ -53,8 +53,8 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.codec import Registry
-from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
-from sealpoint.gate import Request, Requests, Status
+from sealpoint.errors import SealpointError, Tampered, UsageError
+from sealpoint.gate import Request, Requests, Status, why_closed
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
 from sealpoint.views.documents import examined_document, requests_document
@@ -477,10 +477,7 @@ def _agreed(
     if examined.fault is not None:
         raise examined.fault
     if request.status in _CLOSED:
-        raise RequestClosed(
-            f"request {request.short} of thread {request.thread!r}: it is not open any more: "
-            f"{request.status}"
-        )
+        raise why_closed(request)
     least = DIGITS_LEAST if yes_to is None else _NAMED_DIGITS
     digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
     if not request.id.startswith(digits):

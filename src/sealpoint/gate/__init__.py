@@ -27,10 +27,11 @@ from sealpoint.gate._policy import (
     shipped_policy,
 )
 from sealpoint.gate._request_list import RequestList, Requests
-from sealpoint.gate._requests import Request, Status, make_request
+from sealpoint.gate._requests import Request, Status, make_request, why_closed
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
+from sealpoint.gate._standing import Standing, StandingPause
 from sealpoint.gate._thread import AdapterThread, Thread
 from sealpoint.gate._thread_look import (
     LookedThread,
@@ -71,6 +72,8 @@ __all__ = [
     "RolloutPlan",
     "Rollouts",
     "Rule",
+    "Standing",
+    "StandingPause",
     "Status",
     "Thread",
     "ThreadLook",
@@ -85,4 +88,5 @@ __all__ = [
     "summarise",
     "summary_now",
     "unreadable",
+    "why_closed",
 ]

@@ -4,12 +4,13 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from sealpoint.errors import UsageError
+from sealpoint.errors import Moved, UsageError
 from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
-from sealpoint.gate._requests import Asked, Pending, Request, make_request, read_pending
+from sealpoint.gate._requests import Asked, Pause, Pending, Request, make_request, read_pending
 from sealpoint.gate._resume_call import check_actor
 from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
+from sealpoint.gate._standing import Standing, StandingPause
 from sealpoint.ledger import Body, Kind, RequestBody
 from sealpoint.signing import Action, Statement
 from sealpoint.store import EntryDraft, Release, ThreadState
@@ -94,6 +95,43 @@ class GateContext:
         holder = self._core.holder(self._core.trust())
         return "" if holder is None else holder[0].name
 
+    def standing(self) -> Standing:
+        """Where the thread stands, as it was last looked at."""
+        head, tip = self._chain.verified_head(), self._chain.tip()
+        pause = None if tip.paused is None else self.pending().paused
+        return Standing(
+            thread=head.header.thread,
+            name=self._state.name,
+            generation=head.header.gen,
+            epoch=self._core.trust().epoch,
+            owner=tip.fence.owner,
+            paused=None if pause is None else _shown_pause(pause),
+            basis=tip.basis[1].hex(),
+            basis_seq=tip.basis[0],
+            head=head.hash.hex(),
+            head_seq=head.seq,
+        )
+
+    def require_standing(self, expect: Standing | None, *, basis: bool) -> None:
+        """Refuse to act on a thread that is not any more as somebody was shown it.
+
+        Args:
+            expect: What was shown; None: whatever there is, is meant.
+            basis: Whether it counts that the thread has gone on.
+
+        Raises:
+            Moved: It has changed.
+        """
+        if expect is None:
+            return
+        if not isinstance(expect, Standing):
+            raise UsageError(f"expect: expected a Standing, found {type(expect).__name__}")
+        if moved := expect.changes(self.standing(), basis=basis):
+            raise Moved(
+                f"thread {self._state.name!r}: it is not as it was shown: {'; '.join(moved)}",
+                moved=moved,
+            )
+
     def require_person(self, actor: str | None) -> None:
         """Refuse to act for somebody whom the roster does not know: a claim has to name a person.
 
@@ -166,3 +204,15 @@ class GateContext:
                 "reckon with",
                 hint="Somebody saved with a clock far ahead; erase the thread or begin another.",
             ) from exc
+
+
+def _shown_pause(pause: Pause) -> StandingPause:
+    header = pause.entry.header
+    return StandingPause(
+        seq=header.seq,
+        entry=pause.entry.hash.hex(),
+        at=header.at,
+        by=pause.entry.writer,
+        actor=pause.actor,
+        reason=pause.reason,
+    )

@@ -13,7 +13,7 @@ from typing import Any
 from sealpoint.errors import WorldInvalid
 from sealpoint.gate._decision import Facts, GrantFacts
 from sealpoint.gate._policy import Rule
-from sealpoint.ledger import Entry, StoreChain
+from sealpoint.ledger import StoreChain
 from sealpoint.store import Release, ThreadState
 from sealpoint.world import World, WorldDiff
 
@@ -72,7 +72,7 @@ def gather(
     world: World | None,
     read_world: Callable[[], dict[str, Any] | None],
     now: datetime,
-    pause: tuple[Entry, str] | None = None,
+    paused: str | None = None,
     answered: bool = False,
     deliberate: str | None = None,
     grant: GrantFacts | None = None,
@@ -88,7 +88,7 @@ def gather(
         world: What the run is able to do now.
         read_world: Reads the world that the checkpoint was saved in, if it differs.
         now: The effective time.
-        pause: The pause in force, and its reason.
+        paused: Who has paused the thread, and why.
         answered: Whether something is brought in from outside.
         deliberate: What the caller said to show that this is meant.
         grant: What has become of the request for exactly this.
@@ -108,7 +108,7 @@ def gather(
         now=now,
         restored=was_cut(state, trust),
         living_session=living,
-        paused=None if pause is None else f"{pause[0].writer}: {pause[1]}",
+        paused=paused,
         answered=answered,
         deliberate=deliberate,
         grant=grant,

@@ -239,7 +239,7 @@ class Gate:
             world=call.world,
             read_world=lambda: self._reader.read_world(release),
             now=self._context.now(),
-            pause=pending.paused,
+            paused=None if pending.paused is None else pending.paused.words,
             answered=call.answer is not None,
             deliberate=call.deliberate,
             grant=grant,

@@ -2,7 +2,8 @@
 """What people do to a thread: pause and unpause it, hand it off, and answer requests about it.
 
 Everything is an entry of the thread. An entry that lost its place to another is decided anew on
-what is there then, so an approval never lands on a request that was denied or voided meanwhile.
+what is there then, so an approval never lands on a request that was denied or voided meanwhile,
+and nothing is done to a thread that has moved since whoever acts was shown it.
 """
 
 from contextlib import suppress
@@ -16,7 +17,6 @@ from sealpoint.errors import (
     NoRight,
     NotOwner,
     NotTrusted,
-    RequestClosed,
     ResumeRefused,
     UnknownCheckpoint,
     UnknownRequest,
@@ -25,7 +25,8 @@ from sealpoint.errors import (
 )
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._policy import Measure, Policy, Rule
-from sealpoint.gate._requests import Asked, Request, Status
+from sealpoint.gate._requests import Asked, Request, Status, find_closing, why_closed
+from sealpoint.gate._standing import Standing
 from sealpoint.ledger import (
     ExpiryBody,
     HandoffBody,
@@ -76,7 +77,13 @@ class Operations:
         with self._state.reporting():
             return self._state.find() and self._chain.tip().paused is not None
 
-    def pause(self, reason: str, actor: str | None) -> int:
+    def standing(self) -> Standing:
+        """Where the thread stands; see `Thread.standing`."""
+        with self._state.reporting():
+            self._context.require_living()
+            return self._context.standing()
+
+    def pause(self, reason: str, actor: str | None, expect: Standing | None) -> int:
         """Stop the thread; see `Thread.pause`."""
         check_reason(reason, "pause")
         with self._state.reporting():
@@ -84,6 +91,8 @@ class Operations:
                 self._context.require_living()
                 check_rights(self._chain, self._core.trust(), Kind.PAUSE, None)
                 self._context.require_person(actor)
+                # A checkpoint more is no reason not to stop the run.
+                self._context.require_standing(expect, basis=False)
                 paused = self._chain.tip().paused
                 if paused is not None:
                     return paused
@@ -92,12 +101,13 @@ class Operations:
                 if seq is not None:
                     return seq
 
-    def unpause(self, reason: str, actor: str | None) -> int:
+    def unpause(self, reason: str, actor: str | None, expect: Standing | None) -> int:
         """Let the thread go on: sessions and requests are as they were; see `Thread.unpause`."""
         check_reason(reason, "unpause")
         with self._state.reporting():
             while True:
                 self._context.require_living()
+                self._context.require_standing(expect, basis=True)
                 if self._chain.tip().paused is None:
                     raise UsageError(
                         f"thread {self._state.name!r}: it is not paused",
@@ -111,13 +121,14 @@ class Operations:
 
     # ------------------------------------------------------------------ handing off
 
-    def handoff(self, to: str, reason: str, actor: str | None) -> int:
+    def handoff(self, to: str, reason: str, actor: str | None, expect: Standing | None) -> int:
         """Give the thread to another owner; see `Thread.handoff`."""
         check_reason(reason, "handoff")
         with self._state.reporting():
             while True:
                 self._context.require_living()
                 self._context.require_person(actor)
+                self._context.require_standing(expect, basis=True)
                 body = self._handoff_body(to, reason, actor)
                 if body is not None:
                     seq = self._context.write(Kind.HANDOFF, body)
@@ -361,6 +372,8 @@ class Operations:
     def _require_open(self, request_id: str) -> Asked:
         asked = self._context.pending().asked.get(request_id)
         if asked is None:
+            if (closing := find_closing(self._chain, request_id)) is not None:
+                raise closing
             raise UnknownRequest(
                 f"request {request_id[:12]} of thread {self._state.name!r}: there is no such "
                 "open request"
@@ -369,10 +382,7 @@ class Operations:
         if request.status in (Status.DENIED, Status.EXPIRED, Status.VOID):
             if request.status is Status.EXPIRED and not asked.expired:
                 self._expire(asked)
-            raise RequestClosed(
-                f"request {request.short} of thread {self._state.name!r}: it is not open any "
-                f"more: {request.status}"
-            )
+            raise why_closed(request)
         return asked
 
     def _require_say(self, identity: Identity, asked: Asked, verdict: Verdict) -> None:

@@ -23,7 +23,13 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate._policy import Policies, Policy
-from sealpoint.gate._requests import Pending, Request, make_request, read_pending
+from sealpoint.gate._requests import (
+    Pending,
+    Request,
+    find_closing,
+    make_request,
+    read_pending,
+)
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._thread_look import foresee
 from sealpoint.ledger import KINDS, link_hash, parse_header
@@ -49,6 +55,9 @@ from sealpoint.store import (
 
 _NEAR = 16
 """So many of the newest entries of a thread are read at once."""
+
+_LISTED_MAX = 10_000
+"""So many requests that were listed are remembered."""
 
 _FEW = 64
 """So many threads are verified before others would be asked to help."""
@@ -134,6 +143,8 @@ class RequestList:
         self._book = book
         self._policies = policies
         self._known: dict[bytes, _Known] = {}
+        self._listed: dict[str, str] = {}
+        """Requests that were listed last, by their ids, and the names of their threads."""
 
     def list(self) -> Requests:
         """Every request that is about its thread as that is now, whatever became of it.
@@ -165,7 +176,13 @@ class RequestList:
             for each in unknown_threads(core, threads)
         ]
         found.sort(key=lambda request: (request.asked_at, request.id))
+        self._note(found)
         return Requests(requests=tuple(found), failures=tuple(sorted(failures)))
+
+    def _note(self, found: Iterable[Request]) -> None:
+        """Remember which requests there were: who answers one later is told what became of it."""
+        listed = self._listed | {each.id: each.thread for each in found}
+        self._listed = dict(islice(listed.items(), max(0, len(listed) - _LISTED_MAX), None))
 
     def _shown(self, seen: _Known, roster: Roster, policy: Policy | None) -> Iterator[Request]:
         """The requests of a thread as they stand now."""
@@ -181,9 +198,23 @@ class RequestList:
         Raises:
             UsageError: There are too few digits, or other characters.
             UnknownRequest: There is none, or more than one.
+            RequestClosed: It was listed before, and its thread has gone on since.
         """
         check_digits(request_id, "request")
-        return only_one(self.list().requests, request_id, "request")
+        try:
+            return only_one(self.list().requests, request_id, "request")
+        except UnknownRequest:
+            self._refuse_closed(request_id)
+            raise
+
+    def _refuse_closed(self, digits: str) -> None:
+        """Say what became of a request that this store has listed before."""
+        for known, thread in self._listed.items():
+            if known.startswith(digits):
+                chain = Chain(self._core, thread)
+                chain.refresh()
+                if (closing := find_closing(chain, known)) is not None:
+                    raise closing
 
     def _read_all(self, threads: Sequence[ListedThread], book: bytes) -> Iterator[_Looked]:
         """What is pending on each thread, or why nobody can say; what is new, on all cores."""

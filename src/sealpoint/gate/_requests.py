@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
-from sealpoint.errors import Missing, WorldInvalid
+from sealpoint.errors import Missing, RequestClosed, WorldInvalid
 from sealpoint.gate._decision import GrantFacts
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._resume_call import answer_digest
@@ -37,6 +38,9 @@ from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
 
+_CLOSED_WITHIN = 1_024
+"""Among so many of the newest entries it is looked for what became of a request."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -55,14 +59,29 @@ class Asked:
     """Somebody has recorded that it expired, at a time when it had."""
 
 
+class Pause(NamedTuple):
+    """A pause in force, and what its writer says."""
+
+    entry: Entry
+    reason: str
+    actor: str | None
+    """The person for whom it was written, as claimed."""
+
+    @property
+    def words(self) -> str:
+        """Who has paused, and why."""
+        claimed = "" if self.actor is None else f" for {self.actor}"
+        return f"{self.entry.writer}{claimed}: {self.reason}"
+
+
 @dataclass(slots=True)
 class Pending:
     """What is pending on a thread."""
 
     time: datetime
     """The time of the thread."""
-    paused: tuple[Entry, str] | None = None
-    """The pause in force, and its reason."""
+    paused: Pause | None = None
+    """The pause in force."""
     asked: dict[str, Asked] = field(default_factory=dict)
     """Every request, by the digest of its statement, oldest first."""
 
@@ -100,7 +119,8 @@ def fold_found(
         elif header.kind is Kind.PAUSE:
             entry, pause = _read(chain, header, record)
             # Whatever it says, it is a pause.
-            pending.paused = entry, "" if pause is None else pause.reason
+            said = ("", None) if pause is None else (pause.reason, pause.actor)
+            pending.paused = Pause(entry, *said)
         elif header.seq > basis[0] and KINDS[header.kind].about_requests:
             entry, body = _read(chain, header, record)
             trust = chain.core.trust()
@@ -367,6 +387,41 @@ def make_request(
         ignored=tally.ignored,
         attestations=asked.attestations,
     )
+
+
+def why_closed(request: Request) -> RequestClosed:
+    """The error that says why a request is open no more."""
+    why = {
+        Status.DENIED: f"it was denied by {', '.join(request.denied_by)}",
+        Status.EXPIRED: f"it expired at {request.statement.expires.isoformat()}",
+        Status.VOID: "another policy is in force than the one that it was made under",
+    }[request.status]
+    return _closed(request.id, request.thread, why)
+
+
+def _closed(request_id: str, thread: str, why: str) -> RequestClosed:
+    return RequestClosed(
+        f"request {request_id[:12]} of thread {thread!r}: it is not open any more: {why}"
+    )
+
+
+def find_closing(chain: Chain, request_id: str) -> RequestClosed | None:
+    """The error that says what came of a request that lies below the basis of a verified head.
+
+    Returns:
+        None if there is none among the newest entries.
+    """
+    closing: Header | None = None
+    for header, record in islice(chain.walk(), _CLOSED_WITHIN):
+        if KINDS[header.kind].moves_basis:
+            closing = header
+        if header.kind is not Kind.REQUEST or closing is None or record.body is None:
+            continue
+        _, body = _read(chain, header, record)
+        if body is not None and body.statement.digest == request_id:
+            what = f"the thread has gone on since, with entry {closing.seq} ({closing.kind.word})"
+            return _closed(request_id, chain.name, what)
+    return None
 
 
 def _status(grant: GrantFacts, statement: Statement, policy: Policy | None, needed: int) -> Status:

@@ -27,6 +27,7 @@ from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import RolloutBook
+from sealpoint.gate._standing import Standing
 from sealpoint.store import (
     CheckpointRef,
     CommitDraft,
@@ -304,7 +305,20 @@ class Thread:
         """Whether an operator has stopped the thread; looked up anew each time."""
         return self.operations.is_paused()
 
-    def pause(self, reason: str, *, actor: str | None = None) -> int:
+    def standing(self) -> Standing:
+        """Where the thread stands, for somebody who is shown it before they act on it.
+
+        `pause`, `unpause` and `handoff` take it as `expect`.
+
+        Raises:
+            UnknownThread, Erased: There is nothing to show.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        return self.operations.standing()
+
+    def pause(
+        self, reason: str, *, actor: str | None = None, expect: Standing | None = None
+    ) -> int:
         """Stop the thread: until it is unpaused nothing is saved and nobody resumes.
 
         A worker that runs learns it at its next save. Pausing twice records nothing more.
@@ -313,6 +327,9 @@ class Thread:
             reason: Why.
             actor: The person of the roster for whom this is done, as the caller claims. It is
                 recorded and shown, proves nothing and gives no right.
+            expect: What `standing` gave when this was decided: nothing is written if thread,
+                generation, epoch, owner or pause are others by now. A checkpoint more is no
+                change.
 
         Returns:
             The position of the entry that records it.
@@ -321,15 +338,19 @@ class Thread:
             UsageError: There is no reason, or no person of that name.
             NotTrusted: The identity is no operator of the namespace.
             UnknownThread, Erased: There is nothing to pause.
+            Moved: The thread is not any more as `expect` says.
         """
-        return self.operations.pause(reason, actor)
+        return self.operations.pause(reason, actor, expect)
 
-    def unpause(self, reason: str, *, actor: str | None = None) -> int:
+    def unpause(
+        self, reason: str, *, actor: str | None = None, expect: Standing | None = None
+    ) -> int:
         """Let the thread go on: sessions and requests are as they were.
 
         Args:
             reason: Why.
             actor: As for `pause`.
+            expect: As for `pause`; that the thread has gone on is a change, too.
 
         Returns:
             The position of the entry that records it.
@@ -337,10 +358,18 @@ class Thread:
         Raises:
             UsageError: There is no reason, no person of that name, or the thread is not paused.
             NotTrusted: The identity is no operator of the namespace.
+            Moved: The thread is not any more as `expect` says.
         """
-        return self.operations.unpause(reason, actor)
+        return self.operations.unpause(reason, actor, expect)
 
-    def handoff(self, *, to: str, reason: str, actor: str | None = None) -> int:
+    def handoff(
+        self,
+        *,
+        to: str,
+        reason: str,
+        actor: str | None = None,
+        expect: Standing | None = None,
+    ) -> int:
         """Give the thread to another owner: an identity, or a pool of the roster.
 
         The session that is under way ends: its worker's next save is refused. An owner may do
@@ -350,6 +379,7 @@ class Thread:
             to: The next owner.
             reason: Why.
             actor: As for `pause`; of an operator's request, also a person who cannot approve it.
+            expect: As for `unpause`.
 
         Returns:
             The position of the entry that records it.
@@ -359,8 +389,9 @@ class Thread:
             ResumeRefused: The policy does not let operators hand threads off.
             UsageError: There is no reason, or no writer or person of that name.
             NotOwner, NotTrusted: The identity is neither owner nor operator.
+            Moved: The thread is not any more as `expect` says.
         """
-        return self.operations.handoff(to, reason, actor)
+        return self.operations.handoff(to, reason, actor, expect)
 
     def requests(self) -> tuple[Request, ...]:
         """Every request that is about the thread as it is, oldest first, whatever became of it.

@@ -284,7 +284,7 @@ def _thread_look(state: ThreadState) -> ThreadLook:
     except UnknownCheckpoint:
         phase = ThreadPhase.EMPTY
     if pending.paused is not None:
-        phase, reason = ThreadPhase.PAUSED, pending.paused[1]
+        phase, reason = ThreadPhase.PAUSED, pending.paused.reason
     summary = ThreadSummary(
         name=chain.name,
         phase=phase,

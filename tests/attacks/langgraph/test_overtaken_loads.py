@@ -17,7 +17,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 from sealpoint.adapters.langgraph import SealedSaver, guard
-from sealpoint.errors import NeedsApproval, Superseded, UnknownRequest
+from sealpoint.errors import NeedsApproval, RequestClosed, Superseded, UnknownRequest
 from sealpoint.store import Event
 from tests.attacks.langgraph.desks import FACES, State, config_of, run
 from tests.attacks.langgraph.edited_store import ending
@@ -118,7 +118,7 @@ class Counter:
             try:
                 for _ in range(_ATTEMPTS):
                     # What the first worker still writes in the background voids a request.
-                    with suppress(NeedsApproval, UnknownRequest):
+                    with suppress(NeedsApproval, RequestClosed, UnknownRequest):
                         request = self.office.asked(lambda: self._others.invoke(no, config_of()))
                         self.office.approve(request)
                         self._others.invoke(no, config_of())

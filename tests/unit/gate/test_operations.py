@@ -21,7 +21,6 @@ from sealpoint.errors import (
     SealpointError,
     StorageUnavailable,
     Superseded,
-    UnknownRequest,
     UnknownThread,
     UsageError,
 )
@@ -457,7 +456,7 @@ def test_nothing_is_said_to_what_is_closed(team: Team) -> None:
     _refused(RequestClosed, lambda: team.store("ann").deny(request.id, reason="no"), team)
     _refused(RequestClosed, lambda: team.store("chief").break_glass(request.id, reason="x"), team)
     team.thread().save(2, world=READ)
-    _refused(UnknownRequest, approve, team)
+    _refused(RequestClosed, approve, team)
     request = team.ask()
     team.apply(policy("another"))
     _refused(RequestClosed, approve, team)
@@ -527,7 +526,7 @@ def test_an_approval_that_loses_its_place_to_a_save_is_refused(team: Team) -> No
     request = team.ask()
     ann = team.store("ann")
     ann.storage.appending.before = lambda: team.thread().save(2, world=READ)
-    with pytest.raises(UnknownRequest):
+    with pytest.raises(RequestClosed):
         ann.approve(request.id, reason="fine")
     assert "approval" not in team.kinds()
 

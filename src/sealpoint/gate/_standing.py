@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thread as somebody was shown it, so that what they confirm is what they saw.
+
+A standing is a value: it reads nothing, and nothing is believed because it says so. Whoever writes
+an entry compares it with the thread at the very position that the entry takes, and writes nothing
+if that has moved. It may have been in other hands meanwhile, such as in a form of a browser, so it
+is read as strictly as everything else; what it could be changed to is only what its bearer could
+have been shown.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+from sealpoint.errors import UsageError
+from sealpoint.limits import BODY_BYTES_MAX
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class StandingPause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The pause that is in force."""
+
+    seq: _Count
+    """The position of its entry."""
+    entry: str
+    """The hash of that."""
+    at: _Time
+    by: str
+    """The identity that signed it."""
+    actor: str | None
+    """The person for whom it was written, as the writer claims."""
+    reason: str
+
+    @property
+    def said_by(self) -> str:
+        """Who paused, and for whom as they claim, in a few words."""
+        return self.by if self.actor is None else f"{self.by} for {self.actor}"
+
+
+class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where a thread stands: what somebody is shown before they act on it."""
+
+    thread: str
+    """The thread's id, in hexadecimal."""
+    name: str
+    generation: _Count
+    """How often it was erased."""
+    epoch: _Count
+    """How often a restored store was accepted."""
+    owner: str | None
+    """The identity or pool that owns it."""
+    paused: StandingPause | None
+    basis: str
+    """The hash of the newest entry that changes what a resume would mean."""
+    basis_seq: _Count
+    """Its position."""
+    head: str
+    """The hash of the newest entry."""
+    head_seq: _Count
+    """Its position."""
+
+    def encode(self) -> bytes:
+        """Its one spelling, as JSON: for a form, or whatever else brings it back."""
+        return _encode(self)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of that, in hexadecimal: what people compare."""
+        return hashlib.sha256(self.encode()).hexdigest()
+
+    @staticmethod
+    def parse(data: bytes) -> "Standing":
+        """Read what `encode` gave.
+
+        Raises:
+            UsageError: It is anything else.
+        """
+        if len(data) > BODY_BYTES_MAX:
+            raise UsageError(
+                f"standing: expected at most {BODY_BYTES_MAX} bytes, found {len(data)}", hint=_HINT
+            )
+        try:
+            found = _decode(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+            raise UsageError(
+                "standing: expected the fields of one, found other fields", hint=_HINT
+            ) from exc
+        is_utc = found.paused is None or found.paused.at.tzinfo is UTC
+        if not is_utc or found.encode() != data:
+            raise UsageError("standing: its fields are not in canonical form", hint=_HINT)
+        return found
+
+    def changes(self, now: "Standing", *, basis: bool) -> tuple[str, ...]:
+        """What is not any more as it was shown, a sentence each.
+
+        Args:
+            now: The thread as it is.
+            basis: Whether it counts that the thread has gone on; otherwise a checkpoint more is
+                no change.
+        """
+        return tuple(self._changes(now, basis=basis))
+
+    def _changes(self, now: "Standing", *, basis: bool) -> Iterator[str]:
+        if self.thread != now.thread:
+            yield f"it is thread {now.thread[:12]}, and {self.thread[:12]} was shown"
+            return
+        if self.epoch != now.epoch:
+            yield f"a restored store was accepted: its epoch is {now.epoch}, and was {self.epoch}"
+        if self.generation != now.generation:
+            yield f"it was erased, and is now of generation {now.generation}"
+        if self.owner != now.owner:
+            yield f"it belongs to {now.owner!r}, and belonged to {self.owner!r}"
+        if (pause := now.paused) != self.paused:
+            if pause is None:
+                yield "it is not paused any more"
+            else:
+                yield f"it was paused by {pause.said_by} in entry {pause.seq}: {pause.reason}"
+        if basis and self.basis != now.basis:
+            yield f"it went on: entry {now.basis_seq} changed what a resume would mean"
+
+
+_HINT = "Take it from Thread.standing, and give it back as Standing.encode wrote it."
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Standing).decode
