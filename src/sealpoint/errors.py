@@ -851,7 +851,9 @@ class Moved(SealpointError):
     exit_status = 96
     hint = "Nothing was written. Look at the thread again, and decide again."
 
-    def __init__(self, message: str, *, moved: tuple[str, ...], hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, moved: tuple[str, ...] = (), hint: str | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.moved = moved
 

@@ -389,7 +389,7 @@ class Operations:
         """Refuse at once what would not count."""
         statement, namespace = asked.body.statement, self._core.namespace
         if verdict is Verdict.BREAK_GLASS:
-            self._require_breaker(identity, statement)
+            _require_breaker(identity, statement, self._state.name)
             return
         same = identity.person in persons_asking(statement, self._core.trust().roster)
         if verdict is Verdict.DENY and same:
@@ -411,24 +411,25 @@ class Operations:
                 hint=hint,
             )
 
-    def _require_breaker(self, identity: Identity, statement: Statement) -> None:
-        """Refuse whoever may not break the glass, and what it is not broken for."""
-        if statement.action is not Action.RESUME:
-            raise UsageError(
-                f"thread {self._state.name!r}: break-glass is for one resume; a handoff or a "
-                "rollout always needs its approvals"
-            )
-        if not identity.may_break_glass(statement.ns):
-            found, hint = identity.lacking((Role.OPERATOR,), statement.ns)
-            raise NoRight(
-                f"break-glass by {identity.name!r}: this needs role operator in namespace "
-                f"{statement.ns!r}, marked for break-glass; {identity.name!r} has {found}, and is "
-                f"{'marked' if identity.break_glass else 'not marked'}",
-                hint=f"{hint} --break-glass",
-            )
-
     def _expire(self, asked: Asked) -> int | None:
         """Record that a request has expired; None if somebody else wrote first."""
         return self._context.write(
             Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id)
+        )
+
+
+def _require_breaker(identity: Identity, statement: Statement, thread: str) -> None:
+    """Refuse whoever may not break the glass, and what it is not broken for."""
+    if statement.action is not Action.RESUME:
+        raise UsageError(
+            f"thread {thread!r}: break-glass is for one resume; a handoff or a "
+            "rollout always needs its approvals"
+        )
+    if not identity.may_break_glass(statement.ns):
+        found, hint = identity.lacking((Role.OPERATOR,), statement.ns)
+        raise NoRight(
+            f"break-glass by {identity.name!r}: this needs role operator in namespace "
+            f"{statement.ns!r}, marked for break-glass; {identity.name!r} has {found}, and is "
+            f"{'marked' if identity.break_glass else 'not marked'}",
+            hint=f"{hint} --break-glass",
         )
