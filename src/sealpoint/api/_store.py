@@ -342,7 +342,7 @@ def _find(
 ) -> tuple[Operations, str]:
     """What answers a request on its thread, and its whole id."""
     try:
-        request = requests.find(request_id)
+        request = requests.find_open(request_id)
     except SealpointError as error:
         checkpoints.core.emit_refused(error, "")
         raise

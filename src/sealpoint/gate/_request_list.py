@@ -198,11 +198,18 @@ class RequestList:
         Raises:
             UsageError: There are too few digits, or other characters.
             UnknownRequest: There is none, or more than one.
-            RequestClosed: It was listed before, and its thread has gone on since.
         """
         check_digits(request_id, "request")
+        return only_one(self.list().requests, request_id, "request")
+
+    def find_open(self, request_id: str) -> Request:
+        """The same for whoever is about to answer it, and may have been shown it before.
+
+        Raises:
+            RequestClosed: It was listed before, and its thread has gone on since.
+        """
         try:
-            return only_one(self.list().requests, request_id, "request")
+            return self.find(request_id)
         except UnknownRequest:
             self._refuse_closed(request_id)
             raise
