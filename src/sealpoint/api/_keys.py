@@ -135,7 +135,7 @@ class KeyAdmin:
         Args:
             name: The identity.
             public: Its public key, or that of a passkey which it has already; without it, the key
-                of that name on this machine.
+                of that name on this machine, or the one passkey that it has.
             passkey: A passkey instead, as the person enrolled it. Whether it is theirs, nothing
                 here can tell: have them read its id to you.
             person: Who stands behind it; one person counts once, whatever the number of keys.
@@ -158,7 +158,6 @@ class KeyAdmin:
             raise UsageError("identity: the name root is taken by the key that signs rosters")
         self._location.files.pin()  # before anything else: without one nothing here counts
         given = _given(public, passkey)
-        key = self._location.files.keys.facts(name).public if given is None else given
         added = Identity(
             name=name,
             person=check_name(person, "person"),
@@ -169,11 +168,25 @@ class KeyAdmin:
         )
         with self._location.open_core() as core:
             chain = core.renewed_trust()
-            held = _held_passkey(chain, name, key) if isinstance(key, str) else key
-            _require_not_root(chain, name, held)
-            added = msgspec.structs.replace(added, keys=(RosterKey.of(held, _expiry(expires)),))
+            key = self._meant(chain, name, given)
+            _require_not_root(chain, name, key)
+            added = msgspec.structs.replace(added, keys=(RosterKey.of(key, _expiry(expires)),))
             document = _with(chain.roster.document, added, keep_expiry=expires is None)
             return self._location.append_roster(core, chain, document, reason=reason).roster.seq
+
+    def _meant(
+        self, chain: StoreChain, name: str, given: PublicKey | Passkey | str | None
+    ) -> PublicKey | Passkey:
+        """The key that was given; else the one here, or the one passkey of who has no key here."""
+        if isinstance(given, str):
+            return _held_passkey(chain, name, given)
+        if given is not None:
+            return given
+        keys = self._location.files.keys
+        held = [key for identity, key in chain.roster.passkeys.values() if identity.name == name]
+        if len(held) == 1 and name not in keys.names():
+            return held[0]
+        return keys.facts(name).public
 
     def change_passphrase(self, name: str, *, new: PassphraseSource | None) -> PublicKey:
         """Encrypt a private key on this machine under another passphrase, or under none.

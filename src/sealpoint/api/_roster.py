@@ -234,8 +234,9 @@ def _root(version: int, threshold: int, keys: Sequence[PublicKey]) -> Root:
 
 
 def _require_no_identity(chain: StoreChain, root: Root) -> None:
+    held = {key.raw for _, key in chain.roster.holders().values()}
     for key in root.keys:
-        if chain.roster.holder(key.id) is not None or key.id.raw.hex() in chain.roster.cutoffs:
+        if key.raw in held or key.id.raw.hex() in chain.roster.cutoffs:
             raise UsageError(
                 f"root: key {key.id.short()} belongs to an identity, and the root needs keys of "
                 "its own"

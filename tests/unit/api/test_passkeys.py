@@ -18,7 +18,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate import Request
-from sealpoint.signing import Attestation, PrivateKey, Verdict
+from sealpoint.signing import Attestation, Passkey, PrivateKey, Verdict
 from tests.unit.api.place import Place
 from tests.unit.signing.authenticator import Authenticator
 
@@ -107,6 +107,30 @@ def test_a_passkey_that_is_there_is_named_by_its_public_key(made: Place) -> None
 
     assert row.roles == ("approver", "auditor")
     assert row.expires == "2999-01-01T00:00:00Z"
+
+
+def test_whoever_has_one_passkey_and_no_key_is_given_rights_by_name(made: Place) -> None:
+    """As the hint of a missing right says; with two passkeys it has to be said which."""
+    _add(made, passkey=_ONE.passkey)
+    _add(made, roles=["auditor"])
+    (row,) = _listed(made)
+
+    assert row.roles == ("approver", "auditor")
+    _add(made, passkey=_TWO.passkey)
+    with pytest.raises(KeyMissing):
+        _add(made, roles=["operator"])
+
+
+def test_a_passkey_is_no_key_of_the_root(made: Place) -> None:
+    """Neither is the root's key enrolled as one, nor does the root take one over."""
+    root = made.files.keys.signer("root")
+    taken = Passkey(f"eddsa:{root.public}", _ONE.passkey.binding)
+    with pytest.raises(UsageError, match="a key of the root"):
+        _add(made, passkey=taken)
+    eddsa = Authenticator(7, "eddsa")
+    _add(made, passkey=eddsa.passkey)
+    with pytest.raises(UsageError, match="belongs to an identity"):
+        made.admin.roster.rotate_root(publics=[eddsa.raw.hex()])
 
 
 def test_the_public_key_of_a_passkey_that_nobody_enrolled_adds_nothing(made: Place) -> None:
