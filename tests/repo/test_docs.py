@@ -25,13 +25,22 @@ from sealpoint.adapters.agent_framework._types import WORKFLOW_TYPES
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.config import Settings
 from sealpoint.errors import SealpointError
-from sealpoint.views import changes, documents, values, words
+from sealpoint.views import (
+    changes,
+    conversation,
+    documents,
+    masking,
+    requests,
+    tree,
+    values,
+    words,
+)
 from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
 
 _MODULES: tuple[ModuleType, ...] = (
     *(sealpoint, agent_framework, aio, api, audit, errors, ids, langgraph, limits, models),
-    *(changes, documents, values, words),
+    *(changes, conversation, documents, masking, requests, tree, values, words),
 )
 _PUBLIC = sorted({(module.__name__, name) for module in _MODULES for name in module.__all__})
 

@@ -10,7 +10,6 @@ from sealpoint.cli._options import VerbGroup, dry_run_option, json_option, yes_o
 from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     agree,
     print_fields,
     print_json,
@@ -19,7 +18,7 @@ from sealpoint.cli._terminal import (
     print_table,
     working,
 )
-from sealpoint.views.words import count_text, shown_name
+from sealpoint.views.words import Styled, count_text, shown_name
 
 _WORDS = {
     AnchorStanding.IN_STEP: Styled("in step", "good"),

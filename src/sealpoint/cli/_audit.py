@@ -13,10 +13,8 @@ import click
 from sealpoint.api import AuditRecord, Why, WhyApproval
 from sealpoint.cli._options import Verb, json_option, time_option
 from sealpoint.cli._references import thread_text
-from sealpoint.cli._statement import measure_text
 from sealpoint.cli._store import StoreOptions, bundle_options, reading_bundle, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     print_code,
     print_fields,
     print_json,
@@ -28,7 +26,8 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.errors import Tampered
 from sealpoint.ledger import Kind
-from sealpoint.views.words import short_hex, when
+from sealpoint.views.requests import measure_text
+from sealpoint.views.words import Styled, short_hex, when
 from sealpoint.world import visible
 
 

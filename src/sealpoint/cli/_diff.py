@@ -9,18 +9,11 @@ import click
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import find_pair, load
 from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
-from sealpoint.cli._terminal import (
-    Styled,
-    print_fields,
-    print_json,
-    print_line,
-    print_lines,
-    working,
-)
+from sealpoint.cli._terminal import print_fields, print_json, print_line, print_lines, working
 from sealpoint.store import Loaded
 from sealpoint.views.changes import Change, compare_checkpoints
 from sealpoint.views.documents import diff_document
-from sealpoint.views.words import short_id, when
+from sealpoint.views.words import Styled, short_id, when
 
 _LIMIT = 100
 _STYLES = {"changed": "warning", "added": "good", "removed": "bad"}

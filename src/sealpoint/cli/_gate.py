@@ -13,7 +13,7 @@ from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import parse_json
 from sealpoint.cli._options import Verb, json_option, reason_option
 from sealpoint.cli._references import find_ref
-from sealpoint.cli._statement import measure_text, question_lines, release_lines
+from sealpoint.cli._statement import registry_hint
 from sealpoint.cli._store import (
     StoreOptions,
     chosen_registry,
@@ -23,19 +23,13 @@ from sealpoint.cli._store import (
     registry_option,
     store_options,
 )
-from sealpoint.cli._terminal import (
-    Styled,
-    print_json,
-    print_line,
-    print_lines,
-    print_table,
-    working,
-)
+from sealpoint.cli._terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, UsageError
 from sealpoint.gate import Decision, Outcome, Policy, Rule
 from sealpoint.store import plain_value
 from sealpoint.views.documents import decision_document
-from sealpoint.views.words import shown_words
+from sealpoint.views.requests import measure_text, question_lines, release_lines
+from sealpoint.views.words import Styled, shown_words
 from sealpoint.world import visible
 
 _OUTCOMES = {
@@ -217,7 +211,7 @@ def _print(
         print_lines(["", "To judge with what would run: --graph MODULE:OBJECT, or --world FILE."])
     if shown is not None:
         print_lines(["", Styled("What would be resumed:", "heading")])
-        print_lines(release_lines(shown), hang=4)
+        print_lines(release_lines(shown, registry_hint), hang=4)
         if lines := list(question_lines(shown)):
             print_lines(["", *lines])
     print_lines(["", Styled("A dry run: nothing was recorded, requested or released.", "quiet")])

@@ -18,17 +18,9 @@ from sealpoint.cli._store import (
     registry_option,
     store_options,
 )
-from sealpoint.cli._terminal import (
-    Span,
-    Styled,
-    print_json,
-    print_line,
-    print_lines,
-    print_table,
-    working,
-)
+from sealpoint.cli._terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import FileRefused
-from sealpoint.views.words import count_text, shown_name
+from sealpoint.views.words import Span, Styled, count_text, shown_name
 
 _STYLES = {"imported": "good", "refused": "bad", "left out": "quiet", "already there": "quiet"}
 

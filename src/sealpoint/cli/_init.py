@@ -13,7 +13,6 @@ from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, policy_bytes
 from sealpoint.cli._store import StoreOptions, first_passphrase, passphrase_option, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     print_code,
     print_fields,
     print_json,
@@ -23,6 +22,7 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.gate import Policy
 from sealpoint.views.documents import approvers_document
+from sealpoint.views.words import Styled
 from sealpoint.world import visible
 
 _LOCKED = (

@@ -26,7 +26,6 @@ from sealpoint.cli._store import (
     store_options,
 )
 from sealpoint.cli._terminal import (
-    Styled,
     agree,
     print_code,
     print_columns,
@@ -38,7 +37,7 @@ from sealpoint.cli._terminal import (
 from sealpoint.errors import UsageError
 from sealpoint.signing import Passkey, Role
 from sealpoint.views.documents import keys_document
-from sealpoint.views.words import count_text, short_hex
+from sealpoint.views.words import Styled, count_text, short_hex
 
 
 @click.command("passphrase", cls=Verb)

@@ -12,7 +12,6 @@ from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import find_ref, load
 from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     print_fields,
     print_json,
     print_line,
@@ -23,7 +22,7 @@ from sealpoint.cli._terminal import (
 from sealpoint.errors import UnknownThread, UsageError
 from sealpoint.views.documents import ref_document
 from sealpoint.views.values import json_fault, render, untyped_json
-from sealpoint.views.words import when
+from sealpoint.views.words import Styled, when
 
 
 @click.command(cls=Verb)

@@ -9,10 +9,9 @@ import click
 from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._options import Verb, json_option, limit_option
 from sealpoint.cli._references import find_ref, load, short_metadata
-from sealpoint.cli._statement import question_lines, release_lines
+from sealpoint.cli._statement import registry_hint
 from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     columns,
     print_fields,
     print_json,
@@ -23,8 +22,9 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.store import CheckpointRef, Loaded
 from sealpoint.views.documents import checkpoint_document, history_document
+from sealpoint.views.requests import question_lines, release_lines
 from sealpoint.views.values import render
-from sealpoint.views.words import short_id, when
+from sealpoint.views.words import Styled, short_id, when
 
 _LIMIT = 20
 
@@ -148,7 +148,7 @@ def _print(thread: str, loaded: Loaded, shown: ShownRelease, *, full: bool) -> N
         else:
             print_lines(render(value, name=name, everything=full))
     print_lines(["", Styled("What would be resumed with it:", "heading")])
-    print_lines(release_lines(shown), hang=4)
+    print_lines(release_lines(shown, registry_hint), hang=4)
     if asks := list(question_lines(shown)):
         print_lines(["", *asks])
     if not full and any("... and " in line for line in lines):

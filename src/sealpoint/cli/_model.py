@@ -14,7 +14,6 @@ from sealpoint.cli._options import Verb, VerbGroup, json_option, limit_option
 from sealpoint.cli._references import find_ref, short_metadata
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     columns,
     print_fields,
     print_json,
@@ -27,7 +26,7 @@ from sealpoint.errors import UsageError
 from sealpoint.models import ModelFile, SealedFile, Tensor, open_checkpoint, sealed_files
 from sealpoint.store import CheckpointRef
 from sealpoint.views.values import render
-from sealpoint.views.words import count_text, exact_size_text, short_hex, size_text, when
+from sealpoint.views.words import Styled, count_text, exact_size_text, short_hex, size_text, when
 from sealpoint.world import json_form
 
 # `sealpoint model save-info`: what is in a model file, without loading it.

@@ -6,10 +6,8 @@ import click
 from sealpoint.api import AppliedPolicy, Approvers
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._statement import measure_text
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     print_document,
     print_fields,
     print_json,
@@ -23,7 +21,8 @@ from sealpoint.gate import SHIPPED_POLICIES, Policy, shipped_policy
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
 from sealpoint.views.documents import approvers_document, policy_document
-from sealpoint.views.words import duration_text
+from sealpoint.views.requests import measure_text
+from sealpoint.views.words import Styled, duration_text
 from sealpoint.world import visible
 
 _NUMBERS = {1: "one person", 2: "two people", 3: "three people"}

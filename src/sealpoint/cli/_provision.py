@@ -16,7 +16,6 @@ from sealpoint.api import (
 )
 from sealpoint.cli._options import VerbGroup, common_option, json_option
 from sealpoint.cli._terminal import (
-    Styled,
     print_code,
     print_json,
     print_line,
@@ -27,7 +26,7 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.config import load_settings
 from sealpoint.errors import UsageError
-from sealpoint.views.words import count_text, shown_name
+from sealpoint.views.words import Styled, count_text, shown_name
 
 
 @click.group(cls=VerbGroup)

@@ -4,14 +4,14 @@
 import re
 from typing import Any
 
-from sealpoint.cli._terminal import Styled, working
+from sealpoint.cli._terminal import working
 from sealpoint.errors import UnknownCheckpoint, UnknownType
 from sealpoint.gate import Thread
 from sealpoint.ids import CheckpointId
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.store import CheckpointRef, Loaded
 from sealpoint.views.values import short_text
-from sealpoint.views.words import short_hex, shown_name
+from sealpoint.views.words import Styled, short_hex, shown_name
 
 _SHORTENED = re.compile(r"(?:checkpoint:)?([0-9a-f]{8,31})(?:\.\.\.)?")
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")

@@ -29,7 +29,7 @@ from sealpoint.api import (
 )
 from sealpoint.cli._json import read_document, write_document
 from sealpoint.cli._options import Verb, VerbGroup, json_option, reason_option
-from sealpoint.cli._statement import print_examined, standing
+from sealpoint.cli._statement import print_examined
 from sealpoint.cli._store import (
     StoreOptions,
     asked_passphrase,
@@ -40,7 +40,6 @@ from sealpoint.cli._store import (
     store_options,
 )
 from sealpoint.cli._terminal import (
-    Styled,
     ask,
     can_ask,
     can_show,
@@ -58,7 +57,8 @@ from sealpoint.gate import Request, Requests, Status, why_closed
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
 from sealpoint.views.documents import examined_document, requests_document
-from sealpoint.views.words import count_text, short_hex, shown_name, when
+from sealpoint.views.requests import standing
+from sealpoint.views.words import Styled, count_text, short_hex, shown_name, when
 from sealpoint.world import json_form, visible
 
 _ANSWER_BYTES_MAX = 64 * 1024

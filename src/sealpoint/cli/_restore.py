@@ -25,7 +25,6 @@ from sealpoint.cli._options import Verb, VerbGroup, dry_run_option, json_option,
 from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     agree,
     print_columns,
     print_fields,
@@ -39,7 +38,7 @@ from sealpoint.cli._terminal import (
 from sealpoint.config import replace_file
 from sealpoint.errors import UsageError
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
-from sealpoint.views.words import count_text
+from sealpoint.views.words import Styled, count_text
 from sealpoint.world import json_form
 
 _ROWS_MAX = 100

@@ -23,7 +23,6 @@ from sealpoint.cli._options import (
 from sealpoint.cli._references import find_ref
 from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     agree,
     print_json,
     print_line,
@@ -35,7 +34,7 @@ from sealpoint.errors import Tampered
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
 from sealpoint.views.documents import ref_document
-from sealpoint.views.words import count_text, short_hex, short_id, size_text, when
+from sealpoint.views.words import Styled, count_text, short_hex, short_id, size_text, when
 
 _ROWS_MAX = 20
 

@@ -16,7 +16,7 @@ import msgspec
 from sealpoint.api import examine
 from sealpoint.cli._json import write_document
 from sealpoint.cli._options import VerbGroup, json_option, reason_option, time_option
-from sealpoint.cli._statement import measure_text, print_examined, rollout_standing
+from sealpoint.cli._statement import print_examined
 from sealpoint.cli._store import (
     StoreOptions,
     declared_world,
@@ -26,7 +26,6 @@ from sealpoint.cli._store import (
     store_options,
 )
 from sealpoint.cli._terminal import (
-    Styled,
     print_document,
     print_json,
     print_line,
@@ -43,7 +42,8 @@ from sealpoint.views.documents import (
     rollout_document,
     rollouts_document,
 )
-from sealpoint.views.words import count_text, short_hex, shown_name, when
+from sealpoint.views.requests import measure_text, rollout_standing
+from sealpoint.views.words import Styled, count_text, short_hex, shown_name, when
 from sealpoint.world import World, visible
 
 _CLASS_COLUMNS = 12

@@ -26,7 +26,6 @@ from sealpoint.cli._store import (
     store_options,
 )
 from sealpoint.cli._terminal import (
-    Styled,
     agree,
     print_code,
     print_fields,
@@ -38,7 +37,7 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.errors import UsageError
 from sealpoint.signing import PASSKEY_ALGORITHMS, Passkey, PublicKey, Role
-from sealpoint.views.words import count_text, short_hex
+from sealpoint.views.words import Styled, count_text, short_hex
 
 # `--public-key`: the digits of a public key, or a file as OpenSSL and key services write it.
 

@@ -11,7 +11,6 @@ from sealpoint.cli._options import Verb, common_option, json_option
 from sealpoint.cli._policy import approver_lines
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
-    Styled,
     print_code,
     print_fields,
     print_json,
@@ -22,7 +21,7 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.errors import SealpointError
 from sealpoint.views.documents import diagnosis_document, status_document
-from sealpoint.views.words import short_hex
+from sealpoint.views.words import Styled, short_hex
 from sealpoint.world import visible
 
 

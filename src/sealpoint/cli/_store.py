@@ -18,7 +18,7 @@ from sealpoint.adapters import FRAMEWORKS, framework_of
 from sealpoint.api import Store, open_store
 from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli._options import common_option, import_object
-from sealpoint.cli._terminal import Styled, ask_hidden, can_ask, print_line
+from sealpoint.cli._terminal import ask_hidden, can_ask, print_line
 from sealpoint.codec import Registry
 from sealpoint.config import (
     Settings,
@@ -31,6 +31,8 @@ from sealpoint.config import (
 )
 from sealpoint.errors import KeyLocked, ObjectNotFound, UrlInvalid, UsageError
 from sealpoint.limits import BUNDLE_BYTES_MAX, WORLD_BYTES_MAX
+from sealpoint.views import values
+from sealpoint.views.words import Styled
 from sealpoint.world import World
 
 # Passphrases on the command line: from the environment, or asked for on a terminal.
@@ -273,8 +275,7 @@ def shown_registry(reference: str | None, *, untyped: bool) -> Registry:
     Raises:
         ObjectNotFound: There is no such object, or it is no registry.
     """
-    beginnings = [""] if untyped else [name for each in FRAMEWORKS for name in each.types]
-    return chosen_registry(reference).showing_untyped(*beginnings)
+    return values.shown_registry(chosen_registry(reference), untyped=untyped)
 
 
 def import_made(reference: str) -> Any:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sealpoint.errors import SealpointError, UsageError
+from sealpoint.views.words import Line, Span, Styled
 from sealpoint.world import escape_unprintable, isolate
 
 if TYPE_CHECKING:
@@ -38,18 +39,6 @@ _STYLES = {
 }
 _COLUMNS_LEAST = 20
 _PATIENCE_SECONDS = 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class Styled:
-    """Text with what it is for people: `bad`, `good`, `heading`, `quiet` or `warning`."""
-
-    text: str
-    style: str = ""
-
-
-Span = str | Styled
-Line = Span | Sequence[Span]
 
 
 def print_line(line: Line, *, hang: int = 0) -> None:

@@ -6,19 +6,12 @@ import click
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import (
-    Styled,
-    print_json,
-    print_line,
-    print_lines,
-    print_table,
-    working,
-)
+from sealpoint.cli._terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import Tampered
 from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import LeftOut, ThreadNames
 from sealpoint.views.documents import threads_document
-from sealpoint.views.words import count_text, shown_name, when
+from sealpoint.views.words import Styled, count_text, shown_name, when
 from sealpoint.world import visible
 
 

@@ -17,16 +17,9 @@ from sealpoint.audit import UNJUSTIFIED, Progress, Report
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, operator_option, store_options
-from sealpoint.cli._terminal import (
-    Styled,
-    print_fields,
-    print_json,
-    print_line,
-    print_table,
-    working,
-)
+from sealpoint.cli._terminal import print_fields, print_json, print_line, print_table, working
 from sealpoint.errors import Tampered, UsageError
-from sealpoint.views.words import count_text, when
+from sealpoint.views.words import Styled, count_text, when
 from sealpoint.world import visible
 
 

@@ -3,18 +3,20 @@
 
 Two values are the same exactly when their encodings are, so that a difference of type or of
 order is never overlooked: what cannot be shown as a change of a part is shown as a change of
-the whole. Lists are aligned: an item that came in between is one addition. Pure; nothing is
-read or printed.
+the whole. Lists are aligned: an item that came in between is one addition. What is masked is
+compared all the same, and only said to have changed. Pure; nothing is read or printed.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from itertools import islice
+from typing import Any, Literal, TypeVar
 
 from sealpoint.errors import EncodeError
-from sealpoint.store import Loaded
+from sealpoint.store import CheckpointRef, Loaded
+from sealpoint.views.masking import REVEALED, Masking
 from sealpoint.views.values import (
     ValueParts,
     ValueShape,
@@ -23,9 +25,16 @@ from sealpoint.views.values import (
     short_text,
     type_name,
 )
-from sealpoint.world import json_form
+from sealpoint.world import World, WorldDiff, json_form, visible
 
-__all__ = ["Change", "compare", "compare_checkpoints"]
+__all__ = [
+    "Change",
+    "CheckpointDiff",
+    "LineChange",
+    "compare",
+    "compare_checkpoints",
+    "diff_checkpoints",
+]
 
 _VALUE_CHARS = 200
 _DEPTH_MAX = 60
@@ -38,9 +47,11 @@ _EQUAL_PAIRS_MAX = 20_000
 _ALIGNED_MAX = 4_000 * 4_000
 _PAIRED_MAX = 400
 _CONTEXT_CHARS = 20
+_LINE_CHARS = 4_000
 
 _Block = tuple[int, int, int, int]
 _Pair = tuple[int | None, int | None]
+_Item = TypeVar("_Item", bytes, str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +67,73 @@ class Change:
     new: str | None = None
     note: str | None = None
     """What kind of change it is, where old and new do not tell."""
+    old_text: str | None = field(default=None, repr=False)
+    """All of the older value, where it is a text."""
+    new_text: str | None = field(default=None, repr=False)
+    masked: bool = False
+    """Whether the values are not shown."""
 
     def as_dict(self) -> dict[str, str | None]:
+        """The JSON form, as far as it is short."""
+        return json_form(self, "kind", "path", "path_before", "old", "new", "note")
+
+    def shown(self) -> "Change":
+        """The same for people, with everything visible that does not print."""
+        return replace(
+            self,
+            path=visible(self.path),
+            path_before=self.path_before and visible(self.path_before),
+            old=self.old and visible(self.old),
+            new=self.new and visible(self.new),
+        )
+
+    def lines(self, *, context: int = 3, lines_max: int = 2_000) -> tuple["LineChange", ...]:
+        """How a text changed, line by line; nothing where it is no text.
+
+        Args:
+            context: How many lines around each difference are told; those between are counted.
+            lines_max: How many lines are told at most; the rest is counted.
+        """
+        if self.old_text is None and self.new_text is None:
+            return ()
+        olds, news = (
+            [] if text is None else text.split("\n") for text in (self.old_text, self.new_text)
+        )
+        found = list(islice(_line_changes(olds, news, context), lines_max + 1))
+        if len(found) <= lines_max:
+            return tuple(found)
+        told = found[:lines_max]
+        left = len(olds) + len(news) - sum(each.weight for each in told)
+        return (*told, LineChange(mark="left-out", count=left))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineChange:
+    """A line of a text that changed, with everything visible that does not print."""
+
+    mark: Literal["added", "removed", "same", "skipped", "left-out"]
+    """`skipped` are equal lines that are not told, `left-out` are lines of either text."""
+    text: str = ""
+    count: int = 1
+    """How many lines it stands for."""
+
+    @property
+    def weight(self) -> int:
+        """How many lines of the two texts it stands for, taken together."""
+        return self.count * (2 if self.mark in ("same", "skipped") else 1)
+
+    def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return json_form(self)
 
 
 def compare(
-    old: Any, new: Any, encode: Callable[[Any], bytes], *, name: str = "state"
+    old: Any,
+    new: Any,
+    encode: Callable[[Any], bytes],
+    *,
+    name: str = "state",
+    masking: Masking = REVEALED,
 ) -> list[Change]:
     """List what changed, in the order of the newer value, removed parts after those that stay.
 
@@ -72,12 +142,13 @@ def compare(
         new: The newer value.
         encode: Gives the same bytes for the same value alone, as `Registry.encode` does.
         name: What the value is called in paths.
+        masking: What is not shown.
     """
-    return list(_Comparison(encode).changes(old, new, name, name, 0))
+    return list(_Comparison(encode, masking).changes(old, new, name, name, 0))
 
 
 def compare_checkpoints(
-    before: Loaded, after: Loaded, encode: Callable[[Any], bytes]
+    before: Loaded, after: Loaded, encode: Callable[[Any], bytes], *, masking: Masking = REVEALED
 ) -> list[Change]:
     """List what changed in the state, the metadata and the world of two checkpoints.
 
@@ -85,17 +156,59 @@ def compare_checkpoints(
         before: The older one.
         after: The newer one.
         encode: `Registry.encode` of the registry that both were loaded with.
+        masking: What is not shown.
     """
     return [
-        *compare(before.state, after.state, encode, name="state"),
-        *compare(before.metadata, after.metadata, encode, name="metadata"),
-        *compare(before.world, after.world, encode, name="world"),
+        *compare(before.state, after.state, encode, name="state", masking=masking),
+        *compare(before.metadata, after.metadata, encode, name="metadata", masking=masking),
+        *compare(before.world, after.world, encode, name="world", masking=masking),
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointDiff:
+    """What changed from one checkpoint of a thread to another."""
+
+    before: CheckpointRef
+    after: CheckpointRef
+    changes: tuple[Change, ...]
+    """In the state, the metadata and the world."""
+    world: WorldDiff | None
+    """What the run was able to do, leaf by leaf; None if one of the two did not say."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many changes there are of each kind."""
+        found = Counter(str(change.kind) for change in self.changes)
+        return {kind: found[kind] for kind in ("changed", "added", "removed")}
+
+
+def diff_checkpoints(
+    before: Loaded, after: Loaded, encode: Callable[[Any], bytes], *, masking: Masking = REVEALED
+) -> CheckpointDiff:
+    """What changed between two checkpoints, and what that means for what the run can do.
+
+    Args:
+        before: The older one.
+        after: The newer one.
+        encode: `Registry.encode` of the registry that both were loaded with.
+        masking: What is not shown.
+    """
+    world = None
+    if before.world is not None and after.world is not None:
+        world = World.from_dict(before.world).diff(World.from_dict(after.world))
+    return CheckpointDiff(
+        before=before.ref,
+        after=after.ref,
+        changes=tuple(compare_checkpoints(before, after, encode, masking=masking)),
+        world=world,
+    )
+
+
 class _Comparison:
-    def __init__(self, encode: Callable[[Any], bytes]) -> None:
+    def __init__(self, encode: Callable[[Any], bytes], masking: Masking) -> None:
         self._encode_saved = encode
+        self._masking = masking
 
     def _encode(self, value: Any) -> bytes:
         """The bytes of a value; what an object holds beside what is saved of it equals itself."""
@@ -104,12 +217,27 @@ class _Comparison:
         except EncodeError:
             return f"at {id(value)}".encode()
 
+    def _text(self, value: Any) -> str:
+        return short_text(value, _VALUE_CHARS, self._masking)
+
+    def _came(self, path: str, value: Any, *, hidden: bool = False) -> Change:
+        if hidden:
+            return _masked("added", path)
+        text = value if type(value) is str else None
+        return Change(kind="added", path=path, new=self._text(value), new_text=text)
+
+    def _went(self, path: str, value: Any, *, hidden: bool = False) -> Change:
+        if hidden:
+            return _masked("removed", path)
+        text = value if type(value) is str else None
+        return Change(kind="removed", path=path, old=self._text(value), old_text=text)
+
     def changes(self, old: Any, new: Any, before: str, path: str, depth: int) -> Iterator[Change]:
         if self._encode(old) == self._encode(new):
             return
         if type(old) is not type(new):
             note = f"{type_name(old)} became {type_name(new)}"
-            yield _changed(old, new, before, path, note)
+            yield self._changed(old, new, before, path, note)
             return
         parts = parts_of(old), parts_of(new)
         within: list[Change] = []
@@ -126,9 +254,9 @@ class _Comparison:
         if within:
             yield from within
         elif parts[1].shape is ValueShape.LEAF:
-            yield _changed(old, new, before, path, None)
+            yield self._changed(old, new, before, path, None)
         else:
-            yield _changed(old, new, before, path, "changed in a part that is not shown")
+            yield self._changed(old, new, before, path, "changed in a part that is not shown")
 
     # ------------------------------------------------------------------ by name
 
@@ -140,16 +268,17 @@ class _Comparison:
         has = {self._key(key): (key, member) for key, member in new.members}
         for name, (key, member) in has.items():
             step = key_step(new.shape, key)
-            if name in had:
+            if name not in had:
+                yield self._came(path + step, member, hidden=self._masking.hides(key))
+            elif not self._masking.hides(key):
                 yield from self.changes(had[name][1], member, before + step, path + step, depth + 1)
-            else:
-                yield Change(kind="added", path=path + step, new=_text(member))
+            elif self._encode(had[name][1]) != self._encode(member):
+                yield _masked("changed", path + step)
         for name, (key, member) in had.items():
             if name not in has:
-                yield Change(
-                    kind="removed", path=before + key_step(old.shape, key), old=_text(member)
-                )
-        if [name for name in had if name in has] != [name for name in has if name in had]:
+                at = before + key_step(old.shape, key)
+                yield self._went(at, member, hidden=self._masking.hides(key))
+        if [*filter(has.__contains__, had)] != [*filter(had.__contains__, has)]:
             yield Change(kind="changed", path=path, note="the order of its keys")
 
     def _key(self, key: Any) -> str | bytes:
@@ -161,9 +290,9 @@ class _Comparison:
         """Sets by member, in the order of their texts: a set has none of its own."""
         had = {self._encode(member): member for _, member in old.members}
         has = {self._encode(member): member for _, member in new.members}
-        for text in sorted(_text(has[name]) for name in has.keys() - had.keys()):
+        for text in sorted(self._text(has[name]) for name in has.keys() - had.keys()):
             yield Change(kind="added", path=path, new=text, note="member")
-        for text in sorted(_text(had[name]) for name in had.keys() - has.keys()):
+        for text in sorted(self._text(had[name]) for name in had.keys() - has.keys()):
             yield Change(kind="removed", path=before, old=text, note="member")
 
     # ------------------------------------------------------------------ by place
@@ -178,9 +307,9 @@ class _Comparison:
             for place, other in self._paired(had, has, block):
                 was, now = f"{before}[{place}]", f"{path}[{other}]"
                 if place is None:
-                    yield Change(kind="added", path=now, new=_text(has[other or 0]))
+                    yield self._came(now, has[other or 0])
                 elif other is None:
-                    yield Change(kind="removed", path=was, old=_text(had[place]))
+                    yield self._went(was, had[place])
                 else:
                     yield from self.changes(had[place], has[other], was, now, depth + 1)
 
@@ -196,6 +325,22 @@ class _Comparison:
             return
         yield from _alike_in_order(
             olds, news, lambda place, other: self._similar(had[place], has[other], 0)
+        )
+
+    def _changed(self, old: Any, new: Any, before: str, path: str, note: str | None) -> Change:
+        both = type(old) is str and type(new) is str
+        texts = _windows(old, new) if both else (self._text(old), self._text(new))
+        if texts[0] == texts[1] and note is None:
+            note = "changed in a part that is not shown"
+        return Change(
+            kind="changed",
+            path=path,
+            path_before=None if before == path else before,
+            old=texts[0],
+            new=texts[1],
+            note=note,
+            old_text=old if both else None,
+            new_text=new if both else None,
         )
 
     def _similar(self, old: Any, new: Any, depth: int) -> float:
@@ -220,7 +365,7 @@ class _Comparison:
         return shared / (len(had.keys() | has.keys()) or 1)
 
 
-def _unequal(had: Sequence[bytes], has: Sequence[bytes]) -> Iterator[_Block]:
+def _unequal(had: Sequence[_Item], has: Sequence[_Item]) -> Iterator[_Block]:
     """The runs in which two lists differ, each with its bounds in both."""
     shortest = min(len(had), len(has))
     first = 0
@@ -255,38 +400,50 @@ def _alike_in_order(
     yield from ((place, None) for place in waiting)
 
 
-def _text(value: Any) -> str:
-    return short_text(value, _VALUE_CHARS)
-
-
-def _changed(old: Any, new: Any, before: str, path: str, note: str | None) -> Change:
-    if type(old) is str and type(new) is str:
-        texts = _windows(old, new)
-    else:
-        texts = _text(old), _text(new)
-    if texts[0] == texts[1] and note is None:
-        note = "changed in a part that is not shown"
-    return Change(
-        kind="changed",
-        path=path,
-        path_before=None if before == path else before,
-        old=texts[0],
-        new=texts[1],
-        note=note,
-    )
-
-
 def _windows(old: str, new: str) -> tuple[str, str]:
     """Two texts from shortly before they first differ."""
-    if max(len(old), len(new)) <= _VALUE_CHARS:
-        return _text(old), _text(new)
-    same = 0
-    for one, other in zip(old, new, strict=False):
-        if one != other:
-            break
-        same += 1
-    start = max(0, same - _CONTEXT_CHARS)
-    if start == 0:
-        return _text(old), _text(new)
-    opening = f"{start:,} characters, then "
-    return opening + _text(old[start:]), opening + _text(new[start:])
+    start = 0
+    if max(len(old), len(new)) > _VALUE_CHARS:
+        pairs = enumerate(zip(old, new, strict=False))
+        shortest = min(len(old), len(new))
+        same = next((place for place, (one, other) in pairs if one != other), shortest)
+        start = max(0, same - _CONTEXT_CHARS)
+    opening = f"{start:,} characters, then " if start else ""
+    before, after = (short_text(text[start:], _VALUE_CHARS) for text in (old, new))
+    return opening + before, opening + after
+
+
+def _masked(kind: Literal["added", "changed", "removed"], path: str) -> Change:
+    return Change(kind=kind, path=path, note="masked", masked=True)
+
+
+def _line_changes(olds: Sequence[str], news: Sequence[str], context: int) -> Iterator[LineChange]:
+    """The lines of two texts, those that differ with some around them."""
+    done = 0
+    for first, last, start, end in _unequal(olds, news):
+        yield from _equal_lines(olds[done:first], context, begins=not done, ends=False)
+        yield from (_line("removed", text) for text in olds[first:last])
+        yield from (_line("added", text) for text in news[start:end])
+        done = last
+    yield from _equal_lines(olds[done:], context, begins=not done, ends=True)
+
+
+def _equal_lines(
+    lines: Sequence[str], context: int, *, begins: bool, ends: bool
+) -> Iterator[LineChange]:
+    """Lines that both texts have: the nearest to what differs, and how many there are besides."""
+    head, tail = (0 if begins else context), (0 if ends else context)
+    if len(lines) <= head + tail:
+        yield from (_line("same", text) for text in lines)
+        return
+    yield from (_line("same", text) for text in lines[:head])
+    yield LineChange(mark="skipped", count=len(lines) - head - tail)
+    yield from (_line("same", text) for text in lines[len(lines) - tail :])
+
+
+def _line(mark: Literal["added", "removed", "same"], text: str) -> LineChange:
+    more = len(text) - _LINE_CHARS
+    shown = visible(text[:_LINE_CHARS])
+    return LineChange(
+        mark=mark, text=f"{shown} ... and {more:,} more characters" if more > 0 else shown
+    )

@@ -9,15 +9,18 @@ import dataclasses
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import Enum, StrEnum
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from sealpoint.codec import UntypedValue
+from sealpoint.adapters import FRAMEWORKS
+from sealpoint.codec import Registry, UntypedValue
+from sealpoint.views.masking import MASKED, REVEALED, Masked, Masking
 from sealpoint.world import JsonCopy, JsonFault, visible
 
 __all__ = [
@@ -27,9 +30,11 @@ __all__ = [
     "json_fault",
     "json_lines",
     "key_step",
+    "leaf_text",
     "parts_of",
     "render",
     "short_text",
+    "shown_registry",
     "type_name",
     "untyped_json",
     "value_lines",
@@ -54,13 +59,44 @@ class ValueShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueParts:
-    """The members of a value, each with its key, field name or place."""
+    """The members of a value, each with its key, field name or place; looked at one by one."""
 
     shape: ValueShape
-    members: list[tuple[Any, Any]]
+    held: Collection[Any]
+    """The container itself; of a record its fields by name."""
+    masking: Masking = REVEALED
+
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+        return len(self.held)
+
+    @property
+    def members(self) -> Iterator[tuple[Any, Any]]:
+        """All of them, in their order; of a set, which has none, in any."""
+        return self.slice(0, self.size)
+
+    def slice(self, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
+        """The members from one place to another."""
+        if isinstance(self.held, dict):
+            for key, member in islice(self.held.items(), start, stop):
+                yield key, MASKED if self.masking.hides(key) else member
+        elif self.shape is ValueShape.SET:
+            yield from ((None, member) for member in islice(self.held, start, stop))
+        elif isinstance(self.held, deque):
+            yield from enumerate(islice(self.held, start, stop), start)
+        elif isinstance(self.held, list | tuple):
+            yield from enumerate(self.held[start:stop], start)
 
 
-_LEAF = ValueParts(ValueShape.LEAF, [])
+_LEAF = ValueParts(ValueShape.LEAF, ())
+# Most values are of these types, and need no look at what else they could be.
+_PLAIN_LEAVES = frozenset({type(None), bool, bytes, float, int, str})
+_PLAIN_SHAPES: dict[type, ValueShape] = {
+    dict: ValueShape.MAPPING,
+    list: ValueShape.SEQUENCE,
+    tuple: ValueShape.SEQUENCE,
+}
 _WORDS = {
     ValueShape.LEAF: ("part", "parts"),
     ValueShape.MAPPING: ("key", "keys"),
@@ -70,20 +106,22 @@ _WORDS = {
 }
 
 
-def parts_of(value: Any) -> ValueParts:
-    """What a value directly holds."""
+def parts_of(value: Any, masking: Masking = REVEALED) -> ValueParts:
+    """What a value directly holds; `MASKED` stands for members that are not shown."""
     kind = type(value)
-    if kind is str or isinstance(value, Enum):
+    if kind in _PLAIN_LEAVES or isinstance(value, Enum):
         return _LEAF
+    if kind in _PLAIN_SHAPES:
+        return ValueParts(_PLAIN_SHAPES[kind], value, masking)
     fields = value.fields if kind is UntypedValue else _fields_of(value)
     if fields is not None:
-        return ValueParts(ValueShape.RECORD, list(fields.items()))
+        return ValueParts(ValueShape.RECORD, fields, masking)
     if isinstance(value, list | tuple | deque):
-        return ValueParts(ValueShape.SEQUENCE, list(enumerate(value)))
+        return ValueParts(ValueShape.SEQUENCE, value, masking)
     if isinstance(value, set | frozenset):
-        return ValueParts(ValueShape.SET, [(None, member) for member in value])
+        return ValueParts(ValueShape.SET, value, masking)
     if isinstance(value, dict):
-        return ValueParts(ValueShape.MAPPING, list(value.items()))
+        return ValueParts(ValueShape.MAPPING, value, masking)
     return _LEAF
 
 
@@ -123,8 +161,21 @@ def type_name(value: Any) -> str:
     kind = type(value)
     if kind is UntypedValue:
         return str(value.name)
+    if kind is Masked:
+        return "masked"
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return module + kind.__qualname__
+
+
+def shown_registry(registry: Registry, *, untyped: bool) -> Registry:
+    """A copy of a registry to look at states with, in which no code of a framework runs.
+
+    Args:
+        registry: The types that are known; the application's own, or an empty one.
+        untyped: Whether every other type is shown as plain data, or only those of frameworks.
+    """
+    beginnings = [""] if untyped else [name for each in FRAMEWORKS for name in each.types]
+    return registry.showing_untyped(*beginnings)
 
 
 def untyped_json(value: Any) -> Any:
@@ -141,7 +192,7 @@ def untyped_json(value: Any) -> Any:
 def counted(parts: ValueParts) -> str:
     """How much a value holds, in words: `3 items`."""
     one, many = _WORDS[parts.shape]
-    return f"{len(parts.members):,} {one if len(parts.members) == 1 else many}"
+    return f"{parts.size:,} {one if parts.size == 1 else many}"
 
 
 def key_step(shape: ValueShape, key: Any) -> str:
@@ -155,24 +206,24 @@ def key_step(shape: ValueShape, key: Any) -> str:
     return f"[{short_text(key, 40)}]"
 
 
-def short_text(value: Any, chars_max: int = 72) -> str:
+def short_text(value: Any, chars_max: int = 72, masking: Masking = REVEALED) -> str:
     """A value in about one line; what is left out is counted."""
-    parts = parts_of(value)
+    parts = parts_of(value, masking)
     if parts.shape is ValueShape.LEAF:
-        return _leaf_text(value, chars_max)
+        return leaf_text(value, chars_max)
     opening, closing = _brackets(value, parts.shape)
-    if parts.members and chars_max <= _NESTED_CHARS_LEAST:
+    if parts.size and chars_max <= _NESTED_CHARS_LEAST:
         return f"{opening}{counted(parts)}{closing}"
     texts: list[str] = []
     used = len(opening) + len(closing)
     for place, (key, member) in enumerate(parts.members):
-        text = _label(parts.shape, key) + short_text(member, max(chars_max // 2, 1))
+        text = _label(parts.shape, key) + short_text(member, max(chars_max // 2, 1), masking)
         if texts and used + len(text) > chars_max:
-            texts.append(f"{_MORE.lstrip()}{len(parts.members) - place:,} more")
+            texts.append(f"{_MORE.lstrip()}{parts.size - place:,} more")
             break
         texts.append(text)
         used += len(text) + 2
-    comma = "," if type(value) is tuple and len(parts.members) == 1 else ""
+    comma = "," if type(value) is tuple and parts.size == 1 else ""
     return f"{opening}{', '.join(texts)}{comma}{closing}"
 
 
@@ -200,20 +251,20 @@ def _brackets(value: Any, shape: ValueShape) -> tuple[str, str]:
     return f"{name}({{", "})"
 
 
-def whole_text(value: Any, chars_max: int) -> str | None:
+def whole_text(value: Any, chars_max: int, masking: Masking = REVEALED) -> str | None:
     """A value in one line with nothing left out, or None where it does not fit."""
-    parts = parts_of(value)
+    parts = parts_of(value, masking)
     if parts.shape is ValueShape.LEAF:
-        text = _leaf_text(value, chars_max)
+        text = leaf_text(value, chars_max)
         return text if len(text) <= chars_max and _MORE not in text else None
     opening, closing = _brackets(value, parts.shape)
-    if type(value) is tuple and len(parts.members) == 1:
+    if type(value) is tuple and parts.size == 1:
         closing = f",{closing}"
     left = chars_max - len(opening) - len(closing)
     texts: list[str] = []
     for key, member in parts.members:
         label = _label(parts.shape, key)
-        inner = whole_text(member, left - len(label)) if left > 0 else None
+        inner = whole_text(member, left - len(label), masking) if left > 0 else None
         if inner is None or _MORE in label:
             return None
         texts.append(label + inner)
@@ -221,7 +272,8 @@ def whole_text(value: Any, chars_max: int) -> str | None:
     return f"{opening}{', '.join(texts)}{closing}"
 
 
-def _leaf_text(value: Any, chars_max: int) -> str:
+def leaf_text(value: Any, chars_max: int) -> str:
+    """A value without members in about so many characters; what is left out is counted."""
     shown = max(chars_max, 2 * _NESTED_CHARS_LEAST)
     for kinds, text_of in _LEAVES:
         if isinstance(value, kinds):
@@ -312,19 +364,23 @@ _DEPTH_MAX = 100
 _EVERYTHING = 1 << 60
 
 
-def render(value: Any, *, name: str = "state", everything: bool = False) -> Iterator[str]:
+def render(
+    value: Any, *, name: str = "state", everything: bool = False, masking: Masking = REVEALED
+) -> Iterator[str]:
     """The lines that show a value.
 
     Args:
         value: The value.
         name: What it is called.
         everything: Leave nothing out.
+        masking: What is not shown.
     """
-    yield from _Rendering(everything=everything).lines(name, value, 0)
+    yield from _Rendering(masking, everything=everything).lines(name, value, 0)
 
 
 class _Rendering:
-    def __init__(self, *, everything: bool) -> None:
+    def __init__(self, masking: Masking, *, everything: bool) -> None:
+        self._masking = masking
         self._members_max = _EVERYTHING if everything else _MEMBERS_SHOWN
         self._text_lines_max = _EVERYTHING if everything else _TEXT_LINES_SHOWN
         self._text_chars_max = _EVERYTHING if everything else _TEXT_CHARS_SHOWN
@@ -334,11 +390,11 @@ class _Rendering:
         if type(value) is str and "\n" in value:
             yield from self._text(opening, value, depth)
             return
-        parts = parts_of(value)
+        parts = parts_of(value, self._masking)
         if parts.shape is ValueShape.LEAF:
             yield opening + short_text(value, self._text_chars_max)
             return
-        line = whole_text(value, _LINE_CHARS)
+        line = whole_text(value, _LINE_CHARS, self._masking)
         if line is not None:
             yield opening + line
             return
@@ -348,7 +404,7 @@ class _Rendering:
             return
         for place, (key, member) in enumerate(parts.members):
             if place >= self._members_max:
-                yield f"{'  ' * (depth + 1)}... and {len(parts.members) - place:,} more"
+                yield f"{'  ' * (depth + 1)}... and {parts.size - place:,} more"
                 return
             yield from self.lines(_row_label(parts.shape, key), member, depth + 1)
 

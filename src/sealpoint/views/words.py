@@ -9,6 +9,8 @@ than the one that is meant.
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from sealpoint.errors import IdMalformed
@@ -16,6 +18,9 @@ from sealpoint.ids import CheckpointId
 from sealpoint.world import escape, quoted, visible
 
 __all__ = [
+    "Line",
+    "Span",
+    "Styled",
     "count_text",
     "duration_text",
     "exact_size_text",
@@ -33,6 +38,18 @@ _SIZE_UNITS = ("kB", "MB", "GB", "TB")
 _SIZE_STEP = 1000
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _ESCAPED = re.compile(r"(\\u\{[0-9a-f]{1,6}\})")
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """Text with what it is for people: `bad`, `good`, `heading`, `quiet` or `warning`."""
+
+    text: str
+    style: str = ""
+
+
+Span = str | Styled
+Line = Span | Sequence[Span]
 
 
 def count_text(count: int, one: str, many: str | None = None) -> str:

@@ -16,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sealpoint
 from sealpoint import Registry
-from sealpoint.views.changes import Change, compare
+from sealpoint.views.changes import Change, compare, diff_checkpoints
+from sealpoint.views.masking import SECRETS
 from tests.cpu_time import CpuTime
 
 
@@ -303,3 +305,106 @@ def test_the_json_form_has_every_field() -> None:
         "new": "2",
         "note": None,
     }
+
+
+def _lines(old: str, new: str, **how: int) -> list[tuple[str, str, int]]:
+    (change,) = compare(old, new, _registry.encode)
+    return [(each.mark, each.text, each.count) for each in change.lines(**how)]
+
+
+def test_a_text_that_changed_is_told_line_by_line() -> None:
+    """Lines that both have stand around what differs, and those further off are counted."""
+    before = [f"line {number}" for number in range(20)]
+    after = [*before[:10], "another", *before[11:]]
+
+    assert _lines("\n".join(before), "\n".join(after), context=1) == [
+        ("skipped", "", 9),
+        ("same", "line 9", 1),
+        ("removed", "line 10", 1),
+        ("added", "another", 1),
+        ("same", "line 11", 1),
+        ("skipped", "", 8),
+    ]
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "", "c"]), max_size=12),
+    st.lists(st.sampled_from(["a", "b", "", "d"]), max_size=12),
+    st.integers(min_value=0, max_value=3),
+)
+def test_lines_of_a_change_are_those_of_both_texts(
+    before: list[str], after: list[str], context: int
+) -> None:
+    """What is told and what is counted add up to either text."""
+    old, new = "\n".join(before), "\n".join(after)
+    if old == new:
+        return
+    (change,) = compare(old, new, _registry.encode)
+    lines = change.lines(context=context)
+
+    for text, own in ((old, "removed"), (new, "added")):
+        counted = sum(e.count for e in lines if e.mark in (own, "same", "skipped"))
+        assert counted == len(text.split("\n"))
+        told = [each.text for each in lines if each.mark == own]
+        assert not [line for line in told if line not in text.split("\n")]
+
+
+def test_a_megabyte_of_lines_is_told_in_bounds() -> None:
+    """As many lines as were asked for, each not too long, and the rest counted."""
+    before = "\n".join(f"{number}" for number in range(50_000))
+    after = "\n".join(f"{number}x" for number in range(50_000)) + "\n" + "y" * 1_000_000
+    with CpuTime() as cpu_time:
+        (change,) = compare(before, after, _registry.encode)
+        lines = change.lines(lines_max=100)
+        (whole,) = compare("", "z" * 1_000_000, _registry.encode)
+
+    assert len(lines) == 101
+    assert (lines[-1].mark, lines[-1].count) == ("left-out", 100_001 - 100)
+    assert whole.lines()[-1].text.endswith(" ... and 996,000 more characters")
+    assert cpu_time.seconds < 5
+
+
+def test_a_line_of_a_change_hides_nothing() -> None:
+    """Controls of direction and of the terminal are visible in what is shown to people."""
+    (change,) = compare({"a\u202e": "x"}, {"a\u202e": "\x1b[2J\nb"}, _registry.encode)
+
+    assert change.shown().path == 'state["a\\u{202e}"]'
+    assert change.shown().new == '"\\u001b[2J\\nb"'
+    assert [line.text for line in change.lines() if line.mark == "added"] == [
+        "\\u{1b}[2J",
+        "b",
+    ]
+    assert change.path == 'state["a\u202e"]'
+
+
+def test_only_texts_have_lines() -> None:
+    """Of other values the short texts say it all, or say what they leave out."""
+    (change,) = compare([1], [2], _registry.encode)
+    (added,) = compare({}, {"t": "a\nb"}, _registry.encode)
+
+    assert change.lines() == ()
+    assert [each.as_dict() for each in added.lines()] == [
+        {"mark": "added", "text": "a", "count": 1},
+        {"mark": "added", "text": "b", "count": 1},
+    ]
+    assert "new_text" not in added.as_dict()
+
+
+def test_two_checkpoints_are_compared_with_what_their_runs_could_do() -> None:
+    """State, metadata and world by path, and the worlds leaf by leaf."""
+    with sealpoint.open_store("memory:") as store:
+        thread = store.thread("t")
+        thread.save({"n": 1}, world={"tools": ["read", "pay"]}, metadata={"by": "a"})
+        before = thread.load()
+        thread.save({"n": 2, "token": "x"}, world={"tools": ["read"]})
+        after = thread.load()
+        found = diff_checkpoints(before, after, store.registry.encode, masking=SECRETS)
+
+    assert found.counts == {"changed": 1, "added": 1, "removed": 2}
+    assert [(change.path, change.masked) for change in found.changes[:2]] == [
+        ('state["n"]', False),
+        ('state["token"]', True),
+    ]
+    assert found.world is not None
+    assert found.world.lines() == ("- tool pay",)
+    assert (found.before.seq, found.after.seq) == (before.ref.seq, after.ref.seq)

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of a state as a conversation: who said what, which tools were called, what they gave.
+
+Lists of messages are found by the types that frameworks store, LangGraph's and Agent Framework's,
+wherever they lie in a state; no framework is imported, and values that are shown untyped do as
+well. Nothing of a message is left out: what is neither said, called nor returned is in a part of
+its own, `details`. All texts are whole and for people, with everything visible that does not print.
+
+Who a message says it is from is what the agent stored, and proves nothing.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Any
+
+from sealpoint.codec import UntypedValue
+from sealpoint.errors import UsageError
+from sealpoint.views.masking import Masking
+from sealpoint.views.tree import StateTree, visible_lines
+from sealpoint.views.values import ValueShape, parts_of, render, short_text
+from sealpoint.world import json_form, visible
+
+__all__ = [
+    "ChatMessage",
+    "Conversation",
+    "Conversations",
+    "MessagePart",
+    "PartKind",
+    "find_conversations",
+    "read_conversation",
+]
+
+_NODES_MAX = 100_000
+_CONVERSATIONS_MAX = 100
+_MESSAGES = 50
+_MESSAGES_MAX = 500
+_ARGUMENTS_CHARS_MAX = 1_000_000
+
+_CONTAINERS = (str, list, dict, tuple)
+_FLAGS = ("hosted", "informational_only")
+"""Fields of a call that say something only if they are set."""
+
+_LANGCHAIN = "langchain."
+_AGENT_FRAMEWORK = "agent_framework.message"
+_CONTENT = "agent_framework.content"
+_CLASSES = {
+    ("langchain_core", "HumanMessage"): "langchain.human",
+    ("langchain_core", "AIMessage"): "langchain.ai",
+    ("langchain_core", "SystemMessage"): "langchain.system",
+    ("langchain_core", "ToolMessage"): "langchain.tool",
+    ("langchain_core", "FunctionMessage"): "langchain.function",
+    ("langchain_core", "ChatMessage"): "langchain.chat",
+    ("langchain_core", "RemoveMessage"): "langchain.remove",
+    ("agent_framework", "Message"): _AGENT_FRAMEWORK,
+    ("agent_framework", "Content"): _CONTENT,
+}
+"""What the classes of frameworks are stored as, for states that were loaded with their types."""
+_ROLES = {
+    "langchain.human": "user",
+    "langchain.ai": "assistant",
+    "langchain.system": "system",
+    "langchain.tool": "tool",
+    "langchain.function": "tool",
+    "langchain.chat": "",
+    "langchain.message": "",
+    "langchain.remove": "remove",
+    _AGENT_FRAMEWORK: "",
+}
+"""The role of each kind of message; empty where the message says it."""
+
+
+@unique
+class PartKind(StrEnum):
+    """What a part of a message is."""
+
+    TEXT = "text"
+    REASONING = "reasoning"
+    TOOL_CALL = "tool-call"
+    TOOL_RESULT = "tool-result"
+    OTHER = "other"
+    """An image, a file, or what no other word fits."""
+    DETAILS = "details"
+    """What else the message holds, such as the model's name and how many tokens it took."""
+
+
+_SAID = {"text": PartKind.TEXT, "text_reasoning": PartKind.REASONING}
+"""Contents of Agent Framework that are a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePart:
+    """One part of a message, whole."""
+
+    kind: PartKind
+    text: str
+    name: str = ""
+    """Of the tool, or what kind of part it is."""
+    call: str = ""
+    """What names a call, and its result."""
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """Something that somebody said, or did, in a conversation."""
+
+    at: str
+    """Where it is in the tree."""
+    role: str
+    author: str
+    """Who it is of, where the message says it."""
+    parts: tuple[MessagePart, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return json_form(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A list of messages in a state."""
+
+    at: str
+    path: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """The conversations that were found, in the order of the state."""
+
+    found: tuple[Conversation, ...]
+    complete: bool
+    """Whether those are all: the state was looked through to its end."""
+
+
+def find_conversations(tree: StateTree) -> Conversations:
+    """Find every list of a state that holds messages and nothing else."""
+    found: list[Conversation] = []
+    for number, place in enumerate(tree.walk(lambda value: not _is_conversation(value))):
+        if number >= _NODES_MAX or len(found) >= _CONVERSATIONS_MAX:
+            return Conversations(found=tuple(found), complete=False)
+        if _is_conversation(place.value):
+            size = len(place.value)
+            found.append(Conversation(at=place.at, path=place.path, messages=size))
+    return Conversations(found=tuple(found), complete=True)
+
+
+def read_conversation(
+    tree: StateTree, at: str, *, offset: int = 0, limit: int = _MESSAGES
+) -> tuple[ChatMessage, ...]:
+    """Some messages of a conversation, each whole, as far as the tree does not mask it.
+
+    Args:
+        tree: The state.
+        at: Where the conversation is.
+        offset: How many messages to leave out at the beginning.
+        limit: How many to give at most; 500 whatever is asked for.
+
+    Raises:
+        UsageError: There is no conversation.
+    """
+    value = tree.value(at)
+    if not _is_conversation(value):
+        raise UsageError(
+            "conversation: no list of messages lies there",
+            hint="Ask for one that find_conversations found in this state.",
+        )
+    start = max(offset, 0)
+    stop = start + min(max(limit, 0), _MESSAGES_MAX)
+    above = f"{at}." if at else ""
+    members = parts_of(value).slice(start, stop)
+    return tuple(_message(each, f"{above}{place}", tree.masking) for place, each in members)
+
+
+def _is_conversation(value: Any) -> bool:
+    if parts_of(value).shape is not ValueShape.SEQUENCE or not len(value):
+        return False
+    return all(_tag(each) in _ROLES for each in value)
+
+
+def _tag(value: Any) -> str:
+    """What an object of a framework is stored as; a streamed part as what it is a part of."""
+    kind = type(value)
+    if kind is UntypedValue:
+        return str(value.name).removesuffix("-chunk")
+    root, _, _ = kind.__module__.partition(".")
+    return _CLASSES.get((root, kind.__name__.removesuffix("Chunk")), "")
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a message or a content, whether its class is known here or not."""
+    if type(value) is not UntypedValue:
+        return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
+    held = value.fields.get("value")
+    if value.fields.keys() == {"value"} and type(held) is list and held and _is_named(held[0]):
+        return dict(held[0])  # the stored form of a model: its fields, and which of them were set
+    return dict(value.fields)
+
+
+def _is_named(value: Any) -> bool:
+    return type(value) is dict and all(type(key) is str for key in value)
+
+
+def _message(value: Any, at: str, masking: Masking) -> ChatMessage:
+    tag, fields = _tag(value), _fields(value)
+    reading = _MessageReader(masking)
+    read: Callable[[dict[str, Any]], Iterator[MessagePart]] = reading.agent_framework
+    author = fields.pop("author_name", None)
+    if tag.startswith(_LANGCHAIN):
+        read, author = reading.langchain, fields.pop("name", None)
+    said = fields.pop("role", None) if tag in ("langchain.chat", _AGENT_FRAMEWORK) else None
+    kind = fields.pop("type", None) if tag.startswith(_LANGCHAIN) else None
+    return ChatMessage(
+        at=at,
+        role=visible(_ROLES[tag] or _word(said) or _word(kind) or "unknown"),
+        author=visible(_word(author)),
+        parts=tuple(read(fields)),
+    )
+
+
+def _word(value: Any) -> str:
+    """A short field of a message; hostile data may have anything there."""
+    if value is None:
+        return ""
+    return str.__str__(value) if isinstance(value, str) else short_text(value)
+
+
+class _MessageReader:
+    """Takes the fields of messages apart; what is left of them at the end is told as details."""
+
+    def __init__(self, masking: Masking) -> None:
+        self._masking = masking
+
+    # ------------------------------------------------------------------ LangChain
+
+    def langchain(self, fields: dict[str, Any]) -> Iterator[MessagePart]:
+        """What a message of LangChain says, calls and holds besides."""
+        content = fields.pop("content", "")
+        blocks = list(content) if isinstance(content, list | tuple) else [content]
+        calls = _calls(fields, "tool_calls")
+        broken = _calls(fields, "invalid_tool_calls")
+        if result := _word(fields.pop("tool_call_id", None)):
+            yield MessagePart(
+                kind=PartKind.TOOL_RESULT,
+                text=self._text(blocks[0] if len(blocks) == 1 else blocks, "result"),
+                call=visible(result),
+                failed=fields.get("status") == "error",
+            )
+        else:
+            parts = (self._block(block, calls) for block in blocks)
+            yield from filter(None, parts)
+        yield from (self._call(each, "args", failed=False) for each in calls)
+        yield from (self._call(each, "args", failed=True) for each in broken)
+        yield from self._details(fields)
+
+    def _block(self, block: Any, calls: list[dict[str, Any]]) -> MessagePart | None:
+        """One block of a content; None if it says nothing, or what a call says as well."""
+        if isinstance(block, str):
+            return MessagePart(kind=PartKind.TEXT, text=self._text(block)) if block else None
+        if not _is_named(block):
+            return self._other("block", block)
+        if block.get("type") == "tool_use" and any(_is_same_call(block, each) for each in calls):
+            return None
+        return self._named_block(_word(block.get("type")), block)
+
+    def _named_block(self, kind: str, block: dict[str, Any]) -> MessagePart:
+        rest = {key: each for key, each in block.items() if key != "type"}
+        if kind == "text" and rest.keys() == {"text"} and isinstance(rest["text"], str):
+            return MessagePart(kind=PartKind.TEXT, text=self._text(rest["text"]))
+        if kind in ("reasoning", "thinking"):
+            return MessagePart(kind=PartKind.REASONING, text=self._text(rest), name=visible(kind))
+        if kind in ("tool_use", "tool_call", "function_call"):
+            return self._call(rest, "input" if "input" in rest else "args", failed=False)
+        return self._other(kind or "block", block)
+
+    # ------------------------------------------------------------------ Agent Framework
+
+    def agent_framework(self, fields: dict[str, Any]) -> Iterator[MessagePart]:
+        """What a message of Agent Framework says, calls and holds besides."""
+        contents = _list(fields, "contents")
+        for content in contents:
+            if _tag(content) == _CONTENT:
+                yield from self._content(_fields(content))
+            elif isinstance(content, str):
+                yield MessagePart(kind=PartKind.TEXT, text=self._text(content))
+            else:
+                yield self._other("content", content)
+        yield from self._details(fields)
+
+    def _content(self, fields: dict[str, Any]) -> Iterator[MessagePart]:
+        kind = _word(fields.pop("type", None))
+        said = _SAID.get(kind)
+        if said is not None and isinstance(fields.get("text"), str):
+            yield MessagePart(kind=said, text=self._text(fields.pop("text")))
+            yield from self._details(fields)
+        elif kind == "function_call":
+            yield self._call(fields, "arguments", failed=False)
+        elif kind.endswith("_result"):
+            yield self._result(kind, fields)
+        elif kind.endswith("_call"):
+            name = _word(fields.pop("tool_name", None) or fields.pop("name", None)) or kind
+            call = visible(_word(fields.pop("call_id", None)))
+            text = self._text(_said(fields))
+            yield MessagePart(kind=PartKind.TOOL_CALL, name=visible(name), call=call, text=text)
+        else:
+            yield self._other(kind or "content", _said(fields))
+
+    def _result(self, kind: str, fields: dict[str, Any]) -> MessagePart:
+        call, failed = _word(fields.pop("call_id", None)), fields.get("exception") is not None
+        said = _said(fields)
+        items = said.get("items")
+        if isinstance(items, list | tuple) and _only_text(items) == (said.get("result"),):
+            del said["items"]  # the same once more
+        text = said["result"] if said.keys() == {"result"} else said
+        return MessagePart(
+            kind=PartKind.TOOL_RESULT,
+            name="" if kind == "function_result" else visible(kind),
+            call=visible(call),
+            text=self._text(text, "result"),
+            failed=failed,
+        )
+
+    # ------------------------------------------------------------------ both
+
+    def _call(self, call: Mapping[str, Any], arguments: str, *, failed: bool) -> MessagePart:
+        """A call of a tool: its arguments, and whatever else is said of it."""
+        named = ("name", "id", "call_id", "type", arguments)
+        rest = {key: each for key, each in call.items() if key not in named}
+        given = _parsed(call.get(arguments))
+        told = {"arguments": given, **_said(rest)} if _said(rest) else given
+        return MessagePart(
+            kind=PartKind.TOOL_CALL,
+            name=visible(_word(call.get("name"))),
+            call=visible(_word(call.get("call_id") or call.get("id"))),
+            text=self._text(told, "arguments"),
+            failed=failed,
+        )
+
+    def _other(self, name: str, value: Any) -> MessagePart:
+        return MessagePart(kind=PartKind.OTHER, name=visible(name), text=self._text(value))
+
+    def _details(self, fields: dict[str, Any]) -> Iterator[MessagePart]:
+        if said := _said(fields):
+            yield MessagePart(kind=PartKind.DETAILS, text=self._text(said, "details"))
+
+    def _text(self, value: Any, name: str = "value") -> str:
+        """All of a value, line by line."""
+        if isinstance(value, str):
+            return visible_lines(value)
+        lines = render(value, name=name, everything=True, masking=self._masking)
+        return "\n".join(map(visible, lines))
+
+
+def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say something."""
+    return {
+        key: each
+        for key, each in fields.items()
+        if each is not None
+        and not (type(each) in _CONTAINERS and not each)
+        and not (key in _FLAGS and each is False)
+    }
+
+
+def _list(fields: dict[str, Any], name: str) -> list[Any]:
+    """A field that should be a list, taken out; whatever else it is stays among the fields."""
+    if isinstance(fields.get(name), list | tuple):
+        return list(fields.pop(name))
+    return []
+
+
+def _calls(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The same for a list of calls, each with its fields by name."""
+    found = fields.get(name)
+    if isinstance(found, list | tuple) and all(map(_is_named, found)):
+        return _list(fields, name)
+    return []
+
+
+def _only_text(items: Any) -> tuple[str] | None:
+    """The one text that a list of contents holds, if it holds nothing else."""
+    if len(items) == 1 and _tag(items[0]) == _CONTENT:
+        fields = _said(_fields(items[0]))
+        if fields.keys() == {"type", "text"} and fields["type"] == "text":
+            return (fields["text"],) if isinstance(fields["text"], str) else None
+    return None
+
+
+def _is_same_call(block: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
+    """Whether a block of a content says what a call says, and no more."""
+    told = [call.get(name) for name in ("name", "id", "args")]
+    try:
+        said = [block[name] for name in ("name", "id", "input")]
+        return block.keys() == {"type", "name", "id", "input"} and said == told
+    except (KeyError, RecursionError):
+        return False
+
+
+def _parsed(arguments: Any) -> Any:
+    """Arguments that are JSON as what they say, so that they can be read, and masked by name."""
+    if not isinstance(arguments, str) or len(arguments) > _ARGUMENTS_CHARS_MAX:
+        return arguments
+    try:
+        found = json.loads(arguments, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return arguments
+    return found if isinstance(found, dict) else arguments
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key twice")  # one of the two would not be shown
+    return made

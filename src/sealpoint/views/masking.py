@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which values of a state are not shown: those under keys that look like names of secrets.
+
+Masking is in what is shown and nowhere else: what is signed, stored, encoded and compared is never
+masked, and no digest is of a masked value. It hides what lies under a key or a field by its name,
+with all that is in it. It does not look into texts, and a secret under a harmless name is shown:
+it keeps secrets off screens, and is no reason to put them into a state.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from sealpoint.errors import UsageError
+
+__all__ = ["MASKED", "REVEALED", "SECRETS", "SECRET_NAMES", "Masked", "Masking"]
+
+SECRET_NAMES: Final = (
+    *(
+        "*password*",
+        "*passwd*",
+        "*passphrase*",
+        "*secret*",
+        "*token",
+        "*apikey*",
+        "*authorization*",
+    ),
+    *("*bearer*", "*credential*", "*cookie*", "*privatekey*", "*accesskey*", "*signingkey*"),
+)
+"""What is masked unless somebody says otherwise: `max_tokens` is not among it, `api_token` is."""
+
+_SEPARATORS = re.compile(r"[\W_]+")
+_CACHED_CHARS_MAX = 64
+_PATTERN = re.compile(r"(\*?)([^*]+)(\*?)")
+
+
+class Masked:
+    """Stands for a value that is not shown."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "masked"
+
+
+MASKED: Final = Masked()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masking:
+    """The names of keys and fields whose values are not shown.
+
+    A name counts whatever its case and the signs between its words: `apikey` also means `api_key`,
+    `apiKey` and `API-Key`. A star at either end stands for any other letters.
+
+    Raises:
+        UsageError: A name is none.
+    """
+
+    names: tuple[str, ...] = SECRET_NAMES
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            found = _PATTERN.fullmatch(name)
+            if found is None or not _folded(found[2]):
+                raise UsageError(
+                    f"masking: expected the name of a key, found {name[:64]!r}",
+                    hint="Write a name such as password, with a star at either end for any others.",
+                )
+
+    def hides(self, key: Any) -> bool:
+        """Whether what lies under a key or in a field is not shown."""
+        if not self.names or not isinstance(key, str):
+            return False
+        return (_hides if len(key) <= _CACHED_CHARS_MAX else _hides.__wrapped__)(self.names, key)
+
+
+@lru_cache(maxsize=4096)
+def _hides(names: tuple[str, ...], key: str) -> bool:
+    folded = _folded(key)
+    return any(_fits(name, folded) for name in names)
+
+
+def _fits(name: str, folded: str) -> bool:
+    word = _folded(name)
+    match name.startswith("*"), name.endswith("*"):
+        case True, True:
+            return word in folded
+        case True, False:
+            return folded.endswith(word)
+        case False, True:
+            return folded.startswith(word)
+        case _:
+            return folded == word
+
+
+def _folded(name: str) -> str:
+    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", name).casefold())
+
+
+REVEALED: Final = Masking(names=())
+"""Masks nothing."""
+SECRETS: Final = Masking()
+"""Masks what `SECRET_NAMES` names."""

@@ -1,0 +1,558 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""A request as people are shown it before they answer: all of it, and nothing that hides.
+
+The fields are those of the statement that is signed. What the run could do is compared anew with
+the verified checkpoint, and the answer is held against its digest; the requester's own words come
+first and are called so, because there they cannot scroll the rest away. Nothing is left out, and
+nothing is masked: whoever approves must have been shown what would run. A value whose types are not
+known is named by where it lies, and never left out in silence. What does not show is written as
+`\u{202e}`, and a text of several lines stands behind bars, so that no text can pass for another
+part.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from difflib import unified_diff
+from enum import StrEnum, unique
+from typing import TYPE_CHECKING, Any
+
+from sealpoint.gate import Measure, Request, Status
+from sealpoint.signing import Action
+from sealpoint.views.documents import examined_document
+from sealpoint.views.tree import StateTree
+from sealpoint.views.values import json_lines, render, value_lines
+from sealpoint.views.words import Line, Styled, short_hex, shown_name, shown_words, when
+from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
+
+if TYPE_CHECKING:  # what only says how a request stands does not load them
+    from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
+
+__all__ = [
+    "PendingValue",
+    "RequestView",
+    "Section",
+    "SectionKind",
+    "TextField",
+    "WorldChange",
+    "measure_text",
+    "question_lines",
+    "release_lines",
+    "request_view",
+    "rollout_standing",
+    "standing",
+]
+
+# Lines are aligned in a time that grows with both sides; beyond this they are shown as two blocks.
+_ALIGNED_MAX = 1_000_000
+# A permission of the run or of a sub-agent; the slashes in the names of sub-agents are escaped.
+_PERMISSION = re.compile(r"(?:agent\.[^/]*/)*permission\.")
+_ACTIONS = {Action.RESUME: "resume thread ", Action.HANDOFF: "hand off thread "}
+_STATUS_STYLES = {
+    Status.OPEN: "warning",
+    Status.APPROVED: "good",
+    Status.DENIED: "bad",
+    Status.EXPIRED: "quiet",
+    Status.VOID: "quiet",
+}
+
+Hint = Callable[[str], str]
+"""Given why a value is not known here, says what to do about it."""
+
+
+@unique
+class SectionKind(StrEnum):
+    """What a section of a request is about."""
+
+    REASONS = "reasons"
+    """Why it needs approval, in the requester's words."""
+    STATEMENT = "statement"
+    """What is signed by an approval."""
+    RELEASE = "release"
+    """What would be resumed."""
+    WORLD_DIFF = "world-diff"
+    """What the run could do, compared with the checkpoint, or from one world to another."""
+    WORLD = "world"
+    """What the run could do, where it cannot be compared or need not be."""
+    QUESTION = "question"
+    ANSWER = "answer"
+    STANDING = "standing"
+    """Who has approved and denied, and what became of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextField:
+    """A name and what is said under it."""
+
+    name: str
+    lines: tuple[str, ...]
+    """Empty where there is none."""
+    style: str = ""
+    """As `Styled.style`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of what people are shown: its title, and fields or lines."""
+
+    kind: SectionKind
+    titles: tuple[str, ...]
+    note: Line | None = None
+    fields: tuple[TextField, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingValue:
+    """What a task wrote that would count as done."""
+
+    result: "ShownResult"
+    tree: StateTree | None
+    """The value; None if its types are not known here, and `result.fault` says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldChange:
+    """What a run could do before and after."""
+
+    before: str | None
+    """The digest of the world that it goes on from."""
+    after: str | None
+    diff: WorldDiff
+    direction: str
+    """In which classes it could do other or more, and in which less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestView:
+    """All that people and programs are shown of a request, made once."""
+
+    request: Request
+    document: dict[str, Any] = field(hash=False, repr=False)
+    """For programs."""
+    title: Line
+    sections: tuple[Section, ...]
+    """For people: everything, in the order in which it is to be read."""
+    release: "ShownRelease | None"
+    """What would run, made anew from the thread."""
+    pending: tuple[PendingValue, ...]
+    question: StateTree | None
+    answer: StateTree | None
+    worlds: tuple[WorldChange, ...]
+    fault: str | None
+    """Why what it shows cannot be believed; then it cannot be approved."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of the statement, which is signed: the same on every machine."""
+        return self.request.id
+
+    @property
+    def newest(self) -> bool | None:
+        """Whether the checkpoint is the newest of its thread; None if nothing would run."""
+        return None if self.release is None else self.release.release.newest
+
+    def age(self, now: datetime) -> timedelta | None:
+        """How long ago the state was saved first; None if nothing would run."""
+        return None if self.release is None else now - self.release.release.time
+
+    def section(self, kind: SectionKind) -> Section | None:
+        """The first section of a kind."""
+        return next((each for each in self.sections if each.kind is kind), None)
+
+
+def request_view(examined: "ExaminedRequest", *, hint: Hint | None = None) -> RequestView:
+    """Make all that is shown of a request.
+
+    Args:
+        examined: What `sealpoint.api.examine` found.
+        hint: What to do where the types of a pending value are not known.
+    """
+    request, shown = examined.request, examined.shown
+    if request.statement.action is Action.ROLLOUT:
+        worlds = _rollout_changes(request)
+        title: Line = Styled("Rollout: runs may go on in another world", "heading")
+        sections = _rollout_sections(request, worlds)
+    else:
+        worlds = _resume_changes(examined)
+        action = _ACTIONS[request.statement.action]
+        title = (Styled(f"Request to {action}", "heading"), _name(request))
+        sections = _sections(examined, worlds, hint)
+    question = None if shown is None else shown.release.question
+    answered = request.statement.answer is not None and examined.fault is None
+    return RequestView(
+        request=request,
+        document=examined_document(examined),
+        title=title,
+        sections=tuple(sections),
+        release=shown,
+        pending=() if shown is None else tuple(map(_pending, shown.results)),
+        question=None if question is None else StateTree(question, name="question"),
+        answer=StateTree(request.answer, name="answer") if answered else None,
+        worlds=worlds,
+        fault=None if examined.fault is None else examined.fault.message,
+    )
+
+
+def _pending(result: "ShownResult") -> PendingValue:
+    tree = None if result.fault is not None else StateTree(result.value, name="value")
+    return PendingValue(result=result, tree=tree)
+
+
+# How it stands, in a few words.
+
+
+def measure_text(measure: Measure) -> Styled:
+    """What a rule asks for: the same word in the same colour everywhere."""
+    refused = "bad" if measure == Measure.REFUSE else ""
+    return Styled(str(measure), "warning" if measure.asks_people else refused)
+
+
+def standing(request: Request) -> Styled:
+    """The status in a few words."""
+    word = str(request.status)
+    if request.status is Status.OPEN:
+        word = f"open: {len(request.approved_by)} of {request.needed}"
+    return Styled(word, _STATUS_STYLES[request.status])
+
+
+def rollout_standing(request: Request) -> Styled:
+    """The status of a rollout in a few words."""
+    words = {Status.APPROVED: "holds", Status.DENIED: "revoked"}
+    if request.status in words:
+        return Styled(words[request.status], _STATUS_STYLES[request.status])
+    return standing(request)
+
+
+# Its sections.
+
+
+def _sections(
+    examined: "ExaminedRequest", worlds: Sequence[WorldChange], hint: Hint | None
+) -> Iterator[Section]:
+    request, kinds = examined.request, SectionKind
+    # First, because they may be as long as the requester likes.
+    why = "Why it needs approval, in the requester's words, which nobody has verified:"
+    yield Section(kind=kinds.REASONS, titles=(why,), lines=tuple(_words(request.reasons)))
+    signed = "What is signed by an approval:"
+    yield Section(kind=kinds.STATEMENT, titles=(signed,), fields=_statement_fields(request))
+    if request.statement.checkpoint is not None:
+        yield _release_section(examined, hint)
+    if examined.fault is None:
+        yield _world_section(examined, worlds)
+    if examined.shown is not None and (lines := tuple(_question(examined.shown))):
+        yield Section(kind=kinds.QUESTION, titles=(_ASKS,), lines=lines)
+    yield _answer_section(examined)
+    yield Section(kind=kinds.STANDING, titles=("How it stands:",), fields=_standing_fields(request))
+
+
+def _rollout_sections(request: Request, worlds: Sequence[WorldChange]) -> Iterator[Section]:
+    """Those of a request to accept changes of world for many threads."""
+    signed = "What is signed by an approval:"
+    fields = _rollout_fields(request)
+    yield Section(kind=SectionKind.STATEMENT, titles=(signed,), fields=fields)
+    for each in worlds:
+        titles = (f"From world {each.before}", f"  to world {each.after}")
+        yield _diff_section(titles, each)
+    nothing = "It lets pass nothing else: no answer, no older checkpoint, no pause, no restore."
+    yield Section(
+        kind=SectionKind.STANDING,
+        titles=(nothing, "How it stands:"),
+        fields=_standing_fields(request),
+    )
+
+
+def _release_section(examined: "ExaminedRequest", hint: Hint | None) -> Section:
+    note: Line | None = None
+    if examined.fault is not None:
+        note = (Styled("  NOT TO BE BELIEVED: ", "bad"), visible(examined.fault.message))
+    elif examined.shown is None:
+        note = Styled("  NOT FOUND on the thread", "bad")
+    return Section(
+        kind=SectionKind.RELEASE,
+        titles=("What would be resumed, as this machine found it on the thread:",),
+        note=note,
+        lines=() if examined.shown is None else tuple(release_lines(examined.shown, hint)),
+    )
+
+
+def _world_section(examined: "ExaminedRequest", worlds: Sequence[WorldChange]) -> Section:
+    told = examined.request.statement
+    lines: Sequence[Line] = ()
+    if worlds and not worlds[0].diff.same:
+        title = "What the run could do, compared with the checkpoint by this machine:"
+        return _diff_section((title,), worlds[0])
+    if worlds:
+        title = "What the run could do is the same as at the checkpoint."
+    elif told.world_to is not None:
+        found = "cannot be compared" if told.world_from is not None else "was not declared"
+        title = f"What the run could do; at the checkpoint it {found}:"
+        lines = json_lines(examined.request.world, "  ")
+    elif told.world_from is not None:
+        title = "What the run could do is not declared, and it was at the checkpoint."
+    else:
+        title = "What the run could do is not declared."
+    return Section(kind=SectionKind.WORLD, titles=(title,), lines=tuple(lines))
+
+
+def _diff_section(titles: tuple[str, ...], change: WorldChange) -> Section:
+    return Section(
+        kind=SectionKind.WORLD_DIFF,
+        titles=titles,
+        note=Styled(f"  {change.direction}", "quiet"),
+        lines=tuple(_diff_lines(change.diff)),
+    )
+
+
+def _answer_section(examined: "ExaminedRequest") -> Section:
+    lines: Sequence[Line] = ()
+    if examined.request.statement.answer is None:
+        title = "The run would be given no answer."
+    elif examined.fault is not None:
+        title = "What answer the run would be given is not known."
+    else:
+        title = "The answer that the run would be given:"
+        lines = json_lines(examined.request.answer, "  ")
+    return Section(kind=SectionKind.ANSWER, titles=(title,), lines=tuple(lines))
+
+
+def _name(request: Request) -> str:
+    shown = shown_name(request.thread)
+    return shown if shown != request.thread else f"'{shown}'"
+
+
+def _statement_fields(request: Request) -> tuple[TextField, ...]:
+    told = request.statement
+    return (
+        _field("id", request.id),
+        _field("action", str(told.action)),
+        _field("thread", f"{told.thread}, called {_name(request)}"),
+        _named("namespace", told.ns),
+        _named("new owner", told.to),
+        _named("requester", told.requester),
+        _actor(told.actor),
+        _text_field("reason", told.reason),
+        _field("expires", when(told.expires)),
+        _field("approvals", f"{told.needed} needed"),
+        _named("checkpoint", told.checkpoint),
+        _named("release", told.release),
+        _named("world from", told.world_from),
+        _named("world to", told.world_to),
+        _named("answer", told.answer),
+        _field("basis", told.basis),
+        _named("policy", told.policy),
+        _field("store", told.store),
+        _field("epoch", str(told.epoch)),
+        _field("generation", str(told.gen)),
+        _field("nonce", told.nonce),
+        _field("version", str(told.v)),
+    )
+
+
+def _rollout_fields(request: Request) -> tuple[TextField, ...]:
+    told = request.statement
+    return (
+        _field("id", request.id),
+        _field("action", str(told.action)),
+        _named("namespace", told.ns),
+        _named("requester", told.requester),
+        _actor(told.actor),
+        _text_field("reason", told.reason),
+        _field("until", when(told.expires)),
+        _field("approvals", f"{told.needed} needed"),
+        _named("policy", told.policy),
+        _field("store", told.store),
+        _field("epoch", str(told.epoch)),
+        _field("basis", told.basis),
+        _field("nonce", told.nonce),
+        _field("version", str(told.v)),
+    )
+
+
+def _standing_fields(request: Request) -> tuple[TextField, ...]:
+    left = max(request.needed - len(request.approved_by), 0)
+    approvals = (
+        f"{len(request.approved_by)} so far, {left} more needed; {request.needed} of other "
+        "persons than the requester"
+        if request.needed
+        else "none needed: the policy asks for a reason alone"
+    )
+    fields = [
+        _field("status", str(request.status), _STATUS_STYLES[request.status]),
+        _field("asked", when(request.asked_at)),
+        _field("approvals", approvals),
+        _field("approved by", visible(", ".join(request.approved_by)) or "nobody"),
+        _field("denied by", visible(", ".join(request.denied_by)) or "nobody"),
+    ]
+    if request.broken_glass is not None:
+        fields.append(_text_field("break-glass", request.broken_glass, "bad"))
+    return (*fields, *(_text_field("not counted", words) for words in request.ignored))
+
+
+def _field(name: str, text: str, style: str = "") -> TextField:
+    return TextField(name=name, lines=(text,), style=style)
+
+
+def _named(name: str, text: str | None) -> TextField:
+    """A short text of somebody, or none."""
+    return TextField(name=name, lines=() if text is None else (visible(text),))
+
+
+def _actor(actor: str | None) -> TextField:
+    """For whom the requester asks."""
+    claimed = "as the requester claims, and cannot approve it"
+    return TextField(name="actor", lines=() if actor is None else (f"{visible(actor)}, {claimed}",))
+
+
+def _text_field(name: str, text: str, style: str = "") -> TextField:
+    """A text of somebody, in its lines."""
+    return TextField(name=name, lines=tuple(map(visible, text.split("\n"))), style=style)
+
+
+def _words(texts: Sequence[str]) -> Iterator[Line]:
+    if not texts:
+        yield Styled("  none", "quiet")
+    for text in texts:
+        for place, line in enumerate(text.split("\n")):
+            yield f"  {' ' if place else '-'} {shown_words(line)}".rstrip()
+
+
+# A release as people are shown it: the checkpoint, what is pending on it, and where it stands.
+
+
+def release_lines(shown: "ShownRelease", hint: Hint | None = None) -> Iterator[Line]:
+    """Everything that would be executed, in lines.
+
+    Args:
+        shown: What would be.
+        hint: What to do where the types of a pending value are not known.
+    """
+    release, ref = shown.release, shown.ref
+    newest = "the newest" if release.newest else Styled("NOT the newest", "warning")
+    where = f" of lane {visible(release.lane)}" if release.lane else ""
+    yield (f"  checkpoint {visible(release.id)}{where}, seq:{release.seq}, ", newest)
+    yield f"  saved {when(ref.time)} by {visible(ref.writer)}"
+    if release.held:
+        yield ("  ", Styled("held back by a pause", "warning"), " when it was saved")
+    if release.origin is not None:
+        origin = release.origin
+        entry, at = visible(short_hex(origin.entry)), when(origin.at)
+        if origin.is_file:
+            words = f" from a file with the SHA-256 {entry}, which says {at}"
+            yield ("  ", Styled("IMPORTED", "warning"), words)
+        else:
+            words = f" of entry {entry} of thread {visible(short_hex(origin.thread))}, saved {at}"
+            yield ("  ", Styled("a COPY", "warning"), words)
+    for gone in release.deleted:
+        lane = f" of lane {visible(gone.lane)}" if gone.lane else ""
+        words = f"  newer, and DELETED since: checkpoint {visible(gone.id)}{lane}, seq:{gone.seq}"
+        yield Styled(words, "warning")
+    for each in release.lanes:
+        held = ", held back by a pause" if each.held else ""
+        yield f"  with it: {_lane(each.lane)}, checkpoint {visible(each.id)}, seq:{each.seq}{held}"
+    if not shown.results:
+        yield Styled("  no results of tasks are pending on it", "quiet")
+    for pending in shown.results:
+        yield from _result_lines(pending, release.lane, hint)
+
+
+_ASKS = "What the run asks, as it was saved:"
+
+
+def question_lines(shown: "ShownRelease") -> Iterator[Line]:
+    """What the run waits for somebody to answer, in lines; none if it waits for nothing."""
+    if lines := list(_question(shown)):
+        yield Styled(_ASKS, "heading")
+        yield from lines
+
+
+def _question(shown: "ShownRelease") -> Iterator[Line]:
+    if shown.release.question is not None:
+        yield from json_lines(shown.release.question, "  ")
+
+
+def _lane(lane: str) -> str:
+    return f"lane {visible(lane)}" if lane else "the main lane"
+
+
+def _result_lines(shown: "ShownResult", target: str, hint: Hint | None) -> Iterator[Line]:
+    result = shown.result
+    what = "an answer that was given" if result.answers else "results that count as done"
+    if result.question is not None:
+        what = "a question that it waits with"
+    lane = f" of {_lane(shown.lane)}" if shown.lane or target else ""
+    path = f" ({visible(result.path)})" if result.path else ""
+    yield f"  pending: task {visible(result.task)}{path}{lane}, seq:{result.seq}, {what}:"
+    if shown.fault is not None:
+        words = f"    NOT SHOWN, entry {short_hex(result.entry)}: {visible(shown.fault)}"
+        yield Styled(words, "bad")
+        if hint is not None:
+            yield Styled(f"    {hint(shown.fault)}", "quiet")
+        return
+    for line in render(shown.value, name="value", everything=True):
+        yield f"    {visible(line)}"
+
+
+# What the run could do, leaf by leaf.
+
+
+def _resume_changes(examined: "ExaminedRequest") -> tuple[WorldChange, ...]:
+    told, diff = examined.request.statement, examined.diff
+    if diff is None or examined.fault is not None:
+        return ()
+    return (_world_change(told.world_from, told.world_to, diff),)
+
+
+def _rollout_changes(request: Request) -> tuple[WorldChange, ...]:
+    worlds = {world.digest: world for world in map(World.from_dict, request.worlds)}
+    return tuple(
+        _world_change(before, after, worlds[before].diff(worlds[after]))
+        for before, after in request.statement.pairs
+    )
+
+
+def _world_change(before: str | None, after: str | None, diff: WorldDiff) -> WorldChange:
+    found = (("other or more", diff.differs), ("less", diff.narrower))
+    parts = [f"{words}: {', '.join(sorted(classes))}" for words, classes in found if classes]
+    direction = "the same" if diff.same else f"{'; '.join(parts)}; + new, - gone, ~ changed"
+    return WorldChange(before=before, after=after, diff=diff, direction=direction)
+
+
+def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
+    """Every leaf that differs, with its whole value.
+
+    Whether it is new or gone is said by the list that it is in: its value may be null.
+    """
+    words = iter(diff.lines())
+    for change in diff.added:
+        yield ("  ", Styled(next(words), "warning"))
+        yield from _only_value(change, change.after)
+    for change in diff.removed:
+        yield ("  ", Styled(next(words), "good"))
+        yield from _only_value(change, change.before)
+    for change in diff.changed:
+        yield ("  ", Styled(next(words), "warning"))
+        if change.leaf_class is LeafClass.CODE:
+            continue
+        for mark, line in _aligned(value_lines(change.before), value_lines(change.after)):
+            yield Styled(f"    {mark} {line}", {"-": "bad", "+": "good"}.get(mark, ""))
+
+
+def _only_value(change: LeafChange, value: Any) -> Iterator[Line]:
+    # A permission is its name; what is there is true. Of code there is but a digest.
+    named = value is True and _PERMISSION.match(change.leaf)
+    if not named and change.leaf_class is not LeafClass.CODE:
+        yield from json_lines(value, "      ")
+
+
+def _aligned(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
+    """Every line of both, each once where they are alike; some line of each side is marked."""
+    if before == after or len(before) * len(after) > _ALIGNED_MAX:
+        yield from (("-", line) for line in before)
+        yield from (("+", line) for line in after)
+        return
+    lines = unified_diff(before, after, n=len(before) + len(after), lineterm="")
+    for place, line in enumerate(lines):
+        if place > 2:  # noqa: PLR2004 - the names of two files, and the place in them
+            yield line[0], line[1:]
