@@ -28,6 +28,7 @@ from benchmarks import (
     _sizes,
     _slow_sync,
     _store,
+    _watch,
 )
 from benchmarks._measure import Result
 from benchmarks._record import (
@@ -63,6 +64,7 @@ _EXPERIMENTS = {
     "slow-sync": _slow_sync.experiments,
     "agent-framework": _agent_framework.experiments,
     "models": _models.experiments,
+    "watch": _watch.experiments,
 }
 _PEERS = (
     "langgraph",

@@ -28,7 +28,7 @@ from sealpoint.api._watched_threads import (
     WatchChanges,
     WatchedThreads,
 )
-from sealpoint.audit import Finding
+from sealpoint.audit import Finding, TimelinePage, read_timeline
 from sealpoint.errors import (
     AnchorUnavailable,
     PolicyInvalid,
@@ -327,6 +327,22 @@ class StoreWatch:
     def changes(self, since: int) -> WatchChanges:
         """What happened after an event of some number; 0: since the watch began."""
         return self._threads.journal.since(since)
+
+    def timeline(self, name: str, *, offset: int = 0, limit: int = 50) -> TimelinePage:
+        """The entries of one thread, newest first, each verified now; `TimelinePage` says more.
+
+        Args:
+            name: The thread.
+            offset: How many of the newest to leave out.
+            limit: How many to give at most.
+
+        Raises:
+            UsageError: One of the two numbers is negative, or the limit is too high.
+            NameInvalid, UnknownThread: There is no such thread.
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+        """
+        check_page(offset, limit)
+        return read_timeline(self._core, name, offset, limit)
 
     def _phase(self, row: ListRow, shown: _Shown) -> ThreadPhase:
         return self._summary(row, shown).phase if row.asks else row.summary.phase

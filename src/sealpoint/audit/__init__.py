@@ -4,6 +4,7 @@
 from sealpoint.audit._bundle import export_bundle
 from sealpoint.audit._bundle_check import BundleReport, BundleThread, fill_storage, verify_bundle
 from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report
+from sealpoint.audit._timeline import TimelineEntry, TimelinePage, read_timeline
 from sealpoint.audit._trail import (
     NOT_RELEASED,
     AuditRecord,
@@ -22,9 +23,12 @@ __all__ = [
     "Finding",
     "Progress",
     "Report",
+    "TimelineEntry",
+    "TimelinePage",
     "audit_trail",
     "export_bundle",
     "fill_storage",
+    "read_timeline",
     "record_of",
     "store_chain_record",
     "verify_bundle",

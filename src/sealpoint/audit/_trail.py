@@ -22,6 +22,7 @@ from sealpoint.ledger import (
     AdoptBody,
     ChainStep,
     CheckpointBody,
+    Entry,
     EraseBody,
     ExpiryBody,
     GenesisBody,
@@ -503,9 +504,32 @@ def _finding(error: SealpointError, walk: ThreadWalk, newest: datetime, seq: int
 
 def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditRecord:
     """An entry of a thread in plain words."""
-    entry, body = step.entry, step.body
+    return make_record(
+        step.entry, step.body, step.chain, name, unreadable=step.unreadable, released=released
+    )
+
+
+def make_record(
+    entry: Entry,
+    body: Any,
+    chain: StoreChain,
+    name: str,
+    *,
+    unreadable: bool = False,
+    released: bool = True,
+) -> AuditRecord:
+    """A verified entry of a thread in plain words.
+
+    Args:
+        entry: The entry.
+        body: Its body; None if it was erased, or nobody can read it.
+        chain: The store chain that it was judged by.
+        name: The name of the thread.
+        unreadable: Whether nobody can read it.
+        released: Of a resume, whether a later entry of its session follows.
+    """
     header = entry.header
-    roster = step.chain.roster_at(header.roster)
+    roster = chain.roster_at(header.roster)
     if roster is None:
         raise Missing(f"store chain: roster {header.roster} is missing")
     identity = roster.identity(entry.writer)
@@ -530,7 +554,7 @@ def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditReco
         person=person,
         entry=entry.hash.hex(),
         summary=UNREADABLE
-        if step.unreadable
+        if unreadable
         else describe_entry(header.kind, body, roster, released=released),
         people=tuple(sorted(people - {""})),
         actor=_actor_of(body),

@@ -30,6 +30,7 @@ from sealpoint.ledger._bodies import (
     encode_body,
     parse_body,
     read_body,
+    readable_body,
     require_past,
 )
 from sealpoint.ledger._entry import (
@@ -126,6 +127,7 @@ __all__ = [
     "read_basis_and_pause",
     "read_body",
     "read_fence",
+    "readable_body",
     "require_attestations",
     "require_past",
     "skip_seq",

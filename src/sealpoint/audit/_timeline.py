@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The timeline of one thread, page by page, newest first.
+
+A page begins at the verified head of the thread, which is compared with the anchor, and goes down
+to its first entry by skipping links, so that it costs the same wherever it lies and however long
+the thread is. Every entry on it is proven to be an ancestor of that head, its own signature is
+checked, and its body is the one that was sealed. What lies above or below is not looked at: whether
+all of the thread verifies is left to a full verification. Nothing is kept, and nothing is written.
+
+Of a thread whose end does not verify, what does from its first entry on is told, as the trail does;
+that takes as long as the thread is.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from sealpoint.audit._report import Finding
+from sealpoint.audit._trail import AuditRecord, make_record, select_threads
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Missing,
+    NameInvalid,
+    SealpointError,
+    StorageUnavailable,
+    UnknownThread,
+)
+from sealpoint.ledger import (
+    KINDS,
+    Entry,
+    HandoffBody,
+    Header,
+    Kind,
+    PruneBody,
+    RequestBody,
+    ResumeBody,
+    StoreChain,
+    VerdictBody,
+    readable_body,
+)
+from sealpoint.signing import Statement
+from sealpoint.storage import Record
+from sealpoint.store import Core, ThreadState, ThreadWalk, check_name
+from sealpoint.world import json_form
+
+_ABOVE_MAX = 16
+"""So many entries above a page are looked at to find out whether a session has written anything."""
+
+_TOLD = (
+    *("id", "lane", "parent", "checkpoint", "task", "name", "owner", "request", "reason"),
+    *("world", "release", "policy", "answer"),
+)
+"""The fields of bodies that are short and are told as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineEntry:
+    """One entry of a thread, for people to be shown."""
+
+    record: AuditRecord
+    """Who wrote it, when, and what it says in words."""
+    epoch: int
+    """How many restores had been accepted."""
+    generation: int
+    """How often the thread had been erased."""
+    session: int
+    """The position of the entry under whose fence it was written."""
+    facts: dict[str, str] = field(hash=False)
+    """What its body says, by the names of its fields, as it was written: who shows it makes it
+    visible. `parent` is the checkpoint that a checkpoint came from, as the application says: two
+    with one parent are a fork."""
+    given_up: str = ""
+    """Whether what it held is gone: `pruned`, `deleted` or `erased`."""
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        return json_form(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelinePage:
+    """Some entries of a thread, newest first."""
+
+    entries: tuple[TimelineEntry, ...]
+    total: int
+    """How many entries the thread has; of one that does not verify, how many do."""
+    head: str
+    """The hash of the newest entry: the position of the thread that the page is as of."""
+    finding: Finding | None = None
+    """Why the thread does not verify, or no more of it is told."""
+
+
+def read_timeline(core: Core, name: str, offset: int, limit: int) -> TimelinePage:
+    """Read a page of a thread.
+
+    Args:
+        core: The store.
+        name: The thread.
+        offset: How many of the newest entries are left out.
+        limit: How many there are on the page.
+
+    Raises:
+        NameInvalid, UnknownThread: There is no such thread.
+        StorageUnavailable, AnchorUnavailable: Nobody can look.
+    """
+    state = ThreadState(core, check_name(name, "thread name"))
+    try:
+        state.refresh()
+        return _Reader(state).page(offset, limit)
+    except (StorageUnavailable, AnchorUnavailable, NameInvalid, UnknownThread):
+        raise
+    except SealpointError as error:
+        return _told_from_the_first(core, name, offset, limit, error)
+
+
+class _Reader:
+    """Reads entries below the verified head of a thread."""
+
+    def __init__(self, state: ThreadState) -> None:
+        self._state = state
+        self._chain = state.chain
+        self._head = self._chain.verified_head()
+        self._sessions: set[int] = set()
+        """Those of which an entry was met that only such a session writes."""
+
+    def page(self, offset: int, limit: int, *, tries: int = 2) -> TimelinePage:
+        """The entries of a page, as far as they are what was written."""
+        head = self._head
+        top = head.seq - offset
+        found: list[TimelineEntry] = []
+        finding: Finding | None = None
+        if top >= 0:
+            given_up = None if head.header.kind is Kind.ERASE else self._state.retention.newest()
+            self._look_above(top)
+            try:
+                for header, record in islice(self._below(top), limit):
+                    found.append(self._entry(header, record, given_up))
+            except (StorageUnavailable, AnchorUnavailable):
+                raise
+            except SealpointError as error:
+                if tries and isinstance(error, Missing) and self._is_overtaken():
+                    return _Reader(self._state).page(offset, limit, tries=tries - 1)
+                finding = _finding(error, head.header.thread, self._state.name)
+        total, digest = head.seq + 1, head.hash.hex()
+        return TimelinePage(entries=tuple(found), total=total, head=digest, finding=finding)
+
+    def _is_overtaken(self) -> bool:
+        """Whether somebody has written meanwhile, such as an erasure that took what is missing."""
+        with suppress(SealpointError):
+            self._state.refresh()
+        return self._chain.verified_head().hash != self._head.hash
+
+    def _below(self, top: int) -> Iterator[tuple[Header, Record]]:
+        """The entries from a position downwards, each proven by its link."""
+        if top == self._head.seq:
+            return self._chain.walk()
+        return self._chain.walk(self._chain.descend(top + 1)[1])
+
+    def _look_above(self, top: int) -> None:
+        """Find out whether the session that the page begins in has written anything after it."""
+        for seq in range(top + 1, min(top + _ABOVE_MAX, self._head.seq) + 1):
+            header = self._chain.descend(seq)[1]
+            if KINDS[header.kind].in_session:
+                self._sessions.add(header.fence)
+            if KINDS[header.kind].in_session or KINDS[header.kind].sets_fence:
+                return
+
+    def _entry(self, header: Header, record: Record, given_up: PruneBody | None) -> TimelineEntry:
+        chain, head = self._chain, self._head
+        entry = head if header.seq == head.seq else chain.verify(record, header.seq)
+        if KINDS[header.kind].in_session:
+            self._sessions.add(header.fence)
+        is_erased = header.gen < head.header.gen or head.header.kind is Kind.ERASE
+        if header.kind is Kind.ERASE and record.body is not None:
+            is_erased = False  # the newest erasure says why
+        body = None
+        if record.body is not None and not is_erased:
+            body = readable_body(header, record.body)
+        elif not is_erased:
+            raise Missing(f"entry {header.seq} of thread {chain.name!r}: its body is missing")
+        return _make_entry(
+            entry,
+            body,
+            chain.trust.get(),
+            chain.name,
+            unreadable=body is None and not is_erased,
+            released=header.seq in self._sessions,
+            given_up="erased" if is_erased else _given_up(header, given_up),
+        )
+
+
+def _make_entry(
+    entry: Entry,
+    body: Any,
+    chain: StoreChain,
+    name: str,
+    *,
+    unreadable: bool,
+    released: bool,
+    given_up: str,
+) -> TimelineEntry:
+    """A verified entry, for people to be shown."""
+    header = entry.header
+    record = make_record(entry, body, chain, name, unreadable=unreadable, released=released)
+    return TimelineEntry(
+        record=record,
+        epoch=header.epoch,
+        generation=header.gen,
+        session=header.fence,
+        facts=_facts(body),
+        given_up=given_up,
+    )
+
+
+def _given_up(header: Header, given_up: PruneBody | None) -> str:
+    if given_up is None or not KINDS[header.kind].holds_payload:
+        return ""
+    if given_up.deletes(header.seq):
+        return "deleted"
+    return "pruned" if given_up.covers(header.seq) else ""
+
+
+def _facts(body: Any) -> dict[str, str]:
+    """The short fields of a body that say something."""
+    if body is None:
+        return {}
+    fields = msgspec.structs.asdict(body)
+    told = {name: fields[name] for name in _TOLD if name in fields}
+    if isinstance(body, VerdictBody):
+        word = body.attestation
+        told |= {"request": word.statement, "verdict": str(word.verdict), "reason": word.reason}
+    elif isinstance(body, ResumeBody):
+        told["rules"] = ", ".join(body.rules)
+        told["rollout"] = None if body.rollout is None else body.rollout.digest
+    elif isinstance(body, RequestBody | HandoffBody) and body.statement is not None:
+        told |= _statement_facts(body.statement)
+    return {name: value for name, value in told.items() if isinstance(value, str) and value}
+
+
+def _statement_facts(statement: Statement) -> dict[str, str | None]:
+    return {
+        "request": statement.digest,
+        "action": str(statement.action),
+        "requester": statement.requester,
+        "checkpoint": statement.checkpoint,
+        "to": statement.to,
+        "reason": statement.reason,
+        "expires": statement.expires.isoformat(),
+    }
+
+
+def _finding(error: SealpointError, thread: str, name: str) -> Finding:
+    return Finding(code=error.code, thread=thread, name=name, message=error.message)
+
+
+def _told_from_the_first(
+    core: Core, name: str, offset: int, limit: int, error: SealpointError
+) -> TimelinePage:
+    """What verifies of a thread whose end does not."""
+    kept: deque[TimelineEntry] = deque(maxlen=offset + limit)
+    total, head, thread = 0, "", ""
+    try:
+        (walk,) = select_threads(core, [name])
+        thread = walk.thread.hex()
+        for entry in _walked(walk, name):
+            kept.append(entry)
+            total, head = total + 1, entry.record.entry
+    except (StorageUnavailable, AnchorUnavailable):
+        raise
+    except SealpointError as found:
+        error = found
+    entries = tuple(reversed(kept))[offset : offset + limit]
+    finding = _finding(error, thread, name)
+    return TimelinePage(entries=entries, total=total, head=head, finding=finding)
+
+
+def _walked(walk: ThreadWalk, name: str) -> Iterator[TimelineEntry]:
+    for step in walk.steps():
+        yield _make_entry(
+            step.entry,
+            step.body,
+            step.chain,
+            name,
+            unreadable=step.unreadable,
+            released=True,
+            given_up="erased" if step.body is None and not step.unreadable else "",
+        )
