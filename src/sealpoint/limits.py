@@ -164,7 +164,7 @@ WATCH_PAGE_MAX = 1000
 WATCH_AGAIN_MAX = 256
 """Threads that did not verify, and that one refresh of a watch looks at again."""
 
-WATCH_PATROL_MAX = 64
+WATCH_PATROL_MAX = 32
 """Threads that did not move, and of which one refresh of a watch compares the newest entry."""
 
 SQL_OPEN_STEPS_MAX = 5_000

@@ -87,8 +87,9 @@ def rising(
     *,
     full: int,
     what: str,
+    descending: bool = False,
 ) -> Iterator[_T]:
-    """What rows are about, by their names, as long as those rise.
+    """What rows are about, by their names, as long as those rise, or fall.
 
     Args:
         batch: The first of them.
@@ -96,15 +97,17 @@ def rising(
         name: What one is called; may refuse what has no name.
         full: How many there are in a batch that another may follow.
         what: What they are, and where, for messages.
+        descending: Whether they fall.
     """
-    before = b""
+    before: bytes | None = None
     while batch:
         for each in batch:
             called = name(each)
-            if called <= before:
-                raise Edited(f"{what}: expected them in rising order, found them in another")
+            if before is not None and (called >= before if descending else called <= before):
+                order = "falling" if descending else "rising"
+                raise Edited(f"{what}: expected them in {order} order, found them in another")
             before = called
             yield each
-        if len(batch) < full:
+        if len(batch) < full or before is None:
             return
         batch = more(before)

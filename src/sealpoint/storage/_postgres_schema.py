@@ -115,21 +115,29 @@ LABELLED = _sql(
 )
 
 
-def _leaps(table: str, rows: int, *columns: str) -> str:
-    """The threads behind one, each once, by leaps through the primary key."""
-    behind = _sql("SELECT thread FROM", table, "WHERE thread >")
-    first = "ORDER BY thread LIMIT 1"
+def _leaps(columns: str, table: str, first: str, following: str, rows: int) -> str:
+    """Columns of the first row that is found, and of each that follows the one before it.
+
+    By leaps through the primary key: how many rows lie between makes no difference.
+    """
     return _sql(
-        *("WITH RECURSIVE found AS ((", behind, "$1", first, ") UNION ALL SELECT ("),
-        *(behind, "found.thread", first, ") FROM found WHERE found.thread IS NOT NULL)"),
-        *("SELECT", ", ".join([_sized("thread", THREAD_BYTES), *columns])),
-        *("FROM found WHERE thread IS NOT NULL LIMIT", str(rows)),
+        *("WITH RECURSIVE found AS ((SELECT", columns, "FROM", table, first),
+        *("LIMIT 1) UNION ALL SELECT following.* FROM found CROSS JOIN LATERAL (SELECT", columns),
+        *("FROM", table, following, "LIMIT 1) AS following) SELECT"),
+        *(columns.replace("thread", _sized("thread", THREAD_BYTES), 1), "FROM found"),
+        *("LIMIT", str(rows)),
     )
 
 
-_LAST = "(SELECT seq FROM entries WHERE thread = found.thread ORDER BY seq DESC LIMIT 1)"
-HEADS = _leaps("entries", HEADS_ROWS, _LAST)
-BLOB_THREADS = _leaps("blobs", THREADS_ROWS)
+# From the last entry of a thread to the last one of the thread below it.
+_LAST = "ORDER BY thread DESC, seq DESC"
+_LAST_BELOW = f"WHERE thread < found.thread {_LAST}"
+HEADS_FIRST = _leaps("thread, seq", "entries", _LAST, _LAST_BELOW, HEADS_ROWS)
+HEADS_NEXT = _leaps("thread, seq", "entries", f"WHERE thread < $1 {_LAST}", _LAST_BELOW, HEADS_ROWS)
+BLOB_THREADS = _leaps(
+    *("thread", "blobs", "WHERE thread > $1 ORDER BY thread"),
+    *("WHERE thread > found.thread ORDER BY thread", THREADS_ROWS),
+)
 
 _PUT = "INSERT INTO entries (thread, seq, head, body, payload) VALUES"
 _ROW_COLUMNS = 4
@@ -184,7 +192,7 @@ COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)
 COLUMNS = {
     **dict.fromkeys((VERSION, HAS_ENTRIES, LABELLED, BLOB_THREADS, REQUIRE_STORED), 1),
     **dict.fromkeys((STORED_OF, PUT_BLOBS_IF_ABSENT, IS_BLOB, MAY_LOOK_INTO), 1),
-    **dict.fromkeys((BLOB, BLOBS, STORED, HEADS), 2),
+    **dict.fromkeys((BLOB, BLOBS, STORED, HEADS_FIRST, HEADS_NEXT), 2),
     **dict.fromkeys((READ, SCAN_ASCENDING, SCAN_DESCENDING), 5),
 }
 """How many columns the statements are answered with that are answered with rows."""

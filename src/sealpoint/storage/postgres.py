@@ -13,6 +13,7 @@ cannot reach: its log and its backups hold what was dropped for as long as they 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 
 from psycopg import errors
@@ -318,24 +319,25 @@ class PostgresStorage:
         self._connections.require_open()
 
     def heads(self) -> Iterator[tuple[bytes, int]]:
-        """Every thread that has an entry, each once, in the order of their bytes.
+        """Every thread that has an entry, each once, against the order of their bytes.
 
         They are read in batches, as by `scan`.
         """
 
-        def more(behind: bytes) -> list[tuple[bytes, int]]:
-            rows = self._rows(sql.HEADS, behind)
+        def more(statement: str, *given: bytes) -> list[tuple[bytes, int]]:
+            rows = self._rows(statement, *given)
             return [
                 (_stored_thread("entries", thread), seq if type(seq) is int else -1)
                 for thread, seq in rows
             ]
 
         return rising(
-            more(b""),
-            more,
+            more(sql.HEADS_FIRST),
+            partial(more, sql.HEADS_NEXT),
             itemgetter(0),
             full=sql.HEADS_ROWS,
             what=f"threads in {self._connections.what}",
+            descending=True,
         )
 
     def blob_threads(self) -> Iterator[bytes]:
