@@ -148,6 +148,24 @@ def test_what_would_be_refused_exits_with_70(team: Machine) -> None:
     assert "\u202e" not in paused.stdout
 
 
+def test_a_dry_run_for_somebody_else_needs_no_key_of_theirs(team: Machine) -> None:
+    """It tells what they would be told, and nothing is recorded."""
+    entries = _entries(team)
+    keys = list(team.home.rglob("worker*"))
+    for key in keys:
+        key.unlink()
+    found = team.json("resume", "t", "--as", "worker", "--world", _world(team, READ))
+    refused = team.refused("resume", "t", "--as", "nobody")
+    printed = team.run("resume", "t", "--as", "ann", "--world", _world(team, READ))
+
+    assert keys
+    assert (found["outcome"], found["identity"]) == ("allow", "worker")
+    assert refused == (2, "usage")
+    assert printed.exit_code == 70
+    assert printed.output.startswith("REFUSED: resume of thread 't' by 'ann' under policy")
+    assert _entries(team) == entries
+
+
 def test_a_session_that_is_too_young_exits_with_73(team: Machine, tmp_path: Path) -> None:
     """It is the status of `Busy`, which the resume itself would raise; a second reason makes 70."""
     file = tmp_path / "patient.toml"

@@ -630,3 +630,18 @@ def test_glass_is_not_broken_for_a_closed_request(asked: tuple[Machine, str]) ->
     wish = ("break-glass", request, "--yes-to", request, "--reason", "x")
 
     assert team.refused(*wish, "--identity", "chief") == (75, "request-closed")
+
+
+def test_what_requests_wait_for_is_rolled_out(asked: tuple[Machine, str]) -> None:
+    """The change of worlds is that of the request, and other ways to name one are left out."""
+    team, request = asked
+    waits = _request(team, request)["statement"]
+    words = ("rollout", "propose", "--from-requests", request[:8], "--reason", "release 42")
+    mixed = team.refused(*words, "--all")
+    unknown = team.refused("rollout", "propose", "--from-requests", "0" * 8, "--reason", "x")
+    made = team.json(*words)
+
+    assert (mixed, unknown) == ((2, "usage"), (74, "unknown-request"))
+    assert made["statement"]["action"] == "rollout"
+    assert made["statement"]["pairs"] == [[waits["world_from"], waits["world_to"]]]
+    assert team.done("rollout", "show", made["id"])

@@ -159,6 +159,7 @@ class AsyncRollouts(_Twin[Rollouts]):
 
     plan = _awaited(Rollouts.plan)
     propose = _awaited(Rollouts.propose)
+    propose_for = _awaited(Rollouts.propose_for)
     list = _awaited(Rollouts.list)
     get = _awaited(Rollouts.get)
     compare = _awaited(Rollouts.compare)

@@ -132,6 +132,9 @@ def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: 
 )
 @click.option("--answer", metavar="JSON", help="The answer to a pending question.")
 @click.option("--deliberate", metavar="TEXT", help="Why this is meant, as resume takes it.")
+@click.option(
+    "--as", "other", metavar="NAME", help="The identity that would resume; its key is not needed."
+)
 @registry_option
 @store_options("identity", "namespace")
 @json_option
@@ -143,6 +146,7 @@ def resume(
     ref: str | None,
     answer: str | None,
     deliberate: str | None,
+    other: str | None,
     registry_reference: str | None,
     where: StoreOptions,
     as_json: bool,
@@ -155,20 +159,26 @@ def resume(
     """
     declared = declared_world(graph, world)
     given = None if answer is None else _answer(answer)
-    with where.writing(None, chosen_registry(registry_reference)) as store:
+    registry = chosen_registry(registry_reference)
+    opened = where.writing(None, registry) if other is None else where.reading(registry)
+    with opened as store:
         handle = store.thread(thread)
         checkpoint = find_ref(handle, ref)
         with working("judging"):
             decision = handle.judge(
-                world=declared, ref=checkpoint, answer=given, deliberate=deliberate
+                world=declared,
+                ref=checkpoint,
+                answer=given,
+                deliberate=deliberate,
+                identity=other,
             )
             policy = store.policy
             release = decision.release
             shown = None if release is None else read_release(handle, release)
     if as_json:
-        print_json(decision_document(thread, decision, policy, shown))
+        print_json({**decision_document(thread, decision, policy, shown), "identity": other})
     else:
-        _print(thread, decision, policy, shown, is_named=declared is not None)
+        _print(thread, decision, policy, shown, is_named=declared is not None, other=other)
     status = Busy.exit_status if decision.busy else _STATUSES[decision.outcome]
     click.get_current_context().exit(status)
 
@@ -187,10 +197,12 @@ def _print(
     shown: ShownRelease | None,
     *,
     is_named: bool,
+    other: str | None,
 ) -> None:
+    by = "" if other is None else f" by '{visible(other)}'"
     name = "no policy" if policy is None else f"policy '{visible(policy.name)}'"
     print_line(
-        (_OUTCOMES[decision.outcome], f": resume of thread '{visible(thread)}' under {name}")
+        (_OUTCOMES[decision.outcome], f": resume of thread '{visible(thread)}'{by} under {name}")
     )
     print_line("")
     if decision.ordinary:

@@ -192,6 +192,14 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
     is_flag=True,
     help="Also from the new world to each of these, for while both are running.",
 )
+@click.option(
+    "--from-requests",
+    "requests",
+    multiple=True,
+    metavar="REQUEST",
+    help="Instead of all that: the changes that open requests wait for, by the first 8 digits of "
+    "their ids or more. Repeatable.",
+)
 @time_option(
     "--until",
     past=False,
@@ -210,6 +218,7 @@ def propose(
     sources: tuple[str, ...],
     everything: bool,
     back: bool,
+    requests: tuple[str, ...],
     until: datetime,
     reason: str,
     signer: str,
@@ -218,17 +227,24 @@ def propose(
 ) -> None:
     """Ask people to accept going on in a new world, from each world that is named.
 
-    Where the policy asks for no more than a reason, it holds at once.
+    Where the policy asks for no more than a reason, it holds at once. With --from-requests it is
+    about the changes that threads wait for already.
     """
     with where.writing(signer) as store:
-        world = _new_world(graph, world_file)
-        with working("reading the newest checkpoint of each thread"):
-            found = store.rollouts.plan(world)
-        chosen = _chosen(found, sources, everything=everything)
-        pairs = [(before, world) for before in chosen]
-        pairs += [(world, before) for before in chosen if back]
-        with working("proposing"):
-            made = store.rollouts.propose(pairs, reason=reason, until=until)
+        if requests:
+            _require_alone(graph, world_file, *sources, everything, back)
+            with working("reading the requests"):
+                asked = [store.request(each) for each in requests]
+                made = store.rollouts.propose_for(asked, reason=reason, until=until)
+        else:
+            world = _new_world(graph, world_file)
+            with working("reading the newest checkpoint of each thread"):
+                found = store.rollouts.plan(world)
+            chosen = _chosen(found, sources, everything=everything)
+            pairs = [(before, world) for before in chosen]
+            pairs += [(world, before) for before in chosen if back]
+            with working("proposing"):
+                made = store.rollouts.propose(pairs, reason=reason, until=until)
         examined = examine(store, made)
     if as_json:
         print_json(request_document(made))
@@ -242,6 +258,15 @@ def propose(
     needed = count_text(made.needed, "person has", "people have")
     print_line((Styled("Proposed", "good"), f" rollout {made.short}; {needed} to approve it:"))
     print_line(f"  sealpoint approve {made.short} --identity YOU --reason WHY")
+
+
+def _require_alone(*others: object) -> None:
+    """Refuse other ways to name a change beside the requests that wait for one."""
+    if any(others):
+        raise UsageError(
+            "rollout: --from-requests names the changes, and something else was given that does",
+            hint="Leave out --graph, --world, --from, --all and --back, or --from-requests.",
+        )
 
 
 def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -> list[World]:

@@ -12,7 +12,7 @@ from sealpoint.gate._resume_call import check_actor
 from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
 from sealpoint.gate._standing import Standing, StandingPause
 from sealpoint.ledger import Body, Kind, RequestBody
-from sealpoint.signing import Action, Statement
+from sealpoint.signing import Action, Identity, Statement
 from sealpoint.store import EntryDraft, Release, ThreadState
 from sealpoint.world import World
 
@@ -94,6 +94,21 @@ class GateContext:
             return ""
         holder = self._core.holder(self._core.trust())
         return "" if holder is None else holder[0].name
+
+    def identity_of(self, name: str) -> Identity:
+        """An identity of the newest roster.
+
+        Raises:
+            UsageError: There is none of this name.
+        """
+        roster = self._core.trust().roster
+        found = roster.identity(name)
+        if found is None:
+            raise UsageError(
+                f"identity: expected one of roster {roster.seq}, found {name!r}",
+                hint="sealpoint keys list shows every identity.",
+            )
+        return found
 
     def standing(self) -> Standing:
         """Where the thread stands, as it was last looked at."""

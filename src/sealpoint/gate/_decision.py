@@ -118,7 +118,8 @@ class Reason:
     """One thing that applies: what it is, what is asked for because of it, what was found."""
 
     rule: str
-    """A rule of the policy, or `paused`, `not-owner`, `busy`, `denied`, `expired`, `no-policy`."""
+    """A rule of the policy, or what is refused whatever it says: `paused`, `not-owner`, `busy`,
+    `denied`, `expired`, `no-policy`, `no-right`."""
     measure: Measure
     words: str
 
@@ -227,6 +228,12 @@ def _let_pass(reason: Reason, rollout: RolloutFacts | None) -> Reason:
         return reason
     words = f"{reason.words} (rollout {rollout.id[:12]} lets it pass: {rollout.reason})"
     return replace(reason, measure=Measure.RECORD, words=words)
+
+
+def refused_for(decision: Decision, words: str) -> Decision:
+    """The same decision for somebody who has no right to resume at all."""
+    reasons = (_refusal("no-right", words), *decision.reasons)
+    return replace(decision, outcome=Outcome.REFUSE, reasons=reasons, ordinary=False)
 
 
 def refusal_hint(decision: Decision, thread: str) -> str | None:

@@ -69,6 +69,7 @@ def gather(
     *,
     trust: StoreChain,
     who: str,
+    session: int | None,
     world: World | None,
     read_world: Callable[[], dict[str, Any] | None],
     now: datetime,
@@ -85,6 +86,7 @@ def gather(
         release: What would be executed.
         trust: The store chain.
         who: The identity that would go on.
+        session: The session that it has; any other that has not ended is somebody else's.
         world: What the run is able to do now.
         read_world: Reads the world that the checkpoint was saved in, if it differs.
         now: The effective time.
@@ -97,7 +99,7 @@ def gather(
     tip = state.chain.tip()
     owner = tip.fence.owner
     living = None
-    if tip.fence.is_session and tip.fence.seq != state.session:
+    if tip.fence.is_session and tip.fence.seq != session:
         living = now - state.chain.descend(tip.basis[0])[1].at
     return facts_of(
         release,

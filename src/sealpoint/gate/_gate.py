@@ -25,14 +25,14 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate._context import GateContext
-from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint
+from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint, refused_for
 from sealpoint.gate._facts import gather
 from sealpoint.gate._policy import Policy, Rule
 from sealpoint.gate._requests import Asked, Pending, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._run import Run, RunTracker, older_lanes
-from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
+from sealpoint.ledger import KINDS, Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
 from sealpoint.store import (
     CheckpointRef,
@@ -139,12 +139,19 @@ class Gate:
                     self._prefetched = _Prefetched(session, snapshot)
                     return session
 
-    def judge(self, call: ResumeCall) -> Decision:
-        """What the gate would say, without writing or releasing anything."""
+    def judge(self, call: ResumeCall, identity: str | None) -> Decision:
+        """What the gate would say, also to somebody else, without writing or releasing anything."""
         with self._state.reporting():
             self._state.refresh()
             release = self._reader.release(call.ref)
-            return replace(self._judge(call, release).decision, release=release)
+            if identity is None:
+                return replace(self._judge(call, release).decision, release=release)
+            who = self._context.identity_of(identity)
+            decision = self._judge(call, release, who.name).decision
+            if not who.may_any(KINDS[Kind.RESUME].roles, self._core.namespace):
+                found, _ = who.lacking(KINDS[Kind.RESUME].roles, self._core.namespace)
+                decision = refused_for(decision, f"{identity!r} is no writer here: it has {found}")
+            return replace(decision, release=release)
 
     def release(self, ref: str | CheckpointRef | None) -> Release:
         """What would be executed if the thread went on; see `Thread.release`."""
@@ -226,16 +233,19 @@ class Gate:
 
     # ------------------------------------------------------------------ judging
 
-    def _judge(self, call: ResumeCall, release: Release) -> _Judged:
+    def _judge(self, call: ResumeCall, release: Release, other: str | None = None) -> _Judged:
+        """Judge what a caller asks for; or what somebody else would, in a process of its own."""
+        who = self._context.identity() if other is None else other
         trust = self._core.trust()
         policy = self._context.policies.in_force(trust.roster)
         pending = self._context.pending()
-        asked, grant = self._grant(call, release, policy, pending)
+        asked, grant = self._grant(call, release, policy, pending, who)
         facts = gather(
             self._state,
             release,
             trust=trust,
-            who=self._context.identity(),
+            who=who,
+            session=self._state.session if other is None else None,
             world=call.world,
             read_world=lambda: self._reader.read_world(release),
             now=self._context.now(),
@@ -258,14 +268,18 @@ class Gate:
         return _Judged(release, policy, asked, decision, trust, rollout)
 
     def _grant(
-        self, call: ResumeCall, release: Release, policy: Policy | None, pending: Pending
+        self,
+        call: ResumeCall,
+        release: Release,
+        policy: Policy | None,
+        pending: Pending,
+        who: str,
     ) -> tuple[Asked | None, GrantFacts | None]:
         """The newest living request for exactly this, and what has become of it.
 
         One that has expired is as if it had never been made: a resume asks anew.
         """
         roster, now = self._core.trust().roster, self._context.now()
-        who = self._context.identity()
         for asked in reversed(pending.asked.values()):
             if call.is_asked_by(asked.body.statement, release, policy, who):
                 grant = grant_of(asked, roster, now)
@@ -480,6 +494,7 @@ class Gate:
             release,
             trust=trust,
             who=self._context.identity(),
+            session=self._state.session,
             world=draft.declared,
             read_world=lambda: self._reader.read_world(release),
             now=self._context.now(),

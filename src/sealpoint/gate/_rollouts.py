@@ -29,7 +29,7 @@ from sealpoint.gate._decision import Reason, compared_reasons
 from sealpoint.gate._operations import Operations
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._request_list import only_one
-from sealpoint.gate._requests import Request
+from sealpoint.gate._requests import Request, Status, why_closed
 from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
 from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
@@ -372,6 +372,58 @@ class Rollouts:
             expires=self._end(until),
             actor=actor,
         )
+
+    def propose_for(
+        self,
+        requests: Iterable[Request],
+        *,
+        reason: str,
+        until: datetime | timedelta = timedelta(days=14),
+        actor: str | None = None,
+    ) -> Request:
+        """Ask people to accept the changes of world that open requests wait for, all at once.
+
+        Once it holds, a resume that asked for nothing but one of them goes on without its own
+        approvals; what else a request asks for is still asked.
+
+        Args:
+            requests: Open requests to resume in another world, of any threads of the namespace.
+            reason: As for `propose`.
+            until: As for `propose`.
+            actor: As for `propose`.
+
+        Raises:
+            UnknownRequest, RequestClosed: One is not open any more.
+            NotTrusted: One says another world of its checkpoint than the thread has.
+            UsageError: One is not about a change of world that can be compared; or as `propose`.
+        """
+        pairs = [self._change_of(each) for each in requests]
+        return self.propose(pairs, reason=reason, until=until, actor=actor)
+
+    def _change_of(self, request: Request) -> tuple[World, World]:
+        """The worlds that a request is from and to, as its thread has them now."""
+        told = request.statement
+        where = f"request {request.short} of thread {request.thread!r}"
+        if None in (told.world_from, told.world_to) or told.world_from == told.world_to:
+            raise UsageError(
+                f"{where}: it does not ask to go on in another world than its checkpoint's",
+                hint="Somebody answers it by itself: sealpoint approve ID --reason WHY",
+            )
+        thread = self._thread(request.thread)
+        found = next((each for each in thread.requests() if each.id == request.id), None)
+        if found is None:
+            raise UnknownRequest(f"{where}: there is no such open request")
+        if found.status not in (Status.OPEN, Status.APPROVED):
+            raise why_closed(found)
+        diff = thread.compare(found)  # which refuses another world than that of the checkpoint
+        before = read_world(self._core, bytes.fromhex(told.thread), told.world_from or "")
+        if diff is None or before is None or found.world is None:
+            raise UsageError(
+                f"{where}: the world of its checkpoint cannot be read any more, so that nobody "
+                "can compare them",
+                hint="Somebody answers it by itself: sealpoint approve ID --reason WHY",
+            )
+        return World.from_dict(before), World.from_dict(found.world)
 
     def _end(self, until: datetime | timedelta) -> datetime:
         now = self._core.now()

@@ -176,17 +176,27 @@ class Thread:
         ref: "str | CheckpointRef | None" = None,
         answer: Any = None,
         deliberate: str | None = None,
+        identity: str | None = None,
     ) -> Decision:
         """What the gate would say to a resume, without writing or releasing anything.
 
-        Args are those of `resume`; `.release` of the result is what it is about.
+        `.release` of the result is what it is about.
+
+        Args:
+            world: As for `resume`.
+            ref: As for `resume`.
+            answer: As for `resume`.
+            deliberate: As for `resume`.
+            identity: Who would resume, in a process of its own; its key is not needed. Without
+                it, the identity that the store was opened with.
 
         Raises:
+            UsageError: The roster has no such identity.
             UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         call = ResumeCall.of(world, ref=ref, answer=answer, actor=None, deliberate=deliberate)
-        return self._gate.judge(call)
+        return self._gate.judge(call, identity)
 
     # ------------------------------------------------------------------ saving
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rollouts: a change of world that people accept once, for many threads and for nothing else."""
 
+import dataclasses
 import logging
 from datetime import datetime, timedelta
 from typing import Any
@@ -385,3 +386,76 @@ def test_dev_lets_everything_pass_and_says_so_once(
     said = [record for record in caplog.records if "everything but tampering" in record.message]
     assert len(said) == 1
     assert set(memory.newest(Kind.RESUME).rules) == {"tools", "answer"}
+
+
+# ---------------------------------------------------------------------- from what waits
+
+
+def test_what_many_threads_wait_for_is_accepted_once(team: Team) -> None:
+    """Each of their requests names the change; the rollout has it once, and all of them go on."""
+    _saved(team, "a", "b")
+    _saved(team, "c", world=_MAIL)
+    waiting = [team.ask(name=name) for name in "abc"]
+    rollout = team.store("operator").rollouts.propose_for(
+        waiting, reason="release 42", until=timedelta(days=1), actor="carl"
+    )
+    worlds = {name: World.from_dict(world).digest for name, world in _NAMED.items()}
+    pairs = sorted((worlds[before], worlds["shell"]) for before in ("read", "mail"))
+    assert rollout.statement.pairs == tuple(pairs)
+    assert rollout.statement.actor == "carl"
+    team.approve(rollout)
+    for name in "abc":
+        team.fresh(name=name).resume(world=SHELL)
+        assert team.newest(Kind.RESUME, name).rollout.digest == rollout.id
+    team.check_sound()
+
+
+_NAMED: dict[str, Any] = {"read": READ, "shell": SHELL, "mail": _MAIL}
+
+
+def test_a_rollout_for_requests_covers_nothing_else_of_them(memory: Team) -> None:
+    """What a request asks for beside its worlds is still asked for."""
+    memory.thread().save(1, world=READ, question="pay?")
+    request = memory.ask(answer="yes")
+    rollout = memory.store("operator").rollouts.propose_for([request], reason="release 42")
+    memory.approve(rollout)
+
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(world=SHELL, answer="yes")
+
+
+def test_only_open_requests_for_other_worlds_are_rolled_out(memory: Team) -> None:
+    """One that was denied, one whose thread went on, one for an answer alone, one of a rollout."""
+    _saved(memory, "denied", "gone", "rolled")
+    denied, gone = memory.ask(name="denied"), memory.ask(name="gone")
+    memory.store("ann").deny(denied.id, reason="no")
+    memory.thread(name="gone").save(2, world=READ)
+    memory.thread(name="asks").save(1, world=READ, question="pay?")
+    answer = memory.ask(name="asks", world=READ, answer="yes")
+    rollouts = memory.store("operator").rollouts
+    proposed = _proposed(memory)
+    for request, error in (
+        (denied, RequestClosed),
+        (gone, UnknownRequest),
+        (answer, UsageError),
+        (proposed, UsageError),
+    ):
+        with pytest.raises(error):
+            rollouts.propose_for([request], reason="release 42")
+    with pytest.raises(UsageError):
+        rollouts.propose_for([], reason="release 42")
+
+    assert [each.id for each in rollouts.list()] == [proposed.id]
+
+
+def test_a_request_that_lies_about_its_world_is_not_rolled_out(memory: Team) -> None:
+    """What people would accept is what the thread was saved in, as the thread says it."""
+    _saved(memory, "t")
+    request = memory.ask()
+    told = msgspec.structs.replace(
+        request.statement, world_from=World.from_dict(_MAIL).digest, nonce="ab" * 16
+    )
+    lying = dataclasses.replace(request, id=told.digest, statement=told)
+
+    with pytest.raises(UnknownRequest):
+        memory.store("operator").rollouts.propose_for([lying], reason="release 42")
