@@ -517,7 +517,7 @@ class _Server:
                     + ("is believed" if method == "trust" else "sends a password as it is"),
                     f"sed -i '{line}s/{method}/scram-sha-256/' {where} && {reload}",
                 )
-            if kind == "host" and address in {"0.0.0.0", "::", "all"}:  # noqa: S104 # no bind
+            if kind == "host" and address in {"0.0.0.0", "::", "all"}:  # noqa: S104 # nosec B104 # no bind
                 self._exam.found(
                     "hba-everywhere",
                     f"{named}: everybody may try, from anywhere and without TLS",

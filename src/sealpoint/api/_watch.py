@@ -53,7 +53,7 @@ from sealpoint.gate import (
 )
 from sealpoint.ledger import STORE_CHAIN, StoreChain
 from sealpoint.limits import WATCH_PAGE_MAX
-from sealpoint.signing import Action
+from sealpoint.signing import Action, Roster
 from sealpoint.store import (
     Core,
     StoreParts,
@@ -134,11 +134,25 @@ class _Shown:
         return any(row.name == ROLLOUTS for row in self._rows)
 
     @cached_property
+    def heads(self) -> dict[str, tuple[str, int]]:
+        """Name and last position of the threads that verify, by id."""
+        return {
+            row.summary.id: (row.name, row.look.head.seq)
+            for row in self._rows
+            if row.look is not None and row.finding is None
+        }
+
+    @cached_property
     def by_change(self) -> list[ListRow]:
         """What does not verify, then the threads, those first that changed last."""
         rows = [row for row in self._rows if row.is_listed]
         rows.sort(key=_CHANGED, reverse=True)
         return rows
+
+    @cached_property
+    def by_id(self) -> dict[str, ListRow]:
+        """The same by the ids of the threads."""
+        return {row.summary.id: row for row in self.by_change}
 
     @cached_property
     def by_name(self) -> list[ListRow]:
@@ -240,6 +254,11 @@ class StoreWatch:
         """How new and how complete it is what is shown."""
         return self._state
 
+    @property
+    def roster(self) -> Roster:
+        """Who may do what, by the newest roster; looked up and verified each time."""
+        return self._core.trust().roster
+
     def counts(self) -> dict[ThreadPhase, int]:
         """How many threads are at what."""
         shown = self._shown
@@ -279,6 +298,18 @@ class StoreWatch:
             total=len(found),
             version=shown.version,
         )
+
+    def thread_of(self, thread_id: str) -> ThreadSummary:
+        """The same by the id of the thread, in hexadecimal.
+
+        Raises:
+            UnknownThread: There was no such thread.
+        """
+        shown = self._shown
+        row = shown.by_id.get(thread_id)
+        if row is None:
+            raise UnknownThread(f"thread {thread_id[:12]!r}: there is none of this id")
+        return self._summary(row, shown)
 
     def thread(self, name: str) -> ThreadSummary:
         """What one thread is at, as of the newest refresh.
@@ -323,6 +354,10 @@ class StoreWatch:
     def findings(self) -> tuple[Finding, ...]:
         """The threads that do not verify, and why."""
         return self._shown.findings
+
+    def heads(self) -> dict[str, tuple[str, int]]:
+        """Name and last position of every thread that verifies, Sealpoint's own too, by its id."""
+        return self._shown.heads
 
     def changes(self, since: int) -> WatchChanges:
         """What happened after an event of some number; 0: since the watch began."""

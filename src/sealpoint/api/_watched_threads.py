@@ -63,6 +63,8 @@ class WatchEvent:
     """The id of the request that it is about."""
     code: str = ""
     """Of a finding, the code of the error."""
+    thread_id: str = ""
+    """The id of the thread in hexadecimal; empty for the store chain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ class ListRow(NamedTuple):
 def _row(look: ThreadLook | None, finding: Finding | None) -> ListRow | None:
     """The row of a thread; None for one that nobody is shown."""
     if finding is not None:
-        summary, asks = unreadable(finding.name, finding.code, finding.message), False
+        code, message = finding.code, finding.message
+        summary, asks = unreadable(finding.name, code, message, finding.thread), False
     elif look is not None and not look.is_erased:
         summary, asks = look.summary, bool(look.pending.asked)
     else:
@@ -167,21 +170,24 @@ class Journal:
 
 def _events(before: KnownThread, known: KnownThread, looked: LookedThread) -> Iterator[WatchEvent]:
     """What a look has found that was not known."""
+    thread = looked.listed.thread.hex()
     if known.finding is not None:
         if before.finding is None or before.finding.code != known.finding.code:
             name, code = known.finding.name, known.finding.code
-            yield WatchEvent(number=0, thread=name, what="finding", code=code)
+            yield WatchEvent(number=0, thread=name, thread_id=thread, what="finding", code=code)
         return
     name = "" if known.look is None else known.look.name
     if before.finding is not None:
-        yield WatchEvent(number=0, thread=name or before.finding.name, what="verified")
+        name = name or before.finding.name
+        yield WatchEvent(number=0, thread=name, thread_id=thread, what="verified")
     if looked.is_cut:
-        yield WatchEvent(number=0, thread=name, what="cut")
+        yield WatchEvent(number=0, thread=name, thread_id=thread, what="cut")
     for each in looked.new:
         header = each.header
         yield WatchEvent(
             number=0,
             thread=name,
+            thread_id=thread,
             what=header.kind.word,
             seq=header.seq,
             time=header.at,

@@ -328,6 +328,10 @@ class AuditRecord:
     """Every identity and person that it is by, or that it carries a valid word of."""
     actor: str = ""
     """For whom its writer says that it was written, which proves nothing; empty: nobody."""
+    request: str = ""
+    """The id of the request that it makes, answers, ends or uses; empty: none."""
+    word_of: str = ""
+    """Of an answer to a request, the identity whose own word it carries; empty: nobody's."""
     finding: Finding | None = None
     """Why nothing beyond is told of the thread."""
 
@@ -558,6 +562,8 @@ def make_record(
         else describe_entry(header.kind, body, roster, released=released),
         people=tuple(sorted(people - {""})),
         actor=_actor_of(body),
+        request=_request_of(body),
+        word_of=_word_of(body, roster),
     )
 
 
@@ -567,6 +573,22 @@ def _actor_of(body: Any) -> str:
         return body.statement.actor or ""
     claims = PauseBody | UnpauseBody | HandoffBody | ResumeBody | VerdictBody
     return (body.actor or "") if isinstance(body, claims) else ""
+
+
+def _request_of(body: Any) -> str:
+    """The id of the request that an entry is about."""
+    if isinstance(body, VerdictBody):
+        return body.attestation.statement
+    if isinstance(body, ExpiryBody | ResumeBody):
+        return body.request or ""
+    statement = body.statement if isinstance(body, RequestBody | HandoffBody) else None
+    return "" if statement is None else statement.digest
+
+
+def _word_of(body: Any, roster: Roster) -> str:
+    """Whose word an answer to a request is, whoever wrote the entry."""
+    who = find_signer(body.attestation, roster) if isinstance(body, VerdictBody) else None
+    return "" if who is None else who.name
 
 
 def _store_chain(core: Core, chain: StoreChain) -> Iterator[_Keyed]:

@@ -94,6 +94,8 @@ class ThreadSummary:
     """The id of the newest checkpoint."""
     code: str = ""
     """Of one that is not readable, the code of the error."""
+    id: str = ""
+    """The id of the thread in hexadecimal; empty: not known."""
 
 
 class NewEntry(NamedTuple):
@@ -294,6 +296,7 @@ def _thread_look(state: ThreadState) -> ThreadLook:
         reason=reason,
         restored=was_cut(state, state.core.trust()),
         checkpoint=checkpoint,
+        id=tip.entry.header.thread,
     )
     return ThreadLook(
         name=chain.name,
@@ -338,7 +341,7 @@ def summary_now(look: ThreadLook, *, is_open: bool) -> ThreadSummary:
     return look.summary
 
 
-def unreadable(name: str, code: str, message: str) -> ThreadSummary:
+def unreadable(name: str, code: str, message: str, thread: str = "") -> ThreadSummary:
     """The summary of a thread that does not verify, or cannot be read."""
     return ThreadSummary(
         name=name,
@@ -348,6 +351,7 @@ def unreadable(name: str, code: str, message: str) -> ThreadSummary:
         entries=None,
         reason=message,
         code=code,
+        id=thread,
     )
 
 

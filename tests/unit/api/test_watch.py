@@ -11,7 +11,7 @@ import pytest
 
 from sealpoint.api import StoreWatch
 from sealpoint.errors import SealpointError, UnknownThread, UsageError
-from sealpoint.gate import Status, ThreadPhase
+from sealpoint.gate import ROLLOUTS, Status, ThreadPhase
 from sealpoint.limits import WATCH_EVENTS_MAX, WATCH_PAGE_MAX
 from tests.deployment import Deployment
 from tests.unit.gate.team import READ, SHELL, Team, policy
@@ -207,6 +207,22 @@ def test_a_rollout_is_among_the_requests_and_no_thread(memory: Team) -> None:
     assert [each.name for each in watch.page().threads] == ["t"]
     assert [each.statement.action for each in watch.requests().requests] == ["rollout"]
     assert "request" in {what for _, what in _told(watch, 0)}
+
+
+def test_heads_are_those_of_every_thread_that_verifies(memory: Team) -> None:
+    """By id, with name and last position; the thread of rollouts too, and none that does not."""
+    memory.thread(name="one").save(1, world=READ)
+    memory.thread(name="two").save(1, world=READ)
+    memory.store("operator").rollouts.propose([(READ, SHELL)], reason="release 42")
+    heads = _watch(memory).heads()
+    memory.world.put(memory.world.thread_id("two"), 2, None)
+
+    ids = {name: memory.world.thread_id(name).hex() for name in ("one", "two", ROLLOUTS)}
+    assert heads == {
+        ids[name]: (name, len(memory.kinds(name)) - 1 + (name == "two"))
+        for name in ("one", "two", ROLLOUTS)
+    }
+    assert ids["two"] not in _watch(memory).heads()
 
 
 def test_threads_of_another_namespace_are_not_shown(memory: Team) -> None:

@@ -104,6 +104,15 @@ def test_a_relayed_approval_is_found_by_its_approver(team: Team) -> None:
     found = [record for record in _trail(team, actor="ann") if record.thread == "v"]
 
     assert [(record.by, record.kind) for record in found] == [("operator", "approval")]
+    assert [(record.word_of, record.request) for record in found] == [("ann", request.id)]
+
+
+def test_records_name_the_request_that_they_are_about(team: Team) -> None:
+    """It is the same from the question over the answers to the resume that uses them."""
+    found = [(record.kind, record.word_of) for record in _trail(team) if record.request]
+
+    assert found == [("request", ""), ("approval", "ann"), ("approval", "bob"), ("resume", "")]
+    assert len({record.request for record in _trail(team) if record.request}) == 1
 
 
 def test_what_no_filter_can_mean_is_refused(team: Team) -> None:
