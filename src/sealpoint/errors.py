@@ -50,6 +50,7 @@ SealpointError                  error                  1
 ├── StorageUnavailable          storage-unavailable   50   the backend failed
 │   └── SchemaUnknown           schema-unknown        51
 ├── SignerFailed                signer-failed         52   a key that lives elsewhere did not sign
+├── ProviderUnavailable         provider-unavailable  53   whoever says who people are does not
 ├── ConfigError                 config                60   the set-up is wrong
 │   ├── DirectoryUnusable       directory-unusable    61
 │   ├── StoreMisplaced          store-misplaced       62
@@ -139,6 +140,7 @@ __all__ = [
     "ObjectNotFound",
     "Paused",
     "PolicyInvalid",
+    "ProviderUnavailable",
     "Pruned",
     "ReadOnly",
     "RecordCompressed",
@@ -638,6 +640,17 @@ class SignerFailed(SealpointError):
     code = "signer-failed"
     exit_status = 52
     hint = "Nothing was written. Make the signer work again and repeat the call."
+
+
+class ProviderUnavailable(SealpointError):
+    """The provider that says who somebody is cannot be reached, or answers otherwise."""
+
+    code = "provider-unavailable"
+    exit_status = 53
+    hint = (
+        "Nobody was signed in. Try again in a minute; if it stays so, check the provider and "
+        "[console.oidc] of config.toml."
+    )
 
 
 class ConfigError(SealpointError):

@@ -50,6 +50,9 @@ VERBS = {
         "policy": ("_policy:policy", "Show, check and apply what the gate asks for."),
         "rollout": ("_rollout:rollout", "Accept new tools, models or prompts for many threads."),
     },
+    "Console": {
+        "serve": ("_serve:serve", "Serve the operator console: see, pause, approve, resume."),
+    },
     "People and keys": {
         "keys": ("_keys:keys", "Keys on this machine, and who may do what."),
         "trust": ("_trust:trust", "Carry the pin of a store to another machine."),

@@ -7,6 +7,15 @@ written. What lies in them is the business of `sealpoint.signing`.
 
 from sealpoint.config._backends import BACKENDS, Backend, StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name, module_digest
+from sealpoint.config._console import (
+    CONSOLE_EVENTS,
+    ConsoleSettings,
+    HookSettings,
+    OidcSettings,
+    check_hook_url,
+    is_safe_address,
+    load_console_settings,
+)
 from sealpoint.config._files import (
     StoreFiles,
     kept_roster_entries,
@@ -39,24 +48,31 @@ from sealpoint.config._shared_anchor import SharedAnchor, open_shared_anchor, pa
 
 __all__ = [
     "BACKENDS",
+    "CONSOLE_EVENTS",
     "Backend",
+    "ConsoleSettings",
     "Group",
+    "HookSettings",
     "KeyFiles",
+    "OidcSettings",
     "PassphraseSource",
     "Settings",
     "SharedAnchor",
     "StoreFiles",
     "StoreUrl",
     "anchor_password",
+    "check_hook_url",
     "check_identity_name",
     "choosing",
     "code_of",
     "environment_passphrase",
     "group_faults",
     "imported_name",
+    "is_safe_address",
     "kept_roster_entries",
     "known_urls",
     "lasting_forms",
+    "load_console_settings",
     "load_settings",
     "make_shared_directory",
     "module_digest",

@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
@@ -45,6 +46,7 @@ _APPLICATION = "sealpoint"
 _FILE_NAME = "config.toml"
 _FILE_BYTES_MAX = 64 * 1024
 _FILE_KEYS = ("identity", "namespace", "store")
+_TABLES = ("console",)
 _NAMESPACE = "default"
 
 
@@ -108,7 +110,7 @@ def load_settings(
     state_path = _directory(
         "state_dir", state_dir, variables.get("SEALPOINT_STATE_DIR")
     ) or _users_own(platformdirs.user_state_path, "SEALPOINT_STATE_DIR")
-    file = _read_settings_file(config_path)
+    file = read_settings_file(config_path)
 
     def chosen(argument: str | None, variable: str, key: str) -> str | None:
         if argument is not None:
@@ -173,7 +175,13 @@ def _directory(
         raise ConfigError(f"{setting}: expected a path, found {text!r}: {exc}") from exc
 
 
-def _read_settings_file(config_dir: Path) -> dict[str, str]:
+def read_settings_file(config_dir: Path) -> dict[str, Any]:
+    """What `config.toml` says: texts, and the tables that others check.
+
+    Raises:
+        ConfigError: The file is malformed.
+        DirectoryUnusable, KeyFileUnsafe: Others can change it.
+    """
     if not check_directory(config_dir, follow=True):
         return {}
     path = config_dir / _FILE_NAME
@@ -185,14 +193,15 @@ def _read_settings_file(config_dir: Path) -> dict[str, str]:
         document = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{path}: it is not valid TOML: {exc}") from exc
-    settings = {}
     for key, value in document.items():
+        if key in _TABLES and isinstance(value, dict):
+            continue
         if key not in _FILE_KEYS:
-            raise ConfigError(f"{path}: unknown key {key!r}; known are {', '.join(_FILE_KEYS)}")
+            known = ", ".join((*_FILE_KEYS, *(f"[{name}]" for name in _TABLES)))
+            raise ConfigError(f"{path}: unknown key {key!r}; known are {known}")
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{path}: expected text as {key}, found {_found(value)}")
-        settings[key] = value
-    return settings
+    return document
 
 
 def _found(value: object) -> str:

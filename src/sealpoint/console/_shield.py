@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every request and every answer passes, whatever the page.
+
+In: the host that was asked for, the site that the browser says it comes from, how often, how much
+and for how long. Out: a policy under which a page can run no code, load nothing and be framed by
+nobody but what the server put there itself, by a nonce that is new in each answer. There is no page
+without these, since none is asked before.
+"""
+
+import asyncio
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from ipaddress import IPv6Address
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sealpoint.errors import SealpointError
+
+BODY_BYTES_MAX = 64 * 1024
+_REQUEST_S = 30.0
+_BODY_S = 10.0
+_CLOSE = {"connection": "close"}
+_NETWORK_BYTES = 8
+_SAFE_METHODS = ("GET", "HEAD")
+_METHODS = (*_SAFE_METHODS, "POST")
+_CLIENTS_MAX = 4096
+
+_POLICY = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types htmx"
+)
+_PERMISSIONS = (
+    "publickey-credentials-get=(self), publickey-credentials-create=(self), "
+    "clipboard-write=(self), camera=(), microphone=(), geolocation=(), payment=(), usb=()"
+)
+_HEADERS = {
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": _PERMISSIONS,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+class Allowance:
+    """How often somebody may come: so many at once, and so many a minute after that.
+
+    May be used from several OS threads. Whoever has an IPv6 address has very many of them, so those
+    of one network count as one.
+    """
+
+    def __init__(
+        self, burst: int, a_minute: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._burst = float(burst)
+        self._a_second = a_minute / 60
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, address: str) -> bool:
+        """Whether there is one left for an address; if so, it is used up."""
+        who, now = _network(address), self._clock()
+        with self._lock:
+            left, at = self._left.pop(who, (self._burst, now))
+            left = min(self._burst, left + (now - at) * self._a_second)
+            allowed = left >= 1
+            self._left[who] = (left - 1 if allowed else left, now)
+            if len(self._left) > _CLIENTS_MAX:
+                self._left.popitem(last=False)
+        return allowed
+
+
+def _network(address: str) -> str:
+    if ":" not in address:
+        return address
+    try:
+        found = IPv6Address(address)
+    except ValueError:
+        return address
+    return str(found.ipv4_mapped or found.packed[:_NETWORK_BYTES].hex())
+
+
+def comes_from_elsewhere(method: str, headers: Mapping[str, str], origin: str) -> bool:
+    """Whether a browser sends this for another site, or nobody can tell.
+
+    A link from elsewhere may be followed to a page, which changes nothing; everything else has to
+    come from our own pages. Browsers say so in `Sec-Fetch-Site`, which no page can forge; what does
+    not say it has to name our origin.
+    """
+    site, safe = headers.get("sec-fetch-site"), method in _SAFE_METHODS
+    if site is not None:
+        if site in ("same-origin", "none"):
+            return False
+        return not (safe and headers.get("sec-fetch-mode") == "navigate" and _is_top(headers))
+    claimed = headers.get("origin")
+    if claimed is not None:
+        return claimed != origin
+    return not safe
+
+
+def _is_top(headers: Mapping[str, str]) -> bool:
+    return headers.get("sec-fetch-dest") == "document"
+
+
+class Shield:
+    """The outermost application.
+
+    Args:
+        app: What answers.
+        origin: Where people reach the console, such as `https://console.example.com`.
+        clock: For tests.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, origin: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._app = app
+        self._origin = origin
+        parts = urlsplit(origin)
+        self._host = parts.netloc
+        self._secure = parts.scheme == "https"
+        self._everybody = Allowance(burst=300, a_minute=600, clock=clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it before anything of it is read."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # nothing here speaks anything else; the server closes it
+        nonce = secrets.token_urlsafe(18)
+        scope.setdefault("state", {})["nonce"] = nonce
+        answer = _ShieldedAnswer(send, self._headers(nonce))
+        refusal = self._refusal(scope)
+        body = _Body(receive)
+        if refusal is None:
+            refusal = await body.read()
+        if refusal is not None:
+            await refusal(scope, receive, answer.send)
+            return
+        try:
+            async with asyncio.timeout(_REQUEST_S) as limit:
+                answer.on_stream = lambda: limit.reschedule(None)
+                await self._app(scope, body.receive, answer.send)
+        except TimeoutError:
+            if not answer.has_begun:
+                late = PlainTextResponse("it took too long; try again\n", 503)
+                await late(scope, receive, answer.send)
+
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+        headers = Headers(scope=scope)
+        method: str = scope["method"]
+        client = scope.get("client")
+        if headers.get("host") != self._host:
+            # Another name that leads here could be an attacker's, for whom a browser trusts us.
+            return PlainTextResponse(f"this console is at {self._origin}\n", 421)
+        if method not in _METHODS:
+            return PlainTextResponse("no such method\n", 405, {"allow": ", ".join(_METHODS)})
+        if not self._everybody.take(client[0] if client else ""):
+            return PlainTextResponse(
+                "too many requests; wait a little\n", 429, {"retry-after": "5"}
+            )
+        if comes_from_elsewhere(method, headers, self._origin):
+            return PlainTextResponse("this came from another site, and was refused\n", 403)
+        return None
+
+    def _headers(self, nonce: str) -> dict[str, str]:
+        headers = {**_HEADERS, "content-security-policy": _POLICY.format(nonce=nonce)}
+        if self._secure:
+            headers["strict-transport-security"] = "max-age=31536000"
+        return headers
+
+
+class _ShieldedAnswer:
+    """What goes out, with the headers that everything has."""
+
+    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+        self._send = send
+        self._headers = headers
+        self.has_begun = False
+        self.on_stream: Callable[[], object] = lambda: None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            headers = MutableHeaders(scope=message)
+            for name, value in self._headers.items():
+                headers[name] = value
+            headers.setdefault("cache-control", "no-store")
+            if headers.get("content-type", "").startswith("text/event-stream"):
+                self.on_stream()
+        await self._send(message)
+
+
+class _Body:
+    """What comes in: whole before any page is asked, up to a bound, and soon enough."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._data: bytes | None = None
+
+    async def read(self) -> PlainTextResponse | None:
+        """Read it; why it was not, if so. Counted are the bytes that come, not those announced."""
+        data = bytearray()
+        try:
+            async with asyncio.timeout(_BODY_S):
+                while True:
+                    message = await self._receive()
+                    if message["type"] != "http.request":
+                        return PlainTextResponse("it broke off\n", 400, _CLOSE)
+                    data += message.get("body", b"")
+                    if len(data) > BODY_BYTES_MAX:
+                        return PlainTextResponse("too many bytes\n", 413, _CLOSE)
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            return PlainTextResponse("it came too slowly\n", 408, _CLOSE)
+        self._data = bytes(data)
+        return None
+
+    async def receive(self) -> Message:
+        """All of it at once, and after that whether the other side is gone."""
+        if self._data is None:
+            return await self._receive()
+        data, self._data = self._data, None
+        return {"type": "http.request", "body": data, "more_body": False}
+
+
+STATUSES: Mapping[str, int] = {
+    "usage": 400,
+    "url-invalid": 400,
+    "name-invalid": 400,
+    "world-invalid": 400,
+    "no-right": 403,
+    "not-owner": 403,
+    "unknown-thread": 404,
+    "unknown-request": 404,
+    "unknown-checkpoint": 404,
+    "unknown-entry": 404,
+    "storage-unavailable": 503,
+    "anchor-unavailable": 503,
+    "provider-unavailable": 503,
+}
+"""The status of an answer by the code of an error; what is not here is a conflict, 409."""
+
+
+def status_of(error: SealpointError) -> int:
+    """The HTTP status of an error."""
+    return STATUSES.get(error.code, 409)
+
+
+def error_document(error: SealpointError) -> dict[str, Any]:
+    """The one shape of errors in JSON."""
+    return {"error": error.as_dict()}
