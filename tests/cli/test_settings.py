@@ -86,6 +86,7 @@ def test_every_verb_of_a_store_is_listed_here() -> None:
         ("rollout", "world"),
         ("status",),
         ("doctor",),  # errors are findings: tests/cli/test_doctor.py
+        ("serve",),  # it runs until it is stopped: tests/console/test_serve.py
         ("stores",),
         ("provision", "postgres"),  # before there is a store: tests/cli/test_provision.py
     }

@@ -15,7 +15,8 @@ from tests.repo._tree import ROOT, SOURCE
 _CONTRACT = ".importlinter"
 _LAYERS = [
     "(__main__)",
-    "cli | (console) | testing",
+    "cli",
+    "console | testing",
     "views",
     "(adapters) | (models)",
     "aio",

@@ -44,6 +44,7 @@ from tests.warm import run_command
 _PAGES = (
     "README.md",
     "docs/quickstart.md",
+    "docs/console/notifications.md",
     "docs/design/architecture.md",
     "docs/design/durability-files.md",
     "docs/design/durability-sqlite.md",

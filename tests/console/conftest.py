@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenes and browsers for the tests of the console."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.console.scene import Scene, Served
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """A store of a team, which nobody serves yet."""
+    return Scene(tmp_path / "scene").make()
+
+
+@pytest.fixture
+def served(scene: Scene) -> Iterator[Served]:
+    """The same with a console."""
+    with scene.serving() as served:
+        yield served
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """A real Chromium; where there is none, its tests are skipped and say so.
+
+    One for each test: while it is open, an event loop runs in this thread, and no other can.
+    """
+    if CHROMIUM is None:
+        pytest.skip("no Chromium was found: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            # A container without user namespaces has no sandbox; nothing but our pages is loaded.
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        )
+        yield browser
+        browser.close()
