@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last scene: the same store in the operator console, with a payment that waits for people."""
+
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from screen import console, scene, tell
+from team import PLACE, URL
+
+import sealpoint
+from sealpoint.cli import main as command_line
+from sealpoint.console import Console, ConsoleSettings
+
+
+def scene_console(ask: Callable[[], object], go_on: Callable[[], bool]) -> None:
+    """Serve the console; without somebody at a terminal, only until it has answered once.
+
+    Args:
+        ask: Has an agent ask for something that people have to approve.
+        go_on: Has its worker try again; says whether it went on.
+    """
+    scene("7. The console: approve a payment yourself")
+    ask()
+    tell("Invoice 21 waits for two people, ann and bob. In the console:")
+    for step in (
+        "open Requests, and read what would be paid;",
+        "make a passkey as ann (the terminal asks you for its digits), and approve;",
+        "do the same as bob; the worker goes on by itself.",
+    ):
+        console.print(f"  - {step}")
+    tell("Or approve in another terminal: sealpoint approve, as above, --identity ann, then bob.")
+    ended = threading.Event()
+    threading.Thread(target=_work, args=(go_on, ended), daemon=True).start()
+    folders = ("--config-dir", str(PLACE["config_dir"]), "--state-dir", str(PLACE["state_dir"]))
+    if not sys.stdin.isatty():
+        _serve_shortly()
+        return
+    try:
+        command_line(["serve", "--store", URL, *folders], standalone_mode=False)
+    except (KeyboardInterrupt, sealpoint.SealpointError) as ending:
+        tell(f"The console ended. {ending}")
+    finally:
+        ended.set()
+
+
+def _work(go_on: Callable[[], bool], ended: threading.Event) -> None:
+    while not ended.wait(1.0):
+        if go_on():
+            console.print("\n[bold]The worker went on: invoice 21 is paid.[/bold]")
+            return
+
+
+def _serve_shortly() -> None:
+    """Without a terminal there is nobody to stop it: it ends as soon as it answers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = ConsoleSettings(port=port, origin=f"http://localhost:{port}")
+    admin = sealpoint.admin(URL, **PLACE)
+    with (
+        sealpoint.open_store(URL, read_only=True, **PLACE) as reading,
+        sealpoint.open_store(URL, identity="operator", **PLACE) as acting,
+    ):
+        pages = Console(reading, acting, settings, admin=admin)
+        serving = threading.Thread(target=pages.run)
+        serving.start()
+        while not pages.is_up and serving.is_alive():
+            time.sleep(0.05)
+        tell(f"The console answers at {settings.origin}; without a terminal it stops again.")
+        pages.stop()
+        serving.join()
