@@ -39,21 +39,22 @@ class Actions:
     # ------------------------------------------------------------------ threads
 
     def _pause(self, call: PageCall) -> Response:
+        reason = _reason(call)
         thread, shown = _confirmed(call, "pause")
-        thread.pause(_reason(call), actor=call.viewer.person, expect=shown)
+        thread.pause(reason, actor=call.viewer.person, expect=shown)
         return redirect(f"/threads/{shown.thread}")
 
     def _unpause(self, call: PageCall) -> Response:
+        reason = _reason(call)
         thread, shown = _confirmed(call, "unpause")
-        thread.unpause(_reason(call), actor=call.viewer.person, expect=shown)
+        thread.unpause(reason, actor=call.viewer.person, expect=shown)
         return redirect(f"/threads/{shown.thread}")
 
     def _handoff(self, call: PageCall) -> Response:
+        reason, to = _reason(call), call.text("to")
         thread, shown = _confirmed(call, "handoff")
         with suppress(NeedsApproval):  # others are asked now, which the page shows
-            thread.handoff(
-                to=call.text("to"), reason=_reason(call), actor=call.viewer.person, expect=shown
-            )
+            thread.handoff(to=to, reason=reason, actor=call.viewer.person, expect=shown)
         return redirect(f"/threads/{shown.thread}")
 
     def _resume(self, call: PageCall) -> Response:
