@@ -11,7 +11,7 @@ environment that has ours:
     pip install syrupy pytest-mock pycryptodome redis 'psycopg[binary]' psycopg-pool \
         langgraph-checkpoint-postgres
 
-No server is needed. The tests run first with the stock saver (`--baseline FILE` keeps what that
+No server is needed: with `--storage postgres` one is started for our stores. The tests run first with the stock saver (`--baseline FILE` keeps what that
 gave, and reads it the next time), then in each mode with ours: `bare`, or every graph behind
 `guard`, and either with LANGGRAPH_STRICT_MSGPACK (`strict`, `guard-strict`). What fails is run once
 more, alone; and with the stock `SqliteSaver`, if it was no error of ours. The policy `allow` asks
@@ -22,7 +22,10 @@ for as little as a policy can, and the calls carry a reason.
 
 import argparse
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -33,10 +36,12 @@ from benchmarks._record import SUITE_HEADING, write_section
 from benchmarks.langgraph_suite._cost import measure_cost
 from benchmarks.langgraph_suite._report import Row, failing_lines, table
 from benchmarks.langgraph_suite._session import Outcome, Plan, SuiteError, missing_packages, run
+from tests.postgres_server import PostgresServer
 
 _MODES = ("bare", "guard", "strict", "guard-strict")
 _PEERS = ("langgraph", "langgraph-checkpoint", "langgraph-prebuilt")
 _POLICIES = ("allow", "solo", "team")
+_STORAGES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
 def _arguments() -> argparse.Namespace:
@@ -48,6 +53,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--prebuilt", type=Path, help="those of langgraph-prebuilt, to run too")
     parser.add_argument("--mode", nargs="+", choices=_MODES, default=["bare"])
     parser.add_argument("--policy", choices=_POLICIES, default="allow")
+    parser.add_argument("--storage", choices=_STORAGES, default="sqlite", help="of our stores")
     parser.add_argument(
         "--reason",
         action=argparse.BooleanOptionalAction,
@@ -124,7 +130,22 @@ class _Suite:
         return found
 
 
-def _run_modes(arguments: argparse.Namespace) -> list[str]:
+@contextmanager
+def _server(storage: str) -> Iterator[str]:
+    """The URL of a server, whose password is then in the environment; empty if none is needed."""
+    if storage == "sqlite":
+        yield ""
+        return
+    server = PostgresServer.create("max_connections=400")
+    try:
+        server.start()
+        os.environ["PGPASSWORD"] = server.password
+        yield server.url()
+    finally:
+        server.remove()
+
+
+def _run_modes(arguments: argparse.Namespace, server: str) -> list[str]:
     suite = _Suite(arguments)
     reason = arguments.policy == "allow" if arguments.reason is None else arguments.reason
     policy = arguments.policy + (" + reason" if reason else "")
@@ -139,6 +160,7 @@ def _run_modes(arguments: argparse.Namespace) -> list[str]:
             guard="guard" in mode,
             strict=strict,
             reason=reason,
+            server=server,
         )
         upstream = frozenset(each.test for each in stock.failed)
         row = rows[mode] = suite.row(mode, policy, plan, upstream)
@@ -167,7 +189,8 @@ def main() -> int:
             guarded = "guard" in arguments.mode
             _say(measure_cost(arguments.checkout, rounds=arguments.rounds, guarded=guarded))
             return 0
-        lines = _run_modes(arguments)
+        with _server(arguments.storage) as server:
+            lines = _run_modes(arguments, server)
     except SuiteError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -175,8 +198,9 @@ def main() -> int:
     if arguments.write:
         command = "python -m benchmarks.langgraph_suite CHECKOUT --write"
         said = f"Written by `{command}` on {datetime.now(UTC):%Y-%m-%d}"
+        where = _STORAGES[arguments.storage]
         versions = ", ".join(f"{name} {version(name)}" for name in _PEERS)
-        write_section(SUITE_HEADING, ["", f"{said}; {versions}. SQLite.", "", *lines])
+        write_section(SUITE_HEADING, ["", f"{said}; {versions}. {where}.", "", *lines])
     return 0
 
 

@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite")
     group.addoption("--suite-saver", choices=("stock", "sealed", "peer"), default="stock")
     group.addoption("--suite-policy", default="allow")
+    group.addoption("--suite-server", default="")
     group.addoption("--suite-guard", action="store_true")
     group.addoption("--suite-reason", action="store_true")
     group.addoption("--suite-fixtures-only", action="store_true")
@@ -38,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Take over what the tests use, before any of them is imported."""
     option = config.option
-    stores = Stores(option.suite_policy)
+    stores = Stores(option.suite_policy, option.suite_server)
     swap = None
     if option.suite_saver != "stock":
         swap = Swap(

@@ -53,6 +53,9 @@ class Plan:
     strict: bool = False
     reason: bool = False
     fixtures_only: bool = False
+    server: str = ""
+    """The URL of a PostgreSQL server for stores of ours, which else are SQLite files; its password
+    is in the environment."""
 
     @property
     def options(self) -> list[str]:
@@ -60,6 +63,7 @@ class Plan:
         flags = {"guard": self.guard, "reason": self.reason, "fixtures-only": self.fixtures_only}
         return [
             *("--suite-saver", self.saver, "--suite-policy", self.policy),
+            *("--suite-server", self.server),
             *(f"--suite-{name}" for name, on in flags.items() if on),
         ]
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fresh stores for tests: each saver that a test asks for has one of its own.
 
-A sealed one lies in a temporary directory, with a policy, and allows whatever types the framework's
-tests define, which is counted. The peer is the framework's own SQLite saver, on a file as well.
+A sealed one lies in a temporary directory or in a schema of a server, with a policy, and allows
+whatever types the framework's tests define, which is counted. The peer is the framework's own SQLite saver, on a file as well.
 """
 
 import asyncio
 import dataclasses
 import functools
+import os
+import secrets
 import shutil
 import sqlite3
 import tempfile
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import aiosqlite
+import psycopg
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
@@ -61,7 +64,8 @@ def _policy(measures: Mapping[Rule, Measure]) -> bytes:
 class Stores:
     """Makes savers, and closes what they were made on when a test is over."""
 
-    def __init__(self, policy: str) -> None:
+    def __init__(self, policy: str, server: str = "") -> None:
+        self._server = server
         self._policy: str | bytes = allowing_policy() if policy == ALLOW else policy
         self._open = ExitStack()
         self._lasting = ExitStack()
@@ -90,11 +94,14 @@ class Stores:
         self._lasting.close()
 
     def sealed(self) -> SealedSaver:
-        """A saver of ours on a SQLite store."""
+        """A saver of ours on a store of its own."""
         home = self._home()
-        (home / "data").mkdir()
-        url = f"sqlite:///{home / 'data' / 'agents.db'}"
         where: dict[str, Any] = {"config_dir": home / "config", "state_dir": home / "state"}
+        if self._server:
+            url, where["password"] = self._schema(), os.environ["PGPASSWORD"]
+        else:
+            (home / "data").mkdir()
+            url = f"sqlite:///{home / 'data' / 'agents.db'}"
         sealpoint.init(url, policy=self._policy, **where)
         registry = _TestTypes(self.allowed)
         store = self._open.enter_context(sealpoint.open_store(url, registry=registry, **where))
@@ -112,6 +119,15 @@ class Stores:
         aio = aiosqlite.connect(path)
         self._open.callback(aio.stop)
         return AsyncSqliteSaver(aio)
+
+    def _schema(self) -> str:
+        name = f"suite_{secrets.token_hex(6)}"
+        self._open.callback(self._drop, name)
+        return f"{self._server}?schema={name}"
+
+    def _drop(self, schema: str) -> None:
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
     def _home(self) -> Path:
         self.made += 1
@@ -137,6 +153,10 @@ class _TestTypes(sealpoint.Registry):
         return self._encoded(
             value, lambda: super(_TestTypes, self).encode_tree(value, put, **named)
         )
+
+    def encode_short(self, value: Any, memo: Any = None) -> bytes | None:
+        """As the registry does, with the types of tests allowed."""
+        return self._encoded(value, lambda: super(_TestTypes, self).encode_short(value, memo))
 
     def _encoded(self, value: Any, encode: Callable[[], _T]) -> _T:
         while True:
