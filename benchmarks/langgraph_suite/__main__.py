@@ -11,11 +11,12 @@ environment that has ours:
     pip install syrupy pytest-mock pycryptodome redis 'psycopg[binary]' psycopg-pool \
         langgraph-checkpoint-postgres
 
-No server is needed: with `--storage postgres` one is started for our stores. The tests run first with the stock saver (`--baseline FILE` keeps what that
-gave, and reads it the next time), then in each mode with ours: `bare`, or every graph behind
-`guard`, and either with LANGGRAPH_STRICT_MSGPACK (`strict`, `guard-strict`). What fails is run once
-more, alone; and with the stock `SqliteSaver`, if it was no error of ours. The policy `allow` asks
-for as little as a policy can, and the calls carry a reason.
+No server is needed; `--storage postgres` starts one for our stores. The tests run first with the
+stock saver (`--baseline FILE` keeps what that gave, and reads it the next time), then in each mode
+with ours: `bare`, or every graph behind `guard`, and either with LANGGRAPH_STRICT_MSGPACK
+(`strict`, `guard-strict`). What fails is run once more, alone; and with the stock `SqliteSaver`, if
+it was no error of ours. The policy `allow` asks for as little as a policy can, and the calls carry
+a reason.
 
 `--time` measures instead what the core tests cost on a SQLite file, beside the stock `SqliteSaver`.
 """

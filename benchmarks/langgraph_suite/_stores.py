@@ -2,7 +2,8 @@
 """Fresh stores for tests: each saver that a test asks for has one of its own.
 
 A sealed one lies in a temporary directory or in a schema of a server, with a policy, and allows
-whatever types the framework's tests define, which is counted. The peer is the framework's own SQLite saver, on a file as well.
+whatever types the framework's tests define, which is counted. The peer is the framework's own
+SQLite saver, on a file.
 """
 
 import asyncio

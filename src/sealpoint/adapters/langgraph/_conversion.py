@@ -46,6 +46,8 @@ _ERROR = "__error__"
 _WRITTEN = re.compile(r"state\[([0-9]+)\]\[2\]")
 COUNTERS = "counters_since_delta_snapshot"
 """Where the framework counts, for each delta channel, how long its value was not saved."""
+_CALL = ":"
+"""What stands before the task in the lane of a call; the name of no node has it."""
 
 
 class ThreadIdMissing(UsageError, ValueError):
@@ -96,6 +98,18 @@ def require_text(value: object, name: str) -> None:
         raise UsageError(
             f"configuration: expected text as {name}, found {type(value).__name__}",
             hint="Pass the configuration that get_state or get_state_history returned.",
+        )
+
+
+def require_several(ids: object, name: str) -> None:
+    """Refuse one id where several are meant: its letters would be taken for ids.
+
+    Raises:
+        UsageError: It is text.
+    """
+    if isinstance(ids, str):
+        raise UsageError(
+            f"{name}: expected a list of ids, found text", hint=f"Pass a list: [{name[:-1]}]."
         )
 
 
@@ -291,13 +305,28 @@ def keys_of_runs(thread: AdapterThread, runs: frozenset[str]) -> list[Key]:
 
 
 def older_keys(thread: AdapterThread) -> list[Key]:
-    """All checkpoints of a thread but the newest of each lane and what those need."""
-    refs, seen, doomed = list(thread.snapshots()), set[str](), []
+    """All checkpoints of a thread but the newest of each lane that lives, and what those need.
+
+    A call of a subgraph has a lane of its own, which goes with the checkpoint of the graph that it
+    began at. A subgraph that remembers has one lane for all of its calls.
+    """
+    refs = list(thread.snapshots())
+    newest: dict[str, CheckpointRef] = {}
     for ref in refs:
-        if ref.lane in seen:
-            doomed.append(ref)
-        seen.add(ref.lane)
-    return _without_needed(thread, refs, doomed)
+        newest.setdefault(ref.lane, ref)
+    # Saves come in the background: a call may be there before the checkpoint that it began at.
+    roots = [ref.id for ref in refs if not ref.lane]
+    left = {*roots} - {*roots[:1]}
+    kept = {
+        _key(ref) for lane, ref in newest.items() if _CALL not in lane or _root_of(ref) not in left
+    }
+    return _without_needed(thread, refs, [ref for ref in refs if _key(ref) not in kept])
+
+
+def _root_of(ref: CheckpointRef) -> str | None:
+    """The checkpoint of the graph that a checkpoint of a subgraph belongs to."""
+    parents = ref.metadata.get("parents")
+    return parents.get("") if isinstance(parents, dict) else None
 
 
 def _without_needed(

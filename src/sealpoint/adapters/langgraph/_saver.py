@@ -38,6 +38,7 @@ from sealpoint.adapters.langgraph._conversion import (
     copies_of,
     keys_of_runs,
     older_keys,
+    require_several,
     require_text,
 )
 from sealpoint.adapters.langgraph._puts import PutQueues
@@ -266,7 +267,9 @@ class SealedSaver(AwaitedSaver):
 
         Raises:
             RolledBack: The store lacks threads that the anchor knows; nothing is deleted then.
+            UsageError: One id is given instead of several.
         """
+        require_several(run_ids, "run_ids")
         wanted = frozenset(str(each) for each in run_ids)
         if not wanted:
             return
@@ -276,7 +279,15 @@ class SealedSaver(AwaitedSaver):
                 thread.delete(keys, reason="delete_for_runs")
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace, or everything (`delete`)."""
+        """Delete all but the newest checkpoint of each namespace, or everything (`delete`).
+
+        The namespace of a subgraph's call goes as a whole once the graph has gone on from the
+        checkpoint that the call began at; that of a subgraph with `checkpointer=True` stays.
+
+        Raises:
+            UsageError: One id is given instead of several.
+        """
+        require_several(thread_ids, "thread_ids")
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"strategy: expected keep_latest or delete, found {strategy!r}")
         for thread_id in thread_ids:
