@@ -20,8 +20,8 @@ CODE := src tests benchmarks fuzz mutants examples docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo demo-agent-framework format lint types test check docs bench fuzz mutants \
-	soak vectors coverage requirements clean
+.PHONY: help setup demo demo-agent-framework format lint types test check docs screenshots bench \
+	fuzz mutants soak vectors coverage requirements clean
 
 help: ## Say what each target does.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,11 @@ check: lint types docs ## Everything that can be wrong without running the code.
 
 docs: setup ## Build the documentation; warnings are errors.
 	$(SPHINX) -b html docs build/docs
+
+screenshots: setup ## Make the pictures of docs/console anew; needs a Chromium.
+	$(BIN)/python -m pytest -q tests/console/test_looks.py
+	cp build/console/light/overview.png build/console/light/thread.png \
+		build/console/light/request.png docs/console/
 
 bench: setup ## Measure side by side with the peers and print ratios.
 	$(BIN)/python -m benchmarks

@@ -336,8 +336,8 @@ class Pages:
             thread=asked["thread"] or None,
             actor=asked["actor"] or None,
             kind=asked["kind"] or None,
-            since=_day(asked["since"], "since"),
-            until=_day(asked["until"], "until"),
+            since=read_day(asked["since"], "since"),
+            until=read_day(asked["until"], "until"),
         )
         query = {name: text for name, text in asked.items() if text}
         if call.query("format") == "json":
@@ -487,7 +487,12 @@ def _alike(call: PageCall, request: Request) -> int:
     )
 
 
-def _day(text: str, name: str) -> datetime | None:
+def read_day(text: str, name: str) -> datetime | None:
+    """A day as people write it, in UTC; None for none.
+
+    Raises:
+        UsageError: It is none.
+    """
     if not text:
         return None
     try:

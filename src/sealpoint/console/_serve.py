@@ -9,6 +9,7 @@ from sealpoint.config import ConsoleSettings
 from sealpoint.console._actions import Actions
 from sealpoint.console._app import Routes, make_starlette
 from sealpoint.console._desk import ConsoleDesk
+from sealpoint.console._json_api import json_routes
 from sealpoint.console._live import live_route
 from sealpoint.console._oidc import Oidc
 from sealpoint.console._pages import Pages
@@ -33,6 +34,7 @@ def make_app(desk: ConsoleDesk) -> ASGIApp:
         *(Oidc(provider).routes(make) if provider else ()),
         *Pages().routes(make),
         *Actions().routes(make),
+        *json_routes(make),
     ]
     app = Shield(make_starlette(routes, desk, renderer), origin=desk.settings.origin)
     return desk.telemetry.around(app)

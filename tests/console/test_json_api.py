@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console for programs: the same rights, bindings and errors as for people."""
+
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+
+from sealpoint.console._json_api import operations
+from sealpoint.signing import Verdict
+from tests.console.scene import Served
+from tests.effort import SOAKING
+
+_API = "/api/v1"
+_JSON = "application/json"
+
+
+def test_a_program_sees_what_people_see(served: Served) -> None:
+    """Threads, entries, requests and all the rest, as the command line's documents have them."""
+    request = served.scene.ask()
+    served.seen()
+    with served.client("vera") as client:
+        (thread,) = client.get(f"{_API}/threads").json()["threads"]
+        for path in ("rollouts", "people", "health", "audit", "openapi.json"):
+            assert client.get(f"{_API}/{path}").status_code == 200, path
+        entries = client.get(f"{_API}/threads/{thread['id']}/entries?limit=2").json()
+        (listed,) = client.get(f"{_API}/requests").json()["requests"]
+        shown = client.get(f"{_API}/requests/{request}").json()
+
+    assert (thread["thread"], thread["state"]) == ("invoice-17", "waits for approval")
+    assert [each["record"]["kind"] for each in entries["entries"]] == ["request", "checkpoint"]
+    assert listed["id"] == shown["id"] == request
+    assert shown["release"] is not None
+
+
+def test_a_program_acts_on_what_it_was_shown(served: Served) -> None:
+    """A pause names where the thread stood; a second one with the same is told what moved."""
+    served.scene.ask()
+    served.seen()
+    with served.client("olga") as client:
+        (thread,) = client.get(f"{_API}/threads").json()["threads"]
+        path = f"{_API}/threads/{thread['id']}"
+        expect = client.get(path).json()["expect"]
+        done = client.post(f"{path}/pause", json={"reason": "odd", "expect": expect})
+        again = client.post(f"{path}/unpause", json={"reason": "well", "expect": expect})
+        other = client.post(f"{path}/pause", json={"reason": "odd", "expect": "{}"})
+
+    assert done.status_code == 200
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "moved")
+    assert (other.status_code, other.json()["error"]["code"]) == (400, "usage")
+
+
+def test_a_program_relays_the_word_that_a_person_signed(served: Served) -> None:
+    """What `approve --offline` wrote is recorded; one on another request is refused."""
+    scene = served.scene
+    request = scene.ask()
+    served.seen()
+    with scene.open("ann") as store:
+        word = store.attest(request, Verdict.APPROVE, reason="as agreed")
+    body = {
+        "attestation": {
+            name: getattr(word, name)
+            for name in ("scheme", "credential", "statement", "verdict", "reason", "proof")
+        }
+    }
+    with served.client("vera") as client:
+        wrong = client.post(f"{_API}/requests/{'0' * 64}/attestations", json=body)
+        done = client.post(f"{_API}/requests/{request}/attestations", json=body)
+        forged = {"attestation": body["attestation"] | {"reason": "another"}}
+        refused = client.post(f"{_API}/requests/{request}/attestations", json=forged)
+
+    assert wrong.status_code == 400
+    assert done.status_code == 200
+    assert refused.json()["error"]["code"] == "forged"
+    with scene.open() as store:
+        assert store.request(request).approved_by == ("ann",)
+
+
+def test_nobody_is_told_anything(served: Served) -> None:
+    """Every operation without a session is the one error, and none of them is forgotten."""
+    names = {"thread": "0" * 32, "request": "0" * 64}
+    with served.client() as client:
+        for each in operations():
+            path = _API + each.path.format(**names)
+            answer = client.request(each.method, path, json={} if each.body else None)
+            assert answer.status_code == 401, path
+            assert answer.json()["error"]["code"] == "no-right"
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=str)
+def test_whatever_a_program_sends_the_console_does_not_fail(
+    served: Served, mode: GenerationMode
+) -> None:
+    """Requests that are drawn from the description, or against it, never end in a 5xx."""
+    served.scene.ask()
+    served.seen()
+    with served.client("owner") as client:
+        headers = {**client.headers}
+        description = client.get(f"{_API}/openapi.json").json()
+    schema = schemathesis.openapi.from_dict(description)
+    schema.config.update(base_url=served.origin)
+    for found in schema.get_all_operations():
+        _draw(found.ok(), mode, headers)
+
+
+def _draw(operation: Any, mode: GenerationMode, headers: dict[str, str]) -> None:
+    @settings(
+        max_examples=200 if SOAKING else 8,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(mode))
+    def check(case: schemathesis.Case) -> None:
+        answer = case.call(headers={**(case.headers or {}), **headers})
+
+        assert answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR, (case.path, answer.text)
+        if answer.status_code != HTTPStatus.OK and answer.headers["content-type"] == _JSON:
+            assert set(answer.json()) == {"error"}
+
+    check()
