@@ -24,14 +24,15 @@ def scene_console(ask: Callable[[], object], go_on: Callable[[], bool]) -> None:
     """
     scene("7. The console: approve a payment yourself")
     ask()
-    tell("Invoice 21 waits for two people, ann and bob. In the console:")
-    for step in (
-        "open Requests, and read what would be paid;",
-        "make a passkey as ann (the terminal asks you for its digits), and approve;",
-        "do the same as bob; the worker goes on by itself.",
-    ):
-        console.print(f"  - {step}")
-    tell("Or approve in another terminal: sealpoint approve, as above, --identity ann, then bob.")
+    if sys.stdin.isatty():
+        tell("Invoice 21 waits for two people, ann and bob. In the console:")
+        for step in (
+            "open Requests, and read what would be paid;",
+            "make a passkey as ann (the terminal asks you for its digits), and approve;",
+            "do the same as bob; the worker goes on by itself.",
+        ):
+            console.print(f"  - {step}")
+        tell("Or in another terminal: sealpoint approve, as above, --identity ann, then bob.")
     ended = threading.Event()
     threading.Thread(target=_work, args=(go_on, ended), daemon=True).start()
     folders = ("--config-dir", str(PLACE["config_dir"]), "--state-dir", str(PLACE["state_dir"]))
@@ -69,6 +70,6 @@ def _serve_shortly() -> None:
         serving.start()
         while not pages.is_up and serving.is_alive():
             time.sleep(0.05)
-        tell(f"The console answers at {settings.origin}; without a terminal it stops again.")
+        tell(f"It answers at {settings.origin}, and stops: there is no terminal.")
         pages.stop()
         serving.join()

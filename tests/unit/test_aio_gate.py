@@ -184,13 +184,13 @@ def test_it_audits_explains_and_exports(tmp_path: Path) -> None:
     assert [(each.name, each.seq) for each in report.threads] == [("t", 71)]
 
 
-# What adapters are built on: they call the sync thread, from OS threads of their own.
-_FOR_ADAPTERS = frozenset({"paused", "question"})
+# What adapters and consoles are built on: they call it from OS threads of their own.
+_FOR_OS_THREADS = frozenset({"paused", "question", "watch"})
 
 
 def _surface(kind: type) -> dict[str, Any]:
-    """The public members of a class, without those for adapters."""
-    names = {name for name in dir(kind) if not name.startswith("_")} - _FOR_ADAPTERS
+    """The public members of a class, without those for OS threads."""
+    names = {name for name in dir(kind) if not name.startswith("_")} - _FOR_OS_THREADS
     return {name: getattr(kind, name) for name in names}
 
 

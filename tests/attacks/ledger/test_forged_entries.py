@@ -111,7 +111,7 @@ def test_a_valid_key_without_the_right_is_refused(
 
 
 # A writer may ask, and anybody may relay: what counts is the statement or attestation inside.
-_RELAYED = {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY}
+_RELAYED = {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
 
 
 @pytest.mark.parametrize("kind", sorted(_RELAYED))
