@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Error, expect, sync_playwright
 
 from tests.console.scene import Scene, Served
 
@@ -36,11 +36,15 @@ def browser() -> Iterator[Browser]:
     """
     if CHROMIUM is None:
         pytest.skip("no Chromium was found: apt-get install chromium")
+    expect.set_options(timeout=20_000)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            # A container without user namespaces has no sandbox; nothing but our pages is loaded.
-            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-        )
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=CHROMIUM,
+                # A container has no user namespaces for a sandbox; only our pages are loaded.
+                args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            )
+        except Error as exc:
+            pytest.skip(f"{CHROMIUM} does not start here: {exc.message.splitlines()[0]}")
         yield browser
         browser.close()

@@ -87,7 +87,7 @@ def person_at(browser: Browser, served: Served, name: str, **options: Any) -> It
     context = browser.new_context(**options)
     context.add_init_script(_WATCH)
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(30_000)
     person = Person(name, served, context, page)
     page.on("console", lambda message: person.complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: person.complaints.append(f"error: {error}"))

@@ -104,4 +104,4 @@ def test_a_page_moves_within_a_second(busy: Scene, browser: Browser) -> None:
         page.wait_for_timeout(500)
         with busy.open() as store:
             store.thread("brand-new").save({"x": 1})
-        expect(page.get_by_role("link", name="brand-new").first).to_be_visible(timeout=5_000)
+        expect(page.get_by_role("link", name="brand-new").first).to_be_visible()
