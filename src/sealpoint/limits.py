@@ -28,10 +28,14 @@ __all__ = [
     "MODEL_DIMENSIONS_MAX",
     "MODEL_ELEMENTS_MAX",
     "MODEL_EXPANDED_BYTES_LEAST",
+    "MODEL_FOLDER_DEPTH_MAX",
+    "MODEL_FOLDER_FILES_MAX",
     "MODEL_HEADER_BYTES_MAX",
     "MODEL_NAME_BYTES_MAX",
     "MODEL_NODES_MAX",
     "MODEL_PICKLE_BYTES_MAX",
+    "MODEL_SYMBOLS_BYTES_LEAST",
+    "MODEL_SYMBOLS_TIMES_MAX",
     "MODEL_TENSORS_MAX",
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
@@ -43,6 +47,12 @@ __all__ = [
     "ROLLOUT_DAYS_MAX",
     "ROLLOUT_PAIRS_MAX",
     "ROSTER_COPY_BYTES_MAX",
+    "SCAN_DEPTH_MAX",
+    "SCAN_FINDINGS_MAX",
+    "SCAN_MEMBERS_MAX",
+    "SCAN_RATIO_MAX",
+    "SCAN_UNPACKED_BYTES_LEAST",
+    "SCAN_UNPACKED_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
     "SQL_OPEN_STEPS_MAX",
@@ -197,8 +207,38 @@ MODEL_DEPTH_MAX = 128
 MODEL_NODES_MAX = 4 * _MIB
 """Values in a `.pt` file, each counted wherever it is used; and in the structure of one of ours."""
 
+MODEL_SYMBOLS_BYTES_LEAST = 48 * _MIB
+"""What the symbols of a pickle may take in memory, about, beside a multiple of the pickle."""
+
+MODEL_SYMBOLS_TIMES_MAX = 3
+"""That multiple."""
+
 MODEL_EXPANDED_BYTES_LEAST = 64 * _MIB
 """A tensor that repeats its elements may take this, or as much as its file."""
+
+MODEL_FOLDER_FILES_MAX = 16 * _KIB
+"""Files and directories in one sealed folder."""
+
+MODEL_FOLDER_DEPTH_MAX = 16
+"""Directories in one another in a sealed folder."""
+
+SCAN_DEPTH_MAX = 6
+"""Archives, compressed streams and pickles inside of one another that a scan goes into."""
+
+SCAN_MEMBERS_MAX = 256 * _KIB
+"""Members of all archives inside of one file that is scanned."""
+
+SCAN_UNPACKED_BYTES_MAX = 256 * _MIB
+"""What all that is unpacked from one file that is scanned may take."""
+
+SCAN_UNPACKED_BYTES_LEAST = 16 * _MIB
+"""What a scanned file may be unpacked to, however small it is."""
+
+SCAN_RATIO_MAX = 256
+"""How many times its own size a scanned file may be unpacked to, beyond the bytes above."""
+
+SCAN_FINDINGS_MAX = 200
+"""Findings that are kept of one scanned file; one more says that there were more."""
 
 IMPORT_FILE_BYTES_MAX = 64 * _MIB
 """One file of another storage that is imported."""

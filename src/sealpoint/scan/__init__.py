@@ -1,48 +1,124 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading foreign files without running or building anything that they name.
 
-`read_archive` takes the zip of a `.pt` file apart, `run_pickle` turns a pickle into symbols.
-Neither knows torch or a framework: what the symbols may mean is judged in `sealpoint.models`, and
-where checkpoints of a framework are imported.
+`scan_path` and `scan_bytes` say what a file would run, and whether it is safe to load. Below them,
+`read_archive` takes the zip of a `.pt` file apart, `run_pickle` turns a pickle into symbols, and
+`read_meaning` says what the symbols mean, by a closed table. None of them needs torch or numpy:
+tensors are descriptions here, and are made in `sealpoint.models`.
 """
 
-from sealpoint.scan._pickle import (
-    OBJECT_PICKLE,
-    TORCH_PICKLE,
+from sealpoint.scan._arrays import ArrayMeaning, ArrayScalar, ArrayType
+from sealpoint.scan._machine import UNNAMED, Dialect
+from sealpoint.scan._meaning import (
+    KNOWN_NAMES,
+    DeviceName,
+    Maker,
+    SizeMeaning,
+    TorchName,
+    Unknown,
+    read_meaning,
+    unknown_names,
+)
+from sealpoint.scan._pickle import ANY_PICKLE, OBJECT_PICKLE, run_pickle
+from sealpoint.scan._report import RULES, ScanFinding, ScanReport, ScanRule, ScanVerdict
+from sealpoint.scan._sarif import sarif_document
+from sealpoint.scan._scan import scan_bytes, scan_path
+from sealpoint.scan._sizes import (
+    BLOCKED_LAYOUTS,
+    BY_ROW_LAYOUTS,
+    QUANTIZED,
+    TensorBudget,
+    compressed_fault,
+    contiguous_stride,
+    coo_fault,
+    quantizer_fault,
+)
+from sealpoint.scan._symbols import (
     Call,
-    Dialect,
     Dict,
     Global,
+    Inert,
     List,
+    Made,
+    Mentions,
     New,
     Node,
     Persistent,
+    Program,
     Set,
     Tuple,
     Value,
-    run_pickle,
 )
+from sealpoint.scan._tensors import (
+    DenseTensor,
+    QuantizedTensor,
+    SparseTensor,
+    TensorMeaning,
+    TensorStorage,
+)
+from sealpoint.scan._wrappings import FilePlace, Wrapping, read_wrapping, wrapping_kind
 from sealpoint.scan._zip import PICKLE, Archive, ZipPiece, ZipRecord, read_archive, shown
 
 __all__ = [
+    "ANY_PICKLE",
+    "BLOCKED_LAYOUTS",
+    "BY_ROW_LAYOUTS",
+    "KNOWN_NAMES",
     "OBJECT_PICKLE",
     "PICKLE",
-    "TORCH_PICKLE",
+    "QUANTIZED",
+    "RULES",
+    "UNNAMED",
     "Archive",
+    "ArrayMeaning",
+    "ArrayScalar",
+    "ArrayType",
     "Call",
+    "DenseTensor",
+    "DeviceName",
     "Dialect",
     "Dict",
+    "FilePlace",
     "Global",
+    "Inert",
     "List",
+    "Made",
+    "Maker",
+    "Mentions",
     "New",
     "Node",
     "Persistent",
+    "Program",
+    "QuantizedTensor",
+    "ScanFinding",
+    "ScanReport",
+    "ScanRule",
+    "ScanVerdict",
     "Set",
+    "SizeMeaning",
+    "SparseTensor",
+    "TensorBudget",
+    "TensorMeaning",
+    "TensorStorage",
+    "TorchName",
     "Tuple",
+    "Unknown",
     "Value",
+    "Wrapping",
     "ZipPiece",
     "ZipRecord",
+    "compressed_fault",
+    "contiguous_stride",
+    "coo_fault",
+    "quantizer_fault",
     "read_archive",
+    "read_meaning",
+    "read_wrapping",
     "run_pickle",
+    "sarif_document",
+    "scan_bytes",
+    "scan_path",
     "shown",
+    "unknown_names",
+    "wrapping_kind",
 ]

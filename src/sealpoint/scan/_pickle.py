@@ -1,524 +1,414 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine that reads a pickle as symbols: it runs the program and calls nothing.
 
-It knows two dialects, and a caller says which: `TORCH_PICKLE`, the opcodes that Python's pickler
-writes in protocol 2 for what torch saves, which are among those of torch's own restricted
-unpickler; and `OBJECT_PICKLE`, what it writes in protocol 5 for objects. What it accepts has one
-reading: a value is named for later only where it was made and under a new number, and a container
-that was used is never changed again. So both machines see the same values, nothing can be inside
-itself, and sizes are known when a value is made. Time and memory are linear in the pickle; nothing
-recurses.
+It reads every opcode of protocols 0 to 5 as Python's own unpickler does, and keeps each name and
+each call with its place, also of what the program drops again. Time and memory are linear in the
+pickle, and bounded; nothing recurses.
 
-It refuses every other opcode, a stack or a number that does not add up, and bytes after the end.
-It leaves to others which names may be called with what.
+It refuses what readers of pickles disagree about, so that what it accepts has one reading: numbers
+and texts in another spelling than Python writes them in, arguments that reach over the end of a
+frame, a number that is remembered twice, values or marks that are left over, bytes after the end.
+What is called without being a name, or by a number of a table that only another process had, is
+kept as a call of something without a module, which no table of names can hold. Buffers beside a
+pickle are not there to be read, and refused.
 
-What it gives is a tree of symbols. None, bool, int, float, str and byte strings stand for
-themselves; all else is one of the classes below. A node knows how many values it holds, counted
-wherever they are used, and how deep they are nested, so that a small program for a huge tree is
-seen before anybody walks it. After `run_pickle` returned, nobody changes a node.
+A `Dialect` narrows that: to the opcodes and the habits of one writer. It leaves to others which
+names may be called with what.
 """
 
+import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias, Union
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from sealpoint.errors import FileRefused, ModelLimitExceeded, ModelMalformed, SealpointError
+from sealpoint.errors import FileRefused, ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DEPTH_MAX, MODEL_NODES_MAX, MODEL_PICKLE_BYTES_MAX
+from sealpoint.scan import _machine as steps
+from sealpoint.scan._machine import FRAME, Dialect, Machine, Skip, Step
+from sealpoint.scan._symbols import (
+    Call,
+    Dict,
+    List,
+    Made,
+    Mentions,
+    New,
+    Persistent,
+    Program,
+    Set,
+    Tuple,
+    Value,
+    measure,
+)
+
+_PROTO = 0x80
+_DOING = (Made, Persistent)
+_DIGITS_MAX = 4300
+"""What Python itself turns from text into an int."""
+_INT = re.compile(rb"0|-?[1-9][0-9]*")
+# What stands for itself between quotes, and on a line, without an escape.
+_PLAIN_STRING = re.compile(rb"'[ -&(-\[\]-~]*'")
+_PLAIN_TEXT = re.compile(rb"[^\\\0\r\x1a\x80-\xff]*")
+_SLOW_BYTES = 640
+"""What a line counts for that is written once more to compare it: that takes time, no memory."""
+_DOUBLE, _UINT2, _INT4 = struct.Struct(">d"), struct.Struct("<H"), struct.Struct("<i")
 
 
-@dataclass(frozen=True, slots=True)
-class Global:
-    """The name of something in a module, never looked up."""
-
-    module: str
-    name: str
-
-    def __str__(self) -> str:
-        """The dotted name."""
-        return f"{self.module}.{self.name}"
-
-
-class Node:
-    """What holds other values."""
-
-    __slots__ = ()
-    nodes: int
-    """How many values it is, itself included."""
-    depth: int
-    """How deep it is nested."""
-
-
-@dataclass(slots=True, eq=False)
-class Tuple(Node):
-    """A tuple."""
-
-    values: tuple["Value", ...]
-    nodes: int
-    depth: int
-
-
-@dataclass(slots=True, eq=False)
-class List(Node):
-    """A list."""
-
-    values: list["Value"] = field(default_factory=list)
-    nodes: int = 1
-    depth: int = 1
-    sealed: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Set(Node):
-    """A set, as the members that are put into it one after the other, or a frozenset."""
-
-    values: list["Value"] = field(default_factory=list)
-    nodes: int = 1
-    depth: int = 1
-    frozen: bool = False
-    sealed: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Dict(Node):
-    """A dict, as the pairs that are put into it one after the other."""
-
-    pairs: list[tuple["Value", "Value"]] = field(default_factory=list)
-    nodes: int = 1
-    depth: int = 1
-    sealed: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Call(Node):
-    """The call of a named function, then items put into the result, then a state set on it."""
-
-    function: Global
-    arguments: Tuple
-    nodes: int
-    depth: int
-    pairs: list[tuple["Value", "Value"]] = field(default_factory=list)
-    values: list["Value"] = field(default_factory=list)
-    state: Union["Value", None] = None
-    built: bool = False
-    sealed: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class New(Node):
-    """An instance of a named class made without its `__init__`, then as for a call."""
-
-    function: Global
-    arguments: Tuple
-    nodes: int
-    depth: int
-    pairs: list[tuple["Value", "Value"]] = field(default_factory=list)
-    values: list["Value"] = field(default_factory=list)
-    state: Union["Value", None] = None
-    built: bool = False
-    sealed: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Persistent(Node):
-    """A reference to something beside the pickle: in a `.pt` file, a storage."""
-
-    identity: "Value"
-    nodes: int
-    depth: int
-
-
-Scalar: TypeAlias = bool | int | float | str | bytes | bytearray | None
-Value: TypeAlias = Scalar | Global | Tuple | List | Set | Dict | Call | New | Persistent
-
-_PROTO = b"\x80"
-_STOP = ord(".")
-_FRAME = 0x95
-# After these the top of the stack is not a new value.
-_NOT_MAKERS = frozenset(b"qr\x94hj(aesub\x90")
-_LINE_BYTES_MAX = 512
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """Which pickles a machine takes, and how it refuses all others."""
-
-    protocol: int
-    words: str
-    """What its opcodes are for."""
-    steps: Mapping[int, Callable[["_Machine"], None]] = field(repr=False)
-    malformed: type[SealpointError]
-    exceeded: type[SealpointError]
-    hint: str | None
-    """What to do with a pickle of another protocol."""
-
-
-def run_pickle(data: bytes, what: str, dialect: Dialect) -> Value:
-    """Run a pickle and return the one value it leaves, as symbols.
+def run_pickle(
+    data: bytes,
+    what: str,
+    dialect: Dialect | None = None,
+    *,
+    start: int = 0,
+    whole: bool = True,
+    mentions: Mentions | None = None,
+    skip: Skip | None = None,
+) -> Program:
+    """Run a pickle and return what it says, as symbols.
 
     Args:
-        data: The pickle, all of it.
+        data: The pickle; what comes before `start` is not looked at.
         what: The file and record, for messages.
-        dialect: Which pickles are taken.
+        dialect: Which pickles are taken; None: all.
+        start: Where it begins.
+        whole: Whether the data has to end with it.
+        mentions: Where to keep names and calls, for whoever wants them of a pickle that is refused.
+        skip: Asked after each state that was set on something, with that and the place; returns
+            where the pickle goes on. Joblib puts the elements of arrays between opcodes.
 
     Raises:
         SealpointError: It is not such a pickle, or has more bytes, values or nesting than it may
             have; the dialect says of which class the error is.
     """
-    if len(data) > MODEL_PICKLE_BYTES_MAX:
+    dialect = ANY_PICKLE if dialect is None else dialect
+    size = len(data) - start
+    if whole and size > MODEL_PICKLE_BYTES_MAX:
         raise dialect.exceeded(
-            f"{what}: expected at most {MODEL_PICKLE_BYTES_MAX} bytes, found {len(data)}"
+            f"{what}: expected at most {MODEL_PICKLE_BYTES_MAX} bytes, found {size}"
         )
-    if data[:2] != _PROTO + bytes((dialect.protocol,)):
-        found = f"protocol {data[1]}" if data[:1] == _PROTO and len(data) > 1 else "none"
-        raise dialect.malformed(
-            f"{what}: expected a pickle of protocol {dialect.protocol}, found {found}",
-            hint=dialect.hint,
-        )
-    return _Machine(data, what, dialect).run()
+    begin = start + _protocol_bytes(data, what, dialect, start)
+    machine = Machine(
+        data,
+        what,
+        dialect,
+        Mentions() if mentions is None else mentions,
+        table=_STEPS,
+        costs=_COSTS,
+    )
+    machine.skip = skip
+    program = machine.run(begin, min(len(data), start + MODEL_PICKLE_BYTES_MAX))
+    if whole and program.end != len(data):
+        raise machine.fault("nothing after the end", program.end)
+    fault = measure(program.value, MODEL_NODES_MAX, MODEL_DEPTH_MAX)
+    # What was not counted with the value is not in it, and is done all the same.
+    dropped = [act for act in reversed(machine.acts) if not act.nodes]
+    if fault is None and dropped:
+        fault = measure(List([program.value, *dropped]), MODEL_NODES_MAX, MODEL_DEPTH_MAX + 1)
+    if fault is not None:
+        raise dialect.exceeded(f"{what}: {fault}")
+    return replace(program, acts=_acts(machine, dropped))
 
 
-class _Input:
-    """The bytes of one pickle, taken from the first to the last."""
-
-    def __init__(self, data: bytes, what: str, dialect: Dialect) -> None:
-        self._data = data
-        self._what = what
-        self._dialect = dialect
-        self.at = 2  # after the opcode of the protocol
-
-    def fault(self, expected: str) -> SealpointError:
-        return self._dialect.malformed(f"{self._what}: expected {expected}, at byte {self.at}")
-
-    def is_at_end(self) -> bool:
-        return self.at >= len(self._data)
-
-    def has(self, length: int) -> bool:
-        return length <= len(self._data) - self.at
-
-    def take(self, length: int) -> bytes:
-        data = self._data[self.at : self.at + length]
-        if len(data) != length:
-            raise self.fault(f"{length} bytes more")
-        self.at += length
-        return data
-
-    def byte(self) -> int:
-        if self.at >= len(self._data):
-            raise self.fault("1 byte more")
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def number(self, length: int) -> int:
-        return int.from_bytes(self.take(length), "little")
-
-    def line(self) -> str:
-        end = self._data.find(b"\n", self.at, self.at + _LINE_BYTES_MAX)
-        if end < 0:
-            raise self.fault(f"a name of at most {_LINE_BYTES_MAX} bytes")
-        try:
-            line = self._data[self.at : end].decode("utf-8")
-        except UnicodeDecodeError as exc:
-            raise self.fault("a name in UTF-8") from exc
-        self.at = end + 1
-        return line
+def _acts(machine: Machine, dropped: Iterable[Value]) -> tuple[Value, ...]:
+    """What has to have a meaning, whatever becomes of it: see `Program.acts`."""
+    tables = {id(act) for act in dropped}
+    return tuple([act for act in machine.acts if isinstance(act, _DOING) or id(act) in tables])
 
 
-class _Machine:
-    """One run over one pickle."""
-
-    def __init__(self, data: bytes, what: str, dialect: Dialect) -> None:
-        self.input = _Input(data, what, dialect)
-        self._what = what
-        self._dialect = dialect
-        self._pushed = 0
-        self._stack: list[Value] = []
-        self._below: list[list[Value]] = []
-        self._memo: dict[int, Value] = {}
-        self._globals: dict[tuple[str, str], Global] = {}
-        self._made = False
-
-    def run(self) -> Value:
-        source, dialect = self.input, self._dialect
-        steps = dialect.steps
-        while not source.is_at_end():
-            opcode = source.byte()
-            if opcode == _STOP:
-                return self.stop()
-            step = steps.get(opcode)
-            if step is None:
-                raise dialect.malformed(
-                    f"{self._what}: expected an opcode of {dialect.words}, "
-                    f"found {opcode:#04x} at byte {source.at - 1}"
-                )
-            step(self)
-            if opcode != _FRAME:  # one may begin between a long text and its number
-                self._made = opcode not in _NOT_MAKERS
-        raise self.input.fault("the pickle to end with its last opcode")
-
-    # What every step uses.
-
-    def push(self, value: Value) -> None:
-        # Each value pushed ends in the result, since nothing is ever dropped.
-        self.count()
-        self._stack.append(value)
-
-    def count(self) -> None:
-        self._pushed += 1
-        if self._pushed > MODEL_NODES_MAX:
-            raise self.too_many()
-
-    def pop(self) -> Value:
-        if not self._stack:
-            raise self.input.fault("a value on the stack")
-        return self._stack.pop()
-
-    def pop_mark(self) -> list[Value]:
-        if not self._below:
-            raise self.input.fault("a mark on the stack")
-        values, self._stack = self._stack, self._below.pop()
-        return values
-
-    def too_many(self) -> SealpointError:
-        return self._dialect.exceeded(
-            f"{self._what}: it has more than {MODEL_NODES_MAX} values, each counted where it is "
-            "used"
-        )
-
-    def measured(self, values: Sequence[Value], nodes: int = 1) -> tuple[int, int]:
-        """Count and depth of something that holds `values`, and has `nodes` already."""
-        depth = 0
-        nodes += len(values)
-        for value in values:
-            if isinstance(value, Node):
-                nodes += value.nodes - 1
-                depth = max(depth, value.depth)
-        if nodes > MODEL_NODES_MAX:
-            raise self.too_many()
-        if depth >= MODEL_DEPTH_MAX:
-            raise self.too_deep()
-        return nodes, depth + 1
-
-    def too_deep(self) -> SealpointError:
-        return self._dialect.exceeded(
-            f"{self._what}: its values are nested more than {MODEL_DEPTH_MAX} deep"
-        )
-
-    def grow(self, target: List | Set | Dict | Call | New, values: Sequence[Value]) -> None:
-        if not values:
-            # Python writes one after every thousand items; a program of nothing else is too long.
-            self.count()
-        if target.sealed:
-            raise self.input.fault("no change of a container that was used already, and no cycle")
-        nodes, depth = self.measured(values, target.nodes)
-        target.nodes, target.depth = nodes, max(target.depth, depth)
-
-    # Steps: the end, the memo, and marks.
-
-    def stop(self) -> Value:
-        if len(self._stack) != 1 or self._below:
-            raise self.input.fault("exactly one value at the end")
-        if not self.input.is_at_end():
-            raise self.input.fault("nothing after the end")
-        return self._stack[0]
-
-    def put(self, index: int | None = None) -> None:
-        index = len(self._memo) if index is None else index
-        if not self._made or not self._stack:
-            raise self.input.fault("a value to be remembered only where it was made")
-        if index in self._memo:
-            raise self.input.fault("each number to be remembered once")
-        self._memo[index] = self._stack[-1]
-
-    def get(self, index: int) -> None:
-        if index not in self._memo:
-            raise self.input.fault("a value that was remembered")
-        value = self._memo[index]
-        if isinstance(value, List | Set | Dict | Call | New):
-            value.sealed = True
-        self.push(value)
-
-    def mark(self) -> None:
-        # An open mark is an open container.
-        if len(self._below) > MODEL_DEPTH_MAX:
-            raise self.too_deep()
-        self._below.append(self._stack)
-        self._stack = []
-
-    # Steps: scalars and names.
-
-    def long(self, length_bytes: int = 1) -> None:
-        data = self.input.take(self.input.number(length_bytes))
-        value = int.from_bytes(data, "little", signed=True)
-        bits = value.bit_length() if value >= 0 else (value + 1).bit_length()
-        if len(data) != bits // 8 + 1:
-            raise self.input.fault("an int in its shortest form")
-        self.push(value)
-
-    def text(self, length_bytes: int, errors: str = "strict") -> None:
-        data = self.input.take(self.input.number(length_bytes))
-        try:
-            self.push(data.decode("utf-8", errors))
-        except UnicodeDecodeError as exc:
-            raise self.input.fault("a text in UTF-8") from exc
-
-    def named(self, module: str, name: str) -> None:
-        key = module, name
-        self.push(self._globals.setdefault(key, Global(*key)))
-
-    # Steps: containers.
-
-    def pack(self, values: list[Value]) -> None:
-        nodes, depth = self.measured(values)
-        self.push(Tuple(tuple(values), nodes, depth))
-
-    def last(self, count: int) -> list[Value]:
-        if len(self._stack) < count:
-            raise self.input.fault(f"{count} values on the stack")
-        values = self._stack[-count:]
-        del self._stack[-count:]
-        return values
-
-    def append(self, values: list[Value], targets: tuple[type, ...] = (List,)) -> None:
-        target = self._stack[-1] if self._stack else None
-        if not isinstance(target, List | Set | Call | New) or not isinstance(target, targets):
-            raise self.input.fault("something to append to")
-        if isinstance(target, Call | New) and target.built:
-            raise self.input.fault("nothing to be appended after a state")
-        self.grow(target, values)
-        target.values += values
-
-    def set(self, values: list[Value]) -> None:
-        target = self._stack[-1] if self._stack else None
-        if not isinstance(target, Dict | Call | New) or (
-            not isinstance(target, Dict) and target.built
-        ):
-            raise self.input.fault("a dict to put items into")
-        if len(values) % 2:
-            raise self.input.fault("keys and values in pairs")
-        self.grow(target, values)
-        target.pairs += zip(values[::2], values[1::2], strict=True)
-
-    def call(self, made: type[Call] | type[New]) -> None:
-        arguments, function = self.pop(), self.pop()
-        if not isinstance(function, Global) or not isinstance(arguments, Tuple):
-            raise self.input.fault("a named function and a tuple of its arguments")
-        self.push(made(function, arguments, *self.measured((function, arguments))))
-
-    def build(self) -> None:
-        state = self.pop()
-        target = self._stack[-1] if self._stack else None
-        if not isinstance(target, Call | New) or target.built:
-            raise self.input.fault("a state for something that was just made")
-        self.grow(target, (state,))
-        target.state, target.built = state, True
-
-    def persistent(self) -> None:
-        identity = self.pop()
-        self.push(Persistent(identity, *self.measured((identity,))))
+def _protocol_bytes(data: bytes, what: str, dialect: Dialect, start: int) -> int:
+    """How long the opcode of the protocol is, which is checked."""
+    head = data[start : start + 2]
+    named = head[1] if len(head) == 2 and head[0] == _PROTO else None
+    expected = range(2, 6) if dialect.protocol is None else (dialect.protocol,)
+    if named in expected:
+        return 2
+    if dialect.protocol is None and named is None and head:
+        return 0  # protocols 0 and 1 do not say so
+    found = "none" if named is None else f"protocol {named}"
+    wanted = "2 to 5" if dialect.protocol is None else dialect.protocol
+    raise dialect.malformed(
+        f"{what}: expected a pickle of protocol {wanted}, found {found}", hint=dialect.hint
+    )
 
 
-def _frame(machine: _Machine) -> None:
-    length = machine.input.number(8)
-    if not machine.input.has(length):
-        raise machine.input.fault(f"a frame of {length} bytes")
+# Scalars, each in the one spelling that Python writes. Those of protocols 0 and 1 are text.
 
 
-def _named_on_stack(machine: _Machine) -> None:
-    name, module = machine.pop(), machine.pop()
-    if type(name) is not str or type(module) is not str:
-        raise machine.input.fault("the texts of a module and a name")
-    if max(len(name), len(module)) > _LINE_BYTES_MAX:
-        raise machine.input.fault(f"a name of at most {_LINE_BYTES_MAX} characters")
-    machine.named(module, name)
+def _int_line(machine: Machine, at: int) -> int:
+    line, after = machine.line(at, _DIGITS_MAX + 2)
+    if line in (b"00", b"01"):
+        machine.stack.append(line == b"01")
+    elif _INT.fullmatch(line):
+        machine.stack.append(int(line))
+    else:
+        raise machine.fault("an int in digits", at)
+    return after
 
 
-def _freeze(machine: _Machine) -> None:
-    values = machine.pop_mark()
-    nodes, depth = machine.measured(values)
-    machine.push(Set(values, nodes, depth, frozen=True, sealed=True))
+def _long_line(machine: Machine, at: int) -> int:
+    line, after = machine.line(at, _DIGITS_MAX + 3)
+    if not line.endswith(b"L") or not _INT.fullmatch(line[:-1]) or len(line) > _DIGITS_MAX:
+        raise machine.fault("an int in digits, and L", at)
+    machine.stack.append(int(line[:-1]))
+    return after
 
 
-_APPENDED = (List, Call, New)
-_SURROGATES = "surrogatepass"  # Python's pickler writes half of a surrogate pair, too
-_Steps = dict[str, Callable[[_Machine], None]]
+def _float_line(machine: Machine, at: int) -> int:
+    line, after = machine.line(at, 64)
+    try:
+        value = float(line)
+    except ValueError:
+        value = 0.0
+    if repr(value).encode() != line:
+        raise machine.fault("a float as Python writes it", at)
+    if line[-4:-3] in (b"+", b"-"):  # an exponent of three digits, which takes long to write
+        machine.room -= _SLOW_BYTES
+    machine.stack.append(value)
+    return after
 
-# Of both dialects.
-_SHARED: _Steps = {
-    "(": _Machine.mark,
-    "h": lambda m: m.get(m.input.byte()),
-    "j": lambda m: m.get(m.input.number(4)),
-    "N": lambda m: m.push(None),
-    "\x88": lambda m: m.push(value=True),
-    "\x89": lambda m: m.push(value=False),
-    "K": lambda m: m.push(m.input.byte()),
-    "M": lambda m: m.push(m.input.number(2)),
-    "J": lambda m: m.push(int.from_bytes(m.input.take(4), "little", signed=True)),
-    "\x8a": _Machine.long,
-    "G": lambda m: m.push(struct.unpack(">d", m.input.take(8))[0]),
-    ")": lambda m: m.pack([]),
-    "t": lambda m: m.pack(m.pop_mark()),
-    "\x85": lambda m: m.pack(m.last(1)),
-    "\x86": lambda m: m.pack(m.last(2)),
-    "\x87": lambda m: m.pack(m.last(3)),
-    "]": lambda m: m.push(List()),
-    "}": lambda m: m.push(Dict()),
-    "s": lambda m: m.set(m.last(2)),
-    "u": lambda m: m.set(m.pop_mark()),
-    "R": lambda m: m.call(Call),
-    "\x81": lambda m: m.call(New),
-    "b": _Machine.build,
-}
-_TORCH: _Steps = {
-    "q": lambda m: m.put(m.input.byte()),
-    "r": lambda m: m.put(m.input.number(4)),
-    "X": lambda m: m.text(4),
-    "U": lambda m: m.text(1),
-    "c": lambda m: m.named(m.input.line(), m.input.line()),
-    "a": lambda m: m.append([m.pop()]),
-    "e": lambda m: m.append(m.pop_mark()),
-    "Q": _Machine.persistent,
-}
-_OBJECTS: _Steps = {
-    "\x95": _frame,
-    "\x94": lambda m: m.put(),
-    "\x8b": lambda m: m.long(4),
-    "\x8c": lambda m: m.text(1, _SURROGATES),
-    "X": lambda m: m.text(4, _SURROGATES),
-    "\x8d": lambda m: m.text(8, _SURROGATES),
-    "C": lambda m: m.push(m.input.take(m.input.byte())),
-    "B": lambda m: m.push(m.input.take(m.input.number(4))),
-    "\x8e": lambda m: m.push(m.input.take(m.input.number(8))),
-    "\x96": lambda m: m.push(bytearray(m.input.take(m.input.number(8)))),
-    "\x93": _named_on_stack,
-    "a": lambda m: m.append([m.pop()], _APPENDED),
-    "e": lambda m: m.append(m.pop_mark(), _APPENDED),
-    "\x8f": lambda m: m.push(Set()),
-    "\x90": lambda m: m.append(m.pop_mark(), (Set,)),
-    "\x91": _freeze,
+
+def _bytes_line(machine: Machine, at: int) -> int:
+    line, after = machine.line(at)
+    if _PLAIN_STRING.fullmatch(line):
+        machine.stack.append(line[1:-1].decode("ascii"))
+        return after
+    machine.room -= _SLOW_BYTES + len(line)
+    try:
+        data = line[1:-1].decode("unicode-escape").encode("latin-1")
+    except (UnicodeDecodeError, UnicodeEncodeError):
+        data = b""
+    if repr(data)[1:].encode("ascii") != line:
+        raise machine.fault("a quoted byte string as Python writes it", at)
+    machine.stack.append(_old_string(data))
+    return after
+
+
+def _old_string(data: bytes) -> str | bytes:
+    """A string of Python 2, which is text or bytes, nobody says which: text if it is ASCII."""
+    return data.decode("ascii") if data.isascii() else data
+
+
+def _text_line(machine: Machine, at: int) -> int:
+    line, after = machine.line(at)
+    if _PLAIN_TEXT.fullmatch(line):
+        machine.stack.append(line.decode("ascii"))
+        return after
+    machine.room -= _SLOW_BYTES + 3 * len(line)
+    try:
+        text = line.decode("raw-unicode-escape")
+    except UnicodeDecodeError as exc:
+        raise machine.fault("a text with escapes", at) from exc
+    # Python 2 escaped the first two only.
+    short = text.replace("\\", "\\u005c").replace("\n", "\\u000a")
+    full = short.replace("\0", "\\u0000").replace("\r", "\\u000d").replace("\x1a", "\\u001a")
+    if line not in (full.encode("raw-unicode-escape"), short.encode("raw-unicode-escape")):
+        raise machine.fault("a text with the escapes that Python writes", at)
+    machine.stack.append(text)
+    return after
+
+
+def _persistent_line(machine: Machine, at: int) -> int:
+    line, after = machine.line(at)
+    if not line.isascii():
+        raise machine.fault("a reference in ASCII", at)
+    return steps.push_act(machine, Persistent(line.decode("ascii")), after)
+
+
+def _long(machine: Machine, at: int, length_bytes: int) -> int:
+    data, after = machine.content(at, length_bytes)
+    value = int.from_bytes(data, "little", signed=True)
+    bits = value.bit_length() if value >= 0 else (value + 1).bit_length()
+    # Python 2 wrote zero with no byte at all; nobody else writes it so.
+    length = bits // 8 + 1 if value or machine.dialect.habits else 0
+    if len(data) != length and after <= len(machine.data):
+        raise machine.fault("an int in its shortest form", at)
+    machine.stack.append(value)
+    return after
+
+
+def _bytes(machine: Machine, at: int, length_bytes: int) -> int:
+    data, after = machine.content(at, length_bytes)
+    machine.stack.append(data)
+    return after
+
+
+def _bytearray(machine: Machine, at: int) -> int:
+    data, after = machine.content(at, 8)
+    machine.stack.append(bytearray(data))
+    return after
+
+
+def _text(machine: Machine, at: int, length_bytes: int) -> int:
+    data, after = machine.content(at, length_bytes)
+    # Python's pickler writes half of a surrogate pair, too.
+    machine.stack.append(machine.decoded(data, at, "surrogatepass"))
+    return after
+
+
+def _string(machine: Machine, at: int, length_bytes: int) -> int:
+    data, after = machine.content(at, length_bytes)
+    if after - at > 1 << 31:
+        raise machine.fault("a length that is not negative", at)
+    machine.stack.append(_old_string(data))
+    return after
+
+
+def _int_byte(machine: Machine, at: int) -> int:
+    machine.stack.append(machine.data[at])
+    return at + 1
+
+
+def _int_short(machine: Machine, at: int) -> int:
+    machine.stack.append(_UINT2.unpack_from(machine.data, at)[0])
+    return at + 2
+
+
+def _int_long(machine: Machine, at: int) -> int:
+    machine.stack.append(_INT4.unpack_from(machine.data, at)[0])
+    return at + 4
+
+
+def _none(machine: Machine, at: int) -> int:
+    machine.stack.append(None)
+    return at
+
+
+def _float(machine: Machine, at: int) -> int:
+    machine.stack.append(_DOUBLE.unpack_from(machine.data, at)[0])
+    return at + 8
+
+
+def _pushed(machine: Machine, value: Value, at: int) -> int:
+    machine.stack.append(value)
+    return at
+
+
+def _packed(machine: Machine, values: list[Value], at: int) -> int:
+    machine.stack.append(Tuple(tuple(values)))
+    return at
+
+
+def _indexed(machine: Machine, at: int, step: Callable[[Machine, int, int], int]) -> int:
+    index, after = steps.read_index(machine, at)
+    return step(machine, index, after)
+
+
+_STEPS: dict[int, Step] = {
+    ord(opcode): step
+    for opcode, step in {
+        # Marks, and what is dropped or doubled.
+        "(": steps.mark,
+        "0": steps.pop,
+        "1": steps.pop_mark,
+        "2": steps.duplicate,
+        # The memo.
+        "p": lambda m, at: _indexed(m, at, steps.put),
+        "q": steps.put_byte,
+        "r": steps.put_long,
+        "\x94": steps.memoize,
+        "g": lambda m, at: _indexed(m, at, steps.get),
+        "h": steps.get_byte,
+        "j": steps.get_long,
+        # Scalars.
+        "N": _none,
+        "\x88": lambda m, at: _pushed(m, True, at),  # noqa: FBT003 (a value, no flag)
+        "\x89": lambda m, at: _pushed(m, False, at),  # noqa: FBT003 (as above)
+        "I": _int_line,
+        "L": _long_line,
+        "K": _int_byte,
+        "M": _int_short,
+        "J": _int_long,
+        "\x8a": lambda m, at: _long(m, at, 1),
+        "\x8b": lambda m, at: _long(m, at, 4),
+        "F": _float_line,
+        "G": _float,
+        "S": _bytes_line,
+        "U": lambda m, at: _string(m, at, 1),
+        "T": lambda m, at: _string(m, at, 4),
+        "V": _text_line,
+        "\x8c": lambda m, at: _text(m, at, 1),
+        "X": lambda m, at: _text(m, at, 4),
+        "\x8d": lambda m, at: _text(m, at, 8),
+        "C": lambda m, at: _bytes(m, at, 1),
+        "B": lambda m, at: _bytes(m, at, 4),
+        "\x8e": lambda m, at: _bytes(m, at, 8),
+        "\x96": _bytearray,
+        # Names, and what lies beside the pickle.
+        "c": steps.global_lines,
+        "\x93": steps.global_on_stack,
+        "\x82": lambda m, at: steps.extension(m, at, 1),
+        "\x83": lambda m, at: steps.extension(m, at, 2),
+        "\x84": lambda m, at: steps.extension(m, at, 4),
+        "P": _persistent_line,
+        "Q": lambda m, at: steps.push_act(m, Persistent(m.last(1)[0]), at),
+        # Containers.
+        ")": lambda m, at: _pushed(m, Tuple(), at),
+        "t": lambda m, at: _packed(m, m.marked(), at),
+        "\x85": lambda m, at: _packed(m, m.last(1), at),
+        "\x86": lambda m, at: _packed(m, m.last(2), at),
+        "\x87": lambda m, at: _packed(m, m.last(3), at),
+        "]": lambda m, at: _pushed(m, List(), at),
+        "l": lambda m, at: _pushed(m, List(m.marked()), at),
+        "a": steps.append_one,
+        "e": lambda m, at: steps.append(m, m.marked(), at),
+        "}": lambda m, at: steps.push_act(m, Dict(), at),
+        "d": steps.dictionary,
+        "s": lambda m, at: steps.set_items(m, m.last(2), at),
+        "u": lambda m, at: steps.set_items(m, m.marked(), at),
+        "\x8f": lambda m, at: steps.push_act(m, Set(), at),
+        "\x90": steps.add_members,
+        "\x91": steps.freeze,
+        # Calls.
+        "R": lambda m, at: steps.call(m, Call, at),
+        "\x81": lambda m, at: steps.call(m, New, at),
+        "\x92": steps.call_with_keywords,
+        "i": steps.instance,
+        "o": steps.call_object,
+        "b": steps.build,
+    }.items()
 }
 
+# What a step takes in memory, about, and in time: each of them takes some.
+_COSTS = [32] * 256
+for _opcodes, _bytes_each in {
+    "(": 96,
+    "MJGa": 40,
+    "hj2": 56,
+    "su\x8a\x8b": 72,
+    "ILgp": 128,
+    "F": 192,
+    "\x8cX\x8dVUTSCB\x8e": 80,
+    "\x96P": 160,
+    "c\x93\x82\x83\x84i": 320,
+    "t\x85\x86\x87)Q": 192,
+    "]l}d": 224,
+    "\x8f\x91": 320,
+    "R\x81\x92ob": 320,
+}.items():
+    for _opcode in _opcodes:
+        _COSTS[ord(_opcode)] = _bytes_each
 
-def _steps(own: _Steps) -> dict[int, Callable[[_Machine], None]]:
-    return {ord(opcode): step for opcode, step in (_SHARED | own).items()}
+
+def _codes(opcodes: str) -> frozenset[int]:
+    return frozenset(map(ord, opcodes))
 
 
-TORCH_PICKLE = Dialect(
-    protocol=2,
-    words="tensors and plain data",
-    steps=_steps(_TORCH),
+_SHARED = "(hjN\x88\x89KMJ\x8aG)t\x85\x86\x87]}aesuR\x81b"
+
+ANY_PICKLE = Dialect(
+    words="pickle",
+    opcodes=frozenset((*_STEPS, FRAME)),
+    habits=False,
     malformed=ModelMalformed,
     exceeded=ModelLimitExceeded,
-    hint="If it is yours, save it again without pickle_protocol=, or with save_checkpoint.",
 )
-"""What torch writes."""
+"""What any of Python's picklers writes."""
 
 OBJECT_PICKLE = Dialect(
     protocol=5,
     words="plain data and objects",
-    steps=_steps(_OBJECTS),
+    opcodes=_codes(_SHARED + "\x95\x94\x8b\x8cX\x8dCB\x8e\x96\x93\x8f\x90\x91"),
+    habits=True,
     malformed=FileRefused,
     exceeded=FileRefused,
-    hint=None,
 )
 """What Python's pickler writes for an object, by its highest protocol."""

@@ -304,6 +304,8 @@ def read_archive(read: Read, size: int, what: str) -> Archive:
     return _ArchiveWalk(read, directory, what).run(folder, short)
 
 
+_NUMPY = "a numpy .npz archive"
+_NPZ = "Make a safetensors file of it: sealpoint model convert IN OUT."
 # By the whole name of a record, and its name inside of the folder.
 _FOREIGN: dict[str, Callable[[str, str], bool]] = {
     "a TorchScript archive, which is a program": lambda _, inner: (
@@ -312,7 +314,7 @@ _FOREIGN: dict[str, Callable[[str, str], bool]] = {
     "a torch.package archive, which holds code": lambda _, inner: inner.startswith(
         ".data/extern_modules"
     ),
-    "a numpy .npz archive": lambda name, _: name.endswith(".npy"),
+    _NUMPY: lambda name, _: name.endswith(".npy"),
     "a torch.export archive, which is a program": lambda name, inner: (
         inner == "archive_format" or name.endswith(".pt2")
     ),
@@ -323,7 +325,10 @@ _FOREIGN: dict[str, Callable[[str, str], bool]] = {
 def _refuse_foreign(names: list[str], what: str) -> None:
     for kind, is_such in _FOREIGN.items():
         if any(is_such(name, name.partition("/")[2]) for name in names):
-            raise FormatRefused(f"{what}: expected tensors written by torch.save, found {kind}")
+            hint = _NPZ if kind == _NUMPY else None
+            raise FormatRefused(
+                f"{what}: expected tensors written by torch.save, found {kind}", hint=hint
+            )
 
 
 def _check_entry(entry: ZipEntry, what: str) -> None:

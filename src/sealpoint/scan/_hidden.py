@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plain data can hide: names of code for a later reader, and pickles inside of texts.
+
+Some frameworks look into data that was loaded and import what it names. The keys by which they do
+so are in a closed table. Others keep a pickle as bytes, or as text in base 64 or hexadecimal
+digits, and load it themselves. `names_of_code` finds the first, `literals` gives the second to
+whoever reads pickles. Both walk each value once, with an explicit stack; a look at the bytes of
+the pickle says beforehand whether there is anything to walk for.
+"""
+
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sealpoint.scan._symbols import Dict, Made, Node, Value
+
+_KEYS = {
+    "_target_": "Hydra imports and calls it",
+    "_instantiator": "Lightning imports and calls it",
+    "class_path": "jsonargparse and Lightning's command line import and call it",
+    "auto_map": "transformers loads code of a repository by it",
+    "py/object": "jsonpickle imports it",
+    "py/reduce": "jsonpickle imports and calls it",
+    "py/function": "jsonpickle imports it",
+    "py/type": "jsonpickle imports it",
+    "__lambda__": "Keras runs it",
+}
+"""Keys under which data names code, and who looks there."""
+
+_KEY_BYTES = re.compile(b"|".join(re.escape(key.encode()) for key in _KEYS) + b"|!!python/")
+_IN_TEXT = re.compile(
+    r"""["']?(?P<key>""" + "|".join(map(re.escape, _KEYS)) + r""")["']?\s*:|!!python/[a-z/]+:"""
+)
+_SCALARS = (str, bytes, bytearray)
+
+# A pickle of protocol 2 to 5; a name of protocols 0 and 1; compressed streams; and what may be any
+# of these in base 64 or in hexadecimal digits.
+# Three patterns are searched for in half of the time that one with all of them takes.
+_HIDDEN_BYTES = (
+    re.compile(rb"\x80[\x02-\x05]|\x1f\x8b\x08|x[\x01\x5e\x9c\xda]|BZh[1-9]|\xfd7zXZ|gA[I-X]"),
+    re.compile(rb"[ci][A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n"),
+    re.compile(rb"[A-Za-z0-9+/_-]{24}"),
+)
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_\s-]{12,}={0,2}\s*")
+_HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){6,}")
+_OLD_NAME = re.compile(rb"[ci][A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedCode:
+    """A key under which data names code."""
+
+    key: str
+    reason: str
+    name: str | None
+
+
+def may_name_code(data: bytes, start: int, end: int) -> bool:
+    """Whether the pickle at a place holds any of the keys, as bytes."""
+    return _KEY_BYTES.search(data, start, end) is not None
+
+
+def may_hide(data: bytes, start: int, end: int) -> bool:
+    """Whether the pickle at a place holds the beginning of another, after its own."""
+    return any(each.search(data, start + 2, end) is not None for each in _HIDDEN_BYTES)
+
+
+def names_of_code(value: Value) -> Iterator[NamedCode]:
+    """Every key of a dict, or of a document in a text, that names code for somebody."""
+    for each in _walk(value):
+        if type(each) is str:
+            yield from text_names_code(each)
+        elif isinstance(each, Dict | Made):
+            for key, named in each.pairs:
+                if type(key) is str and key in _KEYS and named is not None:
+                    text = named if type(named) is str else None
+                    yield NamedCode(key=key, reason=_KEYS[key], name=text)
+
+
+def text_names_code(text: str) -> Iterator[NamedCode]:
+    """Every key in a text that is a document itself, such as JSON or YAML."""
+    for found in _IN_TEXT.finditer(text):
+        key = found["key"] or found[0].rstrip(":")
+        reason = _KEYS.get(key, "a reader of YAML imports it")
+        yield NamedCode(key=key, reason=reason, name=None)
+
+
+def literals(value: Value) -> Iterator[bytes]:
+    """Every text and byte string that may be a pickle, or packed, also out of base 64 and hex."""
+    for each in _walk(value):
+        if isinstance(each, _SCALARS):
+            yield from _readings(each)
+
+
+def _walk(value: Value) -> Iterator[Value]:
+    """Every value of a tree, those that hold others once."""
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, Node | Made):
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            stack += each.held()
+        yield each
+
+
+def _readings(literal: str | bytes | bytearray) -> Iterator[bytes]:
+    if isinstance(literal, str):
+        # Protocols 0 to 2 keep bytes as a text of the same numbers.
+        data = literal.encode("latin-1" if _is_narrow(literal) else "utf-8", "replace")
+    else:
+        data = bytes(literal)
+    if len(data) < 4:
+        return
+    if _is_pickle_like(data):
+        yield data
+    for decoded in (_from_base64(data), _from_hex(data)):
+        if decoded is not None and _is_pickle_like(decoded):
+            yield decoded
+
+
+def _is_narrow(text: str) -> bool:
+    return text.isascii() or max(text) < "\u0100"
+
+
+def _is_pickle_like(data: bytes) -> bool:
+    head = data[:2]
+    packed = head == b"\x1f\x8b" or data[:3] == b"BZh" or data[:5] == b"\xfd7zXZ"
+    zlib = head[0] == 0x78 and (head[0] << 8 | head[1]) % 31 == 0
+    binary = head[0] == 0x80 and 2 <= head[1] <= 5
+    return packed or zlib or binary or _OLD_NAME.search(data) is not None
+
+
+def _from_base64(data: bytes) -> bytes | None:
+    if not _BASE64.fullmatch(data):
+        return None
+    plain = data.translate(bytes.maketrans(b"-_", b"+/"), b" \t\r\n").rstrip(b"=")
+    try:
+        return binascii.a2b_base64(plain + b"=" * (-len(plain) % 4))
+    except binascii.Error:
+        return None
+
+
+def _from_hex(data: bytes) -> bytes | None:
+    return binascii.unhexlify(data) if _HEX.fullmatch(data) else None

@@ -1,0 +1,770 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pickle means: values of ours, made of its symbols by a closed table.
+
+Each name of the table has one reading, and only with the arguments that the named type itself
+writes; what is made is made by functions that are written here, never by the name in the file.
+Keys of dicts and members of sets are plain values, each once, and few share a hash. Every storage
+of the file is used. Tensors and arrays stay descriptions, unless a `Maker` makes more of them:
+neither torch nor numpy is needed to know what a file holds.
+
+A name outside of the table is refused, with all others of the file; or it is read as `Inert`, if
+the caller says so. What is malformed is called malformed, and nothing else is.
+"""
+
+import argparse
+import re
+import types
+import uuid
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias
+
+from sealpoint.codec import collision_fault
+from sealpoint.errors import GlobalNotAllowed, ModelLimitExceeded, ModelMalformed
+from sealpoint.limits import MODEL_DEPTH_MAX, Limits
+from sealpoint.scan import _torch_names as torch_names
+from sealpoint.scan._arrays import ARRAY_REASONS, ArrayMeaning, Arrays, ArrayScalar
+from sealpoint.scan._machine import UNNAMED
+from sealpoint.scan._plain_types import FAULTS, PLAIN_CALLS, builtin
+from sealpoint.scan._symbols import (
+    SCALAR_TYPES,
+    Call,
+    Dict,
+    Global,
+    Inert,
+    List,
+    Made,
+    New,
+    Persistent,
+    Program,
+    Set,
+    Tuple,
+    Value,
+)
+from sealpoint.scan._tensors import Tensors
+from sealpoint.scan._zip import shown
+
+Unknown = Literal["refuse", "inert"]
+
+_COUNTER = Global("collections", "Counter")
+_DEQUE = Global("collections", "deque")
+_DEFAULT_DICT = Global("collections", "defaultdict")
+_NAMESPACE = Global("argparse", "Namespace")
+_SIMPLE = Global("types", "SimpleNamespace")
+_UUID, _SAFE_UUID = Global("uuid", "UUID"), Global("uuid", "SafeUUID")
+_SETS, _FROZENSETS = builtin("set"), builtin("frozenset")
+_OBJECTS = builtin("object")
+_RECONSTRUCTORS = (
+    Global("copy_reg", "_reconstructor"),
+    Global("copyreg", "_reconstructor"),
+)
+_NEW_OBJECTS = (Global("copy_reg", "__newobj__"), Global("copyreg", "__newobj__"))
+_FACTORIES: dict[Global, Any] = {
+    name: kind
+    for kind in (int, float, list, dict, set, str, bool)
+    for name in builtin(kind.__name__)
+} | {Global("__builtin__", "long"): int}  # what protocols before 3 call it
+_VERSION = Global("torch.torch_version", "TorchVersion")
+
+KNOWN_NAMES: Mapping[Global, str] = {
+    **{name: reason for name, (_, reason) in PLAIN_CALLS.items()},
+    **torch_names.TORCH_REASONS,
+    **ARRAY_REASONS,
+    torch_names.ORDERED_DICT: "a dict; every state dict is one",
+    _COUNTER: "a dict of counts; some schedulers hold one",
+    _DEQUE: "a list with a greatest length",
+    _DEFAULT_DICT: "a dict, with one of seven plain types for what is missing",
+    _NAMESPACE: "attributes by name: the arguments that a trainer was started with",
+    _SIMPLE: "attributes by name",
+    _UUID: "a whole number of 128 bits",
+    _SAFE_UUID: "how a UUID was drawn",
+    **dict.fromkeys((*_SETS, *_FROZENSETS), "plain members"),
+    **dict.fromkeys(_OBJECTS, "what protocols before 2 begin an object with"),
+    **dict.fromkeys(_FACTORIES, "what a defaultdict makes of what is missing"),
+    **dict.fromkeys((*_RECONSTRUCTORS, *_NEW_OBJECTS), "how older protocols begin an object"),
+}
+"""The closed table: each name that may be in a file, and why."""
+
+_HASHABLE = (
+    {
+        *PLAIN_CALLS,
+        *_FROZENSETS,
+        *_NEW_OBJECTS,
+        _UUID,
+        torch_names.SIZE,
+        torch_names.DEVICE,
+        *(name for name in ARRAY_REASONS if name.name == "scalar"),
+    }
+    - set(builtin("slice"))
+    - set(builtin("bytearray"))
+)
+_MADE_OF_OTHERS = (Tuple, List, Set, Dict, Call, New, Persistent)
+_KEY_DEPTH_MAX = 8
+_KEY_BITS_MAX = 1 << 12
+"""An int is hashed anew each time it is a key, and so is a number that is made of ints."""
+_KEY_LIMITS = Limits()
+_COPIED_BYTES_LEAST = 32 << 20
+_COPIED_TIMES = 3
+"""What is made of texts and bytes may take this, and so many times the file: see `_copy`."""
+_NAMES_SHOWN = 20
+_PLACES_MAX = 2 * MODEL_DEPTH_MAX
+_OPEN = object()
+# torch keeps 8 bits of the number: to it, cuda:256 is cuda:0.
+_DEVICE = re.compile(r"([a-z][a-z0-9]{0,31})(?::(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?", re.ASCII)
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+@dataclass(frozen=True, slots=True)
+class TorchName:
+    """A type of elements, a layout or a way to quantize, by its name without `torch.`."""
+
+    kind: Literal["dtype", "layout", "qscheme"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceName:
+    """A device."""
+
+    kind: str
+    index: int | None
+
+
+class SizeMeaning(tuple[int, ...]):
+    """A `torch.Size`, which is a tuple of whole numbers."""
+
+    __slots__ = ()
+
+
+Reading: TypeAlias = Callable[[Made, Callable[[Value], Any]], Any]
+"""Says what a call of one name means, with a function that says it of any symbol."""
+
+
+class Maker(Protocol):
+    """Makes tensors and arrays of their descriptions."""
+
+    def make(self, meaning: Any) -> Any:
+        """What is to stand in the place of a description.
+
+        It is a `DenseTensor`, `QuantizedTensor`, `SparseTensor`, `TensorStorage`, `ArrayMeaning`,
+        `ArrayScalar`, `ArrayType`, `TorchName`, `DeviceName` or `SizeMeaning`.
+        """
+
+    def fill(self, made: Any, values: list[Any]) -> None:
+        """Put the values into an array of objects that was made."""
+
+    def attach(self, made: Any, attributes: dict[str, Any]) -> None:
+        """Set attributes on a tensor that was made."""
+
+
+class _NoMaker:
+    """Leaves descriptions as they are."""
+
+    def make(self, meaning: Any) -> Any:
+        return meaning
+
+    def fill(self, made: Any, values: list[Any]) -> None:
+        """The description knows its symbols."""
+
+    def attach(self, made: Any, attributes: dict[str, Any]) -> None:
+        """The description knows its symbols."""
+
+
+def unknown_names(program: Program, beside: Collection[Global] = ()) -> list[tuple[Global, int]]:
+    """The names of a program that are in no table, each with the byte of its first mention."""
+    found = [
+        (name, at)
+        for name, at in program.names.items()
+        if name not in KNOWN_NAMES and name not in beside
+    ]
+    if UNNAMED in program.mentions.called:
+        found.append((UNNAMED, program.mentions.called_at[program.mentions.called.index(UNNAMED)]))
+    return found
+
+
+def read_meaning(
+    program: Program,
+    *,
+    storages: Mapping[str, int],
+    file_bytes: int,
+    what: str,
+    unknown: Unknown = "refuse",
+    maker: Maker | None = None,
+    views: bool = False,
+    beside: Mapping[Global, Reading] = types.MappingProxyType({}),
+) -> Any:
+    """What a pickle means.
+
+    Args:
+        program: The pickle, as symbols.
+        storages: The bytes of each storage of the file, by its key.
+        file_bytes: The size of the whole file.
+        what: The file, for messages.
+        unknown: What to do with names that are in no table.
+        maker: What makes tensors and arrays; None: they stay descriptions.
+        views: Whether storages may be parts of records.
+        beside: Names that only the format around this pickle has, and how each is read.
+
+    Raises:
+        GlobalNotAllowed: It has names that are in no table; the message has all of them.
+        ModelMalformed: It calls one of the table in another way than is written.
+        RecordMismatch: A tensor does not fit its storage, or a storage its record.
+        ModelLimitExceeded: Keys that share a hash, or a tensor much larger than the file.
+    """
+    if unknown == "refuse" and (found := unknown_names(program, beside)):
+        raise _not_allowed([name for name, _ in found], what)
+    tensors = Tensors(storages, file_bytes, what, views=views)
+    reader = _MeaningReader(
+        tensors, _NoMaker() if maker is None else maker, what, unknown, file_bytes
+    )
+    reader.add(beside)
+    try:
+        return reader.run(program)
+    except RecursionError as exc:  # the caller is nested deeply itself
+        raise ModelLimitExceeded(
+            f"{what}: expected room on the stack for values nested in one another"
+        ) from exc
+
+
+def _not_allowed(names: list[Global], what: str) -> GlobalNotAllowed:
+    listed = ", ".join(shown(str(name)) for name in names[:_NAMES_SHOWN])
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return GlobalNotAllowed(f"{what}: expected only tensors and plain data, found {listed}{more}")
+
+
+class _MeaningReader:
+    """Goes once over every value; what is shared is read once, and stays shared."""
+
+    def __init__(
+        self, tensors: Tensors, maker: Maker, what: str, unknown: Unknown, file_bytes: int
+    ) -> None:
+        self._copied_left = _COPIED_BYTES_LEAST + _COPIED_TIMES * file_bytes
+        self._tensors = tensors
+        self._arrays = Arrays(self.value, what)
+        self.maker = maker
+        self._what = what
+        self._unknown = unknown
+        self._made: dict[int, Any] = {}
+        self._names: dict[Global, Any] = {}
+        self._depth = 0
+        # Containers are filled after all that holds them was made: they may hold it, too.
+        self.later: list[Callable[[], None]] = []
+        self._calls: dict[Global, Callable[[Made], Any]] = {
+            torch_names.ORDERED_DICT: partial(_ordered_dict, self),
+            _COUNTER: partial(_counter, self),
+            _DEQUE: partial(_deque, self),
+            _DEFAULT_DICT: partial(_default_dict, self),
+            _NAMESPACE: self._namespace,
+            _SIMPLE: self._namespace,
+            _UUID: partial(_uuid, self),
+            _SAFE_UUID: partial(_safe_uuid, self),
+            torch_names.SIZE: partial(_size, self),
+            torch_names.DEVICE: partial(_device, self),
+            torch_names.LAYOUT: partial(_layout, self),
+            **dict.fromkeys((*_SETS, *_FROZENSETS), partial(_set_call, self)),
+            **dict.fromkeys(_RECONSTRUCTORS, partial(_reconstructed, self)),
+            **dict.fromkeys(_NEW_OBJECTS, partial(_new_object, self)),
+            **dict.fromkeys(PLAIN_CALLS, self._plain),
+            **dict.fromkeys(ARRAY_REASONS, self._array),
+        }
+
+    def add(self, beside: Mapping[Global, Reading]) -> None:
+        for name, reading in beside.items():
+            self._calls[name] = partial(_read_beside, self, reading)
+
+    def run(self, program: Program) -> Any:
+        made = self._filled(program.value)
+        self._tensors.check_all_used()
+        # What nobody asked for is read as well, for its faults: an unpickler does it. Nothing is
+        # made of it.
+        self.maker = _NoMaker()
+        for act in program.acts:
+            if id(act) not in self._made:
+                self._filled(act)
+        return made
+
+    def _filled(self, node: Value) -> Any:
+        made = self.value(node)
+        while self.later:
+            self.later.pop()()
+        return made
+
+    def value(self, node: Value) -> Any:
+        """What a symbol means."""
+        if type(node) in SCALAR_TYPES:
+            return node
+        found = self._made.get(id(node), self)
+        if found is not self:
+            if found is _OPEN:
+                raise self.fault("no tuple or call that is inside of itself")
+            return found
+        if type(node) is Tuple and not node.values:
+            return ()
+        if isinstance(node, Global):
+            return self._name(node)
+        if not isinstance(node, _MADE_OF_OTHERS):
+            return node
+        self._depth += 1
+        if self._depth > _PLACES_MAX:
+            raise ModelLimitExceeded(
+                f"{self._what}: its values are nested more than {_PLACES_MAX} deep"
+            )
+        self._made[id(node)] = _OPEN
+        try:
+            made = self._made[id(node)] = self._container(node)
+        except ModelMalformed:
+            del self._made[id(node)]  # somebody may read it in another way
+            raise
+        finally:
+            self._depth -= 1
+        return made
+
+    def _extend(self, listed: list[Any], nodes: list[Value]) -> None:
+        listed += self.values(nodes)
+
+    def values(self, nodes: Iterable[Value]) -> list[Any]:
+        """What each of them means; most are scalars, which stand for themselves."""
+        value, scalars = self.value, SCALAR_TYPES
+        return [node if type(node) in scalars else value(node) for node in nodes]
+
+    def _container(self, node: Tuple | List | Set | Dict | Call | New | Persistent) -> Any:
+        match node:
+            case Tuple():
+                return tuple(self.values(node.values))
+            case List():
+                listed: list[Any] = []
+                if node.values:
+                    self.later.append(partial(self._extend, listed, node.values))
+                return listed
+            case Dict():
+                mapping: dict[Any, Any] = {}
+                if node.pairs:
+                    self.later.append(partial(self.put, mapping, node.pairs))
+                return mapping
+            case Set():
+                members = self.keys(node.values, in_set=True)
+                return frozenset(members) if node.frozen else set(members)
+            case Persistent():
+                cls = _saved_class(node)
+                return (
+                    self.maker.make(self._tensors.storage(node))
+                    if cls is None
+                    else (self._name(cls))
+                )
+            case Call() | New():
+                return self._called(node)
+
+    def _copy(self, size: int) -> None:
+        """Count what is made anew of something in the file, which may be used any number of times.
+
+        Raises:
+            ModelLimitExceeded: It is more than honest files ask for.
+        """
+        self._copied_left -= size
+        if self._copied_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected values that are not much larger than the file"
+            )
+
+    def fault(self, expected: str) -> ModelMalformed:
+        return ModelMalformed(f"{self._what}: expected {expected}")
+
+    def form_of(self, name: Global) -> ModelMalformed:
+        return self.fault(f"{name} in the form that it is written in")
+
+    # Names.
+
+    def _name(self, name: Global) -> Any:
+        found = self._names.get(name)
+        if found is None:
+            found = self._names[name] = self._new_name(name)
+        return found
+
+    def _new_name(self, name: Global) -> Any:
+        if name in torch_names.DTYPES:
+            return self.maker.make(TorchName("dtype", name.name))
+        if name in torch_names.QSCHEMES:
+            return self.maker.make(TorchName("qscheme", name.name))
+        if self._unknown == "refuse":
+            raise _not_allowed([name], self._what)
+        return Inert(str(name))
+
+    def _called(self, node: Call | New) -> Any:
+        function = node.function
+        if node.receiver is not None:
+            return self._inert(node)
+        try:
+            if self._tensors.knows(function) and isinstance(node, Call):
+                return self._tensor(node)
+            making = self._calls.get(function)
+            if making is None:
+                return self._inert(node)
+            return making(node)
+        except ModelMalformed:
+            if self._unknown == "inert" and _is_about_unknown(node):
+                return self._inert(node)
+            raise
+
+    def _inert(self, node: Call | New) -> Inert:
+        if self._unknown == "refuse":
+            raise _not_allowed([node.function], self._what)
+        cls = _saved_class(node.receiver)
+        name = node.function if cls is None else cls
+        made = Inert(str(name), made="call" if isinstance(node, Call) else "object")
+        self._made[id(node)] = made
+
+        def fill() -> None:
+            given = (*node.arguments.values,)
+            if node.receiver is not None and cls is None:
+                given = (node.receiver, *given)
+            made.arguments = tuple(self.values(given))
+            made.keywords = self.value(node.keywords)
+            made.state = self.value(node.state)
+            made.items = self.values(node.values)
+            made.pairs = [(self.value(key), self.value(held)) for key, held in node.pairs]
+
+        self.later.append(fill)
+        return made
+
+    # Tensors and arrays.
+
+    def _tensor(self, call: Call) -> Any:
+        meaning = self._tensors.judge(call)
+        made = self.maker.make(meaning)
+        if meaning.attributes:
+            self.later.append(
+                lambda: self.maker.attach(
+                    made, {name: self.value(held) for name, held in meaning.attributes}
+                )
+            )
+        return made
+
+    def _array(self, node: Made) -> Any:
+        if not isinstance(node, Call):
+            raise self.form_of(node.function)
+        meaning = self._arrays.read(node)
+        if isinstance(meaning, ArrayMeaning | ArrayScalar):
+            self._copy(len(meaning.data))
+        made = self.maker.make(meaning)
+        if isinstance(meaning, ArrayMeaning) and meaning.symbols:
+            symbols = meaning.symbols
+            self.later.append(lambda: self.maker.fill(made, self.values(symbols)))
+        return made
+
+    # Python's own types.
+
+    def _plain(self, node: Made) -> Any:
+        function, _ = PLAIN_CALLS[node.function]
+        if not node.bare and not (node.function == _VERSION and node.built):
+            raise self.form_of(node.function)
+        # Made without its `__init__`, a bytearray would stay empty.
+        if not isinstance(node, Call) and node.function != _VERSION:
+            raise self.form_of(node.function)
+        if node.built:
+            self.value(node.state)
+        arguments = self.values(node.arguments.values)
+        self._copy(sum(len(part) for part in arguments if type(part) in (str, bytes)))
+        try:
+            made = function(*arguments)
+        except FAULTS as exc:
+            raise self.form_of(node.function) from exc
+        if made is None:
+            raise self.form_of(node.function)
+        return made
+
+    def require(self, node: Made, *, pairs: bool = False, values: bool = False) -> None:
+        """Refuse what is put into a result, or set on it, unless its type takes that."""
+        good = node.keywords is None and (pairs or not node.pairs) and (values or not node.values)
+        if not good or not isinstance(node, Call):
+            raise self.form_of(node.function)
+
+    def fresh(self, held: List | Dict, at: int) -> None:
+        """Refuse what was changed after it was copied: the copy does not know of it."""
+        if held.grown_at > at:
+            raise self.fault("no change of a container that was used already")
+
+    def _namespace(self, node: Made) -> Any:
+        """Its attributes are put into its `__dict__`: no code of anybody sets them."""
+        if node.arguments.values or node.pairs or node.values or node.keywords is not None:
+            raise self.form_of(node.function)
+        made = argparse.Namespace() if node.function == _NAMESPACE else types.SimpleNamespace()
+        if node.built:
+            if not isinstance(node.state, Dict) or not all(
+                type(name) is str for name, _ in node.state.pairs
+            ):
+                raise self.form_of(node.function)
+            self.fresh(node.state, node.built_at)
+            if node.state.pairs:
+                self.later.append(partial(self.put, vars(made), node.state.pairs))
+        return made
+
+    def as_new(self, node: Made, cls: Global, given: tuple[Value, ...]) -> Any:
+        new = New(cls, Tuple(given), keywords=node.keywords, at=node.at)
+        new.pairs, new.values = node.pairs, node.values
+        new.state, new.built, new.built_at = node.state, node.built, node.built_at
+        return self._called(new)
+
+    # Hash tables.
+
+    def put(self, mapping: Any, pairs: list[tuple[Value, Value]]) -> None:
+        """Put pairs into a new dict; the keys are looked at before anything hashes them."""
+        keys = self.keys([key for key, _ in pairs], in_set=False)
+        held = self.values([held for _, held in pairs])
+        for key, value in zip(keys, held, strict=True):
+            mapping[key] = value
+
+    def keys(self, symbols: list[Value], *, in_set: bool) -> list[Any]:
+        """Values that can be the keys of one table: plain, few collisions, each once."""
+        if set(map(type, symbols)) <= {str}:
+            keys: list[Any] = [*symbols]
+        else:
+            for symbol in symbols:
+                self._check_key(symbol, 0)
+            keys = self.values(symbols)
+            fault = collision_fault(keys, _KEY_LIMITS, in_set=in_set)
+            if fault is not None:
+                raise ModelLimitExceeded(f"{self._what}: {fault}")
+        if len(set(keys)) != len(keys):
+            raise self.fault("each key of a dict and member of a set once")
+        return keys
+
+    def _check_key(self, symbol: Value, depth: int) -> None:
+        """Check that a value has a hash, and one that is not made of code."""
+        match symbol:
+            case int() if symbol.bit_length() > _KEY_BITS_MAX:
+                raise ModelLimitExceeded(
+                    f"{self._what}: expected keys of at most {_KEY_BITS_MAX} bits"
+                )
+            case None | bool() | int() | float() | str() | bytes():
+                return
+            case Global() if symbol in torch_names.DTYPES or symbol not in KNOWN_NAMES:
+                return
+            case Tuple() if depth < _KEY_DEPTH_MAX:
+                for part in symbol.values:
+                    self._check_key(part, depth + 1)
+                return
+            case Set(frozen=True):
+                return  # its members were looked at
+            case Call() | New() if (
+                symbol.function in _HASHABLE
+                or symbol.function not in KNOWN_NAMES
+                or symbol.receiver is not None
+            ):
+                return
+            case _:
+                raise self.fault("keys and members that are plain values")
+
+
+def _ordered_dict(reader: _MeaningReader, node: Made) -> Any:
+    made: Any = OrderedDict()
+    if type(node) is Call and node.bare and not node.arguments.values:
+        return made  # the hooks of each tensor
+    reader.require(node, pairs=True)
+    pairs = _ordered_pairs(reader, node)
+    if pairs:
+        reader.later.append(partial(reader.put, made, pairs))
+    if node.built:
+        # The attribute that `state_dict()` sets, with the versions of its modules.
+        match node.state:
+            case Dict(pairs=[("_metadata", (Dict() | Call()) as metadata)]) as state:
+                reader.fresh(state, node.built_at)
+                made._metadata = reader.value(metadata)  # noqa: SLF001 (where torch looks)
+            case Dict(pairs=[]):
+                pass
+            case _:
+                raise reader.fault("no attribute of an OrderedDict but its _metadata")
+    return made
+
+
+def _ordered_pairs(reader: _MeaningReader, node: Made) -> list[tuple[Value, Value]]:
+    """What was put into it; before that, what Python 2 gave to it as a list of pairs."""
+    match node.arguments.values:
+        case ():
+            return node.pairs
+        case (List(values=listed) as given,):
+            reader.fresh(given, node.at)
+        case _:
+            raise reader.form_of(node.function)
+    pairs: list[tuple[Value, Value]] = []
+    for each in listed:
+        if isinstance(each, List):
+            reader.fresh(each, node.at)
+        if not isinstance(each, List | Tuple) or len(each.values) != 2:
+            raise reader.form_of(node.function)
+        pairs.append((each.values[0], each.values[1]))
+    return pairs + list(node.pairs)
+
+
+def _size(reader: _MeaningReader, node: Made) -> Any:
+    match node.arguments.values:
+        case (Tuple(values=sides),) if node.bare and all(
+            type(side) is int and side in _INT64 for side in sides
+        ):
+            whole = [side for side in sides if isinstance(side, int)]
+            return reader.maker.make(SizeMeaning(whole))
+        case _:
+            raise reader.fault("a torch.Size of a tuple of ints")
+
+
+def _device(reader: _MeaningReader, node: Made) -> Any:
+    match node.arguments.values:
+        case (str() as name,):
+            index: int | None = None
+        case (str() as name, int() as index) if type(index) is int and 0 <= index < 1 << 7:
+            pass
+        case _:
+            raise reader.fault("a torch.device of a name and an index")
+    found = _DEVICE.fullmatch(name)
+    if found is None or (found[2] is not None and index is not None) or not node.bare:
+        raise reader.fault(f"the name of a device, found {shown(name)}")
+    number = index if found[2] is None else int(found[2])
+    return reader.maker.make(DeviceName(found[1], number))
+
+
+def _layout(reader: _MeaningReader, node: Made) -> Any:
+    match node.arguments.values:
+        case (str() as name,) if node.bare and (
+            name in torch_names.LAYOUTS or name == torch_names.STRIDED
+        ):
+            return reader.maker.make(TorchName("layout", name.removeprefix("torch.")))
+        case _:
+            raise reader.fault("the name of a layout")
+
+
+def _uuid(reader: _MeaningReader, node: Made) -> Any:
+    held: dict[Value, Value] = {}
+    if isinstance(node.state, Dict):
+        reader.fresh(node.state, node.built_at)
+        held = {key: value for key, value in node.state.pairs if type(key) is str}
+        if len(held) != len(node.state.pairs):
+            raise reader.form_of(node.function)
+    number = held.get("int")
+    given = (node.arguments.values, node.pairs, node.values)
+    bare = isinstance(node, New) and not any(given)
+    if type(number) is not int or not 0 <= number < 1 << 128 or not bare:
+        raise reader.form_of(node.function)
+    drawn = reader.value(held.get("is_safe"))
+    if not held.keys() <= {"int", "is_safe"} or drawn not in (None, 0, -1, *uuid.SafeUUID):
+        raise reader.form_of(node.function)
+    return uuid.UUID(int=number)
+
+
+def _safe_uuid(reader: _MeaningReader, node: Made) -> Any:
+    match node.arguments.values:
+        case ((0 | -1 | None) as drawn,) if isinstance(node, Call) and node.bare:
+            return uuid.SafeUUID(drawn)
+        case _:
+            raise reader.form_of(node.function)
+
+
+def _counter(reader: _MeaningReader, node: Made) -> Any:
+    reader.require(node)
+    match node.arguments.values:
+        case (Dict(pairs=pairs) as given,) if not node.built:
+            reader.fresh(given, node.at)
+            made: Any = Counter()
+            reader.later.append(lambda: reader.put(made, pairs))
+            return made
+        case _:
+            raise reader.form_of(node.function)
+
+
+def _set_call(reader: _MeaningReader, node: Made) -> Any:
+    if not node.bare or not isinstance(node, Call):  # without its `__init__` it would stay empty
+        raise reader.form_of(node.function)
+    match node.arguments.values:
+        case (List(values=values) as given,):
+            reader.fresh(given, node.at)
+            members = reader.keys(values, in_set=True)
+        case ():
+            members = []
+        case _:
+            raise reader.form_of(node.function)
+    return frozenset(members) if node.function in _FROZENSETS else set(members)
+
+
+def _new_object(reader: _MeaningReader, node: Made) -> Any:
+    match node.arguments.values:
+        case (Global() as cls, *given):
+            return reader.as_new(node, cls, tuple(given))
+        case _:
+            raise reader.form_of(node.function)
+
+
+def _reconstructed(reader: _MeaningReader, node: Made) -> Any:
+    """An object by its class, the built-in type below it, and the value of that."""
+    match node.arguments.values:
+        case (Global() as cls, Global() as base, state) if base in KNOWN_NAMES:
+            given = () if base in _OBJECTS and state is None else (state,)
+        case _:
+            raise reader.form_of(node.function)
+    return reader.as_new(node, cls, given)
+
+
+def _deque(reader: _MeaningReader, node: Made) -> Any:
+    reader.require(node, values=True)
+    items: list[Value] = list(node.values)
+    match node.arguments.values:
+        case ():
+            longest: Value = None
+        case (Tuple(values=()), longest):
+            pass
+        case (List(values=first) as given,):
+            reader.fresh(given, node.at)
+            longest, items = None, [*first, *items]
+        case (List(values=first) as given, longest):
+            reader.fresh(given, node.at)
+            items = [*first, *items]
+        case _:
+            raise reader.form_of(node.function)
+    if node.built or (longest is not None and type(longest) is not int):
+        raise reader.form_of(node.function)
+    if isinstance(longest, int) and not len(items) <= longest < 1 << 63:
+        raise reader.form_of(node.function)
+    made: deque[Any] = deque(maxlen=longest)
+    reader.later.append(lambda: made.extend(reader.values(items)))
+    return made
+
+
+def _default_dict(reader: _MeaningReader, node: Made) -> Any:
+    reader.require(node, pairs=True)
+    factory: Any = None
+    match node.arguments.values:
+        case () | (None,):
+            pass
+        case (Global() as named,) if named in _FACTORIES:
+            factory = _FACTORIES[named]
+        case _:
+            raise reader.form_of(node.function)
+    if node.built:
+        raise reader.form_of(node.function)
+    made: defaultdict[Any, Any] = defaultdict(factory)
+    reader.later.append(lambda: reader.put(made, node.pairs))
+    return made
+
+
+def _read_beside(reader: _MeaningReader, reading: Reading, node: Made) -> Any:
+    return reading(node, reader.value)
+
+
+def _saved_class(value: Value) -> Global | None:
+    """The class of a module, which torch before 1.6 saved beside the pickle, with its source."""
+    match value:
+        case Persistent(identity=Tuple(values=("module", Global() as cls, *_))):
+            return cls
+        case _:
+            return None
+
+
+def _is_about_unknown(node: Call | New) -> bool:
+    """Whether something of the table is given something that is not, and so cannot be made."""
+    for part in (*node.arguments.values, node.state):
+        if isinstance(part, Global) and part not in KNOWN_NAMES:
+            return True
+        if isinstance(part, Call | New) and (
+            part.function not in KNOWN_NAMES or _is_about_unknown(part)
+        ):
+            return True
+    return False

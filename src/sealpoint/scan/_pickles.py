@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pickles, judged: what they would import and call, what they mean, and what their data hides.
+
+Every name that a pickle mentions has to be in the closed table of the reader, used or not; then all
+of it has to have a meaning, by the same function that `load_checkpoint` calls. Nothing is imported,
+looked up or called. What was seen before a pickle broke off is told as well: a payload stands
+before the fault that is meant to hide it.
+
+Only what joblib writes between the opcodes of a pickle is read here and not by `load_checkpoint`.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from sealpoint.errors import ModelLimitExceeded, SealpointError
+from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, SCAN_DEPTH_MAX
+from sealpoint.scan._hidden import literals, may_hide, may_name_code, names_of_code
+from sealpoint.scan._joblib import WRAPPER, ArraySkipper
+from sealpoint.scan._meaning import KNOWN_NAMES, read_meaning
+from sealpoint.scan._pickle import run_pickle
+from sealpoint.scan._report import ScanFinding
+from sealpoint.scan._source import Budget, Source
+from sealpoint.scan._streams import unpack_stream
+from sealpoint.scan._symbols import Global, Mentions, Program
+from sealpoint.scan._wrappings import HEAD_BYTES, may_be_pickle, read_wrapping
+from sealpoint.scan._zip import shown
+
+_NAMES_SHOWN_MAX = 40
+_LITERALS_MAX = 4096
+_FOLLOWING_MAX = 4
+"""How many pickles after the first are looked at, where only one may be."""
+_PACKED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz"}
+_NO_STORAGES: Mapping[str, int] = {}
+_ABOUT_NAMES = frozenset({"name-unknown", "call-unresolved"})
+
+
+@dataclass(slots=True)
+class PickleJudge:
+    """Judges the pickles of one file, and keeps what it finds, whatever becomes of the rest."""
+
+    what: str
+    budget: Budget
+    depth: int = 0
+    joblib: bool = False
+    """Whether elements of arrays may lie between opcodes."""
+    findings: list[ScanFinding] = field(default_factory=list)
+    error: SealpointError | None = None
+    """Why a pickle could not be read to its end."""
+
+    def judge_wrapping(self, source: Source) -> None:
+        """Judge a file of torch: its pickles, and the tensors in them against its storages.
+
+        Raises:
+            SealpointError: It is damaged, or is no such file.
+        """
+        wrapping = read_wrapping(source.read, source.size, self.what, run=self.run)
+        self._judge_meaning(
+            wrapping.program, source.size, storages=wrapping.sizes, views=wrapping.views
+        )
+
+    def judge_pickle(self, source: Source) -> None:
+        """Judge a file that is one pickle.
+
+        Raises:
+            SealpointError: It is damaged, or too long.
+        """
+        # What joblib wrote may be longer than pickles are, by the elements of its arrays.
+        data = source.read(0, min(source.size, MODEL_PICKLE_BYTES_MAX))
+        program = self.run(data, self.what, whole=False)
+        if program.end == source.size:
+            self._judge_meaning(program, source.size)
+            return
+        self.findings.append(
+            ScanFinding(
+                rule="malformed",
+                message=f"expected one pickle, found {source.size - program.end} bytes after it",
+                offset=program.end,
+            )
+        )
+        for _ in range(_FOLLOWING_MAX):
+            program = self.run(data, self.what, start=program.end, whole=False)
+
+    def judge_old(self, source: Source) -> None:
+        """Judge what may be a pickle of protocol 0 or 1, and nothing behind it.
+
+        Raises:
+            SealpointError: It is none, or damaged.
+        """
+        data = source.whole(MODEL_PICKLE_BYTES_MAX, self.what)
+        program = self.run(data, self.what)
+        if may_be_pickle(data[:HEAD_BYTES]):
+            self._judge_meaning(program, source.size)
+        else:
+            self.findings.append(
+                ScanFinding(rule="format-unknown", message="the content is of no known format")
+            )
+
+    def run(
+        self,
+        data: bytes,
+        what: str,
+        *,
+        start: int = 0,
+        whole: bool = True,
+        mentions: Mentions | None = None,
+    ) -> Program:
+        """Run a pickle as `run_pickle` does, and judge its names and its data."""
+        mentions = Mentions() if mentions is None else mentions
+        skip = ArraySkipper(data, what, partial(self._objects, data)) if self.joblib else None
+        try:
+            program = run_pickle(data, what, start=start, whole=whole, mentions=mentions, skip=skip)
+        except SealpointError as error:
+            self.error = error
+            raise
+        finally:
+            self.findings.extend(self._names(mentions))
+        self.findings.extend(self._hidden(program, data, start))
+        return program
+
+    def _objects(self, data: bytes, at: int) -> int:
+        """An array of objects in a file of joblib is a pickle for Python's own reader."""
+        inner = PickleJudge(self.what, self.budget, self.depth)
+        try:
+            program = inner.run(data, self.what, start=at, whole=False)
+            inner._judge_meaning(program, len(data))
+        finally:
+            self.findings.extend(inner.findings)
+        return program.end
+
+    def _judge_meaning(
+        self,
+        program: Program,
+        file_bytes: int,
+        *,
+        storages: Mapping[str, int] = _NO_STORAGES,
+        views: bool = False,
+    ) -> None:
+        """Judge what a pickle means, if all of its names are known."""
+        if any(finding.rule in _ABOUT_NAMES for finding in self.findings):
+            return
+        beside = {WRAPPER: ArraySkipper(b"", self.what, int).read} if self.joblib else {}
+        try:
+            read_meaning(
+                program,
+                storages=storages,
+                file_bytes=file_bytes,
+                what=self.what,
+                views=views,
+                beside=beside,
+            )
+        except SealpointError as error:
+            rule = "limit" if isinstance(error, ModelLimitExceeded) else "call-irregular"
+            self.findings.append(ScanFinding(rule=rule, message=error.message))
+
+    def _names(self, mentions: Mentions) -> Iterator[ScanFinding]:
+        called = dict(reversed(mentions.calls))
+        unknown = [name for name in mentions.names if name.module and not self._knows(name)]
+        for name in unknown[:_NAMES_SHOWN_MAX]:
+            at = called.get(name)
+            acts = "imports" if at is None else "imports and calls"
+            yield ScanFinding(
+                rule="name-unknown",
+                message=f"the pickle {acts} {shown(str(name))}",
+                offset=mentions.names[name],
+                name=str(name),
+                called=at is not None,
+            )
+        if len(unknown) > _NAMES_SHOWN_MAX:
+            more = len(unknown) - _NAMES_SHOWN_MAX
+            yield ScanFinding(rule="name-unknown", message=f"{more} more names that are not known")
+        for function, at in called.items():
+            if not function.module:
+                yield ScanFinding(
+                    rule="call-unresolved",
+                    message=f"the pickle calls {function.name}",
+                    offset=at,
+                    called=True,
+                )
+        for name, at in mentions.names.items():
+            if not name.module and name not in called:
+                yield ScanFinding(
+                    rule="call-unresolved", message=f"the pickle refers to {name.name}", offset=at
+                )
+
+    def _knows(self, name: Global) -> bool:
+        return name in KNOWN_NAMES or (self.joblib and name == WRAPPER)
+
+    def _hidden(self, program: Program, data: bytes, start: int) -> Iterator[ScanFinding]:
+        if may_name_code(data, start, program.end):
+            for each in names_of_code(program.value):
+                named = "" if each.name is None else f", here {shown(each.name)}"
+                yield ScanFinding(
+                    rule="names-code",
+                    message=f"data with the key {shown(each.key)}{named}: {each.reason}",
+                    name=each.name,
+                )
+        if may_hide(data, start, program.end):
+            yield from self._nested(program)
+
+    def _nested(self, program: Program) -> Iterator[ScanFinding]:
+        if self.depth >= SCAN_DEPTH_MAX:
+            yield ScanFinding(
+                rule="limit", message=f"pickles inside of pickles, more than {SCAN_DEPTH_MAX} deep"
+            )
+            return
+        for number, literal in enumerate(literals(program.value)):
+            if number >= _LITERALS_MAX:
+                yield ScanFinding(
+                    rule="limit", message=f"more than {_LITERALS_MAX} texts that may be pickles"
+                )
+                return
+            unpacked = self._unpacked(literal)
+            if unpacked is None:
+                continue
+            self.budget.unpack(len(unpacked), self.what)
+            # Only its names: what storages it may have, its own reader knows.
+            inner = PickleJudge(self.what, self.budget, self.depth + 1, joblib=True)
+            with contextlib.suppress(SealpointError):  # it may only have begun as one
+                inner.run(unpacked, self.what, whole=False)
+            for finding in inner.findings:
+                yield ScanFinding(
+                    rule="nested-pickle",
+                    message=f"in a pickle that lies in a text or in bytes: {finding.message}",
+                    name=finding.name,
+                    called=finding.called,
+                )
+
+    def _unpacked(self, literal: bytes) -> bytes | None:
+        kind = _PACKED.get(literal[:2]) or ("zlib" if literal[:1] == b"x" else None)
+        if kind is None:
+            return literal
+        try:
+            return unpack_stream(Source.of(literal), kind, self.budget, self.what)
+        except SealpointError:
+            return None

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scanning one file: what it is, what it would run, and where.
+
+`scan_path` and `scan_bytes` always answer with a report, never with an error: what cannot be read
+is a finding. They read, and do nothing else: nothing is written, imported, called or unpacked to a
+disk, and neither torch nor numpy nor a framework has to be there. A file is safe only if every part
+of it was understood.
+
+The readers of single formats give members, or findings about themselves. Here they are put
+together: content decides which one is asked, and archives inside of archives are followed down to
+a depth, within one budget for the whole file.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sealpoint._disk import FILE, Unsafe, kind_of, open_plain
+from sealpoint.errors import (
+    FormatRefused,
+    GlobalNotAllowed,
+    ModelLimitExceeded,
+    ModelMalformed,
+    SealpointError,
+)
+from sealpoint.limits import (
+    MODEL_PICKLE_BYTES_MAX,
+    SCAN_DEPTH_MAX,
+    SCAN_FINDINGS_MAX,
+)
+from sealpoint.scan._formats import (
+    EXPECTED,
+    HOLDS_CODE,
+    MODEL_SUFFIXES,
+    NOT_OPENED,
+    calls_as_pickle,
+    detect,
+    is_hdf5,
+    second_format,
+    suffix_of,
+    zip_kind,
+)
+from sealpoint.scan._gguf import scan_gguf
+from sealpoint.scan._hidden import text_names_code
+from sealpoint.scan._keras import KERAS_CONFIG, KERAS_WEIGHTS, scan_keras
+from sealpoint.scan._npy import read_npy
+from sealpoint.scan._onnx import leaves_folder, scan_onnx
+from sealpoint.scan._pickles import PickleJudge
+from sealpoint.scan._report import ScanFinding, ScanReport, ScanVerdict
+from sealpoint.scan._safetensors import LENGTH_BYTES, header_end, read_header
+from sealpoint.scan._source import Budget, Member, Source
+from sealpoint.scan._streams import STREAMS, tar_members, unpack_stream
+from sealpoint.scan._wrappings import HEAD_BYTES as WRAPPING_HEAD_BYTES
+from sealpoint.scan._wrappings import wrapping_kind
+from sealpoint.scan._zip import PICKLE, shown
+from sealpoint.scan._zip_members import zip_entries, zip_members
+
+_FILE = "the file"
+
+
+def scan_bytes(data: bytes, name: str = "") -> ScanReport:
+    """Scan bytes that are in memory.
+
+    Args:
+        data: All of a file.
+        name: What the file is called; only its ending means something.
+    """
+    return _Scan(name, len(data)).run(Source.of(data))
+
+
+def scan_path(path: str | os.PathLike[str]) -> ScanReport:
+    """Scan one file. A link to a file is followed.
+
+    Args:
+        path: Where it lies.
+    """
+    name = os.fspath(path)
+    try:
+        descriptor = open_plain(Path(path), FILE, follow=True)
+    except (OSError, Unsafe, ValueError) as error:
+        return _not_accessible(name, error)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return _not_accessible(name, f"expected a file, found {kind_of(found)}")
+
+        def read(offset: int, length: int) -> bytes:
+            parts: list[bytes] = []
+            while length > 0 and (part := os.pread(descriptor, length, offset)):
+                parts.append(part)
+                offset += len(part)
+                length -= len(part)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+        report = _Scan(name, found.st_size).run(Source(read, found.st_size))
+        if _version(os.fstat(descriptor)) == _version(found):
+            return report
+        # What was read is partly of one file and partly of another.
+        changed = ScanFinding(rule="not-accessible", message="it was changed while it was scanned")
+        return replace(report, findings=(*report.findings, changed))
+    finally:
+        os.close(descriptor)
+
+
+def _version(found: os.stat_result) -> tuple[int, int, int]:
+    """What is another number after a file was written to."""
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _not_accessible(name: str, error: Exception | str) -> ScanReport:
+    return ScanReport(path=name, format="unknown", size=0, findings=(_inaccessible(error),))
+
+
+def _inaccessible(error: Exception | str) -> ScanFinding:
+    if isinstance(error, OSError):
+        error = f"expected a file to read: {error.strerror}"
+    return ScanFinding(rule="not-accessible", message=str(error))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Thing:
+    """Something that is looked at: the file, or what lies in it."""
+
+    source: Source
+    name: str
+    where: str
+    depth: int
+    kind: str
+    """Which format it is; whoever reads it may know better than its first bytes."""
+
+    @property
+    def what(self) -> str:
+        """How messages call it."""
+        return self.where or _FILE
+
+    def inside(self, name: str) -> str:
+        """Where a part of it lies."""
+        return f"{self.where}!{name}" if self.where else name
+
+
+class _Scan:
+    """One scan of one file."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self._name = name
+        self._size = size
+        self._budget = Budget(size)
+        self._findings: list[ScanFinding] = []
+        self._notes: list[ScanFinding] = []
+        self._handlers: dict[str, Callable[[_Thing], Iterator[ScanFinding]]] = {
+            "empty": self._empty,
+            "zip": self._zip,
+            "torch-zip": self._torch_zip,
+            "keras": self._keras,
+            "npz": self._archive,
+            "tar": self._tar,
+            "npy": self._npy,
+            "gguf": lambda thing: scan_gguf(thing.source, thing.what),
+            "onnx": lambda thing: scan_onnx(thing.source, thing.what),
+            "safetensors": self._safetensors,
+            "pickle": self._pickle,
+            "text": self._text,
+            "unknown": self._unknown,
+            "git-lfs-pointer": self._pointer,
+            **dict.fromkeys(STREAMS, self._stream),
+            **dict.fromkeys(HOLDS_CODE, self._holds_code),
+            **dict.fromkeys(NOT_OPENED, self._not_opened),
+        }
+
+    def run(self, source: Source) -> ScanReport:
+        kind = "unknown"
+        try:
+            kind = self._visit(source, self._name, "", 0)
+        except OSError as error:
+            self._add(_inaccessible(error), "")
+        return ScanReport(
+            path=self._name,
+            format=kind,
+            size=self._size,
+            findings=tuple(self._findings),
+            notes=tuple(self._notes),
+        )
+
+    def _add(self, finding: ScanFinding, where: str) -> None:
+        # Errors begin with what they are about, which is told as the place.
+        message = finding.message.removeprefix(f"{where or _FILE}: ")
+        finding = replace(finding, message=message, where=finding.where or where)
+        kept = self._notes if finding.verdict is ScanVerdict.SAFE else self._findings
+        if len(kept) < SCAN_FINDINGS_MAX:
+            kept.append(finding)
+        elif len(kept) == SCAN_FINDINGS_MAX:
+            kept.append(replace(finding, message=f"more than {SCAN_FINDINGS_MAX} findings"))
+
+    def _visit(self, source: Source, name: str, where: str, depth: int) -> str:
+        """Look at something, and return which format it is."""
+        thing = _Thing(source=source, name=name, where=where, depth=depth, kind="unknown")
+        try:
+            if depth > SCAN_DEPTH_MAX:
+                raise ModelLimitExceeded(f"expected at most {SCAN_DEPTH_MAX} archives in archives")
+            thing.kind = detect(source, name)
+            if thing.kind == "zip":
+                directory = zip_entries(source, thing.what)
+                thing.kind = zip_kind([entry.name for entry in directory.entries])
+            for finding in self._judge(thing):
+                self._add(finding, where)
+        except SealpointError as error:
+            self._add(_finding_of(error, thing.kind), where)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a defect of a reader must not be a pass
+            message = f"the reader of {thing.kind} failed: {type(error).__name__}"
+            self._add(ScanFinding(rule="reader-failed", message=message), where)
+        return thing.kind
+
+    def _judge(self, thing: _Thing) -> Iterator[ScanFinding]:
+        expected = EXPECTED.get(suffix_of(thing.name))
+        if expected is not None and thing.kind not in expected and thing.kind != "empty":
+            yield ScanFinding(
+                rule="wrong-name",
+                message=f"expected {' or '.join(sorted(expected))}, as the name says, "
+                f"found {thing.kind}",
+            )
+        second = second_format(thing.source, "zip" if thing.kind in _ZIPS else thing.kind)
+        if second is not None:
+            yield ScanFinding(
+                rule="two-formats", message=f"the bytes are {thing.kind} and {second} at once"
+            )
+        if thing.kind not in _READ_AS_PICKLE and calls_as_pickle(thing.source, imports=True):
+            yield ScanFinding(
+                rule="two-formats",
+                message=f"the bytes are {thing.kind}, and a pickle that imports something",
+            )
+        if thing.kind in self._handlers:
+            yield from self._handlers[thing.kind](thing)
+        elif expected is None and suffix_of(thing.name) in MODEL_SUFFIXES:
+            yield ScanFinding(
+                rule="format-unknown", message=f"expected a model file, found {thing.kind}"
+            )
+
+    def _members(self, members: Iterator[Member], thing: _Thing) -> Iterator[ScanFinding]:
+        for member in members:
+            if leaves_folder(member.name):
+                yield ScanFinding(
+                    rule="path-escapes", message=f"a member is called {shown(member.name)}"
+                )
+            where = thing.inside(shown(member.name)[1:-1])
+            self._visit(member.source, member.name, where, thing.depth + 1)
+
+    # Containers.
+
+    def _archive(self, thing: _Thing) -> Iterator[ScanFinding]:
+        directory = zip_entries(thing.source, thing.what)
+        members = zip_members(thing.source, directory, self._budget, thing.what)
+        yield from self._members(members, thing)
+
+    _zip = _archive
+
+    def _tar(self, thing: _Thing) -> Iterator[ScanFinding]:
+        yield from self._members(tar_members(thing.source, self._budget, thing.what), thing)
+
+    def _stream(self, thing: _Thing) -> Iterator[ScanFinding]:
+        data = unpack_stream(thing.source, thing.kind, self._budget, thing.what)
+        # What is in it has the name without the last ending, and a name that promises something.
+        name = thing.name[: len(thing.name) - len(suffix_of(thing.name))] or thing.name
+        if suffix_of(name) not in MODEL_SUFFIXES:
+            name += ".data"
+        self._visit(Source.of(data), name, thing.inside(thing.kind), thing.depth + 1)
+        yield from ()
+
+    def _keras(self, thing: _Thing) -> Iterator[ScanFinding]:
+        directory = zip_entries(thing.source, thing.what)
+        for member in zip_members(thing.source, directory, self._budget, thing.what):
+            if member.name == KERAS_CONFIG:
+                for finding in scan_keras(member.source, KERAS_CONFIG):
+                    yield replace(finding, where=thing.inside(KERAS_CONFIG))
+            elif member.name == KERAS_WEIGHTS and is_hdf5(member.source):
+                yield ScanFinding(
+                    rule="weights-not-read",
+                    message="weights in HDF5, which Keras reads as numbers, were not read",
+                    where=thing.inside(KERAS_WEIGHTS),
+                )
+            else:
+                yield from self._members(iter((member,)), thing)
+
+    # Arrays and tensors.
+
+    def _npy(self, thing: _Thing) -> Iterator[ScanFinding]:
+        header = read_npy(thing.source, thing.what)
+        if header.objects:
+            rest = thing.source.window(header.begin, thing.source.size - header.begin)
+            judge = self._judge_of(thing)
+            for finding in self._told(judge, judge.judge_pickle, rest):
+                yield replace(finding, offset=_moved(finding.offset, header.begin))
+
+    def _safetensors(self, thing: _Thing) -> Iterator[ScanFinding]:
+        source = thing.source
+        end = header_end(source.read(0, LENGTH_BYTES), source.size, thing.what)
+        header = read_header(source.read(0, end), source.size, thing.what)
+        for text in header.metadata.values():
+            for each in text_names_code(text):
+                yield ScanFinding(
+                    rule="names-code",
+                    message=f"metadata with the key {shown(each.key)}: {each.reason}",
+                )
+
+    # Pickles.
+
+    def _told(
+        self, judge: PickleJudge, read: Callable[[Source], None], source: Source, kind: str = ""
+    ) -> Iterator[ScanFinding]:
+        """What a judge finds while it reads; then why it could not go on."""
+        try:
+            read(source)
+        except SealpointError as error:
+            broken = "pickle" if judge.error is error else kind
+            judge.findings.append(_finding_of(error, broken))
+        yield from judge.findings
+
+    def _judge_of(self, thing: _Thing, *, joblib: bool = False) -> PickleJudge:
+        return PickleJudge(thing.what, self._budget, thing.depth, joblib=joblib)
+
+    def _torch_zip(self, thing: _Thing) -> Iterator[ScanFinding]:
+        judge = self._judge_of(thing)
+        for finding in self._told(judge, judge.judge_wrapping, thing.source, thing.kind):
+            yield replace(finding, where=thing.inside(PICKLE))
+
+    def _pickle(self, thing: _Thing) -> Iterator[ScanFinding]:
+        if wrapping_kind(thing.source.read(0, WRAPPING_HEAD_BYTES)) == "stream":
+            thing.kind = "torch-legacy"
+            judge = self._judge_of(thing)
+            yield from self._told(judge, judge.judge_wrapping, thing.source)
+        else:
+            judge = self._judge_of(thing, joblib=True)
+            yield from self._told(judge, judge.judge_pickle, thing.source)
+
+    # What is not a model, or not one that is read.
+
+    def _text(self, thing: _Thing) -> Iterator[ScanFinding]:
+        """Text is not a model; but the first protocols of pickle are text."""
+        expected = suffix_of(thing.name) in MODEL_SUFFIXES
+        found = self._without_magic(thing)
+        yield from found or ()
+        if found is None and calls_as_pickle(thing.source):
+            yield ScanFinding(
+                rule="malformed", message="a pickle that is not spelled as Python spells it"
+            )
+        elif found is None and expected:
+            yield ScanFinding(rule="format-unknown", message="expected a model file, found text")
+
+    def _unknown(self, thing: _Thing) -> Iterator[ScanFinding]:
+        found = self._without_magic(thing)
+        yield from found or ()
+        if found is None:
+            yield ScanFinding(rule="format-unknown", message="the content is not of a known format")
+
+    def _without_magic(self, thing: _Thing) -> list[ScanFinding] | None:
+        """What is found in a pickle of protocol 0 or 1, which does not say so; None: it is none.
+
+        One that breaks off is a pickle if it called something before.
+        """
+        if thing.source.size > MODEL_PICKLE_BYTES_MAX:
+            return None
+        judge = self._judge_of(thing)
+        found = list(self._told(judge, judge.judge_old, thing.source))
+        if judge.error is not None and not any(finding.called for finding in found):
+            return None
+        thing.kind = "pickle"
+        return found
+
+    def _empty(self, thing: _Thing) -> Iterator[ScanFinding]:
+        if suffix_of(thing.name) in MODEL_SUFFIXES:
+            yield ScanFinding(rule="malformed", message="expected a model file, found no bytes")
+
+    def _pointer(self, thing: _Thing) -> Iterator[ScanFinding]:
+        del thing
+        yield ScanFinding(
+            rule="format-unknown",
+            message="a pointer of Git LFS, not the file itself: git lfs pull fetches it",
+        )
+
+    def _holds_code(self, thing: _Thing) -> Iterator[ScanFinding]:
+        if thing.kind == "script" and suffix_of(thing.name) not in MODEL_SUFFIXES:
+            return
+        yield ScanFinding(rule="holds-code", message=f"it is {HOLDS_CODE[thing.kind]}")
+
+    def _not_opened(self, thing: _Thing) -> Iterator[ScanFinding]:
+        yield ScanFinding(
+            rule="not-opened", message=f"{NOT_OPENED[thing.kind]} archives are not opened"
+        )
+
+
+_ZIPS = frozenset({"zip", "torch-zip", "keras", "npz", "torchscript", "torch-package"}) | {
+    "torch-export"
+}
+_ARCHIVES = _ZIPS | {"tar"}
+_READ_AS_PICKLE = frozenset({"pickle", "text", "unknown", "empty"})
+"""What is held to be a pickle anyway, or is never safe."""
+
+
+def _moved(offset: int | None, by: int) -> int | None:
+    return None if offset is None else offset + by
+
+
+def _finding_of(error: SealpointError, kind: str) -> ScanFinding:
+    """What an error while reading means for a verdict."""
+    rule = "malformed"
+    if isinstance(error, ModelLimitExceeded):
+        rule = "limit"
+    elif isinstance(error, FormatRefused):
+        rule = "holds-code"
+    elif isinstance(error, GlobalNotAllowed):
+        rule = "name-unknown"
+    elif kind in _ARCHIVES:
+        rule = "archive-irregular"
+    elif not isinstance(error, ModelMalformed):
+        rule = "call-irregular"
+    return ScanFinding(rule=rule, message=error.message)

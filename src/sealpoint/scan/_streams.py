@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compressed streams, unpacked in memory and within a budget, and tar archives.
+
+A stream is one stream and nothing else: another one after it, or any byte, is refused, because
+some readers go on and others stop. Where it says itself how much it holds, or has a checksum, the
+libraries compute it. A tar is given member by member, as it lies in the file: regular files and
+folders only, checksums of headers and the two empty blocks at its end included.
+
+It refuses links, devices, sparse files and whatever a tar can say beyond names and sizes.
+"""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from sealpoint.errors import ModelMalformed
+from sealpoint.limits import MODEL_NAME_BYTES_MAX
+from sealpoint.scan._lz4 import Lz4Unpacker
+from sealpoint.scan._source import Budget, Cursor, Member, Source
+from sealpoint.scan._zip import shown
+
+_STEP_BYTES = 1 << 16
+_OUTPUT_BYTES = 1 << 20
+
+
+class StreamUnpacker(Protocol):
+    """What every decompressor of Python can do."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the stream was reached."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """What came after it."""
+        ...
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """At most so many bytes more; called again with none for what is left."""
+        ...
+
+
+class _Zlib:
+    """Zlib's object in the form of the others."""
+
+    def __init__(self, bits: int) -> None:
+        self._inner = zlib.decompressobj(bits)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+
+
+STREAMS: dict[str, Callable[[], StreamUnpacker]] = {
+    "gzip": lambda: _Zlib(zlib.MAX_WBITS | 16),
+    "zlib": lambda: _Zlib(zlib.MAX_WBITS),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=128 << 20),
+    "lzma": lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=128 << 20),
+    "lz4": Lz4Unpacker,
+}
+"""Every compression that is unpacked, by the name of the format."""
+
+
+def unpack_stream(source: Source, kind: str, budget: Budget, what: str) -> bytes:
+    """What a compressed stream holds.
+
+    Raises:
+        ModelMalformed: It is not such a stream, or something follows it.
+        ModelLimitExceeded: The budget is used up.
+    """
+    return _unpack(source, STREAMS[kind](), budget, what)
+
+
+def unpack_deflate(source: Source, budget: Budget, what: str, *, expected: int) -> bytes:
+    """What a deflated member of a zip holds: as many bytes as its entry says.
+
+    Raises:
+        ModelMalformed: It is not such a stream, or has another size.
+        ModelLimitExceeded: The budget is used up.
+    """
+    data = _unpack(source, _Zlib(-zlib.MAX_WBITS), budget, what)
+    if len(data) != expected:
+        raise ModelMalformed(f"{what}: expected {expected} bytes unpacked, found {len(data)}")
+    return data
+
+
+def _unpack(source: Source, unpacker: StreamUnpacker, budget: Budget, what: str) -> bytes:
+    parts: list[bytes] = []
+    at = 0
+    pending = b""
+    try:
+        while not unpacker.eof:
+            part = unpacker.decompress(pending, _OUTPUT_BYTES)
+            pending = b""
+            if part:
+                budget.unpack(len(part), what)
+                parts.append(part)
+            elif not unpacker.eof:
+                pending = source.read(at, _STEP_BYTES)
+                at += len(pending)
+                if not pending:
+                    raise ModelMalformed(f"{what}: expected more, found the end of the stream")
+    except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as exc:
+        raise ModelMalformed(f"{what}: its compressed bytes cannot be unpacked") from exc
+    rest = len(unpacker.unused_data) + source.size - at
+    if rest:
+        raise ModelMalformed(f"{what}: expected one stream, found {rest} bytes after it")
+    return b"".join(parts)
+
+
+_BLOCK = 512
+_FOLDER, _LONG_NAME, _PAX, _PAX_ALL = b"5", b"L", b"x", b"g"
+_PAX_KEYS = frozenset({"mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "path"})
+
+
+def is_tar(block: bytes) -> bool:
+    """Whether a block is the header of a tar to anybody: its checksum is right.
+
+    Python takes more spellings of it than writers have, and the sum of signed bytes as well.
+    """
+    if len(block) < _BLOCK or not any(block):
+        return False
+    said = _checksum(block[148:156])
+    counted = block[:148] + b" " * 8 + block[156:_BLOCK]
+    unsigned = sum(counted)
+    return said in (unsigned, unsigned - 256 * sum(byte > 127 for byte in counted))
+
+
+def _checksum(field: bytes) -> int | None:
+    if field[0] in {0o200, 0o377}:  # the extension of GNU for long numbers
+        return int.from_bytes(field[1:], "big") - (256**7 if field[0] == 0o377 else 0)
+    try:
+        return int(field.partition(b"\x00")[0].strip() or b"0", 8)
+    except ValueError:
+        return None
+
+
+def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
+    """The regular files of a tar, in its order.
+
+    Raises:
+        ModelMalformed: It breaks a rule of the format, or holds something else than files.
+        ModelLimitExceeded: It has too many members.
+    """
+    cursor = Cursor(source, what)
+    names: set[str] = set()
+    long_name: str | None = None
+    while True:
+        block = cursor.take(_BLOCK)
+        if not any(block):
+            break
+        budget.member(what)
+        if not is_tar(block):
+            raise cursor.fault("the header of a member, with its checksum")
+        size = _octal(block[124:136], cursor)
+        kind = block[156:157]
+        content = source.window(cursor.at, size)
+        cursor.skip(size + -size % _BLOCK)
+        if kind in {_LONG_NAME, _PAX, _PAX_ALL}:
+            long_name = _long_name(content, kind, cursor) or long_name
+            continue
+        short = _short_name(block, cursor)
+        name = short if long_name is None else long_name
+        long_name = None
+        if kind == _FOLDER and not size:
+            continue
+        # What is called like a folder is one to some readers, and its content the next members.
+        if kind not in {b"0", b"\x00"} or "/" in (name[-1:], short[-1:]):
+            raise cursor.fault(f"{shown(name)} to be a file, found kind {kind!r}")
+        if name in names:
+            raise cursor.fault(f"each name once, found {shown(name)} twice")
+        names.add(name)
+        yield Member(name=name, source=content)
+    _check_end(cursor)
+
+
+def _check_end(cursor: Cursor) -> None:
+    """Nothing but zeros follows: a reader that skips empty blocks would find more."""
+    while cursor.rest:
+        if any(cursor.take(min(cursor.rest, _STEP_BYTES))):
+            raise cursor.fault("zeros after the end of the tar")
+
+
+def _octal(field: bytes, cursor: Cursor) -> int:
+    digits = field.rstrip(b" \x00")
+    if not digits.isdigit():
+        raise cursor.fault("a size in octal digits")
+    try:
+        return int(digits, 8)
+    except ValueError as exc:
+        raise cursor.fault("a size in octal digits") from exc
+
+
+def _short_name(block: bytes, cursor: Cursor) -> str:
+    name = block[:100].partition(b"\x00")[0]
+    if block[257:263] == b"ustar\x00" and (prefix := block[345:500].partition(b"\x00")[0]):
+        name = prefix + b"/" + name
+    return _text(name, cursor)
+
+
+def _text(name: bytes, cursor: Cursor) -> str:
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise cursor.fault("a name in UTF-8") from exc
+
+
+def _long_name(content: Source, kind: bytes, cursor: Cursor) -> str | None:
+    """A name that did not fit into a header: of GNU, or among the fields of POSIX."""
+    if content.size > 4 * MODEL_NAME_BYTES_MAX:
+        raise cursor.fault(f"a name of at most {4 * MODEL_NAME_BYTES_MAX} bytes")
+    data = content.read(0, content.size)
+    if kind == _LONG_NAME:
+        return _text(data.partition(b"\x00")[0], cursor)
+    found = None
+    while data:
+        digits, space, _ = data.partition(b" ")
+        length = int(digits) if digits.isdigit() and len(digits) < 6 else 0
+        field = data[len(digits) + 1 : length - 1]
+        key, equals, value = field.partition(b"=")
+        known = _text(key, cursor) in _PAX_KEYS
+        if not space or not equals or not known or data[length - 1 : length] != b"\n":
+            raise cursor.fault("fields for names and times in a header of POSIX")
+        if key == b"path" and kind == _PAX:
+            found = _text(value, cursor)
+        data = data[length:]
+    return found

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pickle says, as symbols: names that nobody looks up and calls that nobody makes.
+
+None, bool, int, float, str and byte strings stand for themselves; all else is one of the classes
+below. After the machine that made them returned, nobody changes them. Values may be inside
+themselves, where a pickle says so.
+
+An `Inert` is what becomes of a name that is in no table: nothing looks it up or calls it.
+
+`measure` bounds how many values a tree stands for, each counted wherever it is used, and how deep
+they are nested: a small program for a huge tree is seen before anybody walks it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, Union
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """The name of something in a module, never looked up.
+
+    Without a module it is no name that Python could import: what is called stands on the stack, or
+    in a table of numbers that only the process that wrote it had.
+    """
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        """The dotted name."""
+        return f"{self.module}.{self.name}" if self.module else self.name
+
+
+class Node:
+    """What holds other values."""
+
+    __slots__ = ("depth", "nodes")
+    nodes: int
+    """How many values it is, itself included: 0 until that is measured."""
+    depth: int
+    """How deep it is nested."""
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.depth = 0
+
+    def held(self) -> Iterable["Value"]:
+        """The values in it."""
+        raise NotImplementedError
+
+
+class Tuple(Node):
+    """A tuple."""
+
+    __slots__ = ("values",)
+    __match_args__ = ("values",)
+
+    def __init__(self, values: tuple["Value", ...] = ()) -> None:
+        super().__init__()
+        self.values = values
+
+    def held(self) -> Iterable["Value"]:
+        """The values in it."""
+        return self.values
+
+
+class List(Node):
+    """A list."""
+
+    __slots__ = ("grown_at", "values")
+    __match_args__ = ("values",)
+
+    def __init__(self, values: list["Value"] | None = None) -> None:
+        super().__init__()
+        self.grown_at = 0
+        """The place after the last step that put something into it."""
+        self.values: list[Value] = [] if values is None else values
+
+    def held(self) -> Iterable["Value"]:
+        """The values in it."""
+        return self.values
+
+
+class Set(Node):
+    """A set, as the members that are put into it one after the other, or a frozenset."""
+
+    __slots__ = ("frozen", "values")
+
+    def __init__(self, values: list["Value"] | None = None, *, frozen: bool = False) -> None:
+        super().__init__()
+        self.values: list[Value] = [] if values is None else values
+        self.frozen = frozen
+
+    def held(self) -> Iterable["Value"]:
+        """The values in it."""
+        return self.values
+
+
+class Dict(Node):
+    """A dict, as the pairs that are put into it one after the other."""
+
+    __slots__ = ("grown_at", "pairs")
+    __match_args__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple["Value", "Value"]] | None = None) -> None:
+        super().__init__()
+        self.grown_at = 0
+        """The place after the last step that put something into it."""
+        self.pairs: list[tuple[Value, Value]] = [] if pairs is None else pairs
+
+    def held(self) -> Iterable["Value"]:
+        """The keys and values in it."""
+        return (part for pair in self.pairs for part in pair)
+
+
+_NO_ITEMS: Any = ()
+"""Most that is made has none: no list for it."""
+
+
+class Made:
+    """What something named makes of arguments; then items put into it, then a state set on it."""
+
+    __slots__ = (
+        *(
+            "arguments",
+            "at",
+            "built",
+            "built_at",
+            "depth",
+            "function",
+            "keywords",
+            "nodes",
+            "pairs",
+        ),
+        *("receiver", "state", "values"),
+    )
+
+    def __init__(
+        self,
+        function: Global,
+        arguments: Tuple,
+        *,
+        receiver: Union["Value", None] = None,
+        keywords: Union["Value", None] = None,
+        at: int = 0,
+    ) -> None:
+        self.nodes = self.depth = 0
+        self.function = function
+        self.arguments = arguments
+        self.receiver = receiver
+        """What is called, where that is a value and no name."""
+        self.keywords = keywords
+        """Arguments by name."""
+        self.at = at
+        """The byte after the call in the pickle."""
+        self.pairs: list[tuple[Value, Value]] = _NO_ITEMS
+        self.values: list[Value] = _NO_ITEMS
+        self.state: Value = None
+        self.built = False
+        self.built_at = 0
+
+    @property
+    def bare(self) -> bool:
+        """Whether nothing was put into the result or set on it, and nothing is given by name."""
+        return not (self.pairs or self.values or self.built or self.keywords is not None)
+
+    def held(self) -> Iterable["Value"]:
+        """All that is given to it."""
+        yield self.function
+        yield self.arguments
+        if not self.bare or self.receiver is not None:
+            yield from (part for pair in self.pairs for part in pair)
+            yield from self.values
+            yield from (self.receiver, self.keywords, self.state)
+
+
+class Call(Made):
+    """The result of a call."""
+
+    __slots__ = ()
+
+
+class New(Made):
+    """An instance of a class, made without its `__init__`."""
+
+    __slots__ = ()
+
+
+class Persistent(Node):
+    """A reference to something beside the pickle: in a `.pt` file, a storage."""
+
+    __slots__ = ("identity",)
+    __match_args__ = ("identity",)
+
+    def __init__(self, identity: "Value") -> None:
+        super().__init__()
+        self.identity = identity
+
+    def held(self) -> Iterable["Value"]:
+        """What it refers by."""
+        return (self.identity,)
+
+
+Scalar: TypeAlias = bool | int | float | str | bytes | bytearray | None
+SCALAR_TYPES = frozenset({bool, int, float, str, bytes, bytearray, type(None)})
+Value: TypeAlias = Scalar | Global | Tuple | List | Set | Dict | Call | New | Persistent
+
+
+@dataclass(slots=True)
+class Mentions:
+    """Names and calls with their places, as far as a pickle was read: also if it ended badly."""
+
+    names: dict[Global, int] = field(default_factory=dict)
+    """The byte of the first mention of each name, in order."""
+    called: list[Global] = field(default_factory=list)
+    called_at: list[int] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[tuple[Global, int]]:
+        """Each call with its byte, in order, whatever became of the result."""
+        return list(zip(self.called, self.called_at, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What one pickle says."""
+
+    value: Value
+    """The one value that it leaves."""
+    end: int
+    """The byte after it; more pickles may follow."""
+    mentions: Mentions
+    acts: tuple[Value, ...] = ()
+    """Every call and every reference that it makes, used or not, and the tables that it drops: an
+    unpickler does all of it, whatever becomes of the results."""
+
+    @property
+    def names(self) -> Mapping[Global, int]:
+        """Every name with the byte of its first mention, in order, used or not."""
+        return self.mentions.names
+
+    @property
+    def calls(self) -> Sequence[tuple[Global, int]]:
+        """Every call with its byte, in order, used or not."""
+        return self.mentions.calls
+
+
+_OPEN = -1
+_NODES = (Node, Made)
+
+
+def measure(value: Value, nodes_max: int, depth_max: int) -> str | None:
+    """Count a tree, each value wherever it is used, and one that is inside itself once there.
+
+    Returns:
+        Why it is too large, or None; then every node knows its count and depth.
+    """
+    if not isinstance(value, Node | Made) or value.nodes:
+        return None
+    path: list[tuple[Node | Made, Iterator[Value]]] = [(value, iter(value.held()))]
+    value.nodes, value.depth = _OPEN, 1
+    counts, deepest = [1], [0]
+    while path:
+        node, rest = path[-1]
+        for part in rest:
+            if not isinstance(part, _NODES) or part.nodes == _OPEN:
+                counts[-1] += 1
+            elif part.nodes:
+                counts[-1] += part.nodes
+                deepest[-1] = max(deepest[-1], part.depth)
+            else:
+                if len(path) >= depth_max:
+                    return f"its values are nested more than {depth_max} deep"
+                part.nodes = _OPEN
+                path.append((part, iter(part.held())))
+                counts.append(1)
+                deepest.append(0)
+                break
+        else:
+            path.pop()
+            node.nodes, node.depth = counts.pop(), deepest.pop() + 1
+            if path:
+                counts[-1] += node.nodes
+                deepest[-1] = max(deepest[-1], node.depth)
+            if node.nodes > nodes_max:
+                return f"it has more than {nodes_max} values, each counted where it is used"
+            if node.depth > depth_max:
+                return f"its values are nested more than {depth_max} deep"
+    return None
+
+
+_SHOWN_CHARS = 80
+
+
+class Inert:
+    """Something that a file names and nobody made.
+
+    Two of them are equal only if they are the same one, so that none has to be looked into to be
+    a key. They may be inside themselves, as objects with a link to their parent are.
+    """
+
+    __slots__ = ("arguments", "items", "keywords", "made", "pairs", "state", "type")
+
+    def __init__(
+        self,
+        type: str,  # noqa: A002 (what it is: the word that readers look for)
+        *,
+        made: Literal["name", "call", "object"] = "name",
+        arguments: tuple[Any, ...] = (),
+        keywords: Any = None,
+        state: Any = None,
+        items: list[Any] | None = None,
+        pairs: list[tuple[Any, Any]] | None = None,
+    ) -> None:
+        """Make one.
+
+        Args:
+            type: The dotted name, as the file has it.
+            made: What the file would have had done with it: nothing (a `"name"`), a `"call"`, or
+                an `"object"` of a class without its `__init__`.
+            arguments: What it would have been given.
+            keywords: Arguments by name, a dict.
+            state: What would have been set on the result, most often a dict of its attributes.
+            items: What would have been appended to the result.
+            pairs: Keys and values that would have been put into it.
+        """
+        self.type = type
+        self.made = made
+        self.arguments = arguments
+        self.keywords = keywords
+        self.state = state
+        self.items: list[Any] = [] if items is None else items
+        self.pairs: list[tuple[Any, Any]] = [] if pairs is None else pairs
+
+    def __repr__(self) -> str:
+        """The name, and how much there is of what; never more than a line."""
+        parts = [ascii(self.type[:_SHOWN_CHARS])]
+        if self.made != "name":
+            parts.append(f"made={self.made!r}")
+        for name in ("arguments", "items", "pairs"):
+            count = len(getattr(self, name))
+            if count:
+                parts.append(f"{name}=<{count}>")
+        if self.keywords is not None:
+            parts.append("keywords=<...>")
+        if isinstance(self.state, dict):
+            shown = ", ".join(ascii(str(key)[:20]) for key in list(self.state)[:3])
+            more = ", ..." if len(self.state) > 3 else ""
+            parts.append(f"state={{{shown}{more}}}")
+        elif self.state is not None:
+            parts.append(f"state=<{type(self.state).__name__}>")
+        return f"Inert({', '.join(parts)})"

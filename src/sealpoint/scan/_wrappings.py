@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch and trainers wrap pickles and storages in: from each, one program and its storages.
+
+Three wrappings, and the same rules for all of them: the zip of torch since 1.6, the stream of
+before, and a bare pickle, which has no storages. Every byte of a file belongs to the pickles or to
+exactly one storage; a storage that is said to be longer than the file, bytes that nobody uses and
+keys that nobody names are refused. Nothing is unpacked or decompressed.
+
+Other formats are refused by their name, with what to do about it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from sealpoint.errors import FormatRefused, ModelMalformed, RecordMismatch
+from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, MODEL_TENSORS_MAX
+from sealpoint.scan import _torch_names as table
+from sealpoint.scan._pickle import run_pickle
+from sealpoint.scan._symbols import (
+    Dict,
+    Global,
+    List,
+    Made,
+    Mentions,
+    Node,
+    Persistent,
+    Program,
+    Tuple,
+    Value,
+)
+from sealpoint.scan._zip import PICKLE, Archive, Read, read_archive, read_exactly, shown
+
+HEAD_BYTES = 512
+"""What has to be read of a file to know its wrapping."""
+
+_ZIP = b"PK\x03\x04"
+_MAGIC = 0x1950A86A20F9469CFC6C
+# The number that a stream begins with, in each protocol: from 4 on, in a frame.
+_LEGACY = re.compile(
+    rb"\x80(?:[\x02\x03]|[\x04\x05]\x95\x0d\x00{7})\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\."
+)
+_VERSION = 1001
+_STORAGE = "data/"
+# What torch writes beside the pickle and the storages.
+_NOTES = {
+    "version": re.compile(rb"([1-9]|10)\n?"),
+    ".data/serialization_id": re.compile(rb"[0-9]{1,64}"),
+    "byteorder": re.compile(rb"little|big"),
+    ".format_version": re.compile(rb"1"),
+    ".storage_alignment": re.compile(rb"[1-9][0-9]{0,5}"),
+}
+_UNPACK = "unpack it first, and load what was in it"
+_OTHER = "convert it to safetensors with the tools of its format"
+_CONVERT = "make a safetensors file of it: sealpoint model convert IN OUT"
+_JOBLIB = (
+    "if joblib wrote it, sealpoint model convert IN OUT reads it as it is; else unpack it first"
+)
+_FETCH = "fetch the file itself, and not the page about it"
+_BEGINNINGS = (
+    (b"PYTORCH1", "a torch archive of a preview release", "save it again with a later torch"),
+    (b"\x1f\x8b", "a gzip file", _JOBLIB),
+    (b"BZh", "a bzip2 file", _JOBLIB),
+    (b"\xfd7zXZ\x00", "an xz file", _JOBLIB),
+    (b"\x5d\x00\x00", "an lzma file", _JOBLIB),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", _UNPACK),
+    (b"\x04\x22\x4d\x18", "an lz4 file", _JOBLIB),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (b"\x93NUMPY", "a numpy .npy file", _CONVERT),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", _OTHER),
+    (b"GGUF", "a GGUF file", _OTHER),
+    (b"lmgg", "a GGML file", _OTHER),
+    (b"tjgg", "a GGJT file", _OTHER),
+    (b"version https://git-lfs", "a pointer of Git LFS", "fetch the file itself: git lfs pull"),
+    (b"<!DOCTYPE", "a web page", _FETCH),
+    (b"<html", "a web page", _FETCH),
+    (b"PK\x05\x06", "an empty zip", "find out what went wrong when it was written"),
+)
+_TAR = slice(257, 262)
+_TFLITE = slice(4, 8)
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_OLD_PICKLE = re.compile(rb"[(\]})cl]|N\.|[FILSVX].{0,400}\n", re.DOTALL)
+_ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
+_ONNX = re.compile(rb"\x08[\x01-\x20][\x12\x1a\x22\x3a\x42]")
+_ARRAY_OF_JOBLIB = b"NumpyArrayWrapper"
+_SAFETENSORS = re.compile(rb".{5}\x00{3}\{", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePlace:
+    """Where the bytes of a storage lie."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapping:
+    """A file as one program and its storages."""
+
+    kind: Literal["zip", "stream", "pickle"]
+    program: Program
+    storages: Mapping[str, FilePlace]
+    is_big_endian: bool = False
+    views: bool = False
+    """Whether storages may be parts of records."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The bytes of each storage, by its key."""
+        return {key: place.size for key, place in self.storages.items()}
+
+
+class PickleRun(Protocol):
+    """Runs a pickle, as `run_pickle` does, or does that and looks at it as well."""
+
+    def __call__(
+        self,
+        data: bytes,
+        what: str,
+        *,
+        start: int = 0,
+        whole: bool = True,
+        mentions: Mentions | None = None,
+    ) -> Program:
+        """Return what the pickle says, as symbols."""
+
+
+def may_be_pickle(head: bytes) -> bool:
+    """Whether a file may be a pickle, by its beginning, and is not of another known format."""
+    return _PICKLE.match(head) is not None or _kind(head)[0] is None
+
+
+def read_wrapping(
+    read: Read,
+    size: int,
+    what: str,
+    mentions: Mentions | None = None,
+    run: PickleRun = run_pickle,
+) -> Wrapping:
+    """Take a file apart.
+
+    Args:
+        read: Gives the bytes at an offset, of a length, fewer only at the end.
+        size: Of the file.
+        what: The file, for messages.
+        mentions: Where to keep names and calls, for whoever wants them of a file that is refused.
+        run: Runs each pickle of it; a scan listens here.
+
+    Raises:
+        FormatRefused: It is of another format, or of none.
+        RecordCompressed, RecordMismatch, ModelLimitExceeded, ModelMalformed: A part of it is not
+            as it has to be.
+    """
+    head = read(0, min(HEAD_BYTES, size))
+    kind = wrapping_kind(head)
+    if kind == "zip":
+        return _from_zip(read, size, what, mentions, run)
+    if kind == "stream":
+        return _from_stream(read, size, what, mentions, run)
+    if _PICKLE.match(head):
+        return _from_pickle(read, size, what, mentions, run)
+    found, advice = _kind(head) if size else ("an empty file", "save or fetch it again")
+    if found is None:
+        # It may be a pickle of protocol 0 or 1, which begins like any text.
+        try:
+            return _from_pickle(read, size, what, mentions, run)
+        except ModelMalformed:
+            found = "no format that is known"
+    raise FormatRefused(
+        f"{what}: expected a file of torch or a pickle, found {found}",
+        hint=f"{advice[0].upper()}{advice[1:]}.",
+    )
+
+
+def wrapping_kind(head: bytes) -> Literal["zip", "stream", "pickle"]:
+    """What a file is wrapped in if it is one of torch or a pickle, by how it begins."""
+    if head.startswith(_ZIP):
+        return "zip"
+    return "stream" if _LEGACY.match(head) else "pickle"
+
+
+def _kind(head: bytes) -> tuple[str | None, str]:
+    """The name of a format and what to do about it; no name: it may be a pickle."""
+    for beginning, found, advice in _BEGINNINGS:
+        if head.startswith(beginning):
+            return found, advice
+    if head[_TAR] == b"ustar":
+        return "a tar archive, as torch wrote before 0.1.10", "save it again with a later torch"
+    if head[_TFLITE] == b"TFL3":
+        return "a TFLite file", _OTHER
+    if _SAFETENSORS.match(head):
+        return "a safetensors file that was cut short", "fetch the whole file again"
+    if _ZLIB.match(head):
+        return "a zlib stream, as joblib writes", _CONVERT
+    if _ONNX.match(head):
+        return "an ONNX file", _OTHER
+    advice = "find out who wrote it, and with what"
+    return (None if _OLD_PICKLE.match(head) else "no format that is known"), advice
+
+
+def _from_zip(
+    read: Read, size: int, what: str, mentions: Mentions | None, run: PickleRun
+) -> Wrapping:
+    archive = read_archive(read, size, what)
+    _check_notes(archive, what)
+    return Wrapping(
+        kind="zip",
+        program=run(archive.contents[PICKLE], f"{what}: record {PICKLE!r}", mentions=mentions),
+        storages={
+            name.removeprefix(_STORAGE): FilePlace(offset=record.offset, size=record.size)
+            for name, record in archive.records.items()
+            if name.startswith(_STORAGE)
+        },
+        is_big_endian=archive.contents.get("byteorder") == b"big",
+    )
+
+
+def _check_notes(archive: Archive, what: str) -> None:
+    """Check the small records, each of which has a few forms."""
+    if "version" not in archive.contents:
+        raise ModelMalformed(f"{what}: the record 'version' is missing")
+    for name, content in archive.contents.items():
+        pattern = _NOTES.get(name)
+        if pattern is not None and not pattern.fullmatch(content):
+            raise ModelMalformed(
+                f"{what}: record {shown(name)}: its bytes are not what torch writes there"
+            )
+
+
+def _from_pickle(
+    read: Read, size: int, what: str, mentions: Mentions | None, run: PickleRun
+) -> Wrapping:
+    data = read_exactly(read, 0, min(size, MODEL_PICKLE_BYTES_MAX + 1), what)
+    try:
+        program = run(data, what, mentions=mentions)
+    except ModelMalformed as exc:
+        # A scan reads the arrays of joblib too: what is malformed to it is that.
+        if run is not run_pickle or _ARRAY_OF_JOBLIB not in data:
+            raise
+        raise FormatRefused(
+            f"{what}: expected a file of torch or a pickle, found one of joblib, with arrays "
+            "between its opcodes",
+            hint=f"{_CONVERT[0].upper()}{_CONVERT[1:]}.",
+        ) from exc
+    return Wrapping(kind="pickle", program=program, storages={})
+
+
+def _from_stream(
+    read: Read, size: int, what: str, mentions: Mentions | None, run: PickleRun
+) -> Wrapping:
+    """Five pickles, then the storages in the order of the last: length and elements of each.
+
+    (1) A number that says what it is, (2) its version, (3) the machine, (4) the value, (5) the keys
+    of the storages; then (6) every byte up to the end belongs to a storage.
+    """
+    window = read_exactly(read, 0, min(size, MODEL_PICKLE_BYTES_MAX), what)
+    magic = run(window, what, whole=False)
+    version = run(window, what, start=magic.end, whole=False)
+    machine = run(window, what, start=version.end, whole=False)
+    if (magic.value, version.value) != (_MAGIC, _VERSION):
+        raise ModelMalformed(f"{what}: expected a stream of version {_VERSION}")
+    program = run(window, what, start=machine.end, whole=False, mentions=mentions)
+    keys = run(window, what, start=program.end, whole=False)
+    if any(each.names or each.acts for each in (magic, version, machine, keys)):
+        raise ModelMalformed(f"{what}: expected plain data around the value of a stream")
+    storages: dict[str, FilePlace] = {}
+    at, items = keys.end, _item_bytes(program.value)
+    for key in _keys(keys.value, what):
+        if key not in items or key in storages:
+            raise RecordMismatch(f"{what}: storage {shown(key)}: expected it to be used, and once")
+        count = int.from_bytes(read_exactly(read, at, 8, what), "little", signed=True)
+        length = count * items[key]
+        if count < 0 or length > size - at - 8:
+            raise RecordMismatch(
+                f"{what}: storage {shown(key)}: expected at most the {size - at - 8} bytes that "
+                f"are left, found {length}"
+            )
+        storages[key] = FilePlace(offset=at + 8, size=length)
+        at += 8 + length
+    if at != size:
+        raise ModelMalformed(
+            f"{what}: expected its storages to end it, found {size - at} bytes more"
+        )
+    return Wrapping(
+        kind="stream",
+        program=program,
+        storages=storages,
+        is_big_endian=_is_big_endian(machine.value, what),
+        views=True,
+    )
+
+
+def _is_big_endian(value: Value, what: str) -> bool:
+    """Whether the machine that wrote a stream was: the elements in it are not, in any case."""
+    pairs = dict(value.pairs) if isinstance(value, Dict) else {}
+    if pairs.get("protocol_version") != _VERSION or pairs.get("little_endian") is not True:
+        raise ModelMalformed(f"{what}: expected a stream of a machine that is little-endian")
+    return False
+
+
+def _keys(value: Value, what: str) -> list[str]:
+    found = [key for key in value.values if type(key) is str] if isinstance(value, List) else []
+    if not isinstance(value, List) or len(found) != len(value.values):
+        raise ModelMalformed(f"{what}: expected the keys of its storages as texts")
+    if len(found) > MODEL_TENSORS_MAX:
+        raise ModelMalformed(f"{what}: expected at most {MODEL_TENSORS_MAX} storages")
+    return found
+
+
+def _item_bytes(value: Value) -> dict[str, int]:
+    """How long an element of each storage is that a value refers to."""
+    found: dict[str, int] = {}
+    todo: list[Value] = [value]
+    seen: set[int] = set()
+    while todo:
+        each = todo.pop()
+        if not isinstance(each, Node | Made) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Persistent):
+            match each.identity:
+                case Tuple(values=("storage", Global() as kind, str() as key, *_)):
+                    element = table.STORAGES.get(kind)
+                    found.setdefault(key, 1 if element is None else element.size)
+                case _:
+                    pass  # it is refused where its meaning is read
+        todo += each.held()
+    return found
