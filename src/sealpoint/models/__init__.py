@@ -12,19 +12,43 @@ from sealpoint.models._checkpoint import (
     open_checkpoint,
     save_checkpoint,
 )
+from sealpoint.models._conversion import DroppedValue, convert_checkpoint
 from sealpoint.models._file import FileDigests
+from sealpoint.models._folder_manifest import SealedFolder, sealed_folders
 from sealpoint.models._manifest import SealedFile, sealed_files
 from sealpoint.models._model_file import ModelFile
-from sealpoint.models._safetensors import Tensor
+from sealpoint.models._sealed_folder import (
+    ModelFolder,
+    load_folder,
+    open_folder,
+    seal_file,
+    seal_folder,
+    verified_copy,
+    verify_folder,
+)
+from sealpoint.scan import Inert
+from sealpoint.scan._safetensors import Tensor
 
 __all__ = [
+    "DroppedValue",
     "FileDigests",
+    "Inert",
     "ModelFile",
+    "ModelFolder",
     "SealedFile",
+    "SealedFolder",
     "Tensor",
     "UnsafeLoadWarning",
+    "convert_checkpoint",
     "load_checkpoint",
+    "load_folder",
     "open_checkpoint",
+    "open_folder",
     "save_checkpoint",
+    "seal_file",
+    "seal_folder",
     "sealed_files",
+    "sealed_folders",
+    "verified_copy",
+    "verify_folder",
 ]

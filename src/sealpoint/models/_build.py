@@ -10,7 +10,9 @@ the closed table, views against the bytes of their entry, and what they expand t
 looked at against bounds.
 """
 
+import argparse
 import math
+import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,17 +25,22 @@ from sealpoint.models._nodes import (
     CounterNode,
     DeviceNode,
     DtypeNode,
+    InertNode,
+    NamespaceNode,
     QuantizedNode,
     SizeNode,
     SparseNode,
     StateDictNode,
     TensorNode,
 )
-from sealpoint.models._placing import Placing, contiguous_stride, extent, is_permuted, view_of
-from sealpoint.models._safetensors import ARRAYS, CARRIERS, ModelHeader, Tensor, carrier_of
-from sealpoint.models._sparse import QUANTIZED, TensorBudget, check_sparse, quantizer_fault
+from sealpoint.models._placing import Placing, extent, is_permuted, view_of
+from sealpoint.models._sparse import check_sparse
+from sealpoint.scan import QUANTIZED, Inert, TensorBudget, contiguous_stride, quantizer_fault
+from sealpoint.scan._safetensors import ARRAYS, CARRIERS, ModelHeader, Tensor, carrier_of
 
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+_NAMESPACES = {"argparse": argparse.Namespace, "types": types.SimpleNamespace}
+_MADE = ("name", "call", "object")
 _INT_MAX = (1 << 63) - 1
 
 
@@ -112,7 +119,7 @@ class TensorBuilder:
             self._check_booleans(tensor)
         if tensor.size == 0:
             return require_numpy().zeros(tensor.shape, dtype)
-        return self._raw[tensor.name].numpy().view(dtype).reshape(tensor.shape)
+        return self._raw[tensor.name].cpu().numpy().view(dtype).reshape(tensor.shape)
 
     def _tensor(self, entry: object) -> Tensor:
         tensor = self._header.tensors.get(entry) if type(entry) is str else None
@@ -349,6 +356,8 @@ class _Building:
             DeviceNode: self._build_device,
             CounterNode: self._build_counter,
             StateDictNode: self._build_state_dict,
+            NamespaceNode: self._build_namespace,
+            InertNode: self._build_inert,
             torch.Tensor: self._refuse_inline,
         }
 
@@ -407,6 +416,32 @@ class _Building:
         if type(node.counts) is not dict:
             raise ModelMalformed(f"{self._what}: expected a counter of counts")
         return Counter(self._build_dict(node.counts))
+
+    def _build_namespace(self, node: NamespaceNode) -> Any:
+        kind = _NAMESPACES.get(node.kind) if type(node.kind) is str else None
+        good = type(node.attributes) is dict and all(type(name) is str for name in node.attributes)
+        if kind is None or not good:
+            raise ModelMalformed(f"{self._what}: expected a namespace of attributes by name")
+        built = kind()
+        vars(built).update(self._build_dict(node.attributes))
+        return built
+
+    def _build_inert(self, node: InertNode) -> Inert:
+        """What is built is an `Inert`, whatever the name in it says."""
+        kinds = tuple(map(type, (node.type, node.made, node.arguments, node.items, node.pairs)))
+        if kinds != (str, str, tuple, list, list) or node.made not in _MADE:
+            raise ModelMalformed(f"{self._what}: expected an inert value of a name and its parts")
+        if any(type(pair) is not tuple or len(pair) != 2 for pair in node.pairs):
+            raise ModelMalformed(f"{self._what}: expected the pairs of an inert value by twos")
+        return Inert(
+            node.type,
+            made=node.made,  # type: ignore[arg-type]
+            arguments=self.build(node.arguments),
+            keywords=self.build(node.keywords),
+            state=self.build(node.state),
+            items=self.build(node.items),
+            pairs=self.build(node.pairs),
+        )
 
     def _build_size(self, node: SizeNode) -> Any:
         return self._torch.Size(self._tensors.whole_numbers(node.sides, "a size"))

@@ -6,7 +6,7 @@
 
 import contextlib
 import os
-import sys
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,19 +15,20 @@ from typing import Any
 from sealpoint.api import Store
 from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
 from sealpoint.models._draft import ModelDraft, put_in_place, real_path, target_path, waiting_path
-from sealpoint.models._extras import require_torch, without_torch_modes
+from sealpoint.models._entries import entries_of_state, header_of, write_entries
 from sealpoint.models._file import ReadFile
-from sealpoint.models._flatten import flatten_state
 from sealpoint.models._manifest import METADATA_KEY, Sealed, TrainingRun
 from sealpoint.models._model_file import ModelFile
-from sealpoint.models._nodes import METADATA, STRUCTURE, write_structure
 from sealpoint.models._placing import MapLocation
 from sealpoint.models._pt import load_pt, load_trusted
-from sealpoint.models._safetensors import LENGTH_BYTES, read_header, write_header
+from sealpoint.scan import Unknown
+from sealpoint.scan._safetensors import LENGTH_BYTES
 from sealpoint.store import CheckpointRef
 
 _ZIP = b"PK\x03\x04"
 """What an archive begins with; no header is as long as it would be as a length."""
+
+_PICKLE = re.compile(rb"PK\x03\x04|\x80[\x02-\x05]")
 
 
 class UnsafeLoadWarning(UserWarning):
@@ -39,6 +40,7 @@ def load_checkpoint(
     map_location: MapLocation = "cpu",
     *,
     safe: bool = True,
+    unknown: Unknown = "refuse",
     store: Store | None = None,
     thread: str | None = None,
     ref: str | CheckpointRef | None = None,
@@ -47,21 +49,24 @@ def load_checkpoint(
 
     A safetensors file, by its name or by its bytes, is read by a strict reader: one that
     `save_checkpoint` wrote gives the whole state back, any other one its tensors by name. A file
-    of `torch.save` is checked in all its parts, and then loaded with `weights_only=True`, proven
-    to be honoured. There is no other way, and no way back to an unsafe one.
+    of `torch.save`, of today's torch or of one before 1.6, and a bare pickle are read as data: what
+    they name is never imported or called, and `torch.load` is not used. There is no other way, and
+    no way back to an unsafe one.
 
     Args:
         path: The file.
         map_location: Where tensors go, as for `torch.load`; None: where they were.
         safe: False: load anything, with the whole of pickle. **Only for files that you trust as
             you trust a program**: such a file can do whatever this process can. Warns once.
+        unknown: What to do with names in a pickle that are not of tensors and plain data:
+            `"refuse"` the file, with all of them in the message, or read each as an `Inert`, which
+            holds the name as text and what the pickle would have given to it.
         store: An open store that has to vouch for the file.
         thread: The thread of the training run in it.
         ref: The checkpoint whose file is meant; without it the newest one.
 
     Raises:
-        ModelError: The file is refused; a `RuntimeError` too. `FlagNotHonoured`: this torch does
-            not do what the flag says.
+        ModelError: The file is refused; a `RuntimeError` too.
         ExtraMissing: torch is not installed.
         Edited, RolledBack, FileNotSealed: With a store: the file was changed, is an older one,
             or is not one of this thread.
@@ -69,6 +74,8 @@ def load_checkpoint(
     """
     if type(safe) is not bool:
         raise UsageError(f"safe: expected True or False, found {type(safe).__name__}")
+    if unknown not in ("refuse", "inert"):
+        raise UsageError("unknown: expected 'refuse' or 'inert'")
     if TrainingRun.of(store, thread) is None and ref is not None:
         raise UsageError("ref: expected a store whose checkpoint it is")
     if store is not None:
@@ -77,12 +84,12 @@ def load_checkpoint(
         with open_checkpoint(path, store=store, thread=thread, ref=ref) as model:
             return model.load(map_location)
     with ReadFile(path) as file:
-        if _is_safetensors(file):
+        if is_safetensors(file):
             _refuse_archive(file)
             return ModelFile(file).load(map_location)
         if safe:
             with open(file.fd, "rb", buffering=0, closefd=False) as raw:
-                return load_pt(raw, file.size, file.what, map_location)
+                return load_pt(raw, file.size, file.what, map_location, unknown)
     _warn_once()
     return load_trusted(file.path, map_location)
 
@@ -127,7 +134,7 @@ def _refuse_archive(file: ReadFile) -> None:
     if file.read(0, min(len(_ZIP), file.size)) == _ZIP:
         raise FormatRefused(
             f"{file.what}: expected a safetensors file, found an archive as torch.save writes",
-            hint="load_checkpoint reads it under another name; save what that returns once more.",
+            hint="sealpoint model convert IN OUT makes a safetensors file of it, and runs nothing.",
         )
 
 
@@ -154,13 +161,18 @@ def _waiting(path: Path, sealed: Sealed, *, newest: bool) -> ModelFile | None:
     return model
 
 
-def _is_safetensors(file: ReadFile) -> bool:
+def is_safetensors(file: ReadFile) -> bool:
     """Whether a file says so by its name, or begins like one: a length, then a brace."""
     if file.path.suffix.lower() == ".safetensors":
         return True
     start = file.read(0, min(LENGTH_BYTES + 1, file.size))
     length = int.from_bytes(start[:LENGTH_BYTES], "little")
     return start[LENGTH_BYTES:] == b"{" and length <= file.size - LENGTH_BYTES
+
+
+def begins_as_pickle(file: ReadFile) -> bool:
+    """Whether a file begins as archives of torch and pickles do, whatever its name says."""
+    return _PICKLE.match(file.read(0, min(len(_ZIP), file.size))) is not None
 
 
 _warned = False
@@ -191,8 +203,8 @@ def save_checkpoint(
 
     Args:
         state: Nested dicts, lists and tuples of tensors, numpy arrays and plain data: what
-            `state_dict()` of modules, optimizers and schedulers gives, and states of random
-            number generators.
+            `state_dict()` of modules, optimizers and schedulers gives, states of random number
+            generators, and what `load_checkpoint` gave, an `Inert` included.
         path: The file; what is there is replaced once the new one is on disk. A link is followed
             if it is this user's and leads to a file beside it or below its directory.
         store: An open store that vouches for the file.
@@ -214,19 +226,10 @@ def save_checkpoint(
             f"metadata: expected a store that keeps it, and no key {METADATA_KEY!r}, which is ours"
         )
     target = target_path(path)
-    torch = require_torch()
-    with without_torch_modes(torch):
-        structure, entries = flatten_state(torch, sys.modules.get("numpy"), state)
-    header = write_header(
-        [(entry.name, entry.element, entry.shape) for entry in entries],
-        {**METADATA, STRUCTURE: write_structure(structure)},
-    )
-    size = max((tensor.end for tensor in header.tensors.values()), default=len(header.raw))
-    read_header(header.raw, size, str(target))  # what is written can be read
-    sources = {entry.name: entry.source for entry in entries}
+    entries, texts = entries_of_state(state)
+    header = header_of(entries, texts, str(target))
     with ModelDraft(target) as draft:
-        with without_torch_modes(torch):
-            digests = draft.write(header, sources, hashing=run is not None)
+        digests = write_entries(draft, header, entries, hashing=run is not None)
         if run is None or digests is None:
             draft.move_to(target)
             return None

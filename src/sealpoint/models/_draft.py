@@ -37,7 +37,7 @@ from sealpoint.models._file import (
     move_piece,
     unreadable,
 )
-from sealpoint.models._safetensors import ModelHeader
+from sealpoint.scan._safetensors import ModelHeader
 
 Source = Callable[[], memoryview]
 """Gives the bytes of one tensor, in the order of the file."""

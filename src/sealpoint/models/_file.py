@@ -18,25 +18,43 @@ Tensors cut into pieces, and several OS threads that work on them at once.
 Reading, writing and hashing leave the interpreter to others, so threads are enough.
 """
 
+import errno
 import os
 import stat
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError
 from sealpoint.models._extras import require_blake3
-from sealpoint.models._safetensors import LENGTH_BYTES, Tensor, header_end
+from sealpoint.scan._safetensors import LENGTH_BYTES, Tensor, header_end
 
 PIECE_BYTES = 8 << 20
 """How long a piece is; the last one of a tensor may be shorter. Part of the format."""
 
+_ONE_FILE = (
+    "Name one file in it. sealpoint scan PATH looks at all files of a folder, and sealpoint model "
+    "seal and verify take a folder as a whole."
+)
+_HINTS = {
+    errno.ENOENT: "See to the path: there is no such file, or its folder is missing.",
+    errno.EISDIR: "Name a file, and not the folder that it is to lie in.",
+    errno.EACCES: "Let this user read the file, or write to its folder.",
+    errno.EPERM: "Let this user read the file, or write to its folder.",
+    errno.EROFS: "Save to a folder that can be written to.",
+    errno.ENOSPC: "Make room on that disk, then do the same again: what was there before is whole.",
+    errno.EDQUOT: "Make room on that disk, then do the same again: what was there before is whole.",
+    errno.EFBIG: "Save to a disk, or under a limit, that takes a file of this size.",
+}
 _CONTEXT = "sealpoint 2026-11 model {} v1"
-_PIECE, _TENSOR, _HEADER, _FILE = map(_CONTEXT.format, ("piece", "tensor", "header", "file"))
+_PIECE, _TENSOR, _HEADER, _FILE, _FOLDER = map(
+    _CONTEXT.format, ("piece", "tensor", "header", "file", "folder")
+)
 
 
 def _hasher(context: str) -> Any:
@@ -46,6 +64,11 @@ def _hasher(context: str) -> Any:
 def piece_hasher() -> Any:
     """Hashes one piece: `update` as often as there are bytes, then `digest`."""
     return _hasher(_PIECE)
+
+
+def folder_hasher() -> Any:
+    """Hashes what is in a folder."""
+    return _hasher(_FOLDER)
 
 
 def tensor_digest(size: int, pieces: Iterable[bytes]) -> bytes:
@@ -88,7 +111,8 @@ Progress = Callable[[int, int], object]
 """Called with how many bytes are done, and how many there are."""
 
 _STEP_BYTES = 1 << 20
-_WORKERS_MAX = 8
+WORKERS_MAX = 8
+"""How many threads read, hash and write at once, on a machine with as many cores."""
 
 _B = TypeVar("_B")
 _R = TypeVar("_R")
@@ -101,6 +125,47 @@ class TensorPiece(NamedTuple):
     at: int
     """Where it begins in the tensor."""
     size: int
+
+
+class Destination(Protocol):
+    """Where the bytes of tensors are read to. Several threads use it at once."""
+
+    def room(self, piece: TensorPiece) -> memoryview:
+        """Memory for a piece, which is read and hashed there."""
+
+    def filled(self, piece: TensorPiece) -> None:
+        """The piece is in the room that this thread was given last."""
+
+
+class HostMemory:
+    """Memory of this process, by the names of tensors."""
+
+    def __init__(self, views: Mapping[str, memoryview]) -> None:
+        self._views = views
+
+    def room(self, piece: TensorPiece) -> memoryview:
+        """The place of the piece in the memory of its tensor."""
+        return self._views[piece.tensor.name][piece.at : piece.at + piece.size]
+
+    def filled(self, piece: TensorPiece) -> None:
+        """It is where it belongs."""
+
+
+class Nowhere:
+    """For bytes that are only hashed."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+
+    def room(self, piece: TensorPiece) -> memoryview:
+        """Memory that is used again for the next piece."""
+        room: memoryview | None = getattr(self._own, "room", None)
+        if room is None or len(room) < piece.size:
+            room = self._own.room = memoryview(bytearray(piece.size))
+        return room[: piece.size]
+
+    def filled(self, piece: TensorPiece) -> None:
+        """It was hashed, and is not kept."""
 
 
 def batches_of(tensors: Iterable[Tensor]) -> Iterator[list[TensorPiece]]:
@@ -171,7 +236,7 @@ def in_parallel(work: Callable[[_B], _R], batches: Iterable[_B]) -> Iterator[_R]
     if len(first) < 2:
         yield from map(work, first)
         return
-    workers = min(_WORKERS_MAX, os.cpu_count() or 1)
+    workers = min(WORKERS_MAX, os.cpu_count() or 1)
     pending: deque[Future[_R]] = deque()
     with ThreadPoolExecutor(workers, "sealpoint-models") as pool:
         try:
@@ -193,7 +258,8 @@ def sizes(batch: Sequence[TensorPiece]) -> int:
 def unreadable(what: str, cause: Exception) -> ModelUnreadable:
     """The error for a file that the operating system refuses."""
     reason = (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
-    return ModelUnreadable(f"{what}: expected a file to read or write, found: {reason}")
+    hint = _HINTS.get(cause.errno or 0) if isinstance(cause, OSError) else None
+    return ModelUnreadable(f"{what}: expected a file to read or write, found: {reason}", hint=hint)
 
 
 class ReadFile:
@@ -201,24 +267,34 @@ class ReadFile:
 
     Args:
         path: Where it is.
+        within: The descriptor of its directory: the last part of the path is opened there, and
+            a link is not followed.
 
     Raises:
         ModelUnreadable: It cannot be opened, or is no regular file.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, within: int | None = None) -> None:
         self.path = Path(path)
         self.what = str(self.path)
+        # Not blocking: a pipe in its place would otherwise be waited for.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
         try:
-            # Not blocking: a pipe in its place would otherwise be waited for.
-            self.fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            if within is None:
+                self.fd = os.open(self.path, flags)
+            else:
+                self.fd = os.open(self.path.name, flags | os.O_NOFOLLOW, dir_fd=within)
         except (OSError, ValueError) as exc:
             raise unreadable(self.what, exc) from exc
         found = os.fstat(self.fd)
         if not stat.S_ISREG(found.st_mode):
             os.close(self.fd)
-            other = "a directory" if stat.S_ISDIR(found.st_mode) else "something else"
-            raise ModelUnreadable(f"{self.what}: expected a regular file, found {other}")
+            folder = stat.S_ISDIR(found.st_mode)
+            other = "a directory" if folder else "something else"
+            raise ModelUnreadable(
+                f"{self.what}: expected a regular file, found {other}",
+                hint=_ONE_FILE if folder else None,
+            )
         self.size = found.st_size
 
     def __enter__(self) -> Self:
@@ -286,7 +362,7 @@ class ReadFile:
     def read_tensors(
         self,
         tensors: Iterable[Tensor],
-        memory: Mapping[str, memoryview] | None,
+        memory: Destination,
         *,
         hashing: bool,
         progress: Progress | None = None,
@@ -295,7 +371,7 @@ class ReadFile:
 
         Args:
             tensors: Which.
-            memory: Where the bytes of each go, by name; None: nowhere, they are only hashed.
+            memory: Where their bytes go.
             hashing: Whether digests are wanted.
             progress: Called now and then.
 
@@ -310,12 +386,10 @@ class ReadFile:
         def read(batch: Sequence[TensorPiece]) -> tuple[int, dict[tuple[str, int], bytes]]:
             found = {}
             for piece in batch:
-                if memory is None:
-                    part = memoryview(bytearray(piece.size))
-                else:
-                    part = memory[piece.tensor.name][piece.at : piece.at + piece.size]
+                room = memory.room(piece)
                 key = piece.tensor.name, piece.at
-                found[key] = move_piece(piece, part, self.read_into, hashing=hashing)
+                found[key] = move_piece(piece, room, self.read_into, hashing=hashing)
+                memory.filled(piece)
             return sizes(batch), found
 
         for size, found in in_parallel(read, batches_of(wanted)):

@@ -14,12 +14,15 @@ written in the order of its indices, whatever its order in memory. Nothing else 
 written: where the bytes of a region belong to none of its tensors, the file has zeros.
 """
 
+import argparse
 import json
 import math
 import re
+import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sealpoint.errors import EncodeLimitExceeded, SparseInvalid, TypeNotAllowed, ValueNotAllowed
@@ -35,6 +38,8 @@ from sealpoint.models._nodes import (
     CounterNode,
     DeviceNode,
     DtypeNode,
+    InertNode,
+    NamespaceNode,
     Node,
     QuantizedNode,
     SizeNode,
@@ -43,8 +48,9 @@ from sealpoint.models._nodes import (
     TensorNode,
 )
 from sealpoint.models._placing import extent, is_permuted, raw_bytes, view_of
-from sealpoint.models._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS, name_fault
 from sealpoint.models._sparse import check_sparse
+from sealpoint.scan import Inert
+from sealpoint.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS, name_fault
 
 _GRAIN = 16
 """What views of several types begin at a multiple of: the widest element."""
@@ -241,6 +247,7 @@ class _Flattening:
         self._torch = torch
         self._numpy = numpy
         self._names = _Names()
+        self._open: dict[int, tuple[Any, ...]] = {}
         self._held: list[Held] = []
         self._arrays: list[TensorEntry] = []
         self._own: dict[type, Callable[[Any, tuple[Any, ...]], Any]] = {
@@ -252,6 +259,9 @@ class _Flattening:
             tuple: lambda value, path: tuple(self._members(value, path)),
             deque: lambda value, path: deque(self._members(value, path), value.maxlen),
             slice: self._take_slice,
+            argparse.Namespace: partial(self._take_namespace, "argparse"),
+            types.SimpleNamespace: partial(self._take_namespace, "types"),
+            Inert: self._take_inert,
             torch.Tensor: self._take_tensor,
             torch.nn.Parameter: self._take_tensor,
             torch.Size: lambda value, _path: SizeNode(sides=list(value)),
@@ -297,16 +307,25 @@ class _Flattening:
             )
         taking = self._own.get(type(value))
         if taking is not None:
-            return taking(value, path)
+            if id(value) in self._open:
+                raise EncodeLimitExceeded(
+                    f"{path_text(path)}: expected no value that is inside itself, found "
+                    f"{path_text(self._open[id(value)])} again",
+                    hint="Save it without its links to what holds it, such as a parent.",
+                )
+            self._open[id(value)] = path
+            taken = taking(value, path)
+            del self._open[id(value)]
+            return taken
         if isinstance(value, self._torch.Tensor):
             raise TypeNotAllowed(
-                f"{_path_text(path)}: expected torch.Tensor or torch.nn.Parameter, found "
+                f"{path_text(path)}: expected torch.Tensor or torch.nn.Parameter, found "
                 f"{type(value).__qualname__}",
                 hint="Save the plain tensors that it is made of.",
             )
         if callable(getattr(type(value), "state_dict", None)):
             raise TypeNotAllowed(
-                f"{_path_text(path)}: expected plain data, found {type(value).__qualname__}",
+                f"{path_text(path)}: expected plain data, found {type(value).__qualname__}",
                 hint="Save what its state_dict() gives.",
             )
         return value
@@ -325,12 +344,27 @@ class _Flattening:
         taken.update(self._take_dict(value, path))
         return taken
 
+    def _take_namespace(self, kind: str, value: Any, path: tuple[Any, ...]) -> NamespaceNode:
+        if any(type(name) is not str for name in vars(value)):
+            raise ValueNotAllowed(f"{path_text(path)}: expected attributes whose names are texts")
+        return NamespaceNode(kind=kind, attributes=self._take_dict(vars(value), path))
+
+    def _take_inert(self, value: Inert, path: tuple[Any, ...]) -> InertNode:
+        return InertNode(
+            type=value.type,
+            made=value.made,
+            arguments=self.take(value.arguments, (*path, "arguments")),
+            keywords=self.take(value.keywords, (*path, "keywords")),
+            state=self.take(value.state, (*path, "state")),
+            items=self.take(value.items, (*path, "items")),
+            pairs=self.take(value.pairs, (*path, "pairs")),
+        )
+
     def _take_dtype(self, value: Any, path: tuple[Any, ...]) -> DtypeNode:
         name = _short(value)
         if name not in CARRIERS:
             raise ValueNotAllowed(
-                f"{_path_text(path)}: expected a type of elements that a file can hold, found "
-                f"{name}"
+                f"{path_text(path)}: expected a type of elements that a file can hold, found {name}"
             )
         return DtypeNode(name=name)
 
@@ -353,8 +387,8 @@ class _Flattening:
             return value  # the codec knows more types, and refuses objects
         array = self._numpy.ascontiguousarray(value).reshape(value.shape)
         if element == "BOOL" and array.size and array.view("u1").max() > 1:
-            raise ValueNotAllowed(f"{_path_text(path)}: expected booleans of 0 or 1")
-        name = self._names(_name_of(path))
+            raise ValueNotAllowed(f"{path_text(path)}: expected booleans of 0 or 1")
+        name = self._names(name_of(path))
 
         def source() -> memoryview:
             return memoryview(array.reshape(-1).view("u1").data)
@@ -372,7 +406,7 @@ class _Flattening:
         is_parameter = type(tensor) is self._torch.nn.Parameter
         if is_parameter and (plain.is_quantized or plain.layout is not self._torch.strided):
             raise ValueNotAllowed(
-                f"{_path_text(path)}: expected a parameter that is dense, found a sparse or "
+                f"{path_text(path)}: expected a parameter that is dense, found a sparse or "
                 "quantized one",
                 hint="Save tensor.detach(), and make a parameter of it after loading.",
             )
@@ -380,7 +414,7 @@ class _Flattening:
             return self._take_quantized(plain, path)
         if plain.layout is not self._torch.strided:
             return self._take_sparse(tensor, plain, path)
-        node = self._hold(plain, _name_of(path), path)
+        node = self._hold(plain, name_of(path), path)
         node.requires_grad = bool(tensor.requires_grad)
         node.parameter = is_parameter
         return node
@@ -411,14 +445,14 @@ class _Flattening:
             ),
         ):
             if wrong:
-                raise ValueNotAllowed(f"{_path_text(path)}: expected {expected}", hint=hint)
+                raise ValueNotAllowed(f"{path_text(path)}: expected {expected}", hint=hint)
 
     def _hold(self, plain: Any, name: str, path: tuple[Any, ...]) -> TensorNode:
         """A node for a dense tensor; it is filled in when all of them are known."""
         dtype = _short(plain.dtype)
         if dtype not in CARRIERS:
             raise ValueNotAllowed(
-                f"{_path_text(path)}: expected a type of elements that a file can hold, found "
+                f"{path_text(path)}: expected a type of elements that a file can hold, found "
                 f"{dtype}"
             )
         node = TensorNode(
@@ -427,14 +461,14 @@ class _Flattening:
         held = Held(name, plain.resolve_conj().resolve_neg(), node)
         if held.size and held.end > held.tensor.untyped_storage().nbytes():
             raise ValueNotAllowed(
-                f"{_path_text(path)}: expected a tensor with memory, found that it was given back",
+                f"{path_text(path)}: expected a tensor with memory, found that it was given back",
                 hint="Gather it first: some trainers keep only a shard of it.",
             )
         self._held.append(held)
         return node
 
     def _take_sparse(self, tensor: Any, plain: Any, path: tuple[Any, ...]) -> SparseNode:
-        torch, name = self._torch, _name_of(path)
+        torch, name = self._torch, name_of(path)
         compressed = (torch.sparse_csr, torch.sparse_bsr)
         if plain.layout is torch.sparse_coo:
             indices = {"indices": plain._indices()}  # noqa: SLF001 (coalesced or not)
@@ -447,10 +481,10 @@ class _Flattening:
             values = plain.values()
         else:
             raise ValueNotAllowed(
-                f"{_path_text(path)}: expected a dense or sparse tensor, found {plain.layout}"
+                f"{path_text(path)}: expected a dense or sparse tensor, found {plain.layout}"
             )
         try:
-            check_sparse(torch, plain, _path_text(path))
+            check_sparse(torch, plain, path_text(path))
         except SparseInvalid as exc:
             raise ValueNotAllowed(exc.message) from exc
         return SparseNode(
@@ -463,18 +497,18 @@ class _Flattening:
         )
 
     def _take_quantized(self, plain: Any, path: tuple[Any, ...]) -> QuantizedNode:
-        torch, name = self._torch, _name_of(path)
+        torch, name = self._torch, name_of(path)
         dtype = _short(plain.dtype)
         if dtype not in ("qint8", "quint8", "qint32"):
             raise ValueNotAllowed(
-                f"{_path_text(path)}: expected qint8, quint8 or qint32, found {dtype}"
+                f"{path_text(path)}: expected qint8, quint8 or qint32, found {dtype}"
             )
         elements = self._hold(plain.int_repr(), name, path)
         scheme = plain.qscheme()
         if scheme is torch.per_tensor_affine:
             scale = float(plain.q_scale())
             if not (math.isfinite(scale) and scale > 0):
-                raise ValueNotAllowed(f"{_path_text(path)}: expected a scale above 0")
+                raise ValueNotAllowed(f"{path_text(path)}: expected a scale above 0")
             return QuantizedNode(
                 dtype=dtype,
                 elements=elements,
@@ -496,7 +530,7 @@ class _Flattening:
 def _check_attributes(value: object, attributes: Mapping[str, Any], path: tuple[Any, ...]) -> None:
     if attributes:
         raise ValueNotAllowed(
-            f"{_path_text(path)}: expected {type(value).__name__} without attributes, found "
+            f"{path_text(path)}: expected {type(value).__name__} without attributes, found "
             f"{min(attributes)!r}"
         )
 
@@ -512,12 +546,14 @@ def _step_text(step: Any) -> str:
         return type(step).__name__
 
 
-def _name_of(path: tuple[Any, ...]) -> str:
+def name_of(path: tuple[Any, ...]) -> str:
+    """What a tensor at a path is called in a file, until names are made unique."""
     parts = (step if type(step) is str else _step_text(step) for step in path)
     return ".".join(parts) or "state"
 
 
-def _path_text(path: tuple[Any, ...]) -> str:
+def path_text(path: tuple[Any, ...]) -> str:
+    """A path as messages have it, each step cut."""
     return "state" + "".join(f"[{_step_text(step)[:_SHOWN_CHARS]}]" for step in path)
 
 

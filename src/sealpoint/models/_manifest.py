@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sealpoint.api import Store
 from sealpoint.errors import (
@@ -119,8 +119,8 @@ def parse_manifest(state: Any, what: str) -> FileDigests:
         if type(state) is dict and state.keys() == _KEYS and state["format"] == _FORMAT:
             digests = FileDigests(
                 size=state["size"],
-                header=_digest(state["header"]),
-                tensors={name: _digest(text) for name, text in state["tensors"].items()},
+                header=parse_digest(state["header"]),
+                tensors={name: parse_digest(text) for name, text in state["tensors"].items()},
             )
             if type(digests.size) is int and write_manifest(digests) == state:
                 return digests
@@ -132,13 +132,14 @@ def parse_manifest(state: Any, what: str) -> FileDigests:
     )
 
 
-def _digest(text: str) -> bytes:
+def parse_digest(text: str) -> bytes:
+    """The bytes of a digest in hexadecimal; a `ValueError` if it is none."""
     if len(text) != _DIGITS:
         raise ValueError(text)
     return bytes.fromhex(text)
 
 
-_CHANGED = "Do not use this file: find out who changed it, then bring a good copy back."
+CHANGED = "Do not use this file: find out who changed it, then bring a good copy back."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +216,24 @@ class TrainingRun:
         return Sealed(run=self, digests=parse_manifest(loaded.state, what), ref=loaded.ref)
 
 
+class Vouched(Protocol):
+    """What a thread says that a file has to be, alone or as one of a folder."""
+
+    @property
+    def digests(self) -> FileDigests:
+        """The digests that it has to have."""
+        ...
+
+    @property
+    def ref(self) -> CheckpointRef:
+        """The checkpoint that says so."""
+        ...
+
+    def refusal(self, found: FileDigests | None, what: str) -> SealpointError:
+        """Why a file of other digests, or of none, is not the one; MUST NOT return None."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
     """What a thread says that a file has to be."""
@@ -235,7 +254,7 @@ class Sealed:
             return FileNotSealed(f"{expected}, found a file that is not safetensors")
         root = found.root.hex()
         if found == self.digests:
-            return Edited(f"{expected}, found that it changed while it was read", hint=_CHANGED)
+            return Edited(f"{expected}, found that it changed while it was read", hint=CHANGED)
         for ref in self.run.store.thread(self.run.name).history():
             if root_in(ref.metadata) == root:
                 return RolledBack(
@@ -253,6 +272,6 @@ class Sealed:
                 return Edited(
                     f"{expected}, found {len(changed)} of its tensors changed, such as "
                     f"{changed[0]!r}",
-                    hint=_CHANGED,
+                    hint=CHANGED,
                 )
         return FileNotSealed(f"{expected}, found one that no checkpoint of this thread vouches for")

@@ -12,11 +12,19 @@ from typing import Any, Self
 from sealpoint.errors import ModelError, ModelMalformed, UsageError
 from sealpoint.models._build import build_plain, build_state, plain_tensor
 from sealpoint.models._extras import require_torch, without_torch_modes
-from sealpoint.models._file import FileDigests, Progress, ReadFile, header_digest
-from sealpoint.models._manifest import Sealed
+from sealpoint.models._file import (
+    FileDigests,
+    HostMemory,
+    Nowhere,
+    Progress,
+    ReadFile,
+    header_digest,
+)
+from sealpoint.models._manifest import Vouched
 from sealpoint.models._nodes import METADATA, STRUCTURE, read_structure
 from sealpoint.models._placing import MapLocation, Placing
-from sealpoint.models._safetensors import ModelHeader, Tensor, read_header, write_header
+from sealpoint.models._staging import DeviceMemory
+from sealpoint.scan._safetensors import ModelHeader, Tensor, read_header, write_header
 from sealpoint.store import CheckpointRef
 
 
@@ -27,7 +35,7 @@ class ModelFile:
     that the thread holds.
     """
 
-    def __init__(self, file: ReadFile, sealed: Sealed | None = None) -> None:
+    def __init__(self, file: ReadFile, sealed: Vouched | None = None) -> None:
         self._file = file
         self._sealed = sealed
         raw = self._header_bytes()  # (1)
@@ -59,6 +67,11 @@ class ModelFile:
         return STRUCTURE in self._header.metadata
 
     @property
+    def structure(self) -> str | None:
+        """The text of the structure, as the header has it; None in a file of another writer."""
+        return self._header.metadata.get(STRUCTURE)
+
+    @property
     def size(self) -> int:
         """How many bytes the file has."""
         return self._file.size
@@ -77,7 +90,7 @@ class ModelFile:
         Raises:
             Edited, FileNotSealed: With a thread: they are not the ones that it holds.
         """
-        found = self._file.read_tensors(self.tensors, None, hashing=True, progress=progress)
+        found = self._file.read_tensors(self.tensors, Nowhere(), hashing=True, progress=progress)
         self._verify(self.tensors, found)
         return FileDigests(size=self.size, header=header_digest(self._header.raw), tensors=found)
 
@@ -95,13 +108,13 @@ class ModelFile:
         tensor = self._named(name)
         torch = require_torch()
         placing = Placing(torch, map_location, self._file.what)
-        memory = self._read([tensor], torch)
+        memory = self._read([tensor], torch, placing)
         return plain_tensor(torch, tensor, memory[name], placing, self._file.what)
 
     def verify_tensor(self, name: str) -> bytes:
         """The digest of one tensor; the others are not read. Errors are those of `tensor`."""
         tensor = self._named(name)
-        found = self._file.read_tensors([tensor], None, hashing=True)
+        found = self._file.read_tensors([tensor], Nowhere(), hashing=True)
         self._verify([tensor], found)
         return found[name]
 
@@ -117,7 +130,7 @@ class ModelFile:
         """
         torch = require_torch()
         placing = Placing(torch, map_location, self._file.what)
-        memory = self._read(self.tensors, torch)
+        memory = self._read(self.tensors, torch, placing)
         what = self._file.what
         # (5) The structure.
         text = self._header.metadata.get(STRUCTURE)
@@ -135,7 +148,7 @@ class ModelFile:
         if tensor is None:
             raise UsageError(
                 f"{self._file.what}: there is no tensor named {name!r}",
-                hint="sealpoint model save-info FILE lists the names.",
+                hint="sealpoint model inspect FILE lists the names.",
             )
         return tensor
 
@@ -152,27 +165,37 @@ class ModelFile:
             raise self._refusal(sealed)
         return raw
 
-    def _read(self, tensors: Iterable[Tensor], torch: Any) -> dict[str, Any]:
+    def _read(self, tensors: Iterable[Tensor], torch: Any, placing: Placing) -> dict[str, Any]:
         """The bytes of tensors, verified, each in memory of its own."""
         wanted = list(tensors)
+        # Straight to where they go, if that is one CUDA device for all.
+        device = placing.cuda
         try:
             # Whatever device or mode the caller has set for tensors of its own.
             memory = {
-                tensor.name: torch.empty(tensor.size, dtype=torch.uint8, device="cpu")
+                tensor.name: torch.empty(tensor.size, dtype=torch.uint8, device=device or "cpu")
                 for tensor in wanted
             }
-            views = {name: memoryview(tensor.numpy()) for name, tensor in memory.items()}
+            target = self._target(torch, memory, device)
         except RuntimeError as exc:
             raise ModelError(
                 f"{self._file.what}: there is not enough memory for its tensors",
                 hint="Free memory, or load it on a larger machine.",
             ) from exc
         # (3) Their bytes.
-        found = self._file.read_tensors(wanted, views, hashing=self._sealed is not None)
+        found = self._file.read_tensors(wanted, target, hashing=self._sealed is not None)
+        if isinstance(target, DeviceMemory):
+            target.finish()
         # (4) Their digests.
         if self._sealed is not None:
             self._verify(wanted, found)
         return memory
+
+    @staticmethod
+    def _target(torch: Any, memory: dict[str, Any], device: Any) -> HostMemory | DeviceMemory:
+        if device is not None:
+            return DeviceMemory(torch, memory, device)
+        return HostMemory({name: memoryview(tensor.numpy()) for name, tensor in memory.items()})
 
     def _verify(self, tensors: Iterable[Tensor], found: dict[str, bytes]) -> None:
         if self._sealed is None:
@@ -181,7 +204,7 @@ class ModelFile:
         if any(found[tensor.name] != expected.get(tensor.name) for tensor in tensors):
             raise self._refusal(self._sealed)
 
-    def _refusal(self, sealed: Sealed) -> Exception:
+    def _refusal(self, sealed: Vouched) -> Exception:
         """Why the file is not the one that the thread vouches for, from all of its bytes."""
         try:
             found: FileDigests | None = digests_of_file(self._file)
@@ -190,11 +213,11 @@ class ModelFile:
         return sealed.refusal(found, self._file.what)
 
 
-def digests_of_file(file: ReadFile) -> FileDigests:
+def digests_of_file(file: ReadFile, progress: Progress | None = None) -> FileDigests:
     """The digests of a file, whatever a thread says of it."""
     raw = file.read_header()
     header = _parsed(raw, file)
-    tensors = file.read_tensors(header.tensors.values(), None, hashing=True)
+    tensors = file.read_tensors(header.tensors.values(), Nowhere(), hashing=True, progress=progress)
     return FileDigests(size=file.size, header=header_digest(raw), tensors=tensors)
 
 

@@ -120,6 +120,28 @@ class StateDictNode:
     metadata: Any
 
 
+@dataclass(slots=True, kw_only=True)
+class NamespaceNode:
+    """Attributes by name: an `argparse.Namespace` or a `types.SimpleNamespace`."""
+
+    kind: str
+    """`argparse` or `types`."""
+    attributes: dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class InertNode:
+    """An `Inert`: a name as text, and what would have been given to it. It becomes nothing else."""
+
+    type: str
+    made: str
+    arguments: tuple[Any, ...]
+    keywords: Any
+    state: Any
+    items: list[Any]
+    pairs: list[tuple[Any, Any]]
+
+
 Node = (
     TensorNode
     | SparseNode
@@ -130,6 +152,8 @@ Node = (
     | DeviceNode
     | CounterNode
     | StateDictNode
+    | NamespaceNode
+    | InertNode
 )
 
 _PLAIN = "A model file holds tensors and plain data: save what the object is made of."
@@ -144,6 +168,8 @@ _NAMES: dict[str, type] = {
     "device": DeviceNode,
     "counter": CounterNode,
     "state-dict": StateDictNode,
+    "namespace": NamespaceNode,
+    "inert": InertNode,
 }
 
 

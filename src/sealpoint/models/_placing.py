@@ -36,6 +36,8 @@ class Placing:
         self._torch = torch
         self._what = what
         self._move: Callable[[Any, str], Any]
+        self.cuda: Any = None
+        """The CUDA device that everything goes to, if it is one that this process has."""
         if map_location is None:
             self._move = self._back
         elif isinstance(map_location, dict):
@@ -52,6 +54,8 @@ class Placing:
                     f"map_location: expected a device, found {map_location!r}"
                 ) from exc
             self._move = lambda memory, _saved: self._to(memory, device)
+            if device.type == "cuda" and (device.index or 0) < torch.cuda.device_count():
+                self.cuda = device
         elif callable(map_location):
             self._move = lambda memory, saved: self._by(map_location, memory, saved)
         else:
@@ -108,16 +112,6 @@ class Placing:
         if type(device) is not str or not _NAME.fullmatch(device):
             raise ModelMalformed(f"{what}: expected the name of a device")
         return device
-
-
-def contiguous_stride(shape: Sequence[int]) -> list[int]:
-    """The stride of a tensor whose elements lie in the order of their indices."""
-    stride: list[int] = []
-    step = 1
-    for side in reversed(shape):
-        stride.append(step)
-        step *= max(side, 1)
-    return stride[::-1]
 
 
 def extent(shape: Sequence[int], stride: Sequence[int]) -> int:

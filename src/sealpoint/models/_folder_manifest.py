@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a checkpoint of a training run holds of a folder: its list of files, and their digests.
+
+It is plain data, so that every reader of the store can show it. The root stands in the metadata
+as well, under the same key as that of a single file, so that an older folder of the run is told
+from a foreign one without loading older checkpoints.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sealpoint.api import Store
+from sealpoint.errors import Edited, FileNotSealed, ModelMalformed, RolledBack, SealpointError
+from sealpoint.models._file import FileDigests
+from sealpoint.models._folder import ContentDigest, FolderDigests, is_folder_name
+from sealpoint.models._manifest import (
+    METADATA_KEY,
+    TrainingRun,
+    parse_digest,
+    root_in,
+    write_manifest,
+)
+from sealpoint.store import CheckpointRef
+
+_FORMAT = "sealpoint.folder.v1"
+_KEYS = {"format", "files", "directories"}
+_CHANGED = "Do not use this folder: find out who changed it, then bring a good copy back."
+_NO_FOLDER = "Seal it first: sealpoint model seal FOLDER --thread RUN, or seal_folder."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedFolder:
+    """A folder that a checkpoint vouches for, as its metadata describes it."""
+
+    ref: CheckpointRef
+    """The checkpoint."""
+    folder: str
+    """What the folder was called when it was sealed; only for people."""
+    root: str
+    """The root of its digests."""
+    size: int
+    """How many bytes its files have."""
+    files: int
+    """How many files it has."""
+    metadata: dict[str, Any]
+    """What else was saved beside it."""
+
+
+def sealed_folders(store: Store, thread: str) -> Iterator[SealedFolder]:
+    """The folders that a thread vouches for, newest first; no folder is looked at.
+
+    Checkpoints of anything else are left out.
+
+    Raises:
+        SealpointError: Whatever `Thread.history` raises.
+    """
+    for ref in store.thread(thread).history():
+        found = describe_folder(ref)
+        if found is not None:
+            yield found
+
+
+def describe_folder(ref: CheckpointRef) -> SealedFolder | None:
+    """The folder that a checkpoint vouches for; None if it is one of something else."""
+    match ref.metadata.get(METADATA_KEY):
+        case {"folder": str(folder), "root": str(root), "size": int(size), "files": int(files)}:
+            rest = {key: value for key, value in ref.metadata.items() if key != METADATA_KEY}
+            return SealedFolder(
+                ref=ref, folder=folder, root=root, size=size, files=files, metadata=rest
+            )
+        case _:
+            return None
+
+
+def save_folder_manifest(
+    run: TrainingRun, digests: FolderDigests, name: str, metadata: Mapping[str, Any] | None
+) -> CheckpointRef:
+    """Make a folder of these digests the newest checkpoint of a run."""
+    described = {
+        "folder": name,
+        "root": digests.root.hex(),
+        "size": digests.size,
+        "files": len(digests.files),
+    }
+    beside = {**(metadata or {}), METADATA_KEY: described}
+    return run.store.thread(run.name).save(write_folder_manifest(digests), metadata=beside)
+
+
+def write_folder_manifest(digests: FolderDigests) -> dict[str, Any]:
+    """The state of the checkpoint that vouches for a folder."""
+    files: dict[str, dict[str, Any]] = {}
+    for name, each in digests.files.items():
+        if isinstance(each, ContentDigest):
+            files[name] = {"size": each.size, "digest": each.root.hex()}
+        else:
+            whole = write_manifest(each)
+            files[name] = {key: value for key, value in whole.items() if key != "format"}
+    return {"format": _FORMAT, "files": files, "directories": list(digests.directories)}
+
+
+def parse_folder_manifest(state: Any, what: str) -> FolderDigests:
+    """The digests that a checkpoint holds.
+
+    Args:
+        state: Its state.
+        what: What the checkpoint is called.
+
+    Raises:
+        ModelMalformed: It is not a checkpoint of a folder.
+    """
+    try:
+        if type(state) is dict and state.keys() == _KEYS and state["format"] == _FORMAT:
+            digests = FolderDigests(
+                files={name: _part(each) for name, each in state["files"].items()},
+                directories=tuple(state["directories"]),
+            )
+            if _is_ordered(digests) and write_folder_manifest(digests) == state:
+                return digests
+    except (ValueError, TypeError, AttributeError, KeyError):
+        pass
+    raise ModelMalformed(f"{what}: the checkpoint is not one of a folder", hint=_NO_FOLDER)
+
+
+def _part(state: Any) -> FileDigests | ContentDigest:
+    size = state["size"]
+    if type(size) is not int or size < 0:
+        raise ValueError(size)
+    if "digest" in state:
+        return ContentDigest(size=size, root=parse_digest(state["digest"]))
+    tensors = {name: parse_digest(text) for name, text in state["tensors"].items()}
+    return FileDigests(size=size, header=parse_digest(state["header"]), tensors=tensors)
+
+
+def _is_ordered(digests: FolderDigests) -> bool:
+    """Whether names are such as a list of a folder has, each kind in its order."""
+    return all(
+        list(names) == sorted(set(names)) and all(map(is_folder_name, names))
+        for names in (digests.files, digests.directories)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSeal:
+    """What a thread says that a folder has to be."""
+
+    run: TrainingRun
+    digests: FolderDigests
+    ref: CheckpointRef
+
+    @classmethod
+    def of(cls, run: TrainingRun, ref: str | CheckpointRef | None) -> "FolderSeal":
+        """What the newest folder of a run has to be, or that of a checkpoint.
+
+        Raises:
+            SealpointError: Whatever `Thread.load` raises.
+            ModelMalformed: The checkpoint is not one of a folder.
+        """
+        loaded = run.store.thread(run.name).load(ref)
+        what = f"thread {run.name!r}, {loaded.ref.id}"
+        digests = parse_folder_manifest(loaded.state, what)
+        return cls(run=run, digests=digests, ref=loaded.ref)
+
+    def refusal(self, found: FolderDigests, what: str) -> SealpointError:
+        """Why a folder is not the one that the run expects."""
+        expected = f"{what}: expected the folder of {self.ref.id} (seq {self.ref.seq})"
+        if found == self.digests:
+            return Edited(f"{expected}, found that it changed while it was read", hint=_CHANGED)
+        root = found.root.hex()
+        for ref in self.run.store.thread(self.run.name).history():
+            if root_in(ref.metadata) == root:
+                return RolledBack(
+                    f"{expected}, found that of {ref.id} (seq {ref.seq})",
+                    hint=f"Bring that folder back, or ask for this one: ref={ref.id!r}, "
+                    f"--ref seq:{ref.seq}.",
+                )
+        same = sum(found.files.get(name) == each for name, each in self.digests.files.items())
+        # Folders of other runs share a file or two, such as a configuration.
+        if 2 * same >= len(self.digests.files):
+            return Edited(f"{expected}, found {self._difference(found)}", hint=_CHANGED)
+        return FileNotSealed(
+            f"{expected}, found one that no checkpoint of this thread vouches for",
+            hint="Use the folder that this run sealed last: sealpoint model list THREAD.",
+        )
+
+    def _difference(self, found: FolderDigests) -> str:
+        mine = {**self.digests.files, **dict.fromkeys(self.digests.directories)}
+        other = {**found.files, **dict.fromkeys(found.directories)}
+        kinds = {
+            "changed": [name for name in mine if name in other and mine[name] != other[name]],
+            "missing": [name for name in mine if name not in other],
+            "not sealed": [name for name in other if name not in mine],
+        }
+        told = [
+            f"{len(names)} of its files {kind}, such as {names[0]!r}"
+            if kind == "changed"
+            else f"{len(names)} file{'s' if len(names) > 1 else ''} {kind}, such as {names[0]!r}"
+            for kind, names in kinds.items()
+            if names
+        ]
+        return " and ".join(told)

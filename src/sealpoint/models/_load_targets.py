@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a planner of torch.distributed.checkpoint wants what was read, and what readers share.
+
+Tensors go by the planner's own door. Values that are no tensors do not: torch's planners take them
+as pickles only, and run them. They are put where the default planner puts them.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.distributed.checkpoint._traverse import set_element
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex, TensorStorageMetadata
+from torch.distributed.checkpoint.planner import LoadPlanner, ReadItem
+from torch.futures import Future
+
+from sealpoint.errors import ModelMalformed, SealpointError, UsageError
+
+
+def give_tensor(planner: LoadPlanner, item: ReadItem, chunk: torch.Tensor) -> None:
+    """Copy the part of a chunk that an item asks for to where the planner wants it."""
+    part = chunk
+    for dimension, (start, length) in enumerate(
+        zip(item.storage_offsets, item.lengths, strict=True)
+    ):
+        part = part.narrow(dimension, start, length)
+    target = planner.resolve_tensor(item).detach()
+    target.copy_(part)
+    planner.commit_tensor(item, target)
+
+
+def give_value(planner: LoadPlanner, item: ReadItem, value: Any) -> None:
+    """Put a value where the planner would: `load_bytes` itself takes only pickles, and runs them.
+
+    Raises:
+        UsageError: The planner has another way.
+    """
+    name = item.dest_index.fqn
+    load_bytes: Callable[..., Any] = type(planner).load_bytes
+    if not isinstance(planner, DefaultLoadPlanner) or (
+        load_bytes is not DefaultLoadPlanner.load_bytes
+    ):
+        raise UsageError(
+            f"planner: expected the load_bytes of DefaultLoadPlanner, found that of "
+            f"{type(planner).__name__}",
+            hint="Use a planner that leaves load_bytes as it is.",
+        )
+    if planner.flatten_state_dict:
+        set_element(planner.original_state_dict, planner.mappings[name], value)
+    else:
+        planner.state_dict[name] = value
+
+
+class RefusedMetadata(Metadata):
+    """What stands for metadata that were refused: whoever looks into them gets the refusal.
+
+    torch takes an error of `read_metadata` for a folder of another kind, and hides it. This one
+    is raised a step later, where torch hands errors on.
+    """
+
+    def __init__(self, refusal: SealpointError) -> None:
+        self.refusal = refusal
+
+    @property
+    def state_dict_metadata(self) -> dict[str, Any]:  # type: ignore[override]
+        """Raise the refusal."""
+        raise self.refusal
+
+
+def as_chunk(found: Any, metadata: Metadata, index: MetadataIndex, what: str) -> Any:
+    """A tensor of a file as the type that was saved: some are carried by another one."""
+    entry = metadata.state_dict_metadata[index.fqn]
+    if isinstance(entry, TensorStorageMetadata) and type(found) is torch.Tensor:
+        for chunk in entry.chunks:
+            size = chunk.sizes.numel() * entry.properties.dtype.itemsize
+            if chunk.offsets == index.offset and found.nbytes == size:
+                return found.reshape(-1).view(entry.properties.dtype).reshape(chunk.sizes)
+    raise ModelMalformed(f"{what}: {index.fqn}: expected a chunk of the size that was planned")
+
+
+def is_path(checkpoint_id: str | os.PathLike[str]) -> bool:
+    """Whether a name of a checkpoint is a path, and no URL."""
+    return "://" not in os.fspath(checkpoint_id)
+
+
+def done_future() -> Future[None]:
+    """What torch waits for, when everything is done."""
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
