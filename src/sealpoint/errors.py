@@ -51,6 +51,8 @@ SealpointError                  error                  1
 │   └── SchemaUnknown           schema-unknown        51
 ├── SignerFailed                signer-failed         52   a key that lives elsewhere did not sign
 ├── ProviderUnavailable         provider-unavailable  53   whoever says who people are does not
+├── TooOften                    too-often             54   somebody asks more often than allowed
+├── Overloaded                  overloaded            55   the console has too much to do
 ├── ConfigError                 config                60   the set-up is wrong
 │   ├── DirectoryUnusable       directory-unusable    61
 │   ├── StoreMisplaced          store-misplaced       62
@@ -65,13 +67,12 @@ SealpointError                  error                  1
 ├── Busy                        busy                  73
 ├── UnknownRequest              unknown-request       74
 ├── RequestClosed               request-closed        75
-├── Moved                       moved                 96   it is not as somebody was shown it
+├── Moved                       moved                 79   it is not as somebody was shown it
 ├── PolicyInvalid               policy-invalid        76
 ├── BundleInvalid               bundle-invalid        77
 ├── UnknownEntry                unknown-entry         78
 ├── FileRefused                 file-refused          95   a foreign file is not imported
 └── ModelError                  model                 80   a model file cannot be used
-    ├── FlagNotHonoured         flag-not-honoured     81
     ├── FormatRefused           format-refused        82
     ├── RecordCompressed        record-compressed     83
     ├── RecordMismatch          record-mismatch       84
@@ -110,7 +111,6 @@ __all__ = [
     "ExtraMissing",
     "FileNotSealed",
     "FileRefused",
-    "FlagNotHonoured",
     "Forged",
     "Forked",
     "FormatRefused",
@@ -138,6 +138,7 @@ __all__ = [
     "NotOwner",
     "NotTrusted",
     "ObjectNotFound",
+    "Overloaded",
     "Paused",
     "PolicyInvalid",
     "ProviderUnavailable",
@@ -160,6 +161,7 @@ __all__ = [
     "StoreMisplaced",
     "Superseded",
     "Tampered",
+    "TooOften",
     "TrustFileInvalid",
     "TypeNotAllowed",
     "Unanchored",
@@ -653,6 +655,22 @@ class ProviderUnavailable(SealpointError):
     )
 
 
+class TooOften(SealpointError):
+    """Somebody asks the console for something more often, or at more places, than one may."""
+
+    code = "too-often"
+    exit_status = 54
+    hint = "Wait a minute, then try again."
+
+
+class Overloaded(SealpointError):
+    """The console makes as many pages as it can; this one was not begun."""
+
+    code = "overloaded"
+    exit_status = 55
+    hint = "Nothing was done. Try again in a few seconds; if it stays so, look at Health."
+
+
 class ConfigError(SealpointError):
     """Configuration is missing, malformed or unsafe."""
 
@@ -861,7 +879,7 @@ class Moved(SealpointError):
     """The thread is not any more as whoever acts was shown it; `.moved` says what changed."""
 
     code = "moved"
-    exit_status = 96
+    exit_status = 79
     hint = "Nothing was written. Look at the thread again, and decide again."
 
     def __init__(
@@ -917,20 +935,15 @@ class ModelError(SealpointError, RuntimeError):
     hint = "Do not load this file in another way: find out who wrote it, and with what."
 
 
-class FlagNotHonoured(ModelError):
-    """The `torch.load` of this process does not know `weights_only`, or ignores it."""
-
-    code = "flag-not-honoured"
-    exit_status = 81
-    hint = "Use torch 2.6 or newer, and find out which package replaces torch.load."
-
-
 class FormatRefused(ModelError):
     """The file is in a format that cannot be loaded safely, or in none."""
 
     code = "format-refused"
     exit_status = 82
-    hint = "Save it again as safetensors, on a machine that may run anything that the file holds."
+    hint = (
+        "It is not read. Where it was made, save its tensors by themselves: the state_dict() of a "
+        "module, with save_checkpoint or torch.save."
+    )
 
 
 class RecordCompressed(ModelError):
@@ -974,9 +987,8 @@ class GlobalNotAllowed(ModelError):
     code = "global-not-allowed"
     exit_status = 88
     hint = (
-        "If you trust who wrote it, load it once with torch.load(weights_only=False) on a machine "
-        "that may run what it holds, and save tensors and plain data of it with "
-        "save_checkpoint, such as state_dict() and vars(args)."
+        'load_checkpoint(path, unknown="inert") and sealpoint model convert IN OUT --unknown inert '
+        "read such names as data, and call nothing; sealpoint model inspect FILE shows them."
     )
 
 

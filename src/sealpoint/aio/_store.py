@@ -103,6 +103,7 @@ class AsyncThread(_Twin[Thread]):
     save = _awaited(Thread.save)
     load = _awaited(Thread.load)
     history = _iterated(Thread.history, _REFS_AT_ONCE)
+    checkpoint_at = _awaited(Thread.checkpoint_at)
     release = _awaited(Thread.release)
     read_result = _awaited(Thread.read_result)
     ref_of = _awaited(Thread.ref_of)

@@ -9,9 +9,10 @@ final.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -121,16 +122,17 @@ class KeyAdmin:
         *,
         public: str | None = None,
         passkey: Passkey | None = None,
-        person: str,
-        roles: Sequence[str],
-        namespaces: Sequence[str],
+        person: str | None = None,
+        roles: Sequence[str] | None = None,
+        namespaces: Sequence[str] | None = None,
         expires: datetime | str | None = None,
         break_glass: bool = False,
         reason: str | None = None,
     ) -> int:
         """Enter an identity into the roster, or give one that is there more rights.
 
-        The root's private keys must be on this machine.
+        The root's private keys must be on this machine. One that is there keeps its person, roles
+        and namespaces where nothing is said of them: so it gets another key, and no right with it.
 
         Args:
             name: The identity.
@@ -140,7 +142,8 @@ class KeyAdmin:
                 here can tell: have them read its id to you.
             person: Who stands behind it; one person counts once, whatever the number of keys.
             roles: Some of writer, approver, operator, auditor, privacy.
-            namespaces: Where it has them; `*` means everywhere.
+            namespaces: Where it has them; `*` means everywhere. These three are needed for an
+                identity that is new.
             expires: From when on the key may not write any more, with a zone; "never" takes an
                 expiry away, and without this one that is there stays.
             break_glass: Whether it may, as an operator, let a request pass without approvals.
@@ -153,24 +156,26 @@ class KeyAdmin:
             KeyMissing: The root's keys, or the identity's, are not here.
             KeyLocked: A root key is encrypted, and the passphrase is missing or does not open it.
             NotTrusted: The roster would contradict itself or take a right away.
+            UsageError: It is new, and not all is said that is needed for that.
         """
         if check_identity_name(name) == ROOT:
             raise UsageError("identity: the name root is taken by the key that signs rosters")
         self._location.files.pin()  # before anything else: without one nothing here counts
         given = _given(public, passkey)
-        added = Identity(
-            name=name,
-            person=check_name(person, "person"),
-            roles=_roles(roles),
-            namespaces=_namespaces(namespaces),
-            keys=(),
-            break_glass=break_glass,
-        )
+        # Whatever is wrong with what was said is told before the store is opened.
+        said = {
+            "person": None if person is None else check_name(person, "person"),
+            "roles": None if roles is None else _roles(roles),
+            "namespaces": None if namespaces is None else _namespaces(namespaces),
+        }
         with self._location.open_core() as core:
             chain = core.renewed_trust()
+            identity = _said_or_known(chain.roster.identity(name), name, said)
             key = self._meant(chain, name, given)
             _require_not_root(chain, name, key)
-            added = msgspec.structs.replace(added, keys=(RosterKey.of(key, _expiry(expires)),))
+            added = msgspec.structs.replace(
+                identity, keys=(RosterKey.of(key, _expiry(expires)),), break_glass=break_glass
+            )
             document = _with(chain.roster.document, added, keep_expiry=expires is None)
             return self._location.append_roster(core, chain, document, reason=reason).roster.seq
 
@@ -549,6 +554,25 @@ def _require_not_root(chain: StoreChain, name: str, key: PublicKey | Passkey) ->
 
 def _namespaces(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({check_name(each, "namespace") for each in names}))
+
+
+def _said_or_known(known: Identity | None, name: str, said: Mapping[str, Any]) -> Identity:
+    """An identity as it was described, and where nothing was said, as the roster has it.
+
+    Raises:
+        UsageError: The roster does not have it, and not everything was said.
+    """
+    given = {what: value for what, value in said.items() if value is not None}
+    if known is not None:
+        return msgspec.structs.replace(known, **given)
+    if missing := [what for what in said if what not in given]:
+        raise UsageError(
+            f"identity {name!r}: the roster does not have it, so that {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} needed",
+            hint="Say who it is and what it may do: --person WHO --role ROLE --namespace "
+            "NAMESPACE. sealpoint keys list shows the names that are there.",
+        )
+    return Identity(name=name, keys=(), **given)
 
 
 def _roles(names: Sequence[str]) -> tuple[Role, ...]:

@@ -33,7 +33,7 @@ from sealpoint.errors import (
     SealpointError,
     UsageError,
 )
-from sealpoint.gate import Request, Thread
+from sealpoint.gate import Request, Status, Thread, why_closed
 from sealpoint.ledger import STORE_CHAIN, Kind, ResultsBody, parse_body, parse_header
 from sealpoint.limits import BUNDLE_BYTES_MAX, POSITION_LIST_BYTES_MAX, REQUEST_BYTES_MAX
 from sealpoint.signing import Attestation, Signer, SigningKey, TrustPin, Verdict
@@ -56,6 +56,9 @@ from sealpoint.world import WorldDiff
 #
 # What an approver sees on the command line and what an export holds is what `examine` finds, and
 # nothing besides.
+
+
+_CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,20 @@ class ExaminedRequest:
     diff: WorldDiff | None
     fault: SealpointError | None
     """Why what it shows cannot be believed."""
+
+    def require_agreeable(self) -> None:
+        """Refuse what nobody may be asked to approve, or to let pass without approvals.
+
+        A request that shows something else than what would run can still be denied.
+
+        Raises:
+            NotTrusted: It shows something else than what would be signed.
+            RequestClosed: It was denied, has expired, or another policy is in force.
+        """
+        if self.fault is not None:
+            raise self.fault
+        if self.request.status in _CLOSED:
+            raise why_closed(self.request)
 
 
 def examine(store: Store, request: Request) -> ExaminedRequest:

@@ -147,14 +147,19 @@ class Store:
         """
         return self._requests.list()
 
-    def request(self, request_id: str) -> Request:
+    def request(self, request_id: str, *, thread: str | None = None) -> Request:
         """One request, by its id or the first digits of it.
+
+        Args:
+            request_id: The id, or the first digits of it.
+            thread: The name of the thread that it is on, where that is known: no other is read.
 
         Raises:
             UsageError: There are too few digits, or other characters.
             UnknownRequest: There is no such request, or the thread has moved on.
+            UnknownThread: There is no such thread.
         """
-        return self._requests.find(request_id)
+        return self._requests.find(request_id, thread)
 
     def approve(self, request_id: str, *, reason: str) -> Attestation:
         """Approve a request, as the identity that the store was opened with.
@@ -271,18 +276,20 @@ class Store:
             self._core, thread=thread, actor=actor, kind=kind, since=since, until=until
         )
 
-    def why(self, ref: str) -> Why:
+    def why(self, ref: str, *, thread: str | None = None) -> Why:
         """Explain a decision: the rules, the facts and the policy of that time, and who said what.
 
         Args:
             ref: The id of a request, the hash of an entry, or the first 8 digits or more.
+            thread: The name of the thread that it is on, where that is known: no other is read.
 
         Raises:
             UsageError: There are too few digits, or other characters.
             UnknownEntry: There is none of these digits, or more than one.
+            UnknownThread: There is no such thread.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
         """
-        return explain_decision(self._core, self._policies, ref)
+        return explain_decision(self._core, self._policies, ref, thread)
 
     def export(
         self, threads: Iterable[str] | None = None, *, payloads: bool = False

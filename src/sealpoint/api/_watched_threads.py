@@ -231,10 +231,13 @@ class WatchedThreads:
         """How each thread is listed."""
         return [each.row for each in self._known.values() if each.row is not None]
 
-    def bring_up_to_date(self) -> Iterator[tuple[int, int]]:
+    def bring_up_to_date(self, *, quick: bool = False) -> Iterator[tuple[int, int]]:
         """Look at the threads that have moved, and take what is found.
 
         What a call has found stands, if it is broken off: the next one goes on.
+
+        Args:
+            quick: Ask the anchor alone which have moved, once everything was looked at.
 
         Yields:
             How many threads were looked at, and how many there are to be; first none of them.
@@ -243,22 +246,21 @@ class WatchedThreads:
             StorageUnavailable, AnchorUnavailable: Nobody can look.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
         """
-        core = self._core
-        trust, version = core.trust(), core.storage.version()
-        is_same = version is not None and version == self._version
+        core, quick = self._core, quick and self._is_begun
+        trust, version = core.trust(), self._version if quick else core.storage.version()
+        is_same = quick or (version is not None and version == self._version)
         # Threads before slots: a name is reserved before it has an entry.
         heads = self._heads if is_same else dict(core.storage.heads())
         slots = dict(core.anchor.slots())
         is_still = (heads, slots) == (self._heads, self._slots) and trust is self.trust
         self._version = None  # until this has come to its end
         again = {} if is_still else self._moved(match_heads(core, heads, slots.items()), trust)
-        if not (is_same and is_still):
-            again |= self._failed()
-            self._patrol_again = self._is_begun
-        threads = [*(again | self._patrolled()).values()]
+        if not quick:
+            again |= self._unmoved(is_same=is_same and is_still)
+        threads = [*again.values()]
         yield 0, len(threads)
         for done, each in enumerate(self._looked(threads), start=1):
-            self._take(each)
+            self._take(self._placed(each) if quick else each)
             yield done, len(threads)
         self._note_chain(trust)
         self._heads, self._slots, self.trust, self._version = heads, slots, trust, version
@@ -300,6 +302,20 @@ class WatchedThreads:
         except SealpointError:
             return True
         return False
+
+    def _unmoved(self, *, is_same: bool) -> _Threads:
+        """Of the threads that have not moved, those that are worth a look."""
+        failed = {} if is_same else self._failed()
+        self._patrol_again = self._patrol_again if is_same else self._is_begun
+        return failed | self._patrolled()
+
+    def _placed(self, looked: LookedThread) -> LookedThread:
+        """A look, with the last entry where it was found: the store was not asked where it is."""
+        if not isinstance(looked.found, ThreadLook):
+            return looked
+        listed, head = looked.listed, looked.found.head.seq
+        self._heads[listed.thread] = head
+        return looked._replace(listed=listed._replace(head=head))
 
     def _failed(self) -> _Threads:
         """The threads that did not verify; where they are many, some of them in turn."""

@@ -6,7 +6,7 @@ What an erasure has taken can no longer be told, and is said to be gone.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -17,6 +17,7 @@ from sealpoint.audit import (
     AuditRecord,
     BundleReport,
     record_of,
+    select_threads,
     store_chain_record,
 )
 from sealpoint.audit import verify_bundle as verify_lines
@@ -538,17 +539,19 @@ class _Found(NamedTuple):
     seq: int
 
 
-def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
+def explain_decision(core: Core, policies: Policies, ref: str, thread: str | None = None) -> Why:
     """Explain a request or an entry.
 
     Args:
         core: The store.
         policies: Its policies.
         ref: The id of a request, the hash of an entry, or the first digits of either.
+        thread: The name of its thread, where that is known.
 
     Raises:
         UsageError: There are too few digits, or other characters.
         UnknownEntry: There is none of these digits, or more than one.
+        UnknownThread: There is no such thread.
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
     """
     if not begins_digest(ref):
@@ -558,7 +561,10 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
             hint="sealpoint requests lists requests with their ids, and sealpoint audit "
             "--thread NAME the entries of a thread with their hashes.",
         )
-    found = list(_find(core, ref))
+    if thread is None:
+        found = [*_find_in_chain(core, ref), *_find(core, ThreadWalk.each(core), ref)]
+    else:
+        found = [*_find(core, select_threads(core, [thread]), ref)]
     if len(found) != 1:
         raise UnknownEntry(
             f"{ref[:12]}: expected one request or entry of namespace {core.namespace!r} that "
@@ -570,13 +576,15 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
     return Explaining(core, policies, walk, seq).explain()
 
 
-def _find(core: Core, ref: str) -> Iterator[_Found]:
-    """Find the digits; what is found is verified afterwards, with its whole thread."""
-    chain = core.renewed_trust()
-    for seq, digest in enumerate(chain.hashes):
+def _find_in_chain(core: Core, ref: str) -> Iterator[_Found]:
+    for seq, digest in enumerate(core.renewed_trust().hashes):
         if digest.hex().startswith(ref):
             yield _Found(None, seq)
-    for walk in ThreadWalk.each(core):
+
+
+def _find(core: Core, walks: Iterable[ThreadWalk], ref: str) -> Iterator[_Found]:
+    """Find the digits; what is found is verified afterwards, with its whole thread."""
+    for walk in walks:
         for seq, record in core.storage.scan(walk.thread, 0):
             if link_hash(record.header).hex().startswith(ref) or _is_request(record, ref):
                 yield _Found(walk, seq)

@@ -10,6 +10,7 @@ from sealpoint.audit._trail import (
     AuditRecord,
     audit_trail,
     record_of,
+    select_threads,
     store_chain_record,
 )
 from sealpoint.audit._verify import verify_store, verify_thread
@@ -30,6 +31,7 @@ __all__ = [
     "fill_storage",
     "read_timeline",
     "record_of",
+    "select_threads",
     "store_chain_record",
     "verify_bundle",
     "verify_store",

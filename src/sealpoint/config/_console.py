@@ -23,7 +23,7 @@ _HOOK_NAME = re.compile("[a-z0-9._-]{1,64}")
 _SHAPES = ("generic", "slack", "teams")
 CONSOLE_EVENTS = (
     *("request", "approved", "denied", "broken-glass", "paused", "unpaused", "handed-off"),
-    *("refused", "unreadable", "resume-wanted", "key-expires"),
+    *("refused", "unreadable", "unjustified", "resume-wanted", "key-expires"),
 )
 """What people can be told of."""
 
@@ -61,6 +61,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     tls_at_proxy: bool = False
     proxies: tuple[str, ...] = ()
     masked: tuple[str, ...] | None = None
+    passkey_sign_in: bool = True
     oidc: OidcSettings | None = None
     hooks: tuple[HookSettings, ...] = ()
 
@@ -77,6 +78,8 @@ class ConsoleSettings:
     tls_key: Path | None = None
     masked: tuple[str, ...] | None = None
     """Names of keys whose values pages hide until somebody asks; None: the usual ones."""
+    passkey_sign_in: bool = True
+    """Whether a passkey signs in, and not only approves."""
     oidc: OidcSettings | None = None
     hooks: tuple[HookSettings, ...] = ()
     proxies: tuple[str, ...] = ()
@@ -91,8 +94,8 @@ class ConsoleSettings:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches it."""
-        return _is_loopback(self.host)
+        """Whether only this machine reaches it: not through a proxy of another name, either."""
+        return _is_loopback(self.host) and _is_own_name(self.origin)
 
 
 def load_console_settings(
@@ -130,8 +133,7 @@ def load_console_settings(
         _require_hook(hook)
     if len({hook.name for hook in table.hooks}) != len(table.hooks):
         raise ConfigError(f"{file}: [console]: expected a name of its own for each hook")
-    if table.oidc is not None:
-        _require_oidc(table.oidc)
+    _require_sign_in(table, is_local=_is_loopback(host) and _is_own_name(place))
     return ConsoleSettings(
         host=host,
         port=port,
@@ -139,6 +141,7 @@ def load_console_settings(
         tls_certificate=Path(table.tls_certificate) if is_tls else None,
         tls_key=Path(table.tls_key) if is_tls else None,
         masked=table.masked,
+        passkey_sign_in=table.passkey_sign_in,
         oidc=table.oidc,
         hooks=table.hooks,
         proxies=table.proxies,
@@ -161,6 +164,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _is_own_name(origin: str) -> bool:
+    """Whether people type a name that leads to the machine which they sit at."""
+    return f".{urlsplit(origin).hostname}".endswith(".localhost")
+
+
 def _origin(text: str, port: int, *, is_tls: bool) -> str:
     if not text:
         return f"{'https' if is_tls else 'http'}://localhost:{port}"
@@ -170,7 +178,7 @@ def _origin(text: str, port: int, *, is_tls: bool) -> str:
             "origin: expected what people type without a path, as https://console.example.com, "
             f"found {text!r}"
         )
-    if parts.scheme == "http" and parts.hostname != "localhost":
+    if parts.scheme == "http" and not _is_own_name(text):
         raise ConfigError(
             f"origin: expected https, or localhost, found {text!r}",
             hint="Browsers use passkeys and keep the session's cookie only there.",
@@ -250,6 +258,16 @@ def _is_address(url: str) -> bool:
     except ValueError:
         return False
     return url.isascii() and url.isprintable() and " " not in url
+
+
+def _require_sign_in(table: _Table, *, is_local: bool) -> None:
+    if table.oidc is not None:
+        _require_oidc(table.oidc)
+    elif not table.passkey_sign_in and not is_local:
+        raise ConfigError(
+            "passkey_sign_in: expected true, since nobody could sign in otherwise, found false",
+            hint="Name a provider in [console.oidc] of config.toml, or leave it true.",
+        )
 
 
 def _require_oidc(oidc: OidcSettings) -> None:

@@ -14,7 +14,7 @@ from sealpoint.gate._decision import (
     RolloutFacts,
     decide,
 )
-from sealpoint.gate._operations import Operations
+from sealpoint.gate._operations import Operations, require_breakable
 from sealpoint.gate._policy import (
     COMPARED_RULES,
     RULE_WORDS,
@@ -84,6 +84,7 @@ __all__ = [
     "look_at_all",
     "make_request",
     "policy_digest",
+    "require_breakable",
     "shipped_policy",
     "summarise",
     "summary_now",

@@ -418,13 +418,22 @@ class Operations:
         )
 
 
-def _require_breaker(identity: Identity, statement: Statement, thread: str) -> None:
-    """Refuse whoever may not break the glass, and what it is not broken for."""
+def require_breakable(statement: Statement, thread: str) -> None:
+    """Refuse what the glass is not broken for.
+
+    Raises:
+        UsageError: It is no resume.
+    """
     if statement.action is not Action.RESUME:
         raise UsageError(
             f"thread {thread!r}: break-glass is for one resume; a handoff or a "
             "rollout always needs its approvals"
         )
+
+
+def _require_breaker(identity: Identity, statement: Statement, thread: str) -> None:
+    """Refuse whoever may not break the glass, and what it is not broken for."""
+    require_breakable(statement, thread)
     if not identity.may_break_glass(statement.ns):
         found, hint = identity.lacking((Role.OPERATOR,), statement.ns)
         raise NoRight(

@@ -14,12 +14,14 @@ from itertools import islice
 
 from sealpoint.anchor import Position
 from sealpoint.errors import (
+    Erased,
     Forked,
     NotTrusted,
     RolledBack,
     SealpointError,
     Tampered,
     UnknownRequest,
+    UnknownThread,
     UsageError,
 )
 from sealpoint.gate._policy import Policies, Policy
@@ -192,15 +194,34 @@ class RequestList:
             if asked.body.statement.action is not Action.ROLLOUT:
                 yield make_request(asked, seen.name, roster=roster, policy=policy, now=now)
 
-    def find(self, request_id: str) -> Request:
+    def find(self, request_id: str, thread: str | None = None) -> Request:
         """The one request whose id begins with some digits.
+
+        Only the thread that it is on is read where that is known: because somebody says so, or
+        because it was listed before by its whole id.
 
         Raises:
             UsageError: There are too few digits, or other characters.
             UnknownRequest: There is none, or more than one.
+            Tampered, NotTrusted, RolledBack, Forked: The thread cannot be believed.
         """
         check_digits(request_id, "request")
+        if thread is not None:
+            return only_one(self._of_thread(thread), request_id, "request")
+        if (listed := self._listed.get(request_id)) is not None:
+            with suppress(UnknownRequest, UnknownThread, Erased):  # then others are looked at
+                return only_one(self._of_thread(listed), request_id, "request")
         return only_one(self.list().requests, request_id, "request")
+
+    def _of_thread(self, name: str) -> Sequence[Request]:
+        """The requests of one thread as they stand now, read and verified."""
+        if name == ROLLOUTS:
+            return self._book.all()
+        trust = self._core.trust()
+        seen = self._verified(Chain(self._core, name), trust.epoch)
+        if not isinstance(seen, _Known):
+            return ()
+        return list(self._shown(seen, trust.roster, self._policies.in_force(trust.roster)))
 
     def find_open(self, request_id: str) -> Request:
         """The same for whoever is about to answer it, and may have been shown it before.

@@ -45,6 +45,7 @@ from sealpoint.store import (
     ThreadReader,
     ThreadRetention,
     ThreadState,
+    checkpoint_at,
 )
 from sealpoint.world import World, WorldDiff
 
@@ -103,6 +104,17 @@ class Thread:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         return self._reader.history()
+
+    def checkpoint_at(self, seq: int) -> CheckpointRef:
+        """The checkpoint at a position, without its state; it costs the same wherever that lies.
+
+        Raises:
+            UnknownThread: Nobody has saved anything under this name.
+            UnknownCheckpoint: There is no checkpoint at this position, or it was deleted.
+            Erased: It was erased on purpose.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        return checkpoint_at(self._state, seq)
 
     def release(self, ref: "str | CheckpointRef | None" = None) -> Release:
         """What would be executed if the thread went on from the newest checkpoint, or from `ref`.

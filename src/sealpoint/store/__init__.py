@@ -31,7 +31,7 @@ from sealpoint.store._core import (
 )
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
-from sealpoint.store._reader import ThreadReader, read_world
+from sealpoint.store._reader import ThreadReader, checkpoint_at, read_world
 from sealpoint.store._refs import (
     CheckpointRef,
     Collected,
@@ -138,6 +138,7 @@ __all__ = [
     "blob_digest",
     "check_name",
     "check_rights",
+    "checkpoint_at",
     "claimed_name",
     "collect",
     "copy_roster",

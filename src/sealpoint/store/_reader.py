@@ -67,6 +67,9 @@ class _FoundCheckpoint(NamedTuple):
     def place(self) -> CheckpointPlace:
         return place_of(self.header, self.entry, self.body)
 
+    def is_of(self, ref: CheckpointRef) -> bool:
+        return ref.id == self.body.id and ref.entry in ("", self.entry.hex())
+
     def ref(self, core: Core) -> CheckpointRef:
         return make_ref(self.header, self.body, core.writer(self.header), self.entry)
 
@@ -258,17 +261,9 @@ class ThreadReader:
     def _named(self, ref: "str | CheckpointRef") -> _FoundCheckpoint:
         head = self._chain.verified_head()
         if isinstance(ref, CheckpointRef):
-            name = ref.id
-            if 0 <= ref.seq <= head.seq:
-                # (4) it reaches the verified head; (3) its own signature
-                record, header = self._chain.descend(ref.seq)
-                self._chain.verify(record, ref.seq)
-                self._state.require_generation(header)
-                entry = link_hash(record.header)
-                if ref.entry in ("", entry.hex()) and KINDS[header.kind].is_checkpoint:
-                    body = self._state.checkpoint_body(header, record)
-                    if body.id == name:
-                        return _FoundCheckpoint(header, record, body, entry)
+            name, found = ref.id, _at_position(self._state, ref.seq)
+            if found is not None and found.is_of(ref):
+                return found
         else:
             name = check_name(ref, "checkpoint id")
             self._state.require_generation(head.header)
@@ -475,6 +470,34 @@ class ThreadReader:
             world=_world(found, blobs),
             question=body.question if question is None else question,
         )
+
+
+def _at_position(state: ThreadState, seq: int) -> _FoundCheckpoint | None:
+    """The checkpoint at a position below the verified head; None if none lies there."""
+    chain = state.chain
+    if not 0 <= seq <= chain.verified_head().seq:
+        return None
+    # (4) it reaches the verified head; (3) its own signature
+    record, header = chain.descend(seq)
+    chain.verify(record, seq)
+    state.require_generation(header)
+    if not KINDS[header.kind].is_checkpoint:
+        return None
+    body = state.checkpoint_body(header, record)
+    return _FoundCheckpoint(header, record, body, link_hash(record.header))
+
+
+def checkpoint_at(state: ThreadState, seq: int) -> CheckpointRef:
+    """The checkpoint at a position, without its state; see `Thread.checkpoint_at`."""
+    with state.reporting():
+        state.refresh()
+        found = _at_position(state, seq)
+        if found is None or state.retention.deletes(seq):
+            raise UnknownCheckpoint(
+                f"thread {state.name!r}: it has no checkpoint at position {seq}"
+            )
+        ref = found.ref(state.core)
+        return msgspec.structs.replace(ref, pruned=state.retention.covers(seq))
 
 
 def list_checkpoints(

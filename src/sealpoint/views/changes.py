@@ -39,13 +39,15 @@ __all__ = [
 _VALUE_CHARS = 200
 _DEPTH_MAX = 60
 _SIMILAR_DEPTH_MAX = 3
-_SIMILAR_CHARS = 200
+_SIMILAR_CHARS = 100
 _SIMILAR_LEAST = 0.5
 # Aligning costs as much as there are pairs of equal items, and again for each run that differs;
 # beyond these, items are compared by position.
 _EQUAL_PAIRS_MAX = 20_000
 _ALIGNED_MAX = 4_000 * 4_000
 _PAIRED_MAX = 400
+_SIMILAR_MAX = 600
+"""So many texts are held against each other in all, to find out which one became which."""
 _CONTEXT_CHARS = 20
 _LINE_CHARS = 4_000
 
@@ -134,8 +136,10 @@ def compare(
     *,
     name: str = "state",
     masking: Masking = REVEALED,
-) -> list[Change]:
-    """List what changed, in the order of the newer value, removed parts after those that stay.
+) -> Iterator[Change]:
+    """Tell what changed, in the order of the newer value, removed parts after those that stay.
+
+    Whoever takes only the first changes has only these found out.
 
     Args:
         old: The older value.
@@ -144,13 +148,13 @@ def compare(
         name: What the value is called in paths.
         masking: What is not shown.
     """
-    return list(_Comparison(encode, masking).changes(old, new, name, name, 0))
+    return _Comparison(encode, masking).changes(old, new, name, name, 0)
 
 
 def compare_checkpoints(
     before: Loaded, after: Loaded, encode: Callable[[Any], bytes], *, masking: Masking = REVEALED
-) -> list[Change]:
-    """List what changed in the state, the metadata and the world of two checkpoints.
+) -> Iterator[Change]:
+    """Tell what changed in the state, the metadata and the world of two checkpoints.
 
     Args:
         before: The older one.
@@ -158,11 +162,9 @@ def compare_checkpoints(
         encode: `Registry.encode` of the registry that both were loaded with.
         masking: What is not shown.
     """
-    return [
-        *compare(before.state, after.state, encode, name="state", masking=masking),
-        *compare(before.metadata, after.metadata, encode, name="metadata", masking=masking),
-        *compare(before.world, after.world, encode, name="world", masking=masking),
-    ]
+    yield from compare(before.state, after.state, encode, name="state", masking=masking)
+    yield from compare(before.metadata, after.metadata, encode, name="metadata", masking=masking)
+    yield from compare(before.world, after.world, encode, name="world", masking=masking)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,8 @@ class CheckpointDiff:
     after: CheckpointRef
     changes: tuple[Change, ...]
     """In the state, the metadata and the world."""
+    complete: bool
+    """Whether these are all of them."""
     world: WorldDiff | None
     """What the run was able to do, leaf by leaf; None if one of the two did not say."""
 
@@ -184,7 +188,12 @@ class CheckpointDiff:
 
 
 def diff_checkpoints(
-    before: Loaded, after: Loaded, encode: Callable[[Any], bytes], *, masking: Masking = REVEALED
+    before: Loaded,
+    after: Loaded,
+    encode: Callable[[Any], bytes],
+    *,
+    masking: Masking = REVEALED,
+    changes_max: int | None = None,
 ) -> CheckpointDiff:
     """What changed between two checkpoints, and what that means for what the run can do.
 
@@ -193,14 +202,17 @@ def diff_checkpoints(
         after: The newer one.
         encode: `Registry.encode` of the registry that both were loaded with.
         masking: What is not shown.
+        changes_max: How many changes are looked for at most; None: all of them.
     """
     world = None
     if before.world is not None and after.world is not None:
         world = World.from_dict(before.world).diff(World.from_dict(after.world))
+    found = compare_checkpoints(before, after, encode, masking=masking)
     return CheckpointDiff(
         before=before.ref,
         after=after.ref,
-        changes=tuple(compare_checkpoints(before, after, encode, masking=masking)),
+        changes=tuple(islice(found, changes_max)),
+        complete=next(found, None) is None,
         world=world,
     )
 
@@ -209,6 +221,7 @@ class _Comparison:
     def __init__(self, encode: Callable[[Any], bytes], masking: Masking) -> None:
         self._encode_saved = encode
         self._masking = masking
+        self._similar_left = _SIMILAR_MAX
 
     def _encode(self, value: Any) -> bytes:
         """The bytes of a value; what an object holds beside what is saved of it equals itself."""
@@ -240,23 +253,31 @@ class _Comparison:
             yield self._changed(old, new, before, path, note)
             return
         parts = parts_of(old), parts_of(new)
-        within: list[Change] = []
-        if depth < _DEPTH_MAX:
-            match parts[1].shape:
-                case ValueShape.SEQUENCE:
-                    within = list(self._sequence(*parts, before, path, depth))
-                case ValueShape.MAPPING | ValueShape.RECORD:
-                    within = list(self._named(*parts, before, path, depth))
-                case ValueShape.SET:
-                    within = list(self._members(*parts, before, path))
-                case ValueShape.LEAF:
-                    pass
-        if within:
-            yield from within
-        elif parts[1].shape is ValueShape.LEAF:
+        found = False
+        for change in self._within(*parts, before, path, depth):
+            found = True
+            yield change
+        if found:
+            return
+        if parts[1].shape is ValueShape.LEAF:
             yield self._changed(old, new, before, path, None)
         else:
             yield self._changed(old, new, before, path, "changed in a part that is not shown")
+
+    def _within(
+        self, old: ValueParts, new: ValueParts, before: str, path: str, depth: int
+    ) -> Iterator[Change]:
+        """What changed in the parts of two values."""
+        if depth < _DEPTH_MAX:
+            match new.shape:
+                case ValueShape.SEQUENCE:
+                    yield from self._sequence(old, new, before, path, depth)
+                case ValueShape.MAPPING | ValueShape.RECORD:
+                    yield from self._named(old, new, before, path, depth)
+                case ValueShape.SET:
+                    yield from self._members(old, new, before, path)
+                case ValueShape.LEAF:
+                    pass
 
     # ------------------------------------------------------------------ by name
 
@@ -287,13 +308,13 @@ class _Comparison:
     def _members(
         self, old: ValueParts, new: ValueParts, before: str, path: str
     ) -> Iterator[Change]:
-        """Sets by member, in the order of their texts: a set has none of its own."""
+        """Sets by member, in the order of their encodings: a set has none of its own."""
         had = {self._encode(member): member for _, member in old.members}
         has = {self._encode(member): member for _, member in new.members}
-        for text in sorted(self._text(has[name]) for name in has.keys() - had.keys()):
-            yield Change(kind="added", path=path, new=text, note="member")
-        for text in sorted(self._text(had[name]) for name in had.keys() - has.keys()):
-            yield Change(kind="removed", path=before, old=text, note="member")
+        for name in sorted(has.keys() - had.keys()):
+            yield Change(kind="added", path=path, new=self._text(has[name]), note="member")
+        for name in sorted(had.keys() - has.keys()):
+            yield Change(kind="removed", path=before, old=self._text(had[name]), note="member")
 
     # ------------------------------------------------------------------ by place
 
@@ -317,7 +338,8 @@ class _Comparison:
         """Which items of two runs are one item that changed; the others came or went."""
         first, last, start, end = block
         olds, news = range(first, last), range(start, end)
-        if len(olds) == len(news) or not olds or not news or len(olds) * len(news) > _PAIRED_MAX:
+        most = min(_PAIRED_MAX, self._similar_left)
+        if len(olds) == len(news) or not olds or not news or len(olds) * len(news) > most:
             shared = min(len(olds), len(news))
             yield from zip(olds[:shared], news[:shared], strict=True)
             yield from ((place, None) for place in olds[shared:])
@@ -348,6 +370,7 @@ class _Comparison:
         if type(old) is not type(new):
             return 0.0
         if type(old) is str:
+            self._similar_left -= 1
             return SequenceMatcher(
                 None, old[:_SIMILAR_CHARS], new[:_SIMILAR_CHARS], autojunk=False
             ).ratio()

@@ -109,8 +109,7 @@ class PickledValues:
             EncodeError, DecodeError: An object cannot be put together.
         """
         self._made = {}
-        tree = run_pickle(data, what, OBJECT_PICKLE)
-        return self.value(tree)
+        return self.value(run_pickle(data, what, OBJECT_PICKLE).value)
 
     def is_called(self, value: Any, key: str) -> bool:
         """Whether a value is of the type that a file says beside its pickle."""

@@ -54,8 +54,10 @@ from sealpoint.world import JSON, Tool, World
 TASK = "task."
 """What the places of tasks of the functional API begin with."""
 
+# Code of these counts by their versions, not function by function: see `FRAMEWORKS`.
 _PACKAGES = (
-    *("langchain", "langchain-core", "langgraph", "langgraph-checkpoint", "langgraph-prebuilt"),
+    *("deepagents", "langchain", "langchain-core", "langgraph", "langgraph-checkpoint"),
+    *("langgraph-prebuilt", "langsmith"),
 )
 _MODEL_NAMES = (
     *("model", "model_name", "model_id", "deployment_name", "azure_deployment"),
@@ -162,7 +164,7 @@ def _find_task(search: Search, found: Found) -> None:
     search.add([function], f"{TASK}{imported_name(module)}.{name}", found.package)
 
 
-FRAMEWORKS = Frameworks("langchain", "langchain_core", "langgraph")
+FRAMEWORKS = Frameworks("deepagents", "langchain", "langchain_core", "langgraph", "langsmith")
 
 KINDS = Kinds(
     noun="graph",
