@@ -3,10 +3,11 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, expect, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.console.scene import Scene, Served
 
@@ -30,21 +31,22 @@ def served(scene: Scene) -> Iterator[Served]:
 
 @pytest.fixture
 def browser() -> Iterator[Browser]:
-    """A real Chromium; where there is none, its tests are skipped and say so.
+    """A real Chromium, one for each test: while it is open, an event loop runs in this thread."""
+    with chromium() as browser:
+        yield browser
 
-    One for each test: while it is open, an event loop runs in this thread, and no other can.
-    """
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A real Chromium; where there is none, tests are skipped and say so. One has to start."""
     if CHROMIUM is None:
         pytest.skip("no Chromium was found: apt-get install chromium")
     expect.set_options(timeout=20_000)
     with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(
-                executable_path=CHROMIUM,
-                # A container has no user namespaces for a sandbox; only our pages are loaded.
-                args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
-            )
-        except Error as exc:
-            pytest.skip(f"{CHROMIUM} does not start here: {exc.message.splitlines()[0]}")
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            # A container has no user namespaces for a sandbox; only our pages are loaded.
+            args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+        )
         yield browser
         browser.close()

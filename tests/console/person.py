@@ -47,6 +47,7 @@ class Person:
     def sign_in(self) -> "Person":
         """By a link from the terminal."""
         self.page.goto(self.served.console.sign_in_link(self.name))
+        self.page.get_by_role("button", name=f"Sign in as {self.name}").click()
         self.page.wait_for_url(f"{self.served.origin}/")
         return self
 
@@ -55,8 +56,12 @@ class Person:
         page = self.open("/enrol")
         page.get_by_label("Your name in the roster").fill(self.name)
         page.get_by_role("button", name="Make a passkey").click()
-        text = page.locator("[data-enrolment]")
-        page.locator("[data-enrolled]:not([hidden])").wait_for()
+        return self.have_it_added()
+
+    def have_it_added(self) -> "Person":
+        """Have the passkey that a page shows added to the roster."""
+        text = self.page.locator("[data-enrolment]")
+        self.page.locator("[data-enrolled]:not([hidden])").wait_for()
         passkey = Passkey.parse((text.text_content() or "").encode())
         self.served.scene.admin.keys.add(
             self.name,

@@ -4,7 +4,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +18,11 @@ from sealpoint.api import Admin
 from sealpoint.config import ConsoleSettings
 from sealpoint.console import Console
 from sealpoint.errors import NeedsApproval
+from tests.postgres_server import PostgresServer, schema_of
 
 WORLD = World(tools=["pay"], model={"name": "m1"})
 WIDER = World(tools=["pay", "shell"], model={"name": "m1"})
+_PATIENCE_S = 1.5
 ROLES = {
     "ann": ["approver"],
     "bob": ["approver"],
@@ -37,16 +39,23 @@ class Scene:
     folder: Path
     policy: str = "team"
     settings: dict[str, Any] = field(default_factory=dict)
+    server: PostgresServer | None = None
+    """Where the store lies, if not in a file."""
+    host: str = "localhost"
+    """The name that people type."""
 
     @property
     def url(self) -> str:
         """Where the store is."""
+        if self.server is not None:
+            return self.server.url(schema=schema_of(self.folder))
         return f"sqlite:///{self.folder / 'disk' / 'agents.db'}"
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where keys and anchor lie."""
-        return {"config_dir": self.folder / "config", "state_dir": self.folder / "state"}
+        """Where keys and anchor lie, and what the database asks for."""
+        found = {"config_dir": self.folder / "config", "state_dir": self.folder / "state"}
+        return found if self.server is None else {**found, "password": self.server.password}
 
     @property
     def admin(self) -> Admin:
@@ -83,6 +92,16 @@ class Scene:
                 return needed.request.id
         raise AssertionError("the team's policy let it pass")
 
+    def let_pass(self, resume: Callable[[], object]) -> None:
+        """Resume what the policy has to be asked about, once two people have approved it."""
+        try:
+            resume()
+        except NeedsApproval as needed:
+            for name in ("ann", "bob"):
+                with self.open(name) as store:
+                    store.approve(needed.request.id, reason="as agreed")
+            resume()
+
     def goes_on(self, thread: str = "invoice-17") -> bool:
         """Whether the worker may go on with what it asked for."""
         with self.open() as store:
@@ -98,7 +117,8 @@ class Scene:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        settings = ConsoleSettings(port=port, origin=f"http://localhost:{port}", **self.settings)
+        origin = f"http://{self.host}:{port}"
+        settings = ConsoleSettings(port=port, origin=origin, **self.settings)
         reading = sealpoint.open_store(
             self.url, read_only=True, registry=Registry().showing_untyped(""), **self.place
         )
@@ -137,8 +157,12 @@ class Served:
 
     def seen(self) -> None:
         """Wait until the console has seen everything that was saved so far."""
-        before = self.console.desk.looks
-        until(lambda: self.console.desk.looks > before + 1)
+        desk, begun = self.console.desk, time.monotonic()
+        before = desk.looks
+        desk.catch_up()
+        if time.monotonic() - begun > _PATIENCE_S:
+            # It waits no longer than a page may.
+            until(lambda: desk.looks > before + 1)
 
 
 def _cookie(answer: httpx.Response) -> str:

@@ -44,7 +44,9 @@ def _records(team: Team, thread: str = "v") -> list[AuditRecord]:
 
 
 def _events(team: Team, thread: str = "v") -> list[ConsoleEvent]:
-    found = (record_event(record, _STORE) for record in _records(team, thread))
+    records = _records(team, thread)
+    asked = {record.request for record in records if record.kind == "request"}
+    found = (record_event(record, _STORE, asked) for record in records)
     return [event for event in found if event is not None]
 
 
@@ -61,7 +63,7 @@ def test_entries_about_people_are_events_and_others_are_not(team: Team) -> None:
     assert [event.request for event in found] == [request.id, request.id, "", ""]
     thread = team.world.thread_id("v").hex()
     assert [event.page for event in found] == [
-        *[f"/requests/{request.id}"] * 2,
+        *[f"/requests/{request.id}?thread={request.statement.thread}"] * 2,
         *[f"/threads/{thread}"] * 2,
     ]
     assert {(event.thread, event.thread_id) for event in found} == {("v", thread)}
@@ -93,7 +95,7 @@ def test_an_answer_that_nobody_gave_is_told_as_refused(team: Team) -> None:
     request = team.ask(name="v")
     team.store("ann").approve(request.id, reason="yes")
     (record,) = (each for each in _records(team) if each.kind == "approval")
-    forged = record_event(_changed(record, word_of="", by="mallory"), _STORE)
+    forged = record_event(_changed(record, word_of="", by="mallory"), _STORE, {request.id})
 
     assert forged is not None
     assert (forged.kind, forged.by, forged.code) == ("refused", "mallory", "not-trusted")

@@ -2,6 +2,7 @@
 """From the watch of a store to people: what happens in a real store reaches a real receiver."""
 
 from collections.abc import Iterator
+from dataclasses import replace as replace_finding
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint.api import Store, StoreWatch
-from sealpoint.audit import AuditRecord
+from sealpoint.audit import AuditRecord, Finding, Report
 from sealpoint.config import ConsoleSettings, HookSettings
 from sealpoint.console._feed import Feed
 from sealpoint.console._notify import Notifier
@@ -198,3 +199,24 @@ def test_the_feed_tells_in_a_thread_of_its_own(
 
     assert _told(receiver) == [("paused", "w", "operator")]
     assert made.feed.fault is None
+
+
+def test_what_a_full_verification_finds_is_told_once_and_again_if_it_comes_back(
+    team: Team, receiver: Receiver, console: Console
+) -> None:
+    """What does not verify, and what no policy allowed; not what is only worth a look."""
+    thread = team.world.thread_id("v").hex()
+    edited = Finding(code="edited", thread=thread, name="v", message="x")
+    unjustified = replace_finding(edited, code="unjustified", refuses=False)
+    clock = replace_finding(edited, code="time", refuses=False)
+    bad = Report(ok=False, entries=1, findings=(edited, edited, unjustified, clock))
+    good = Report(ok=True, entries=1, findings=())
+    for report in (bad, bad, good, bad):
+        console.feed.verified(report)
+        console.look()
+    wait_until(lambda: len(receiver.got) == 4)
+
+    kinds = sorted(kind for kind, _, _ in _told(receiver))
+    assert kinds == ["unjustified"] * 2 + ["unreadable"] * 2
+    assert len({got.document["id"] for got in receiver.got}) == 4
+    assert {got.document["page"].rpartition("/")[2] for got in receiver.got} == {thread}

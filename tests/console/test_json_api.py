@@ -4,14 +4,16 @@
 from http import HTTPStatus
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 
 from sealpoint.console._json_api import operations
+from sealpoint.console._openapi import openapi
 from sealpoint.signing import Verdict
-from tests.console.scene import Served
+from tests.console.scene import WIDER, Served, until
 from tests.effort import SOAKING
 
 _API = "/api/v1"
@@ -88,6 +90,68 @@ def test_nobody_is_told_anything(served: Served) -> None:
             answer = client.request(each.method, path, json={} if each.body else None)
             assert answer.status_code == 401, path
             assert answer.json()["error"]["code"] == "no-right"
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    """Generators make functions of these."""
+    names = [
+        each["operationId"]
+        for path in openapi(operations())["paths"].values()
+        for each in path.values()
+    ]
+
+    assert len(set(names)) == len(names) == len(operations())
+    assert {"get_threads", "get_threads_thread", "post_threads_pause"} < set(names)
+
+
+def test_every_answer_is_as_the_description_says(served: Served) -> None:
+    """Field by field, with a request, a rollout, a pause and a verification to tell of."""
+    scene = served.scene
+    request = scene.ask(world=WIDER)
+    with scene.open("operator") as store:
+        store.rollouts.propose_for([store.request(request)], reason="all of them")
+    health = served.console.desk.health
+    health.begin()
+    until(lambda: health.last is not None and not health.last.runs)
+    served.seen()
+    names = {"thread": served.console.desk.watch.thread("invoice-17").id, "request": request}
+    with served.client("owner") as client:
+        standing = client.get(f"{_API}/threads/{names['thread']}").json()
+        body = {"reason": "odd", "expect": standing["expect"], "to": "worker"}
+        answers = {
+            each.path: client.request(
+                each.method, _API + each.path.format(**names), json=body if each.body else None
+            )
+            for each in operations()
+            if each.path.rpartition("/")[2] not in ("unpause", "revoke", "attestations")
+        }
+    components = {"components": openapi(operations())["components"]}
+    described = {each.path: each.gives for each in operations()}
+
+    for path, answer in answers.items():
+        is_fault = answer.status_code != HTTPStatus.OK
+        schema = {"$ref": "#/components/schemas/Error"} if is_fault else described[path]
+        jsonschema_rs.validator_for({**schema, **components}).validate(answer.json())
+        assert not is_fault or path.endswith("/handoff"), (path, answer.text)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (f"threads?text={'x' * 513}", "text: expected 0 to 512 characters, found 513"),
+        ("requests?all=yes", "all: expected true or false"),
+        ("audit?kind=" + "x" * 600, "kind: expected 0 to 512"),
+    ],
+)
+def test_what_the_description_bounds_is_refused_beyond(
+    served: Served, query: str, words: str
+) -> None:
+    """A program that follows it is never surprised, and one that does not is told."""
+    with served.client("vera") as client:
+        answer = client.get(f"{_API}/{query}")
+
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=str)

@@ -216,7 +216,7 @@ def test_each_hook_is_told_what_it_asked_for(home: Home) -> None:
             home.hook(people.url, "people"),
             home.hook(worker.url, "worker", events=("resume-wanted",)),
         )
-        notifier.resume_wanted("ab", "invoice-7", "alice")
+        notifier.resume_wanted("ab", "invoice-7", "alice", told=0)
         notifier.tell(_event(1, "paused"))
         wait_until(lambda: people.got and worker.got)
         time.sleep(0.05)
@@ -350,6 +350,29 @@ def test_the_outbox_is_bounded_and_counts_what_it_gives_up(
     assert (status.waiting, status.dropped) == (5, 3)
 
 
+def test_a_flood_by_one_writer_drowns_no_alarm_and_nobody_else(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What there is most of is given up, and alarms are sent before what came first."""
+    monkeypatch.setattr(_outbox, "WAITING_MAX", 5)
+    notifier = home.start(home.hook(f"http://127.0.0.1:{_free_port()}/"), first_wait_s=60)
+    kept = {"paused": "operator", "unreadable": "", "request": "spare"}
+    for number, (kind, by) in enumerate(kept.items()):
+        notifier.tell(_event(number, kind, by=by))
+    for number in range(10, 30):
+        notifier.tell(_event(number, "request", by="worker"))
+    outbox, sent = notifier._outbox, []
+    assert outbox is not None
+    while (waiting := outbox.first("desk")) is not None:
+        sent.append((waiting.event.kind, waiting.event.by))
+        outbox.delivered("desk", waiting.number, 0.0)
+
+    assert sent == [
+        *(("unreadable", ""), ("paused", "operator"), ("request", "spare")),
+        *[("request", "worker")] * 2,
+    ]
+
+
 def test_what_waits_for_a_hook_that_is_gone_is_forgotten(home: Home) -> None:
     """Taking a hook out of the settings ends it; the others keep what waits for them."""
     dead = f"http://127.0.0.1:{_free_port()}/"
@@ -417,7 +440,7 @@ def test_the_first_start_tells_nothing_of_the_past(home: Home, watched: Watched)
     _pause(watched)
     with Receiver() as receiver:
         notifier = home.start(home.hook(receiver.url))
-        notifier.resume_wanted(watched.thread, "v", "alice")  # before the first look
+        notifier.resume_wanted(watched.thread, "v", "alice", told=0)  # before the first look
         watched.look(notifier)
         _unpause(watched)
         watched.look(notifier)

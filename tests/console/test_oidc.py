@@ -456,6 +456,17 @@ def test_a_new_key_of_the_provider_counts_at_once_and_the_old_one_no_longer(
         client.sign_in()
 
 
+def test_a_provider_may_change_its_algorithm(client: Client) -> None:
+    """One that it did not name makes its metadata be fetched anew, and counts if they have it."""
+    client.provider.says["id_token_signing_alg_values_supported"] = ["RS256"]
+    with pytest.raises(NoRight):
+        client.sign_in()
+    client.times.passed += 11
+    client.provider.says["id_token_signing_alg_values_supported"] = ["RS256", "ES256"]
+
+    assert client.sign_in() == "ann"
+
+
 def test_a_key_that_was_taken_back_counts_for_ten_minutes_at_most(client: Client) -> None:
     """Keys are kept for so long, though nothing makes them be fetched anew."""
     old = client.provider.keys[0]

@@ -297,12 +297,26 @@ def test_another_site_cannot_begin_a_sign_in(windows: Callable[[], Window]) -> N
 
 
 def test_one_address_signs_in_only_so_often(windows: Callable[[], Window]) -> None:
-    """Beginning and coming back both count."""
+    """Each is counted when it begins, and may come back then."""
     window = windows()
-    statuses = [window.client.post("/sign-in/oidc").status_code for _ in range(21)]
+    url = window.provider.authorize(window.begin())
+    others = windows().client
+    answers = [others.post("/sign-in/oidc") for _ in range(20)]
 
-    assert statuses[:20] == [200] * 20
-    assert statuses[20] == window.back("/sign-in/oidc/callback?state=x").status_code == 400
+    assert [each.status_code for each in answers] == [200] * 19 + [429]
+    assert answers[19].headers["retry-after"] == "60"
+    assert window.back(url).status_code == 303
+
+
+def test_another_site_cannot_get_in_the_way_of_a_sign_in(windows: Callable[[], Window]) -> None:
+    """Links to the address where people come back, by the dozen, neither count nor end one."""
+    window = windows()
+    url = window.provider.authorize(window.begin())
+    lured = {window.back("/sign-in/oidc/callback?state=x").status_code for _ in range(25)}
+
+    assert lured == {400}
+    assert window.back(url).status_code == 303
+    assert window.is_in
 
 
 def test_a_slow_provider_keeps_nobody_else_from_their_pages(

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from sealpoint.cli import main
 from sealpoint.config import load_console_settings
+from sealpoint.console import _serve as console_serve
 from sealpoint.errors import ConfigError
 from tests.console.scene import Scene, until
 
@@ -77,6 +78,9 @@ def _answers(origin: str) -> bool:
         return False
 
 
+_PUBLIC = 'listen = "0.0.0.0:8734"\norigin = "https://a.example"\ntls_at_proxy = true\n'
+
+
 @pytest.mark.parametrize(
     ("table", "words"),
     [
@@ -87,6 +91,7 @@ def _answers(origin: str) -> bool:
         ('listen = "8734"', "an address and a port"),
         ('tls_key = "x"', "belong together"),
         ("listen = 1", "Expected `str`"),
+        (f"{_PUBLIC}passkey_sign_in = false", "nobody could sign in otherwise"),
         ('[[console.hooks]]\nname = "x"', "one of url"),
     ],
 )
@@ -97,6 +102,97 @@ def test_what_would_put_people_at_risk_is_refused(tmp_path: Path, table: str, wo
 
     with pytest.raises(ConfigError, match=words):
         load_console_settings(tmp_path)
+
+
+def test_a_console_of_one_machine_may_have_a_name_of_its_own(tmp_path: Path) -> None:
+    """Cookies of `localhost` go to every port there; those of this name go nowhere else."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "config.toml").write_text(
+        '[console]\norigin = "http://blue-heron.localhost:8734"\n'
+    )
+    settings = load_console_settings(tmp_path)
+
+    assert (settings.site, settings.is_local) == ("blue-heron.localhost", True)
+
+
+def test_a_port_that_is_taken_is_told_before_an_address_is_given(scene: Scene) -> None:
+    """Nobody is sent to whatever else listens there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        listen = ["serve", "--listen", f"127.0.0.1:{port}"]
+        result = CliRunner().invoke(main, [*listen, *_options(scene)])
+
+    assert result.exit_code == ConfigError.exit_status
+    assert "#link=" not in result.output
+    assert f"expected 127.0.0.1:{port} to be free" in result.stderr
+
+
+def test_a_console_for_others_holds_no_key_that_approves(scene: Scene) -> None:
+    """Whoever takes the server over could approve with it, so it does not even listen."""
+    (scene.place["config_dir"] / "config.toml").write_text(f"[console]\n{_PUBLIC}")
+
+    result = CliRunner().invoke(main, ["serve", "--identity", "operator", *_options(scene)])
+
+    assert result.exit_code == ConfigError.exit_status
+    assert "found that identity 'operator' may approve" in result.stderr
+    assert "sealpoint serve --identity console" in result.stderr
+
+
+_PROXIED = 'origin = "https://a.example"\n'
+
+
+@pytest.mark.parametrize("table", [_PUBLIC, _PROXIED], ids=["public", "behind a proxy"])
+def test_a_console_for_others_lies_beside_no_key_that_approves(scene: Scene, table: str) -> None:
+    """Whoever takes it over would read the root's, or Ann's; it names them, and does not listen."""
+    scene.admin.keys.create("console")
+    scene.admin.keys.add("console", person="console", roles=["operator"], namespaces=["*"])
+    (scene.place["config_dir"] / "config.toml").write_text(f"[console]\n{table}")
+
+    result = CliRunner().invoke(main, ["serve", "--identity", "console", *_options(scene)])
+
+    assert result.exit_code == ConfigError.exit_status
+    named = result.stderr.partition("makes approvers, found ")[2].partition("[")[0]
+    assert sorted(named.split()) == ["'ann',", "'bob',", "'olga',", "'operator',", "'root'"]
+
+
+def test_behind_a_proxy_it_is_a_console_for_others(scene: Scene) -> None:
+    """Though it listens on loopback: others reach it by another name."""
+    (scene.place["config_dir"] / "config.toml").write_text(f"[console]\n{_PROXIED}")
+
+    result = CliRunner().invoke(main, ["serve", "--identity", "operator", *_options(scene)])
+
+    assert result.exit_code == ConfigError.exit_status
+    assert "#link=" not in result.output
+    assert not load_console_settings(scene.place["config_dir"]).is_local
+
+
+@pytest.mark.parametrize(("option", "links"), [([], 0), (["--print-link"], 1)], ids=["", "asked"])
+def test_no_link_goes_into_a_journal_unless_somebody_asks(
+    scene: Scene, option: list[str], links: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads a journal could sign in with it."""
+    monkeypatch.setattr(console_serve.Console, "run", lambda console: console._socket.close())
+    listen = ["serve", *option, "--listen", f"127.0.0.1:{_free_port()}"]
+    result = CliRunner().invoke(main, [*listen, *_options(scene)])
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("#link=") == links
+    assert ("no link is printed" in result.stderr) == (not links)
+
+
+def test_passkeys_may_approve_without_signing_in(scene: Scene) -> None:
+    """Where people do not trust the server with a touch of theirs, only approvals ask for one."""
+    scene.settings["passkey_sign_in"] = False
+    with scene.serving() as served, served.client() as client:
+        page = client.get("/sign-in").text
+        begun = client.post("/sign-in/passkey/begin", json={})
+
+        assert "Use a passkey" not in page
+        assert "With a link" in page
+        assert begun.status_code == 404
+        assert client.post("/enrol/begin", json={"name": "ann"}).status_code == 200
 
 
 def test_serve_explains_a_public_address_without_tls(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 """Sessions, links and tickets: how long they last, for whom, and that each is used once."""
 
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -90,6 +91,27 @@ def test_a_session_ends_after_twelve_hours_whoever_comes(sessions: Sessions, clo
     clock.now += 1
 
     assert sessions.find(token) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it sets the clock of Linux")
+def test_a_night_in_which_the_machine_slept_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A laptop that is opened in the morning opens no session of the evening."""
+    slept_s = 0.0
+    real = time.clock_gettime
+
+    def clock_gettime(clock: int) -> float:
+        return real(clock) + (slept_s if clock == time.CLOCK_BOOTTIME else 0.0)
+
+    monkeypatch.setattr(time, "clock_gettime", clock_gettime)
+    sessions = Sessions()
+    token, session = begun(sessions)
+    link, ticket = sessions.make_link("ann"), sessions.offer(session, "pause", "t", "d")
+    assert sessions.find(token) is session
+    slept_s = SESSION_S + 1
+
+    assert sessions.find(token) is None
+    assert sessions.use_link(link) is None
+    assert sessions.spend(session, ticket) is None
 
 
 def test_a_page_that_asks_by_itself_keeps_no_session_alive(
@@ -278,6 +300,19 @@ def test_a_form_that_is_sent_many_times_at_once_is_done_once(served: Served) -> 
 
     assert sorted(statuses) == [303] + [400] * 7
     assert entries(served, "invoice-19", "pause") == 1
+
+
+def test_a_link_says_whom_it_signs_in_and_is_not_used_up(served: Served) -> None:
+    """So that a person decides, and nobody works under another's name by a link of theirs."""
+    link = served.console.sign_in_link("ann").partition("link=")[2]
+    with closing(served.client()) as client:
+        told = client.post("/sign-in/link/person", json={"link": link})
+        assert told.json() == {"person": "ann"}
+        assert "set-cookie" not in told.headers
+        assert client.get("/sign-in").status_code == 200
+        assert client.post("/sign-in/link", json={"link": link}).status_code == 200
+
+        assert client.post("/sign-in/link/person", json={"link": link}).status_code == 403
 
 
 def test_a_link_works_once_over_the_wire(served: Served) -> None:

@@ -403,6 +403,35 @@ def test_every_kind_of_answer_has_the_headers(served: Served, status: int, reque
     require_headers(answer)
 
 
+REFUSED: dict[str, tuple[int, str, dict[str, Any]]] = {
+    "another host": (421, "usage", {"headers": {"host": "evil.example"}}),
+    "another site": (403, "no-right", {"headers": {"sec-fetch-site": "cross-site"}}),
+    "nobody knows where from": (403, "no-right", {"headers": {"sec-fetch-site": "", "origin": ""}}),
+    "too many bytes": (413, "usage", {"content": b"x" * (BODY_BYTES_MAX + 1)}),
+    "no method": (405, "usage", {"method": "PUT"}),
+}
+
+
+@pytest.mark.parametrize(("status", "code", "options"), REFUSED.values(), ids=REFUSED)
+def test_what_reaches_no_page_is_told_to_a_program_in_the_one_shape(
+    served: Served, status: int, code: str, options: dict[str, Any]
+) -> None:
+    """Below /api always, and elsewhere if it is asked for; a browser is told in words."""
+    options = {"method": "POST", **options}
+    accepting = {**options, "headers": {**options.get("headers", {}), "accept": "application/json"}}
+    with closing(served.client("olga")) as olga:
+        below = olga.request(url="/api/v1/threads", **options)
+        asked = olga.request(url="/sign-out", **accepting)
+        words = olga.request(url="/sign-out", **options)
+
+    assert (below.status_code, asked.status_code, words.status_code) == (status,) * 3
+    for answer in (below, asked):
+        assert set(answer.json()) == {"error"}
+        assert answer.json()["error"]["code"] == code
+        assert answer.json()["error"]["hint"]
+    assert words.headers["content-type"].startswith("text/plain")
+
+
 def test_an_error_of_our_own_has_the_headers_and_tells_nothing(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,7 +440,7 @@ def test_an_error_of_our_own_has_the_headers_and_tells_nothing(
     def fail() -> None:
         raise RuntimeError("password=hunter2")
 
-    monkeypatch.setattr(served.console.desk, "diagnosis", fail)
+    monkeypatch.setattr(served.console.desk.notifier, "status", fail)
     with closing(served.client("olga")) as olga:
         answer = olga.get("/health")
 
@@ -471,6 +500,7 @@ PUBLIC = {
     ("GET", "/enrol"),
     ("GET", "/static/{name}"),
     ("POST", "/sign-in/link"),
+    ("POST", "/sign-in/link/person"),
     ("POST", "/sign-in/passkey"),
     ("POST", "/sign-in/passkey/begin"),
     ("POST", "/sign-out"),
@@ -508,7 +538,9 @@ def test_every_route_but_those_named_here_is_for_people_who_are_signed_in(
 def test_what_operators_do_is_refused_to_everybody_else(served: Served) -> None:
     """By the role of the roster, whatever the form says."""
     found = [path for method, path in routes_of(served) if method == "POST"]
+    ends = ("/rollout", "/revoke")
     asked = [each for each in found if each.startswith(("/threads/", "/health/"))]
+    asked += [each for each in found if each.endswith(ends)]
     assert asked
     for person in ("ann", "vera"):
         with closing(served.client(person)) as client:

@@ -36,7 +36,7 @@ class Measured:
             Starlette(
                 routes=[
                     Route("/threads/{thread}", _answer, methods=["GET", "POST"]),
-                    Route("/fails/{thread}", _fail),
+                    Route("/fails/{thread:str}", _fail),
                     Route("/live", _stream),
                 ]
             )

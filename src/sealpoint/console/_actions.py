@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people do: pause, unpause, hand off, answer requests, ask for a resume, propose rollouts.
+"""What people do: pause, unpause, hand off, answer requests, ask for a resume, roll changes out.
 
 Each form carries a ticket for exactly what its page showed; if that has moved, nothing is written,
 and the error says what moved. The console writes with its own identity and says for whom. Answers
@@ -8,20 +8,38 @@ reason; the console relays them, and could make none up.
 """
 
 import json
+import threading
+from collections.abc import Mapping
 from contextlib import suppress
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from sealpoint.console._app import PageCall, Right, Routes, redirect
+from sealpoint.console._app import PageCall, Right, Routes
+from sealpoint.console._request_pages import (
+    agreeable_request,
+    find_request,
+    require_readable,
+    rollouts_alike,
+)
 from sealpoint.console._sign_in import assertion_of, bytes_of, text_of
-from sealpoint.errors import Moved, NeedsApproval, NoRight, UsageError
+from sealpoint.errors import Moved, NeedsApproval, NoRight, UnknownRequest, UsageError
 from sealpoint.gate import Standing, Thread
 from sealpoint.signing import Passkey, Verdict, challenge, passkey_attestation
+
+_ANSWERED: Mapping[str, str] = {
+    Verdict.APPROVE: "Your approval is on record.",
+    Verdict.DENY: "Your denial is on record, for good.",
+    Verdict.BREAK_GLASS: "The glass is broken. Everybody is told.",
+}
+"""What a page says after an answer."""
 
 
 class Actions:
     """The routes that do something."""
+
+    def __init__(self) -> None:
+        self._proposing = threading.Lock()
 
     def routes(self, make: Routes) -> list[Route]:
         """All of them."""
@@ -33,6 +51,7 @@ class Actions:
             make.post("/requests/{request}/answer/begin", Right.SIGNED_IN, self._begin_answer),
             make.post("/requests/{request}/answer", Right.SIGNED_IN, self._answer),
             make.post("/requests/{request}/rollout", Right.OPERATOR, self._rollout),
+            make.post("/requests/{request}/revoke", Right.OPERATOR, self._revoke),
             make.post("/health/verify", Right.OPERATOR, self._verify),
         ]
 
@@ -42,27 +61,37 @@ class Actions:
         reason = _reason(call)
         thread, shown = _confirmed(call, "pause")
         thread.pause(reason, actor=call.viewer.person, expect=shown)
-        return redirect(f"/threads/{shown.thread}")
+        return call.done("Paused. Nothing is saved or resumed.", f"/threads/{shown.thread}")
 
     def _unpause(self, call: PageCall) -> Response:
         reason = _reason(call)
         thread, shown = _confirmed(call, "unpause")
         thread.unpause(reason, actor=call.viewer.person, expect=shown)
-        return redirect(f"/threads/{shown.thread}")
+        return call.done("It may go on.", f"/threads/{shown.thread}")
 
     def _handoff(self, call: PageCall) -> Response:
         reason, to = _reason(call), call.text("to")
         thread, shown = _confirmed(call, "handoff")
-        with suppress(NeedsApproval):  # others are asked now, which the page shows
+        try:
             thread.handoff(to=to, reason=reason, actor=call.viewer.person, expect=shown)
-        return redirect(f"/threads/{shown.thread}")
+        except NeedsApproval as needed:
+            words = "Asked for. Once others have approved it, ask for it again."
+            return call.done(words, f"/requests/{needed.request.id}")
+        return call.done(f"Handed off to {to}.", f"/threads/{shown.thread}")
 
     def _resume(self, call: PageCall) -> Response:
-        thread, shown = _confirmed(call, "resume")
+        told, _, standing = call.spend("resume", call.path("thread")).partition(" ")
+        shown = Standing.parse(standing.encode())
+        thread = call.acting_on(shown.thread)
         if moved := shown.changes(thread.standing(), basis=True):
             raise Moved(f"thread {shown.name!r}: {'; '.join(moved)}", moved=moved)
-        call.desk.notifier.resume_wanted(shown.thread, shown.name, call.viewer.person)
-        return redirect(f"/threads/{shown.thread}")
+        # Once for what was shown: a worker that is told twice begins twice, and the second session
+        # ends the first in the middle of its work.
+        call.desk.notifier.resume_wanted(
+            shown.thread, shown.name, call.viewer.person, told=int(told)
+        )
+        words = "Its worker is told. If it goes on, that is an entry of the thread."
+        return call.done(words, f"/threads/{shown.thread}")
 
     # ------------------------------------------------------------------ requests
 
@@ -72,6 +101,8 @@ class Actions:
         # Breaking the glass has a page of its own, which says what it is.
         is_broken = verdict is Verdict.BREAK_GLASS
         statement = call.spend("break-glass" if is_broken else "answer", request, keep=True)
+        if verdict is not Verdict.DENY:
+            agreeable_request(call, verdict)
         passkeys = call.viewer.passkeys
         if not passkeys:
             raise NoRight(
@@ -94,23 +125,45 @@ class Actions:
         passkey = _chosen(call)
         assertion = assertion_of(call, passkey)
         word = passkey_attestation(passkey, statement, Verdict(verdict), reason, assertion)
-        entry = call.desk.acting.relay(word)
+        if word.verdict is not Verdict.DENY:
+            # Once more: somebody may have reached into the store while the person signed. That it
+            # is not there any more, the next call says better.
+            with suppress(UnknownRequest):
+                agreeable_request(call, word.verdict)
+        try:
+            entry = call.desk.acting.relay(word)
+        except UnknownRequest:
+            require_readable(call)
+            raise
+        call.note(_ANSWERED[word.verdict])
         return JSONResponse({"entry": entry, "page": f"/requests/{request}"})
 
     def _rollout(self, call: PageCall) -> Response:
-        request = call.path("request")
+        request, reason = call.path("request"), _reason(call)
         call.spend("rollout", request)
-        proposed = call.desk.acting.rollouts.propose_for(
-            [call.desk.acting.request(request)], reason=_reason(call), actor=call.viewer.person
-        )
-        return redirect(f"/requests/{proposed.id}")
+        # One at a time: of two for the same change, people would revoke one and the other holds.
+        with self._proposing:
+            found = find_request(call)
+            if there := rollouts_alike(call, found):
+                moved = f"rollout {there[-1].short} was proposed for the same change meanwhile"
+                raise Moved(f"request {found.short}: {moved}", moved=(moved,))
+            proposed = call.desk.acting.rollouts.propose_for(
+                [found], reason=reason, actor=call.viewer.person
+            )
+        return call.done("Proposed. Others have to approve it.", f"/requests/{proposed.id}")
+
+    def _revoke(self, call: PageCall) -> Response:
+        request, reason = call.path("request"), _reason(call)
+        rollout = call.spend("revoke", request)
+        call.desk.acting.rollouts.revoke(rollout, reason=reason, actor=call.viewer.person)
+        return call.done("Revoked, for good.", f"/requests/{request}")
 
     # ------------------------------------------------------------------ the store
 
     def _verify(self, call: PageCall) -> Response:
         call.spend("verify", "store")
         call.desk.health.begin()
-        return redirect("/health")
+        return call.done("The verification has begun.", "/health")
 
 
 def _confirmed(call: PageCall, action: str) -> tuple[Thread, Standing]:

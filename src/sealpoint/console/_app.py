@@ -7,16 +7,15 @@ form as a page and one as JSON.
 """
 
 import json
-import logging
+import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
@@ -24,13 +23,22 @@ from starlette.routing import Route
 
 from sealpoint.console._desk import ConsoleDesk, Viewer
 from sealpoint.console._render import Renderer
-from sealpoint.console._sessions import COOKIE, SESSION_S, Session
-from sealpoint.console._shield import BODY_BYTES_MAX, error_document, status_of
-from sealpoint.errors import NoRight, SealpointError, UsageError
+from sealpoint.console._sessions import COOKIE, SESSION_S, Session, cookie_of
+from sealpoint.console._shield import (
+    BODY_BYTES_MAX,
+    error_document,
+    retry_headers,
+    status_of,
+    wants_json,
+)
+from sealpoint.errors import NoRight, Overloaded, SealpointError, UsageError
 from sealpoint.gate import Thread, ThreadSummary
 
-_LOG = logging.getLogger("sealpoint.console")
 _FIELDS_MAX = 100
+_WANTED = re.compile(
+    r"/(?:requests|rollouts|audit|people|health|requests/[0-9a-f]{64}"
+    r"|threads/[0-9a-f]{32}(?:/entries/[0-9]{1,9})?)"
+)
 
 
 class Right(Enum):
@@ -55,6 +63,11 @@ class PageCall:
     person: Viewer | None
     fields: dict[str, Any]
     """What a form or a JSON object said."""
+    place: str = field(init=False)
+    """How far the store was known before anything was read: what moves later, the page is told."""
+
+    def __post_init__(self) -> None:
+        self.place = self.desk.place
 
     @property
     def viewer(self) -> Viewer:
@@ -66,7 +79,16 @@ class PageCall:
     @property
     def wants_json(self) -> bool:
         """Whether a program asks."""
-        return wants_json(self.request)
+        return wants_json(self.request.url.path, self.request.headers)
+
+    @property
+    def is_somebody(self) -> bool:
+        """Whether somebody need be there: pages ask through htmx only by themselves."""
+        return "hx-request" not in self.request.headers
+
+    def cookie(self, name: str = COOKIE) -> str | None:
+        """What the browser has under a name that no other site can use; else None."""
+        return cookie_of(self.request.scope["headers"], name)
 
     def text(self, name: str, default: str | None = None) -> str:
         """A text that has to be there, unless there is a default.
@@ -127,7 +149,9 @@ class PageCall:
         """A ticket to do something about what this page shows."""
         if self.session is None:
             raise NoRight("this is offered to people who are signed in")
-        return self.desk.sessions.offer(self.session, action, about, shown)
+        return self.desk.sessions.offer(
+            self.session, action, about, shown, reuse=not self.is_somebody
+        )
 
     def spend(self, action: str, about: str, *, keep: bool = False) -> str:
         """The digest of what was shown, by the ticket that came with a form.
@@ -151,18 +175,27 @@ class PageCall:
             )
         return ticket.shown
 
+    def done(self, words: str, path: str) -> Response:
+        """Go on at another page, which says what was done."""
+        self.note(words)
+        return redirect(path)
+
+    def note(self, words: str) -> None:
+        """Have the next page say what was done, and show it in what it has of lists."""
+        self.desk.catch_up()
+        if self.session is not None:
+            self.session.notice = words
+
     def page(self, template: str, /, *, status: int = 200, **values: Any) -> Response:
         """A page."""
+        notice = ""
+        if self.session is not None and self.is_somebody:
+            notice, self.session.notice = self.session.notice, ""
+        values = {"notice": notice, "place": self.place, **values}
         return self.renderer.page(self.request, self.person, template, status=status, **values)
 
 
 Handler = Callable[[PageCall], Response]
-
-
-def wants_json(request: Request) -> bool:
-    """Whether a program asks, and not somebody who looks at pages."""
-    accept = request.headers.get("accept", "")
-    return request.url.path.startswith("/api/") or accept.startswith("application/json")
 
 
 def redirect(path: str) -> Response:
@@ -192,10 +225,8 @@ class Routes:
             fields = await _fields(request) if request.method == "POST" else {}
 
             def answer() -> Response:
-                # Pages ask through htmx only by themselves: nobody need be there.
-                is_somebody = "hx-request" not in request.headers
-                session = desk.sessions.find(request.cookies.get(COOKIE), keep=is_somebody)
-                call = PageCall(desk, renderer, request, session, None, {})
+                call = PageCall(desk, renderer, request, None, None, {})
+                call.session = session = desk.sessions.find(call.cookie(), keep=call.is_somebody)
                 try:
                     call.person = desk.viewer(session)
                     if isinstance(fields, SealpointError):
@@ -206,7 +237,10 @@ class Routes:
                 except SealpointError as error:
                     return refused(call, error)
 
-            return await run_in_threadpool(answer)
+            try:
+                return await desk.workers.run(answer)
+            except Overloaded as error:
+                return refused(PageCall(desk, renderer, request, None, None, {}), error)
 
         return endpoint
 
@@ -219,7 +253,7 @@ def _refusal(call: PageCall, right: Right) -> Response | None:
         if call.wants_json:
             error = NoRight("nobody is signed in", hint="Sign in at /sign-in with a browser.")
             return JSONResponse(error_document(error), 401)
-        return redirect("/sign-in")
+        return redirect(_sign_in_path(call.request))
     if right is Right.OPERATOR and not call.person.is_operator:
         raise NoRight(
             f"this needs role operator in namespace {call.desk.store.namespace!r}; "
@@ -229,12 +263,27 @@ def _refusal(call: PageCall, right: Right) -> Response | None:
     return None
 
 
+def _sign_in_path(request: Request) -> str:
+    """Where somebody signs in; who followed a link to a page goes on there afterwards."""
+    page = wanted_page(request.url.path) if request.method == "GET" else "/"
+    return "/sign-in" if page == "/" else f"/sign-in?to={page}"
+
+
+def wanted_page(path: str) -> str:
+    """A page of this console that an address names, or else the first page.
+
+    Anybody can make up an address, so what it names has the form of one of our own pages: no other
+    site, and nothing that does something.
+    """
+    return path if _WANTED.fullmatch(path) else "/"
+
+
 def refused(call: PageCall, error: SealpointError) -> Response:
     """An error as a page or as JSON."""
-    status = status_of(error)
+    status, headers = status_of(error), retry_headers(error)
     if call.wants_json:
-        return JSONResponse(error_document(error), status)
-    return call.page(
+        return JSONResponse(error_document(error), status, headers)
+    page = call.page(
         "error.html",
         status=status,
         heading="This was not done" if call.request.method == "POST" else "This cannot be shown",
@@ -242,6 +291,8 @@ def refused(call: PageCall, error: SealpointError) -> Response:
         back=_back(call),
         back_words="Back to the page" if call.request.method == "POST" else "To the threads",
     )
+    page.headers.update(headers)
+    return page
 
 
 def _back(call: PageCall) -> str:
@@ -271,19 +322,28 @@ async def _fields(request: Request) -> "dict[str, Any] | SealpointError":
     return UsageError("expected the fields of a form, or a JSON object")
 
 
-def signed_in(call: PageCall, person: str, how: str, response: Response) -> Response:
+def signed_in(
+    call: PageCall, person: str, how: str, response: Response, passkey: str = ""
+) -> Response:
     """Give the browser its session.
+
+    Args:
+        call: The request that proved who it is.
+        person: Who it is.
+        how: By what.
+        response: What the browser is told.
+        passkey: The id of the passkey, if it is by one.
 
     Raises:
         NoRight: The roster does not know the person.
     """
-    token = call.desk.sessions.begin(person, how)
+    token = call.desk.sessions.begin(person, how, passkey)
     if call.desk.viewer(call.desk.sessions.find(token)) is None:
         raise NoRight(
             f"the roster has nobody called {person!r} in namespace {call.desk.store.namespace!r}",
             hint="Whoever holds the root key adds people: sealpoint keys add NAME --person NAME.",
         )
-    call.desk.sessions.end(call.request.cookies.get(COOKIE))
+    call.desk.sessions.end(call.cookie())
     response.set_cookie(
         COOKIE, token, max_age=SESSION_S, path="/", secure=True, httponly=True, samesite="lax"
     )
@@ -295,29 +355,28 @@ def make_starlette(routes: list[Route], desk: ConsoleDesk, renderer: Renderer) -
 
     def unknown(request: Request, exc: Exception) -> Response:
         status = exc.status_code if isinstance(exc, HTTPException) else 500
-        words = (
-            "there is no such page"
-            if status == HTTPStatus.NOT_FOUND
-            else "this cannot be done here"
-        )
+        found = status != HTTPStatus.NOT_FOUND
+        words = "this page is not for that" if found else "there is no such page"
         call = PageCall(desk, renderer, request, None, None, {})
+        # Such as which methods there are.
+        headers = dict((isinstance(exc, HTTPException) and exc.headers) or {})
         if call.wants_json:
-            return JSONResponse(error_document(UsageError(words)), status)
-        return call.page(
+            return JSONResponse(error_document(UsageError(words)), status, headers)
+        page = call.page(
             "error.html",
             status=status,
-            heading="Not found",
+            heading="This cannot be done here" if found else "Not found",
             fault=UsageError(words),
             back="/",
             back_words="To the threads",
         )
+        page.headers.update(headers)
+        return page
 
-    def failed(request: Request, exc: Exception) -> Response:
-        # The route and not the address: that names threads, and what people looked for.
-        route = getattr(request.scope.get("route"), "path", "no route")
-        _LOG.error("%s: %s", route, type(exc).__name__, exc_info=exc)
+    def failed(request: Request, _exc: Exception) -> Response:
+        # It is raised again by Starlette, and logged where everything ends.
         fault = UsageError("something went wrong in the console", hint="Its log says what.")
-        if wants_json(request):
+        if wants_json(request.url.path, request.headers):
             return JSONResponse(error_document(fault), 500)
         return PlainTextResponse(f"{fault.message}: {fault.hint}\n", 500)
 

@@ -7,31 +7,42 @@ of the newest roster, asked at every request, so that whoever is taken off it is
 
 import asyncio
 import logging
+import re
+import secrets
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sealpoint.api import Admin, Diagnosis, Store
+from sealpoint.api import Admin, Store
 from sealpoint.config import ConsoleSettings
 from sealpoint.console._feed import Feed
-from sealpoint.console._health import Health
+from sealpoint.console._health import Checkup, Health
 from sealpoint.console._notify import Notifier
 from sealpoint.console._render import ago
 from sealpoint.console._sessions import Session, Sessions
 from sealpoint.console._shield import Allowance
 from sealpoint.console._telemetry import Telemetry
-from sealpoint.errors import SealpointError, StorageUnavailable
+from sealpoint.console._workers import Workers
+from sealpoint.errors import Overloaded, SealpointError, StorageUnavailable, TooOften
 from sealpoint.gate import Status
 from sealpoint.signing import Identity, Passkey, Role, Roster
 from sealpoint.views.masking import SECRETS, Masking
 
 _LOG = logging.getLogger("sealpoint.console")
+_NUMBER = re.compile("[0-9]{1,15}")
 _NEVER = datetime.max.replace(tzinfo=UTC)
-_LOOK_S = 0.4
+_LOOK_S = 0.2
 _WAIT_MAX_S = 10.0
+_LONG_LOOK_S = 0.1
+_QUICK_TIMES = 5
 _FAULT_WAIT_S = 2.0
+_CATCH_UP_S = 2.0
+
+LISTENERS_MAX = 500
+LISTENERS_EACH_MAX = 24
+"""How many pages are told what moves: in all, and of one person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +122,11 @@ class ConsoleDesk:
     ) -> None:
         self.store = store
         self.acting = acting
-        self._admin = admin
         self.settings = settings
         self.masking = SECRETS if settings.masked is None else Masking(names=settings.masked)
         self.sessions = Sessions()
         self.telemetry = Telemetry()
+        self.workers = Workers()
         self.watch = store.watch()
         self.notifier = Notifier(
             settings,
@@ -124,7 +135,8 @@ class ConsoleDesk:
             on_delivery=self.telemetry.note_delivery,
         )
         self.feed = Feed(store, self.watch, self.notifier)
-        self.health = Health(store)
+        self.health = Health(store, self.feed.verified)
+        self.checkup = Checkup(lambda: admin.doctor(namespace=store.namespace))
         self.sign_ins = Allowance(burst=20, a_minute=20)
         """How often one address may try to sign in."""
         self.on_enrolled: Callable[[str, Passkey], object] | None = None
@@ -133,13 +145,20 @@ class ConsoleDesk:
         """How often the store was looked at."""
         self.fault: SealpointError | None = None
         """Why it cannot be looked at, while it cannot."""
-        self._listeners: dict[asyncio.Queue[int], asyncio.AbstractEventLoop] = {}
+        self._listeners: dict[asyncio.Event, tuple[asyncio.AbstractEventLoop, str]] = {}
+        self._run = secrets.token_hex(4)
+        """What places of this run of the console begin with."""
         self._lock = threading.Lock()
-        self._ending = threading.Event()
+        self._looking = threading.Condition()
+        self._begun = 0
+        self._is_wanted = self._is_ending = False
         self._looker = threading.Thread(target=self._look, name="sealpoint-console", daemon=True)
 
     def viewer(self, session: Session | None) -> Viewer | None:
-        """Who is signed in, by the newest roster; a session of somebody who left it has ended."""
+        """Who is signed in, by the newest roster.
+
+        A session of somebody who left it has ended, and so has what a passkey opened that left it.
+        """
         if session is None:
             return None
         found = viewer_of(
@@ -151,16 +170,32 @@ class ConsoleDesk:
         )
         if found is None:
             self.sessions.end_all(session.person)
+        elif session.passkey and session.passkey not in {
+            each.id.raw.hex() for each in found.passkeys
+        }:
+            # It was lost, or has expired: whoever has it now has nothing more that it opened.
+            self.sessions.end_all(session.person, session.passkey)
+            return None
         return found
 
-    def diagnosis(self) -> Diagnosis:
-        """How the store is set up, as `sealpoint doctor` says."""
-        return self._admin.doctor(namespace=self.store.namespace)
+    @property
+    def identity(self) -> str:
+        """The identity that the console acts with."""
+        return self.acting.thread("console").adapter.identity
 
     @property
     def open_requests(self) -> int:
         """How many requests wait for somebody."""
         return sum(each.status is Status.OPEN for each in self.watch.requests().requests)
+
+    @property
+    def alarms(self) -> int:
+        """How many threads do not verify, by the watch and by the last verification."""
+        found = {each.thread for each in self.watch.findings()}
+        last = self.health.last
+        if last is not None and last.report is not None:
+            found |= {each.thread for each in last.report.findings if each.refuses}
+        return len(found)
 
     @property
     def freshness(self) -> str:
@@ -181,63 +216,112 @@ class ConsoleDesk:
 
     def close(self) -> None:
         """Stop watching, and whatever runs beside it."""
-        self._ending.set()
+        with self._looking:
+            self._is_ending = True
+            self._looking.notify_all()
+        self.workers.close()
         self.health.close()
         self.feed.close()
         if self._looker.is_alive():
             self._looker.join(timeout=_WAIT_MAX_S)
 
     def _look(self) -> None:
-        wait_s = 0.0
-        while not self._ending.wait(wait_s):
+        wait_s = quick_until = 0.0
+        while self._begin_look(wait_s):
             begun = time.monotonic()
+            quick = begun < quick_until
             try:
-                self.watch.refresh()
+                self.watch.refresh(quick=quick)
+                phases = {str(phase): count for phase, count in self.watch.counts().items()}
+                self.telemetry.note_standing(self.open_requests, phases)
                 self.fault = None
             except SealpointError as error:
                 self.fault = error
             except Exception:  # noqa: BLE001 (whatever it is, pages say so and the next look comes)
                 _LOG.exception("the watch of the store failed")
                 self.fault = StorageUnavailable("the store cannot be looked at; the log says why")
-            took = time.monotonic() - begun
-            # A store that takes long to look at is not looked at all the time.
-            wait_s = min(max(_LOOK_S, 2 * took), _WAIT_MAX_S)
+            ended = time.monotonic()
+            took = ended - begun
+            # A store that takes long to look at is not looked at all the time, and not all of it.
+            wait_s = min(max(_LOOK_S, took), _WAIT_MAX_S)
+            if not quick and took > _LONG_LOOK_S:
+                quick_until = ended + min(_QUICK_TIMES * took, _WAIT_MAX_S)
             if self.fault is not None:
                 wait_s = _FAULT_WAIT_S
-            self.looks += 1
+            with self._looking:
+                self.looks += 1
+                self._looking.notify_all()
             self.telemetry.note_refresh(took, self.fault.code if self.fault else "")
-            phases = {str(phase): count for phase, count in self.watch.counts().items()}
-            self.telemetry.note_standing(self.open_requests, phases)
             self.feed.wake()
             self._tell()
 
-    def _tell(self) -> None:
-        number = self.watch.state.version
-        with self._lock:
-            listeners = list(self._listeners.items())
-        for queue, loop in listeners:
-            loop.call_soon_threadsafe(_put, queue, number)
+    def _begin_look(self, wait_s: float) -> bool:
+        """Wait until it is time for the next look, or somebody wants one; False at the end."""
+        with self._looking:
+            self._looking.wait_for(lambda: self._is_wanted or self._is_ending, wait_s)
+            self._is_wanted = False
+            self._begun += 1
+            return not self._is_ending
 
-    def listen(self) -> asyncio.Queue[int]:
-        """Be told, in this event loop, each time that the store was looked at."""
-        queue: asyncio.Queue[int] = asyncio.Queue(maxsize=1)
-        with self._lock:
-            self._listeners[queue] = asyncio.get_running_loop()
-        return queue
+    def catch_up(self) -> None:
+        """Have the store looked at, so that who wrote something sees it in the next page.
 
-    def stop_listening(self, queue: asyncio.Queue[int]) -> None:
-        """Be told no more."""
-        with self._lock:
-            self._listeners.pop(queue, None)
+        It waits a moment and no longer: a store that takes long to look at is shown as it was.
+        """
+        if not self._looker.is_alive():
+            return
+        with self._looking:
+            # One that is under way may have begun before.
+            wanted = self._begun + 1
+            self._is_wanted = True
+            self._looking.notify_all()
+            self._looking.wait_for(lambda: self.looks >= wanted or self._is_ending, _CATCH_UP_S)
 
     @property
-    def listeners(self) -> int:
-        """How many are told."""
-        return len(self._listeners)
+    def place(self) -> str:
+        """How far the store is known, for whoever asks later what has moved since."""
+        return f"{self._run}-{self.watch.state.version}"
 
+    def moved_since(self, place: str) -> tuple[str, frozenset[str] | None]:
+        """The place now, and the ids of the threads that have moved since one; None: any may have.
 
-def _put(queue: asyncio.Queue[int], number: int) -> None:
-    # Whoever has not taken the last one yet gets the newest only.
-    if queue.full():
-        queue.get_nowait()
-    queue.put_nowait(number)
+        A change of the store chain, such as of the roster, may make a difference to all of them.
+        """
+        now, version = self.place, self.watch.state.version
+        run, _, digits = place.rpartition("-")
+        if run != self._run or not _NUMBER.fullmatch(digits):
+            return now, None
+        changes = self.watch.changes(int(digits))
+        # Not what a refresh that is under way has met: pages do not show it yet.
+        threads = frozenset(each.thread_id for each in changes.events if each.number <= version)
+        return now, None if changes.missed or "" in threads else threads
+
+    def _tell(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners.items())
+        for looked, (loop, _) in listeners:
+            loop.call_soon_threadsafe(looked.set)
+
+    def listen(self, person: str) -> asyncio.Event:
+        """Have an event set, in this event loop, each time that the store was looked at.
+
+        Raises:
+            TooOften: This person listens in many places already.
+            Overloaded: Very many listen.
+        """
+        looked = asyncio.Event()
+        with self._lock:
+            own = sum(each == person for _, each in self._listeners.values())
+            if own >= LISTENERS_EACH_MAX:
+                raise TooOften(
+                    f"{person!r} listens in {own} places already", hint="Close some of the pages."
+                )
+            if len(self._listeners) >= LISTENERS_MAX:
+                raise Overloaded(f"{LISTENERS_MAX} pages listen already")
+            self._listeners[looked] = (asyncio.get_running_loop(), person)
+        return looked
+
+    def stop_listening(self, looked: asyncio.Event) -> None:
+        """Be told no more."""
+        with self._lock:
+            self._listeners.pop(looked, None)

@@ -11,7 +11,7 @@ about, so that whoever gets it twice can tell.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -94,19 +94,41 @@ def event_id(*parts: str) -> str:
     return sha256(json.dumps(["sealpoint event", *parts]).encode()).hexdigest()[:_ID_DIGITS]
 
 
-def record_event(record: AuditRecord, store_id: str) -> ConsoleEvent | None:
-    """What people are told of an entry; None: nothing."""
+def record_event(
+    record: AuditRecord,
+    store_id: str,
+    asked: Collection[str],
+    open_requests: Collection[str] = (),
+) -> ConsoleEvent | None:
+    """What people are told of an entry; None: nothing.
+
+    Args:
+        record: The entry.
+        store_id: The store.
+        asked: The ids of the requests that were made on the thread before: nothing else can be
+            answered or expire there, whatever entries say.
+        open_requests: The ids of requests that have not expired, whatever entries say.
+    """
     kind = _KINDS.get(record.kind)
     if kind is None or record.time is None:
         return None
     by, code = record.by, "expired" if record.kind == "expiry" else ""
+    is_known = record.request in asked
     if record.kind in _ANSWERS:
-        # Anybody of the namespace may write such an entry; the word inside is what counts.
-        if record.word_of:
+        # Anybody of the namespace may write such an entry; the word inside is what counts, and only
+        # where its request was made: somebody's genuine word may be copied to another thread.
+        if record.word_of and is_known:
             by = record.word_of
         else:
             kind, code = "refused", "not-trusted"
-    page = f"/requests/{record.request}" if record.request else f"/threads/{record.thread_id}"
+    elif record.kind == "expiry" and (record.request in open_requests or not is_known):
+        # So may this be, before its time, or of a request that nobody made; whoever believed it
+        # would leave the request to others.
+        code = "not-trusted"
+    page = f"/threads/{record.thread_id}"
+    if record.request:
+        # With the thread: it is found, and told what became of it, although the thread has gone on.
+        page = f"/requests/{record.request}?thread={record.thread_id}"
     return ConsoleEvent(
         id=event_id(store_id, record.entry, kind),
         kind=kind,
@@ -122,7 +144,7 @@ def record_event(record: AuditRecord, store_id: str) -> ConsoleEvent | None:
 
 
 def finding_event(finding: Finding, store_id: str, count: int, now: datetime) -> ConsoleEvent:
-    """What people are told of a thread, or a store chain, that does not verify.
+    """What people are told of a thread, or a store chain, that does not verify or was misused.
 
     Args:
         finding: What is wrong.
@@ -131,9 +153,10 @@ def finding_event(finding: Finding, store_id: str, count: int, now: datetime) ->
         now: When it was found out.
     """
     is_thread = finding.thread.strip("0") != ""
+    kind = "unreadable" if finding.refuses else "unjustified"
     return ConsoleEvent(
-        id=event_id(store_id, finding.thread, finding.code, str(count), "unreadable"),
-        kind="unreadable",
+        id=event_id(store_id, finding.thread, finding.code, str(count), kind),
+        kind=kind,
         time=now,
         page=f"/threads/{finding.thread}" if is_thread else "/health",
         thread=finding.name,
@@ -193,10 +216,11 @@ def sentence(event: ConsoleEvent) -> str:
         "paused": f"{by} paused the thread",
         "unpaused": f"{by} unpaused the thread",
         "handed-off": f"{by} gave the thread to another owner",
-        "refused": f"{by} wrote an answer to {request} that nobody gave: it is refused"
+        "refused": f"{by} wrote an answer to {request}, or its end, that is none: it is refused"
         if event.code != "expired"
         else f"Nobody approved {request} in time: what it asks for is refused",
         "unreadable": f"This does not verify, and is refused: {event.code}",
+        "unjustified": "A full verification found what the policy of its time did not allow",
         "resume-wanted": f"{by} wants the thread to go on",
         "key-expires": f"A key of {_shown(event.identity)} expires on {expires}",
     }[event.kind]

@@ -12,15 +12,17 @@ import time
 from collections.abc import Iterable
 
 from sealpoint.api import Store, StoreWatch
-from sealpoint.audit import AuditRecord, Finding
+from sealpoint.audit import AuditRecord, Finding, Report
 from sealpoint.console._events import TOLD_ENTRIES
 from sealpoint.console._notify import Notifier
 from sealpoint.errors import SealpointError, UnknownThread
+from sealpoint.gate import Status
 
 _LOG = logging.getLogger("sealpoint.console")
 _AGAIN_S = 5.0
 """So often it is looked, though nothing moved: a key may be about to expire."""
 _CLOSE_S = 5.0
+_OPEN = (Status.OPEN, Status.APPROVED)
 
 
 class Feed:
@@ -37,6 +39,7 @@ class Feed:
         self._watch = watch
         self._notifier = notifier
         self._number: int | None = None
+        self._verified: Report | None = None
         self._seen: tuple[int, str] | None = None
         self._looked_at = 0.0
         self._names: dict[str, str] = {}
@@ -53,6 +56,11 @@ class Feed:
 
     def wake(self) -> None:
         """Say that the watch has looked."""
+        self._awake.set()
+
+    def verified(self, report: Report) -> None:
+        """Say what a full verification has found."""
+        self._verified = report
         self._awake.set()
 
     def close(self) -> None:
@@ -84,6 +92,11 @@ class Feed:
         Raises:
             DirectoryUnusable: It cannot be kept; the next look tells it.
         """
+        report = self._verified
+        if report is not None:
+            self._notifier.verified(report.findings)
+            if self._verified is report:
+                self._verified = None
         state, now = self._watch.state, time.monotonic()
         seen = (state.version, "" if state.failure is None else state.failure.code)
         if seen == self._seen and now - self._looked_at < _AGAIN_S:
@@ -103,12 +116,14 @@ class Feed:
             touched = {each.thread_id for each in changes.events if each.what in TOLD_ENTRIES}
         self._names = {thread: name for thread, (name, _) in heads.items()}
         findings = self._watch.findings()
+        asked = self._watch.requests().requests
         self._notifier.looked(
             {thread: seq for thread, (_, seq) in heads.items()},
             self._read,
             touched=touched,
             findings=findings if failure is None else (*findings, failure),
             roster=self._watch.roster if failure is None else None,
+            open_requests={each.id for each in asked if each.status in _OPEN},
         )
         self._number = changes.newest
 

@@ -2,10 +2,11 @@
 """The console for programs: the same data, rights and errors as the pages, as JSON.
 
 What a program is shown it gives back as `expect` when it acts, as a form gives back its ticket:
-if the thread has moved since, nothing is written. Answers to requests are attestations that a
+if that has moved since, nothing is written. Answers to requests are attestations that a
 person signed elsewhere, such as with `sealpoint approve --offline`; they are relayed.
 
-The description of it all is made of the table of routes below, so that none is without.
+The description of it all is made of the table of routes below, so that none is without; what it
+says of lengths is asked of every call.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +18,22 @@ import msgspec
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-import sealpoint
 from sealpoint.api import examine
 from sealpoint.console._app import PageCall, Right, Routes
-from sealpoint.console._pages import read_day
-from sealpoint.errors import NeedsApproval, UsageError
+from sealpoint.console._openapi import (
+    API_ROOT,
+    DIGEST,
+    TEXT,
+    Schema,
+    document,
+    list_of,
+    maybe,
+    openapi,
+    ref,
+)
+from sealpoint.console._pages import read_day, read_phase
+from sealpoint.console._request_pages import find_request, proposed_here
+from sealpoint.errors import NeedsApproval, NoRight, UsageError
 from sealpoint.gate import Standing, Status, ThreadPhase, ThreadSummary
 from sealpoint.limits import WATCH_PAGE_MAX
 from sealpoint.signing import Attestation
@@ -33,18 +45,15 @@ from sealpoint.views.documents import (
 )
 from sealpoint.world import json_form
 
-_ROOT = "/api/v1"
 _RECORDS_MAX = 1000
-_ID = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
-_DIGITS = {"type": "string", "pattern": "^[0-9a-f]{8,64}$"}
 _REASON = {"type": "string", "minLength": 1, "maxLength": 1000}
-_EXPECT = {"type": "string", "maxLength": 65536}
+_EXPECT = {"type": "string", "maxLength": 32_768}
 _NUMBER = {"type": "integer", "minimum": 0, "maximum": 10**9}
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": WATCH_PAGE_MAX}
 _TEXT = {"type": "string", "maxLength": 512}
 _DAY = {"type": "string", "format": "date"}
-
-Schema = Mapping[str, Any]
+_COUNT = {"type": "integer", "minimum": 0}
+_ENTRY = document(entry=_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,8 @@ class Operation:
     summary: str
     right: Right
     answer: Callable[[PageCall], Any]
+    gives: Schema
+    """What the answer is."""
     query: Mapping[str, Schema]
     body: Mapping[str, Schema]
     """The fields of a JSON object, all of them required."""
@@ -64,65 +75,136 @@ class Operation:
 
 def operations() -> tuple[Operation, ...]:
     """All that programs can ask for."""
-    reads: dict[str, tuple[str, Callable[[PageCall], Any], dict[str, Schema]]] = {
-        "/threads": (
-            "Threads by what they are at.",
-            _threads,
-            {
-                "phase": {"type": "string", "enum": [str(each) for each in ThreadPhase]},
-                "text": _TEXT,
-                "offset": _NUMBER,
-                "limit": _LIMIT,
-            },
+    return (*_reads_of_threads(), *_other_reads(), *_acts())
+
+
+def _read(
+    path: str,
+    summary: str,
+    answer: Callable[[PageCall], Any],
+    gives: Schema,
+    **query: Schema,
+) -> Operation:
+    return Operation("get", path, summary, Right.SIGNED_IN, answer, gives, query, {})
+
+
+def _act(
+    path: str,
+    summary: str,
+    answer: Callable[[PageCall], Any],
+    gives: Schema,
+    body: Mapping[str, Schema],
+    *,
+    right: Right = Right.OPERATOR,
+) -> Operation:
+    return Operation("post", path, summary, right, answer, gives, {}, body)
+
+
+def _reads_of_threads() -> Iterator[Operation]:
+    counts = document(**{str(each): _COUNT for each in ThreadPhase})
+    yield _read(
+        "/threads",
+        "Threads by what they are at.",
+        _threads,
+        document(
+            threads=list_of(ref("Thread")), total=_COUNT, counts=counts, state=ref("WatchState")
         ),
-        "/threads/{thread}": ("One thread, and where it stands.", _thread, {}),
-        "/threads/{thread}/entries": (
-            "Its entries, newest first, each verified.",
-            _entries,
-            {"offset": _NUMBER, "limit": _LIMIT},
+        phase={"type": "string", "enum": [str(each) for each in ThreadPhase]},
+        text=_TEXT,
+        offset=_NUMBER,
+        limit=_LIMIT,
+    )
+    yield _read(
+        "/threads/{thread}", "One thread, and where it stands.", _thread, ref("ThreadStanding")
+    )
+    yield _read(
+        "/threads/{thread}/entries",
+        "Its entries, newest first, each verified.",
+        _entries,
+        document(
+            entries=list_of(ref("TimelineEntry")),
+            total=_COUNT,
+            head=TEXT,
+            finding=maybe(ref("Finding")),
         ),
-        "/requests": ("What is asked for.", _requests, {"all": {"type": "boolean"}}),
-        "/requests/{request}": ("One request with all that people are shown.", _request, {}),
-        "/rollouts": ("Rollouts, and how they stand.", _rollouts, {}),
-        "/audit": (
-            "Who did what and when, oldest first.",
-            _audit,
-            {
-                **dict.fromkeys(("thread", "actor", "kind"), _TEXT),
-                **dict.fromkeys(("since", "until"), _DAY),
-                "offset": _NUMBER,
-            },
+        offset=_NUMBER,
+        limit=_LIMIT,
+    )
+
+
+def _other_reads() -> Iterator[Operation]:
+    failures = list_of(document(thread=TEXT, message=TEXT))
+    yield _read(
+        "/requests",
+        "What is asked for.",
+        _requests,
+        document(namespace=TEXT, requests=list_of(ref("Request")), failures=failures),
+        all={"type": "boolean"},
+    )
+    yield _read(
+        "/requests/{request}",
+        "One request with all that people are shown.",
+        _request,
+        ref("ExaminedRequest"),
+    )
+    yield _read(
+        "/rollouts",
+        "Rollouts, and how they stand.",
+        _rollouts,
+        document(namespace=TEXT, rollouts=list_of(ref("Request"))),
+    )
+    yield _read(
+        "/audit",
+        "Who did what and when, oldest first.",
+        _audit,
+        document(records=list_of(ref("AuditRecord")), more={"type": "boolean"}),
+        **dict.fromkeys(("thread", "actor", "kind"), _TEXT),
+        **dict.fromkeys(("since", "until"), _DAY),
+        offset=_NUMBER,
+    )
+    yield _read(
+        "/people",
+        "Identities, roles and keys by the newest roster.",
+        _people,
+        document(roster=_COUNT, document=ref("RosterDocument")),
+    )
+    yield _read(
+        "/health",
+        "The last full verification, and how fresh lists are.",
+        _health,
+        document(
+            watch=ref("WatchState"),
+            fault=maybe(ref("Fault")),
+            verification=maybe(ref("Verification")),
         ),
-        "/people": ("Identities, roles and keys by the newest roster.", _people, {}),
-        "/health": ("The last full verification, and how fresh lists are.", _health, {}),
-    }
-    acts: dict[str, tuple[str, Right, Callable[[PageCall], Any], dict[str, Schema]]] = {
-        "/threads/{thread}/pause": (
-            *("Stop a thread.", Right.OPERATOR, _pause),
-            {"reason": _REASON, "expect": _EXPECT},
-        ),
-        "/threads/{thread}/unpause": (
-            *("Let a thread go on.", Right.OPERATOR, _unpause),
-            {"reason": _REASON, "expect": _EXPECT},
-        ),
-        "/threads/{thread}/handoff": (
-            *("Give a thread to another owner, or ask for it.", Right.OPERATOR, _handoff),
-            {"reason": _REASON, "expect": _EXPECT, "to": _TEXT},
-        ),
-        "/requests/{request}/attestations": (
-            *("Record a person's own signed word on a request.", Right.SIGNED_IN, _relay),
-            {"attestation": {"type": "object"}},
-        ),
-    }
-    return (
-        *(
-            Operation("get", path, words, Right.SIGNED_IN, answer, query, {})
-            for path, (words, answer, query) in reads.items()
-        ),
-        *(
-            Operation("post", path, words, right, answer, {}, body)
-            for path, (words, right, answer, body) in acts.items()
-        ),
+    )
+
+
+def _acts() -> Iterator[Operation]:
+    said = {"reason": _REASON, "expect": _EXPECT}
+    yield _act("/threads/{thread}/pause", "Stop a thread.", _pause, _ENTRY, said)
+    yield _act("/threads/{thread}/unpause", "Let a thread go on.", _unpause, _ENTRY, said)
+    yield _act(
+        "/threads/{thread}/handoff",
+        "Give a thread to another owner, or ask for it.",
+        _handoff,
+        document(entry=maybe(_COUNT), request=maybe(DIGEST)),
+        {**said, "to": _TEXT},
+    )
+    yield _act(
+        "/rollouts/{request}/revoke",
+        "End a rollout that the console proposed, for good.",
+        _revoke,
+        document(rollout=DIGEST, status=TEXT),
+        {"reason": _REASON, "expect": DIGEST},
+    )
+    yield _act(
+        "/requests/{request}/attestations",
+        "Record a person's own signed word on a request.",
+        _relay,
+        _ENTRY,
+        {"attestation": ref("Attestation")},
+        right=Right.SIGNED_IN,
     )
 
 
@@ -130,17 +212,39 @@ def json_routes(make: Routes) -> Iterator[Route]:
     """The routes of the API, and of its description."""
     for each in operations():
         add = make.get if each.method == "get" else make.post
-        yield add(f"{_ROOT}{each.path}", each.right, _as_json(each.answer))
-    document = openapi()
-    yield make.get(f"{_ROOT}/openapi.json", Right.SIGNED_IN, lambda _: JSONResponse(document))
+        yield add(f"{API_ROOT}{each.path}", each.right, _as_json(each))
+    described = openapi(operations())
+    yield make.get(f"{API_ROOT}/openapi.json", Right.SIGNED_IN, lambda _: JSONResponse(described))
 
 
-def _as_json(answer: Callable[[PageCall], Any]) -> Callable[[PageCall], Response]:
+def _as_json(operation: Operation) -> Callable[[PageCall], Response]:
     def handler(call: PageCall) -> Response:
-        data = msgspec.json.encode(answer(call), enc_hook=str)
+        _check_bounds(call, operation)
+        data = msgspec.json.encode(operation.answer(call), enc_hook=str)
+        if operation.method == "post":
+            call.desk.catch_up()
         return Response(data, media_type="application/json")
 
     return handler
+
+
+def _check_bounds(call: PageCall, operation: Operation) -> None:
+    """Hold what was sent against what the description says of it.
+
+    Raises:
+        UsageError: A text is too long or too short, or is none of those that there are.
+    """
+    texts = {name: call.query(name) for name in operation.query if call.query(name)}
+    texts |= {name: text for name, text in call.fields.items() if isinstance(text, str)}
+    for name, schema in (*operation.query.items(), *operation.body.items()):
+        text = texts.get(name)
+        if text is None:
+            continue
+        least, most = schema.get("minLength", 0), schema.get("maxLength", len(text))
+        if not least <= len(text) <= most:
+            raise UsageError(f"{name}: expected {least} to {most} characters, found {len(text)}")
+        if schema.get("type") == "boolean" and text not in ("true", "false"):
+            raise UsageError(f"{name}: expected true or false, found another text")
 
 
 # ---------------------------------------------------------------------- reading
@@ -151,11 +255,9 @@ def _summary(summary: ThreadSummary) -> dict[str, Any]:
 
 
 def _threads(call: PageCall) -> dict[str, Any]:
-    phase, watch = call.query("phase"), call.desk.watch
-    if phase and phase not in tuple(ThreadPhase):
-        raise UsageError(f"phase: expected {', '.join(ThreadPhase)}, found {phase[:64]!r}")
+    watch = call.desk.watch
     found = watch.page(
-        phase=ThreadPhase(phase) if phase else None,
+        phase=read_phase(call.query("phase")),
         text=call.query("text"),
         offset=call.number("offset", 0),
         limit=call.number("limit", 50, WATCH_PAGE_MAX),
@@ -201,8 +303,7 @@ def _requests(call: PageCall) -> dict[str, Any]:
 
 
 def _request(call: PageCall) -> dict[str, Any]:
-    store = call.desk.store
-    return examined_document(examine(store, store.request(call.path("request"))))
+    return examined_document(examine(call.desk.store, find_request(call)))
 
 
 def _rollouts(call: PageCall) -> dict[str, Any]:
@@ -276,6 +377,22 @@ def _handoff(call: PageCall) -> dict[str, Any]:
     return {"entry": entry, "request": None}
 
 
+def _revoke(call: PageCall) -> dict[str, Any]:
+    rollouts, reason = call.desk.acting.rollouts, call.text("reason")
+    found = rollouts.get(call.path("request"))
+    if call.text("expect") != found.id:
+        raise UsageError(
+            f"expect: expected the whole id of rollout {found.short}, found another text"
+        )
+    if not proposed_here(call, found):
+        raise NoRight(
+            f"rollout {found.short} was not proposed by the console",
+            hint="An approver revokes it, or the one who proposed it: sealpoint rollout revoke.",
+        )
+    rollouts.revoke(found.id, reason=reason, actor=call.viewer.person)
+    return {"rollout": found.id, "status": str(rollouts.get(found.id).status)}
+
+
 def _relay(call: PageCall) -> dict[str, Any]:
     try:
         word = msgspec.convert(call.fields.get("attestation"), Attestation)
@@ -284,79 +401,3 @@ def _relay(call: PageCall) -> dict[str, Any]:
     if not word.statement.startswith(call.path("request")):
         raise UsageError("attestation: expected one on this request, found one on another")
     return {"entry": call.desk.acting.relay(word)}
-
-
-# ---------------------------------------------------------------------- description
-
-_ERROR: Schema = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {
-                "code": {"type": "string"},
-                "message": {"type": "string"},
-                "hint": {"type": "string"},
-                "exit_status": {"type": "integer"},
-            },
-        }
-    },
-}
-_REFUSALS = {
-    "400": "What was asked for makes no sense.",
-    "401": "Nobody is signed in.",
-    "403": "This person may not, or it came from another site.",
-    "404": "There is no such thing.",
-    "409": "It moved, is closed, or does not verify: the code says which.",
-    "429": "Too often.",
-    "503": "The store or its anchor cannot be reached.",
-}
-
-
-def openapi() -> dict[str, Any]:
-    """The description of the API, as OpenAPI 3.1."""
-    paths: dict[str, Any] = {}
-    for each in operations():
-        paths.setdefault(f"{_ROOT}{each.path}", {})[each.method] = _described(each)
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Sealpoint console", "version": sealpoint.__version__},
-        "paths": paths,
-        "components": {
-            "schemas": {"Error": _ERROR},
-            "securitySchemes": {
-                "session": {"type": "apiKey", "in": "cookie", "name": "__Host-sealpoint"}
-            },
-        },
-        "security": [{"session": []}],
-    }
-
-
-def _described(each: Operation) -> dict[str, Any]:
-    names = {"thread": _ID, "request": _DIGITS}
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": schema}
-        for name, schema in names.items()
-        if f"{{{name}}}" in each.path
-    ]
-    parameters += [
-        {"name": name, "in": "query", "required": False, "schema": schema}
-        for name, schema in each.query.items()
-    ]
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    refusals = {
-        status: {"description": words, "content": error} for status, words in _REFUSALS.items()
-    }
-    done = {"description": "Done.", "content": {"application/json": {"schema": {"type": "object"}}}}
-    described: dict[str, Any] = {
-        "summary": each.summary,
-        "parameters": parameters,
-        "responses": {"200": done, **refusals},
-    }
-    if each.body:
-        schema = {"type": "object", "required": list(each.body), "properties": dict(each.body)}
-        content = {"application/json": {"schema": schema}}
-        described["requestBody"] = {"required": True, "content": content}
-    return described

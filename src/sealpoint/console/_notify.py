@@ -14,6 +14,7 @@ up no other. Whether a page is shown or an entry written never depends on any of
 import logging
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from sealpoint.audit import AuditRecord, Finding
+from sealpoint.audit import UNJUSTIFIED, AuditRecord, Finding
 from sealpoint.config import ConsoleSettings, HookSettings
 from sealpoint.console._deliver import Deliver, NotTaken, Pace, Sender, make_deliver
 from sealpoint.console._events import (
@@ -32,7 +33,13 @@ from sealpoint.console._events import (
     resume_event,
 )
 from sealpoint.console._outbox import HookStatus, Outbox, OutboxChange, Waiting
-from sealpoint.errors import AnchorUnavailable, SealpointError, StorageUnavailable
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Moved,
+    NotTrusted,
+    SealpointError,
+    StorageUnavailable,
+)
 from sealpoint.signing import Roster
 
 _LOG = logging.getLogger("sealpoint.console")
@@ -41,6 +48,11 @@ _KEPT_EVERY_S = 5.0
 _CLOSE_S = 2.0
 _NAMESPACE_DIGITS = 16
 _BATCH_THREADS = 100
+_VERIFIED = "/"
+"""What the names of findings of a verification have, beside the thread; they end with the next."""
+_ANSWERS = frozenset({"approved", "denied", "broken-glass", "refused"})
+_RESUMES_MAX = 10_000
+"""Of so many threads it is known that their workers were told to go on."""
 _NOBODY_CAN_LOOK = frozenset({StorageUnavailable.code, AnchorUnavailable.code})
 
 Read = Callable[[str], Iterable[AuditRecord]]
@@ -62,6 +74,16 @@ class _ThreadBatch:
 
     events: list[ConsoleEvent] = field(default_factory=list)
     told: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumesTold:
+    """How often the worker of a thread was told that people want it to go on."""
+
+    count: int = 0
+    person: str = ""
+    """Who wanted it last."""
+    at: datetime | None = None
 
 
 class Notifier:
@@ -95,8 +117,11 @@ class Notifier:
         self._looking = threading.Lock()
         self._couriers: list[_Courier] = []
         self._unread: set[str] = set()
+        self._open_requests: Collection[str] = ()
         self._kept_at = time.monotonic()
         self._moved: dict[str, int] = {}
+        self._resuming = threading.Lock()
+        self._resumes: OrderedDict[str, ResumesTold] = OrderedDict()
         if not self._hooks:
             return
         pace = pace or Pace()
@@ -147,14 +172,34 @@ class Notifier:
         """
         self._put(OutboxChange(), [event])
 
-    def resume_wanted(self, thread_id: str, thread: str, person: str) -> None:
+    def resumes_told(self, thread_id: str) -> ResumesTold:
+        """How often whoever runs a thread was told so, since the console began."""
+        return self._resumes.get(thread_id, ResumesTold())
+
+    def resume_wanted(self, thread_id: str, thread: str, person: str, *, told: int) -> None:
         """Tell whoever runs a thread that a person wants it to go on.
 
+        Args:
+            thread_id: The thread.
+            thread: Its name.
+            person: Who wants it.
+            told: How often that was told when the person decided: somebody else may have, since.
+
         Raises:
+            Moved: It was told meanwhile.
             DirectoryUnusable: It cannot be kept, so it is not told.
         """
         now = datetime.now(UTC)
-        self.tell(resume_event(self._store_id, thread_id, thread, person, now))
+        with self._resuming:
+            before = self.resumes_told(thread_id)
+            if before.count != told:
+                moved = f"its worker was told to go on meanwhile, for {before.person}"
+                raise Moved(f"thread {thread!r}: {moved}", moved=(moved,))
+            self.tell(resume_event(self._store_id, thread_id, thread, person, now))
+            self._resumes[thread_id] = ResumesTold(before.count + 1, person, now)
+            self._resumes.move_to_end(thread_id)
+            while len(self._resumes) > _RESUMES_MAX:
+                self._resumes.popitem(last=False)
 
     def looked(
         self,
@@ -164,6 +209,7 @@ class Notifier:
         touched: Collection[str] | None = None,
         findings: Iterable[Finding] = (),
         roster: Roster | None = None,
+        open_requests: Collection[str] = (),
     ) -> None:
         """Tell what a look at the store has found; who calls meanwhile waits.
 
@@ -178,6 +224,7 @@ class Notifier:
                 is not known, so every thread that moved is read.
             findings: What does not verify now: all of it, if `heads` are known.
             roster: The newest one.
+            open_requests: The ids of those that people may still answer.
 
         Raises:
             DirectoryUnusable: It cannot be kept; the next look tells it.
@@ -187,6 +234,7 @@ class Notifier:
         now = datetime.now(UTC)
         found = tuple(findings)
         with self._looking:
+            self._open_requests = open_requests
             if heads is None:
                 pass
             elif self._begun:
@@ -236,21 +284,53 @@ class Notifier:
     def _read_thread(self, thread: str, before: int, read: Read, batch: "_ThreadBatch") -> None:
         """Add what a thread has to tell; one that cannot be read now is read at a later look."""
         found: list[ConsoleEvent] = []
-        last = before
+        asked, said, last = set[str](), set[tuple[str, ...]](), before
         try:
             for record in read(thread):
-                if record.finding is not None or record.seq <= before:
+                if record.finding is not None:
                     continue
-                last = max(last, record.seq)
-                event = record_event(record, self._store_id)
+                event = record_event(record, self._store_id, asked, self._open_requests)
+                if event is not None and event.kind == "request":
+                    asked.add(event.request)
+                # Whoever holds a key can copy a word as often as they like; it is told once.
+                is_new = event is None or _said(event) not in said
                 if event is not None:
-                    found.append(event)
+                    said.add(_said(event))
+                if record.seq > before:
+                    last = max(last, record.seq)
+                    if event is not None and is_new:
+                        found.append(event)
         except SealpointError as error:
             _LOG.warning("a thread cannot be told of code=%s", error.code)
             return
         if last > before:
             batch.told[thread] = last
             batch.events.extend(found)
+
+    def verified(self, findings: Iterable[Finding]) -> None:
+        """Tell what a full verification has found, each thread and code once as long as it is so.
+
+        Args:
+            findings: All that it found.
+
+        Raises:
+            DirectoryUnusable: It cannot be kept, so it is not told.
+        """
+        if self._outbox is None:
+            return
+        here = _by_name(findings)
+        change, events, now = OutboxChange(), [], datetime.now(UTC)
+        with self._looking:
+            for key, finding in here.items():
+                code, count = self._found.get(key, ("", 0))
+                # What a look has told is not told again.
+                if not code and self._found.get(finding.thread, ("", 0))[0] != finding.code:
+                    change.findings[key] = (finding.code, count + 1)
+                    events.append(finding_event(finding, self._store_id, count + 1, now))
+            gone = (key for key in self._found if _VERIFIED in key and key not in here)
+            change.findings.update({key: ("", self._found[key][1]) for key in gone})
+            if change:
+                self._put(change, events)
 
     def _tell_findings(
         self, findings: Iterable[Finding], now: datetime, *, all_of_them: bool
@@ -264,7 +344,7 @@ class Notifier:
                 change.findings[finding.thread] = (finding.code, count + 1)
                 events.append(finding_event(finding, self._store_id, count + 1, now))
         for thread, (code, count) in self._found.items():
-            if all_of_them and code and thread not in here:
+            if all_of_them and code and thread not in here and _VERIFIED not in thread:
                 change.findings[thread] = ("", count)
         if change:
             self._put(change, events)
@@ -301,6 +381,23 @@ class Notifier:
             self._put(OutboxChange(threads=moved), ())
         self._moved.clear()
         self._kept_at = time.monotonic()
+
+
+def _by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """What people are told of what a verification found, by thread and code."""
+    return {
+        f"{finding.thread}{_VERIFIED}{finding.code}": finding
+        for finding in findings
+        if finding.refuses or finding.code == UNJUSTIFIED
+    }
+
+
+def _said(event: ConsoleEvent) -> tuple[str, ...]:
+    """What makes two events one for people: an answer by the same, else nothing."""
+    if event.kind not in _ANSWERS:
+        return (event.id,)
+    # Of what counts for nothing, one by each writer is enough.
+    return (event.kind, event.by, "" if event.code == NotTrusted.code else event.request)
 
 
 class _Courier:

@@ -15,7 +15,6 @@ import hmac
 import logging
 import secrets
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -23,9 +22,18 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sealpoint.console._app import Handler, PageCall, Right, Routes, redirect, signed_in
+from sealpoint.console._app import (
+    Handler,
+    PageCall,
+    Right,
+    Routes,
+    redirect,
+    signed_in,
+    wanted_page,
+)
 from sealpoint.console._provider import Flow, OidcProvider
-from sealpoint.console._shield import status_of
+from sealpoint.console._sessions import elapsed
+from sealpoint.console._shield import retry_headers, status_of
 from sealpoint.console._sign_in import require_allowance
 from sealpoint.errors import ConfigError, NoRight, ProviderUnavailable, SealpointError, UsageError
 
@@ -52,15 +60,19 @@ def _hash(token: str) -> bytes:
 class PendingSignIns:
     """Sign-ins that have begun, each in one browser. May be used from several OS threads."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = elapsed) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._begun: OrderedDict[bytes, tuple[Flow, bytes, float]] = OrderedDict()
 
-    def begin(self) -> tuple[Flow, str]:
-        """A new one, and the token for the browser that it belongs to."""
+    def begin(self, page: str = "/") -> tuple[Flow, str]:
+        """A new one, and the token for the browser that it belongs to.
+
+        Args:
+            page: Where they go on once they are signed in.
+        """
         state, nonce, verifier, browser = (secrets.token_urlsafe(_TOKEN_BYTES) for _ in range(4))
-        flow = Flow(state=state, nonce=nonce, verifier=verifier)
+        flow = Flow(state=state, nonce=nonce, verifier=verifier, page=page)
         with self._lock:
             self._begun[_hash(state)] = (flow, _hash(browser), self._clock() + PENDING_S)
             while len(self._begun) > _PENDING_MAX:
@@ -108,7 +120,7 @@ class Oidc:
 
     def _begin(self, call: PageCall) -> Response:
         require_allowance(call)
-        flow, browser = self._pending.begin()
+        flow, browser = self._pending.begin(wanted_page(call.text("to", "")))
         url = self._asking(lambda: self._provider.authorization_url(flow))
         # A page that goes on by itself: a form of ours may lead to our own pages only, redirects
         # of it included, so that no form that somebody smuggles in leads elsewhere.
@@ -126,9 +138,9 @@ class Oidc:
         return page
 
     def _end(self, call: PageCall) -> Response:
-        require_allowance(call)
-        # (1) it was begun here, in this browser, and not ended yet
-        browser = call.request.cookies.get(PENDING_COOKIE, "")
+        # (1) it was begun here, in this browser, and not ended yet; it was counted then, and what
+        # was not begun is not: any site can send its visitors here
+        browser = call.cookie(PENDING_COOKIE) or ""
         flow = self._pending.take(_once(call, "state") or "", browser)
         # (2) the provider let them pass
         error, code, issuer = (_once(call, name) for name in ("error", "code", "iss"))
@@ -142,7 +154,7 @@ class Oidc:
             raise UsageError("the provider sent you back without a code", hint=_AGAIN)
         # (3) the provider says who they are, and (4) the roster knows them
         person = self._asking(lambda: self._provider.verify_person(flow, code, issuer))
-        return _forget(signed_in(call, person, "oidc", redirect("/")))
+        return _forget(signed_in(call, person, "oidc", redirect(flow.page)))
 
     def _asking(self, ask: Callable[[], str]) -> str:
         if not self._places.acquire(blocking=False):
@@ -171,7 +183,8 @@ class Oidc:
                     back="/sign-in",
                     back_words="Back to sign-in",
                 )
-                return _forget(page)
+                page.headers.update(retry_headers(error))
+                return page
 
         return answer
 

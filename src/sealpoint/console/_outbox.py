@@ -51,6 +51,21 @@ _TABLES = """
     CREATE TABLE key (event TEXT PRIMARY KEY, expires REAL NOT NULL);
     CREATE TABLE begun (at REAL NOT NULL);
 """
+_KIND = "json_extract(event, '$.kind')"
+_BY = "coalesce(json_extract(event, '$.by'), '')"
+_MOST = (
+    f"SELECT {_KIND}, {_BY}, count(*) FROM waiting WHERE hook = ? "  # noqa: S608 (our own texts)
+    "GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1"
+)
+_DROP = (
+    "DELETE FROM waiting WHERE number IN (SELECT number FROM waiting WHERE hook = ? "  # noqa: S608
+    f"AND {_KIND} = ? AND {_BY} = ? ORDER BY number LIMIT ?)"
+)
+_FIRST = (
+    "SELECT number, event, since FROM waiting WHERE hook = ? "  # noqa: S608
+    f"ORDER BY {_KIND} NOT IN ('unreadable', 'broken-glass'), number LIMIT 1"
+)
+"""Alarms first: they do not wait behind what somebody has written to keep them waiting."""
 _FORGET_OTHERS = (
     "DELETE FROM waiting WHERE hook NOT IN (SELECT value FROM json_each(?))",
     "DELETE FROM hook WHERE name NOT IN (SELECT value FROM json_each(?))",
@@ -206,9 +221,7 @@ class Outbox:
 
     def first(self, hook: str) -> Waiting | None:
         """What is to be sent next to a hook; None: nothing."""
-        rows = self._rows(
-            "SELECT number, event, since FROM waiting WHERE hook = ? ORDER BY number LIMIT 1", hook
-        )
+        rows = self._rows(_FIRST, hook)
         if not rows:
             return None
         number, event, since = rows[0]
@@ -298,16 +311,18 @@ class Outbox:
 
 
 def _keep_bound(database: sqlite3.Connection, hook: str) -> None:
-    """Give up the oldest of what waits for a hook, if it is too much."""
+    """Give up some of what waits for a hook, if it is too much.
+
+    It is the oldest of what there is most of, by kind and writer: whoever can write entries, and
+    writes very many, drowns no word of anybody else and no alarm.
+    """
     (waiting,) = database.execute("SELECT count(*) FROM waiting WHERE hook = ?", (hook,)).fetchone()
     beyond = waiting - WAITING_MAX
-    if beyond > 0:
-        database.execute(
-            "DELETE FROM waiting WHERE number IN "
-            "(SELECT number FROM waiting WHERE hook = ? ORDER BY number LIMIT ?)",
-            (hook, beyond),
-        )
-        database.execute("UPDATE hook SET dropped = dropped + ? WHERE name = ?", (beyond, hook))
+    while beyond > 0:
+        ((kind, by, count),) = database.execute(_MOST, (hook,)).fetchall()
+        dropped = database.execute(_DROP, (hook, kind, by, min(beyond, count))).rowcount
+        database.execute("UPDATE hook SET dropped = dropped + ? WHERE name = ?", (dropped, hook))
+        beyond -= dropped
 
 
 def _prepare(path: Path) -> None:

@@ -27,7 +27,13 @@ from authlib.oauth2 import ClientAuth, OAuth2Client
 from authlib.oauth2.rfc6749.parameters import prepare_token_request
 from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
-from joserfc.errors import BadSignatureError, ClaimError, InvalidKeyIdError, JoseError
+from joserfc.errors import (
+    BadSignatureError,
+    ClaimError,
+    InvalidKeyIdError,
+    JoseError,
+    UnsupportedAlgorithmError,
+)
 from joserfc.jwk import ECKey, Key, KeySet, RSAKey
 from joserfc.jws import JWSRegistry
 
@@ -89,6 +95,8 @@ class Flow:
     nonce: str
     verifier: str
     """What the code is good for nothing without."""
+    page: str = "/"
+    """Where the browser goes on once somebody is signed in; the provider is not told."""
 
 
 class _Kept(Generic[T]):
@@ -277,6 +285,13 @@ class OidcProvider:
         return claims
 
     def _decode(self, metadata: _Metadata, token: str) -> jwt.Token:
+        try:
+            return self._decode_by(metadata, token)
+        except UnsupportedAlgorithmError:
+            # A provider may change its algorithm as it changes its keys, and says so itself.
+            return self._decode_by(self._metadata.get(anew=True), token)
+
+    def _decode_by(self, metadata: _Metadata, token: str) -> jwt.Token:
         allowed = [
             each for each in ALGORITHMS if each in metadata.id_token_signing_alg_values_supported
         ]

@@ -61,6 +61,8 @@ class Renderer:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            auto_reload=False,
+            cache_size=-1,
         )
         self._environment.filters |= {
             "ago": ago,
@@ -69,6 +71,10 @@ class Renderer:
             "shown": lambda text: visible(str(text)),
         }
         self._environment.globals["static"] = self._static_path
+        # All at once, as the files are: an upgrade under a console that runs would give it
+        # templates of the new version, which its code does not know how to fill.
+        for name in self._environment.list_templates(extensions=["html"]):
+            self._environment.get_template(name)
 
     def page(
         self,
@@ -90,6 +96,7 @@ class Renderer:
             store_id=str(desk.store.id),
             freshness=desk.freshness if viewer else "",
             open_requests=desk.open_requests if viewer else 0,
+            alarms=desk.alarms if viewer else 0,
             **values,
         )
         return HTMLResponse(text, status)

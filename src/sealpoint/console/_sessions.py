@@ -9,10 +9,11 @@ a page that showed exactly that.
 
 import hashlib
 import secrets
+import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 _TOKEN_BYTES = 32
@@ -26,6 +27,43 @@ TICKET_S = 30 * 60
 LINK_S = 10 * 60
 
 COOKIE = "__Host-sealpoint"
+
+
+def elapsed() -> float:
+    """Seconds since some moment, those included in which the machine slept.
+
+    A laptop that is closed in the evening must not open a session in the morning; the usual
+    monotonic clock of Linux and macOS stands still meanwhile.
+    """
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    if sys.platform == "darwin":
+        return time.clock_gettime(time.CLOCK_MONOTONIC)
+    return time.monotonic()
+
+
+def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str | None:
+    """The cookie of a name, of those that a browser sent; None if there is none, or several.
+
+    A browser keeps names that begin with `__Host-` from every other site, as it spells them. So the
+    name is compared byte by byte: whoever took off all that is a space in some alphabet would take
+    the cookie of another site for ours, and somebody would work in a session of that site's.
+    """
+    found = {
+        value
+        for header, text in headers
+        if header == b"cookie"
+        for key, _, value in (part.strip(b" \t").partition(b"=") for part in text.split(b";"))
+        if key == name.encode()
+    }
+    return found.pop().decode("latin-1") if len(found) == 1 else None
+
+
+def _newest(session: "Session", ticket: "Ticket", now: float) -> str | None:
+    for token, (each, until) in reversed(session.tickets.items()):
+        if each == ticket and now < until:
+            return token
+    return None
 
 
 def _hash(token: str) -> bytes:
@@ -52,12 +90,16 @@ class Session:
     begun: float
     seen: float
     tickets: OrderedDict[str, tuple[Ticket, float]] = field(default_factory=OrderedDict)
+    notice: str = ""
+    """What was done, for the next page to say. No address says it: anybody can make one up."""
+    passkey: str = ""
+    """The id of the passkey that they signed in with, if so: what it opened ends with it."""
 
 
 class Sessions:
     """All sessions of a console. May be used from several OS threads."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = elapsed) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
@@ -74,6 +116,12 @@ class Sessions:
                 self._links.popitem(last=False)
         return token
 
+    def link_person(self, token: str) -> str | None:
+        """The person whom a token would sign in; it still does."""
+        with self._lock:
+            person, until = self._links.get(_hash(token), ("", 0.0))
+        return person if self._clock() < until else None
+
     def use_link(self, token: str) -> str | None:
         """The person whom a token signs in; it never does again."""
         with self._lock:
@@ -82,15 +130,20 @@ class Sessions:
 
     # ------------------------------------------------------------------ sessions
 
-    def begin(self, person: str, how: str) -> str:
+    def begin(self, person: str, how: str, passkey: str = "") -> str:
         """Sign somebody in.
+
+        Args:
+            person: Who it is.
+            how: By what.
+            passkey: The id of the passkey, if it is by one.
 
         Returns:
             The token for their browser.
         """
         token, now = secrets.token_urlsafe(_TOKEN_BYTES), self._clock()
         with self._lock:
-            self._sessions[_hash(token)] = Session(person, how, now, now)
+            self._sessions[_hash(token)] = Session(person, how, now, now, passkey=passkey)
             while len(self._sessions) > _SESSIONS_MAX:
                 self._sessions.popitem(last=False)
         return token
@@ -123,19 +176,34 @@ class Sessions:
         with self._lock:
             self._sessions.pop(_hash(token or ""), None)
 
-    def end_all(self, person: str) -> None:
-        """Sign a person out everywhere."""
+    def end_all(self, person: str, passkey: str = "") -> None:
+        """Sign a person out everywhere, or wherever they signed in with one passkey."""
         with self._lock:
-            for key in [key for key, each in self._sessions.items() if each.person == person]:
-                del self._sessions[key]
+            for key, each in list(self._sessions.items()):
+                if each.person == person and (not passkey or each.passkey == passkey):
+                    del self._sessions[key]
 
     # ------------------------------------------------------------------ tickets
 
-    def offer(self, session: Session, action: str, about: str, shown: str) -> str:
-        """Make a ticket for what a page offers."""
-        token = secrets.token_urlsafe(_TOKEN_BYTES)
+    def offer(
+        self, session: Session, action: str, about: str, shown: str, *, reuse: bool = False
+    ) -> str:
+        """Make a ticket for what a page offers.
+
+        Args:
+            session: To whom.
+            action: What to do.
+            about: What it is about.
+            shown: The digest of what the page shows.
+            reuse: Give the newest ticket for exactly this again, if there is one that was not
+                spent: a page that asks by itself must not push out those of other pages.
+        """
+        ticket, now = Ticket(action, about, shown), self._clock()
         with self._lock:
-            session.tickets[token] = (Ticket(action, about, shown), self._clock() + TICKET_S)
+            token = _newest(session, ticket, now) if reuse else None
+            token = token or secrets.token_urlsafe(_TOKEN_BYTES)
+            session.tickets[token] = (ticket, now + TICKET_S)
+            session.tickets.move_to_end(token)
             while len(session.tickets) > _TICKETS_MAX:
                 session.tickets.popitem(last=False)
         return token

@@ -13,15 +13,16 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sealpoint.errors import SealpointError
+from sealpoint.errors import NoRight, Overloaded, SealpointError, TooOften, UsageError
 
 BODY_BYTES_MAX = 64 * 1024
 _REQUEST_S = 30.0
@@ -30,6 +31,7 @@ _CLOSE = {"connection": "close"}
 _NETWORK_BYTES = 8
 _SAFE_METHODS = ("GET", "HEAD")
 _METHODS = (*_SAFE_METHODS, "POST")
+_OWN_SITES = ("same-origin", "none")
 _CLIENTS_MAX = 4096
 
 _POLICY = (
@@ -69,7 +71,7 @@ class Allowance:
 
     def take(self, address: str) -> bool:
         """Whether there is one left for an address; if so, it is used up."""
-        who, now = _network(address), self._clock()
+        who, now = network_of(address), self._clock()
         with self._lock:
             left, at = self._left.pop(who, (self._burst, now))
             left = min(self._burst, left + (now - at) * self._a_second)
@@ -80,7 +82,8 @@ class Allowance:
         return allowed
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
+    """What counts as one client: an address, or an IPv6 network of which one has all."""
     if ":" not in address:
         return address
     try:
@@ -99,7 +102,7 @@ def comes_from_elsewhere(method: str, headers: Mapping[str, str], origin: str) -
     """
     site, safe = headers.get("sec-fetch-site"), method in _SAFE_METHODS
     if site is not None:
-        if site in ("same-origin", "none"):
+        if site in _OWN_SITES:
             return False
         return not (safe and headers.get("sec-fetch-mode") == "navigate" and _is_top(headers))
     claimed = headers.get("origin")
@@ -110,6 +113,11 @@ def comes_from_elsewhere(method: str, headers: Mapping[str, str], origin: str) -
 
 def _is_top(headers: Mapping[str, str]) -> bool:
     return headers.get("sec-fetch-dest") == "document"
+
+
+def _is_visit(headers: Mapping[str, str]) -> bool:
+    """Whether it is a link on another site that was followed here."""
+    return headers.get("sec-fetch-site", "none") not in _OWN_SITES
 
 
 class Shield:
@@ -130,6 +138,9 @@ class Shield:
         self._host = parts.netloc
         self._secure = parts.scheme == "https"
         self._everybody = Allowance(burst=300, a_minute=600, clock=clock)
+        # Another site can send its visitors here as often as it likes: that is counted apart, or
+        # it would keep them from what they want to do here themselves.
+        self._visits = Allowance(burst=300, a_minute=600, clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it before anything of it is read."""
@@ -146,7 +157,7 @@ class Shield:
         if refusal is None:
             refusal = await body.read()
         if refusal is not None:
-            await refusal(scope, receive, answer.send)
+            await refusal.response(scope)(scope, receive, answer.send)
             return
         try:
             async with asyncio.timeout(_REQUEST_S) as limit:
@@ -154,24 +165,27 @@ class Shield:
                 await self._app(scope, body.receive, answer.send)
         except TimeoutError:
             if not answer.has_begun:
-                late = PlainTextResponse("it took too long; try again\n", 503)
-                await late(scope, receive, answer.send)
+                late = _Refusal(503, Overloaded("it took too long"))
+                await late.response(scope)(scope, receive, answer.send)
 
-    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+    def _refusal(self, scope: Scope) -> "_Refusal | None":
         headers = Headers(scope=scope)
         method: str = scope["method"]
         client = scope.get("client")
         if headers.get("host") != self._host:
             # Another name that leads here could be an attacker's, for whom a browser trusts us.
-            return PlainTextResponse(f"this console is at {self._origin}\n", 421)
+            words = f"this console is at {self._origin}"
+            return _Refusal(421, UsageError(words, hint="Ask for it there, by that name."))
         if method not in _METHODS:
-            return PlainTextResponse("no such method\n", 405, {"allow": ", ".join(_METHODS)})
-        if not self._everybody.take(client[0] if client else ""):
-            return PlainTextResponse(
-                "too many requests; wait a little\n", 429, {"retry-after": "5"}
-            )
+            return _Refusal(405, UsageError("no such method"), {"allow": ", ".join(_METHODS)})
         if comes_from_elsewhere(method, headers, self._origin):
-            return PlainTextResponse("this came from another site, and was refused\n", 403)
+            words = "this came from another site, and was refused"
+            hint = f"A program that posts says where to: Origin: {self._origin}"
+            return _Refusal(403, NoRight(words, hint=hint))
+        allowance = self._visits if _is_visit(headers) else self._everybody
+        if not allowance.take(client[0] if client else ""):
+            often = TooOften("too many requests", hint="Wait a few seconds, then try again.")
+            return _Refusal(429, often, {"retry-after": "5"})
         return None
 
     def _headers(self, nonce: str) -> dict[str, str]:
@@ -202,6 +216,22 @@ class _ShieldedAnswer:
         await self._send(message)
 
 
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a request reaches no page."""
+
+    status: int
+    error: SealpointError
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def response(self, scope: Scope) -> Response:
+        """The one shape of errors for a program; for a browser, which may be anybody's, words."""
+        if wants_json(scope["path"], Headers(scope=scope)):
+            return JSONResponse(error_document(self.error), self.status, self.headers)
+        words = f"{self.error.message}: {self.error.hint}\n"
+        return PlainTextResponse(words, self.status, self.headers)
+
+
 class _Body:
     """What comes in: whole before any page is asked, up to a bound, and soon enough."""
 
@@ -209,7 +239,7 @@ class _Body:
         self._receive = receive
         self._data: bytes | None = None
 
-    async def read(self) -> PlainTextResponse | None:
+    async def read(self) -> "_Refusal | None":
         """Read it; why it was not, if so. Counted are the bytes that come, not those announced."""
         data = bytearray()
         try:
@@ -217,14 +247,15 @@ class _Body:
                 while True:
                     message = await self._receive()
                     if message["type"] != "http.request":
-                        return PlainTextResponse("it broke off\n", 400, _CLOSE)
+                        return _Refusal(400, UsageError("it broke off"), _CLOSE)
                     data += message.get("body", b"")
                     if len(data) > BODY_BYTES_MAX:
-                        return PlainTextResponse("too many bytes\n", 413, _CLOSE)
+                        found = f"expected {BODY_BYTES_MAX} bytes at most, found more"
+                        return _Refusal(413, UsageError(f"body: {found}"), _CLOSE)
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
-            return PlainTextResponse("it came too slowly\n", 408, _CLOSE)
+            return _Refusal(408, UsageError("it came too slowly"), _CLOSE)
         self._data = bytes(data)
         return None
 
@@ -234,6 +265,11 @@ class _Body:
             return await self._receive()
         data, self._data = self._data, None
         return {"type": "http.request", "body": data, "more_body": False}
+
+
+def wants_json(path: str, headers: Mapping[str, str]) -> bool:
+    """Whether a program asks, and not somebody who looks at pages."""
+    return path.startswith("/api/") or headers.get("accept", "").startswith("application/json")
 
 
 STATUSES: Mapping[str, int] = {
@@ -247,11 +283,23 @@ STATUSES: Mapping[str, int] = {
     "unknown-request": 404,
     "unknown-checkpoint": 404,
     "unknown-entry": 404,
+    "too-often": 429,
+    "overloaded": 503,
     "storage-unavailable": 503,
     "anchor-unavailable": 503,
     "provider-unavailable": 503,
 }
 """The status of an answer by the code of an error; what is not here is a conflict, 409."""
+
+
+_RETRY_S: Mapping[str, int] = {"too-often": 60, "overloaded": 5}
+"""After how many seconds it may be tried again, by the code of an error."""
+
+
+def retry_headers(error: SealpointError) -> dict[str, str]:
+    """What an answer says of when to try again."""
+    seconds = _RETRY_S.get(error.code)
+    return {} if seconds is None else {"retry-after": str(seconds)}
 
 
 def status_of(error: SealpointError) -> int:

@@ -10,9 +10,7 @@ It counts when the holder of the root key has added it to the roster.
 
 import base64
 import secrets
-import shlex
 import threading
-import time
 from binascii import Error as Base64Error
 from collections import OrderedDict
 from collections.abc import Callable
@@ -22,10 +20,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from sealpoint.config import check_identity_name
-from sealpoint.console._app import PageCall, Right, Routes, redirect, signed_in
-from sealpoint.console._sessions import COOKIE
-from sealpoint.errors import Forged, NoRight, NotTrusted, UsageError
+from sealpoint.console._app import PageCall, Right, Routes, redirect, signed_in, wanted_page
+from sealpoint.console._sessions import COOKIE, elapsed
+from sealpoint.errors import Forged, NoRight, NotTrusted, TooOften, UsageError
 from sealpoint.signing import PASSKEY_ALGORITHMS, Passkey, PasskeyAssertion
+from sealpoint.world import visible
 
 _CHALLENGE_BYTES = 32
 _USER_BYTES = 16
@@ -36,7 +35,7 @@ _CHALLENGE_S = 180.0
 class Challenges:
     """Random challenges that were given out, each to be answered once, soon."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = elapsed) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._given: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
@@ -82,18 +81,27 @@ def text_of(data: bytes) -> str:
 
 
 class SignIn:
-    """The routes before one is signed in, and the way out."""
+    """The routes before one is signed in, and the way out.
 
-    def __init__(self) -> None:
+    Args:
+        passkeys: Whether a passkey signs in; people approve with theirs all the same.
+    """
+
+    def __init__(self, *, passkeys: bool = True) -> None:
         self._challenges = Challenges()
+        self._passkeys = passkeys
 
     def routes(self, make: Routes) -> list[Route]:
         """All of them."""
-        return [
-            make.get("/sign-in", Right.ANYBODY, self._page),
-            make.post("/sign-in/link", Right.ANYBODY, self._by_link),
+        by_passkey = [
             make.post("/sign-in/passkey/begin", Right.ANYBODY, self._begin),
             make.post("/sign-in/passkey", Right.ANYBODY, self._by_passkey),
+        ]
+        return [
+            make.get("/sign-in", Right.ANYBODY, self._page),
+            make.post("/sign-in/link/person", Right.ANYBODY, self._link_person),
+            make.post("/sign-in/link", Right.ANYBODY, self._by_link),
+            *(by_passkey if self._passkeys else ()),
             make.post("/sign-out", Right.ANYBODY, self._sign_out),
             make.get("/enrol", Right.ANYBODY, self._enrol_page),
             make.post("/enrol/begin", Right.ANYBODY, self._begin_enrol),
@@ -101,19 +109,29 @@ class SignIn:
         ]
 
     def _page(self, call: PageCall) -> Response:
-        if call.person is not None:
-            return redirect("/")
-        oidc = call.desk.settings.oidc
-        return call.page("sign_in.html", oidc=oidc and oidc.issuer, fault=None)
+        settings = call.desk.settings
+        return call.page(
+            "sign_in.html",
+            oidc=settings.oidc and settings.oidc.issuer,
+            passkeys=self._passkeys,
+            link=settings.is_local,
+            wanted=wanted_page(call.query("to")),
+        )
+
+    def _link_person(self, call: PageCall) -> Response:
+        # Whoever follows a link is told as whom it signs in, and decides: else anybody could have
+        # them work under another name, by a link that they are lured to.
+        require_allowance(call)
+        person = call.desk.sessions.link_person(call.text("link"))
+        if person is None:
+            raise _no_link()
+        return JSONResponse({"person": visible(person)})
 
     def _by_link(self, call: PageCall) -> Response:
         require_allowance(call)
         person = call.desk.sessions.use_link(call.text("link"))
         if person is None:
-            raise NoRight(
-                "this link was used before, or is older than ten minutes",
-                hint="Press Enter in the terminal of sealpoint serve to get a new one.",
-            )
+            raise _no_link()
         return signed_in(call, person, "link", JSONResponse({"page": "/"}))
 
     def _begin(self, call: PageCall) -> Response:
@@ -128,11 +146,17 @@ class SignIn:
         require_allowance(call)
         challenge = self._challenges.take(call.text("ticket"))
         credential = bytes_of(call.text("credential"), "credential").hex()
-        held = call.desk.watch.roster.passkeys.values()
+        # Only those of this origin: whoever has another one that the roster knows, such as the
+        # console's former address, could pass our challenge on to somebody who signs in there.
+        held = (
+            each
+            for each in call.desk.watch.roster.passkeys.values()
+            if each[1].binding.origin == call.desk.settings.origin
+        )
         found = next((each for each in held if each[1].binding.credential == credential), None)
         if found is None:
             raise NoRight(
-                "the roster does not have this passkey",
+                "the roster does not have this passkey for this console",
                 hint="Make one at /enrol, and have it added to the roster.",
             )
         identity, passkey = found
@@ -143,10 +167,11 @@ class SignIn:
         expires = call.desk.watch.roster.expiries.get(passkey.id.raw.hex())
         if expires is not None and datetime.now(UTC) >= expires:
             raise NoRight("this passkey has expired")
-        return signed_in(call, identity.person, "passkey", JSONResponse({"page": "/"}))
+        answer = JSONResponse({"page": "/"})
+        return signed_in(call, identity.person, "passkey", answer, passkey.id.raw.hex())
 
     def _sign_out(self, call: PageCall) -> Response:
-        call.desk.sessions.end(call.request.cookies.get(COOKIE))
+        call.desk.sessions.end(call.cookie())
         response = redirect("/sign-in")
         response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="lax")
         return response
@@ -184,17 +209,22 @@ class SignIn:
             raise UsageError(exc.message) from exc
         if call.desk.on_enrolled is not None:
             call.desk.on_enrolled(name, passkey)
-        known = call.desk.watch.roster.identity(name)
-        person = name if known is None else known.person
-        rights = f"--role approver --namespace {shlex.quote(call.desk.store.namespace)}"
+        # It gives no right: whom the roster has keeps theirs, and those of somebody new are for the
+        # administrator to say. Nor does it tell who asks, whoever that is, what the roster has.
         return JSONResponse(
             {
                 "enrolment": passkey.encode().decode(),
                 "fingerprint": passkey.id.short(),
-                "command": f"sealpoint keys add {name} --person {shlex.quote(person)} {rights} "
-                "--passkey passkey.json",
+                "command": f"sealpoint keys add {name} --passkey passkey.json",
             }
         )
+
+
+def _no_link() -> NoRight:
+    return NoRight(
+        "this link was used before, or is older than ten minutes",
+        hint="Press Enter in the terminal of sealpoint serve to get a new one.",
+    )
 
 
 def assertion_of(call: PageCall, passkey: Passkey) -> PasskeyAssertion:
@@ -215,8 +245,8 @@ def require_allowance(call: PageCall) -> None:
     """Let one address try so often, and no more.
 
     Raises:
-        UsageError: It has tried more often.
+        TooOften: It has tried more often.
     """
     client = call.request.client
     if not call.desk.sign_ins.take(client.host if client else ""):
-        raise UsageError("too many tries to sign in from this address", hint="Wait a minute.")
+        raise TooOften("there were too many tries to sign in from this address")

@@ -9,6 +9,7 @@ Without the extra `telemetry` nothing is measured, and `Telemetry.around` gives 
 as it is. Whether anything is exported, and where, is the business of whoever starts the process.
 """
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +27,8 @@ _NAME = "sealpoint.console"
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _OTHER_METHOD = "_OTHER"
 _SERVER_FAULT = 500
+_CONVERTER = re.compile(r":[a-z]+\}")
+"""What the names in a route say of how they are read, which nobody looks for there."""
 # As the semantic conventions of OpenTelemetry have them for HTTP servers.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
@@ -157,4 +160,4 @@ class _MeasuredRequest:
         self.seconds = self.seconds or time.perf_counter() - self._begun
         route = getattr(self._scope.get("route"), "path", None)
         if isinstance(route, str):
-            self.attributes["http.route"] = route
+            self.attributes["http.route"] = _CONVERTER.sub("}", route)

@@ -18,7 +18,7 @@ async function post(path, body) {
   const found = await answer.json().catch(() => ({}));
   if (!answer.ok) {
     const fault = found.error || { message: "The server refused it.", hint: "" };
-    throw new Error([fault.message, fault.hint].filter(Boolean).join(" "));
+    throw new Error([fault.message, fault.hint].filter(Boolean).join(". "));
   }
   return found;
 }
@@ -41,6 +41,7 @@ function show(element, words) {
 // Runs what a button is for; while it runs, the button cannot be pressed again.
 async function busy(button, fault, work) {
   if (fault) fault.hidden = true;
+  const isFocused = document.activeElement === button;
   button.disabled = true;
   try {
     await work();
@@ -48,6 +49,8 @@ async function busy(button, fault, work) {
     show(fault, reasonOf(error));
   } finally {
     button.disabled = false;
+    // A button that cannot be pressed loses the focus, and whoever has no pointer their place.
+    if (isFocused && document.activeElement === document.body) button.focus();
   }
 }
 
@@ -69,15 +72,33 @@ const signed = (credential) => ({
   signature: text64(credential.response.signature),
 });
 
+// Where somebody was going when they were asked to sign in; the server has checked it.
+const wanted = () => document.querySelector("[data-wanted]").dataset.wanted;
+
 function signInByLink() {
   const place = document.querySelector("[data-link]");
   const token = new URLSearchParams(location.hash.slice(1)).get("link");
   if (!place || !token) return;
   history.replaceState(null, "", location.pathname);
+  const [words, button, fault] = ["words", "sign-in", "fault"]
+    .map((name) => place.querySelector(`[data-link-${name}]`));
   place.hidden = false;
-  post(place.dataset.link, { link: token })
-    .then(() => location.replace("/"))
-    .catch((fault) => { show(place.querySelector("p"), fault.message); });
+  for (const other of document.querySelectorAll("[data-no-link]")) other.hidden = true;
+  // A link says who one would be, and a person decides: it may come from anybody.
+  busy(button, fault, async () => {
+    const { person } = await post("/sign-in/link/person", { link: token });
+    words.textContent = `It signs you in as ${person}.`;
+    button.textContent = `Sign in as ${person}`;
+    button.hidden = false;
+  }).then(() => {
+    if (!button.hidden) { button.focus(); return; }
+    words.hidden = true;
+    for (const other of document.querySelectorAll("[data-no-link]")) other.hidden = false;
+  });
+  button.addEventListener("click", () => busy(button, fault, async () => {
+    await post("/sign-in/link", { link: token });
+    location.replace(wanted());
+  }));
 }
 
 function signInByPasskey() {
@@ -88,7 +109,7 @@ function signInByPasskey() {
     const options = await post("/sign-in/passkey/begin", {});
     const credential = await sign(options);
     await post("/sign-in/passkey", { ticket: options.ticket, ...signed(credential) });
-    location.replace("/");
+    location.replace(wanted());
   }));
 }
 
@@ -122,7 +143,9 @@ function enrol() {
       document.querySelector("[data-command]").textContent = made.command;
       document.querySelector("[data-fingerprint]").textContent = made.fingerprint;
       form.hidden = true;
-      document.querySelector("[data-enrolled]").hidden = false;
+      const enrolled = document.querySelector("[data-enrolled]");
+      enrolled.hidden = false;
+      enrolled.querySelector("h2").focus();
       say("The passkey was made. Send the text to whoever holds the root key.");
     });
   });
@@ -158,31 +181,100 @@ function copying() {
   });
 }
 
+const LATE_MS = 5000;
+
 function live() {
   const path = document.body.dataset.live;
   if (!path) return;
-  const source = new EventSource(path);
   const count = document.getElementById("open-requests");
+  const alarms = document.getElementById("alarms");
   const freshness = document.getElementById("freshness");
-  source.addEventListener("standing", (event) => {
-    const found = JSON.parse(event.data);
-    count.hidden = !found.open_requests;
-    count.firstElementChild.textContent = found.open_requests;
-    freshness.textContent = found.freshness;
+  const tell = (name) => document.body.dispatchEvent(new CustomEvent(name));
+  let place = document.body.dataset.place;
+  const stale = document.getElementById("stale");
+  let source = null;
+  let late = 0;
+  // A list that stands still looks like a list in which nothing happens.
+  const stopsFollowing = (words) => {
+    stale.lastElementChild.textContent = words;
+    stale.hidden = false;
+  };
+  const follows = () => { clearTimeout(late); late = 0; stale.hidden = true; };
+  const listen = () => {
+    source = new EventSource(`${path}?since=${encodeURIComponent(place)}`);
+    source.addEventListener("standing", (event) => {
+      const found = JSON.parse(event.data);
+      for (const [place, number] of [[count, found.open_requests], [alarms, found.alarms]]) {
+        place.hidden = !number;
+        place.firstElementChild.textContent = number;
+      }
+      freshness.textContent = found.freshness;
+      follows();
+    });
+    source.addEventListener("moved", (event) => {
+      place = event.lastEventId;
+      const { threads } = JSON.parse(event.data);
+      const shown = document.querySelector("[data-thread]");
+      tell("store-moved");
+      if (shown && (!threads || threads.includes(shown.dataset.thread))) tell("thread-moved");
+    });
+    source.addEventListener("fault", (event) => {
+      freshness.textContent = JSON.parse(event.data).freshness;
+      stopsFollowing("The console cannot read the store; the page goes on by itself when it can.");
+    });
+    source.addEventListener("error", () => {
+      const isClosed = source && source.readyState === EventSource.CLOSED;
+      freshness.textContent = "The live feed is interrupted.";
+      if (isClosed) stopsFollowing("Load the page again; you may have to sign in.");
+      else if (!late) late = setTimeout(stopsFollowing, LATE_MS, "The console does not answer; the page tries again by itself.");
+    });
+  };
+  const stop = () => { clearTimeout(late); late = 0; if (source) source.close(); source = null; };
+  // A browser has six connections to a server: tabs that nobody sees must not take them all.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) stop();
+    else if (!source) listen();
   });
-  source.addEventListener("moved", (event) => {
-    const found = JSON.parse(event.data);
-    document.body.dispatchEvent(new CustomEvent("store-moved", { detail: found }));
-  });
-  source.addEventListener("error", () => {
-    freshness.textContent = "The live feed is interrupted; trying again.";
-  });
-  addEventListener("pagehide", () => source.close());
+  addEventListener("pagehide", stop);
+  addEventListener("pageshow", (event) => { if (event.persisted && !source) listen(); });
+  if (!document.hidden) listen();
 }
 
+// What a person has chosen stays chosen though the list is renewed, and what is new is marked.
+function keepChoices() {
+  const list = document.querySelector("[data-thread]");
+  if (!list) return;
+  const chosen = new Map();
+  let known = new Set();
+  const entries = () => [...document.querySelectorAll("[data-thread] li[id]")];
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-thread] input[type=radio]")) {
+      chosen.set(event.target.name, event.target.value);
+    }
+  });
+  document.addEventListener("htmx:before:swap", () => {
+    known = new Set(entries().map((each) => each.id));
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    for (const radio of document.querySelectorAll("[data-thread] input[type=radio]")) {
+      const value = chosen.get(radio.name);
+      if (value === undefined ? radio.defaultChecked : radio.value === value) radio.checked = true;
+    }
+    for (const each of entries()) if (!known.has(each.id)) each.classList.add("fresh");
+  });
+}
+
+// What was done, or why not, is where somebody goes on from.
+function goOn() {
+  const place = document.querySelector("[data-focus]");
+  if (place) place.focus();
+}
+
+goOn();
 signInByLink();
 signInByPasskey();
 enrol();
 answerByPasskey();
 copying();
+keepChoices();
 live();
