@@ -22,9 +22,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from sealpoint import errors
 from sealpoint.api._doctor import mounted_as
 from sealpoint.api._status import CHECKS
 from sealpoint.cli import main
+from sealpoint.cli._status import FINDINGS_STATUS
 from tests.cli.machine import Machine
 from tests.repo._tree import ROOT
 from tests.unit.signing.authenticator import Authenticator
@@ -249,6 +251,13 @@ def test_a_key_without_a_passphrase_gets_one(machine: Machine) -> None:
     secret.chmod(0o600)
     _execute(f"{fix} --new-passphrase-file {secret}", machine)  # what a terminal would be asked for
     assert not any("operator.key" in each["reason"] for each in _findings(machine, "key-unlocked"))
+
+
+def test_the_status_of_findings_is_no_errors() -> None:
+    """Whoever runs `doctor` tells findings from an error by it."""
+    statuses = {getattr(errors, name).exit_status for name in errors.__all__}
+
+    assert FINDINGS_STATUS not in statuses
 
 
 def test_a_worker_with_nothing_but_its_own_has_notes_alone(machine: Machine) -> None:

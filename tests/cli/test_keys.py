@@ -56,6 +56,22 @@ def test_a_key_of_another_machine_is_added_by_its_public_half(
     assert "elsewhere" in machine.done("keys", "list")
 
 
+def test_an_identity_gets_another_key_and_no_right_with_it(machine: Machine) -> None:
+    """One that is there keeps what it has; one that is new has to be described whole."""
+    machine.done("keys", "new", "alice")
+    new = machine.run("keys", "add", "alice", "--role", "writer")
+    machine.done(*_ADD)
+    added = machine.json("keys", "add", "alice", "--public-key", "ab" * 32)
+    rows = [each for each in machine.json("keys", "list") if each["name"] == "alice"]
+
+    assert (new.exit_code, "person, namespaces are needed" in new.stderr) == (2, True)
+    assert (added["person"], added["roles"], added["namespaces"]) == (
+        *(_PERSON, ["writer"], ["billing"]),
+    )
+    assert len(rows) == 2
+    assert all(row["roles"] == ["writer"] for row in rows)
+
+
 def test_a_key_is_never_overwritten(machine: Machine) -> None:
     """A second key of one name is refused."""
     machine.done("keys", "new", "alice")

@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint model`: what is in a model file, who vouches for it, and which ones a run saved."""
 
+import argparse
 import json
+import os
+import pickle
+import random
 import re
 import shutil
 import struct
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import joblib  # type: ignore[import-untyped]
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
 
 from sealpoint.cli import main
-from sealpoint.models import open_checkpoint, save_checkpoint
+from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._draft import waiting_path
 from tests.cli.machine import Machine
 
@@ -76,12 +83,100 @@ def _plain_file(path: Path, name: str) -> Path:
     return path
 
 
-# ------------------------------------------------------------------ save-info
+# ------------------------------------------------------------------ inspect
+
+
+class _Calls:
+    """Something whose pickle calls what it is told to."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self._call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self._call
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_inspect_shows_tensors_values_and_names_of_a_file_of_torch(
+    tmp_path: Path, *, is_zip: bool
+) -> None:
+    """Of both wrappings, with the byte of each name; a name outside of the table comes first."""
+    path = tmp_path / "run.pt"
+    marker = tmp_path / "marker"
+    state = {
+        "model": {"weight": torch.zeros(2, 3, dtype=torch.float16)},
+        "args": argparse.Namespace(lr=0.5, name="\x1b[2J"),
+        "array": np.arange(4, dtype="<i4"),
+        "score": np.float32(0.25),
+        "code": _Calls(os.mkdir, str(marker)),
+    }
+    torch.save(state, path, _use_new_zipfile_serialization=is_zip)
+    document = json.loads(_alone("inspect", str(path), "--json"))
+    values = {each["path"]: each["value"] for each in document["values"]}
+    tensors = {each["name"]: (each["dtype"], each["shape"]) for each in document["tensors"]}
+    first = document["names"][0]
+    data = path.read_bytes()
+    begin = data.index(b"\x80\x02}") if is_zip else 0
+
+    assert document["format"] == ("torch-zip" if is_zip else "torch-legacy")
+    assert document["loads"] == "inert"
+    assert tensors == {"model.weight": ("float16", [2, 3]), "array": ("<i4", [4])}
+    assert values['state["args"]["lr"]'] == "0.5"
+    assert values['state["args"]["name"]'] == repr("\x1b[2J")
+    assert values['state["score"]'] == "0.25 (<f4)"
+    assert "a call of 'posix.mkdir'" in values['state["code"]']
+    assert (first["name"], first["called"], first["known"]) == ("posix.mkdir", True, False)
+    assert data[begin + first["offset"] :].startswith(b"cposix\nmkdir\n")
+    assert all(each["known"] for each in document["names"][1:])
+    assert not marker.exists()
+    assert "pickle would import and call it" in _alone("inspect", str(path))
+
+
+def test_inspect_shows_the_names_of_a_pickle_that_is_refused(tmp_path: Path) -> None:
+    """What stands before a fault is printed, and the exit status is that of the error."""
+    path = tmp_path / "broken.pkl"
+    path.write_bytes(pickle.dumps(_Calls(os.system, "true"))[:-1] + b"\xff")
+    result = CliRunner().invoke(main, ["model", "inspect", str(path), "--json"])
+    document = json.loads(result.stdout)
+
+    assert result.exit_code == 87
+    assert document["loads"] == "refused"
+    assert [each["name"] for each in document["names"]] == ["posix.system"]
+
+
+def test_inspect_ends_with_values_that_hold_one_another(tmp_path: Path) -> None:
+    """A container is gone through once, however often and where it is held."""
+    parts: list[dict[str, Any]] = [{} for _ in range(12)]
+    for part in parts:
+        part.update({str(place): other for place, other in enumerate(parts)})
+    path = tmp_path / "knot.pkl"
+    path.write_bytes(pickle.dumps(parts))
+    document = json.loads(_alone("inspect", str(path), "--json"))
+
+    assert len(document["values"]) == 12 * 12
+    assert {"path": "state[1]", "value": 'the same as state[0]["1"]'} in document["values"]
+
+
+def test_inspect_shows_the_plain_values_of_a_whole_state(tmp_path: Path) -> None:
+    """What save_checkpoint kept beside tensors is listed with its path."""
+    path = tmp_path / "run.safetensors"
+    save_checkpoint({"step": 3, "seen": Counter("aab"), "size": torch.Size([2])}, path)
+    values = {
+        each["path"]: each["value"]
+        for each in json.loads(_alone("inspect", str(path), "--json"))["values"]
+    }
+
+    assert values == {
+        'state["step"]': "3",
+        'state["seen"]["a"]': "2",
+        'state["seen"]["b"]': "1",
+        'state["size"]': "torch.Size [2]",
+    }
 
 
 def test_info_shows_the_file_its_types_and_its_tensors(file: Path) -> None:
     """Format, size, whether it is a whole state, bytes for each type, and a table of tensors."""
-    printed = _alone("save-info", str(file))
+    printed = _alone("inspect", str(file))
     with open_checkpoint(file) as opened:
         root = opened.digests().root.hex()
     lines = [line.split() for line in printed.splitlines()]
@@ -98,14 +193,16 @@ def test_info_shows_the_file_its_types_and_its_tensors(file: Path) -> None:
 
 def test_info_as_json_has_the_digest_of_every_tensor(file: Path) -> None:
     """One document with what the table shows, and digests."""
-    document = json.loads(_alone("save-info", str(file), "--json"))
+    document = json.loads(_alone("inspect", str(file), "--json"))
     with open_checkpoint(file) as opened:
         digests = opened.digests()
 
     assert set(document) == {
-        *("file", "format", "training_state", "bytes", "root", "metadata", "dtypes", "tensors")
+        *("file", "format", "training_state", "loads", "bytes", "root", "metadata", "dtypes"),
+        *("tensors", "values", "values_left_out", "names"),
     }
     assert document["format"] == "safetensors"
+    assert document["names"] == []
     assert document["training_state"] is True
     assert document["bytes"] == file.stat().st_size
     assert document["root"] == digests.root.hex()
@@ -122,18 +219,18 @@ def test_info_as_json_has_the_digest_of_every_tensor(file: Path) -> None:
 def test_info_of_a_file_by_another_writer(tmp_path: Path) -> None:
     """A file without a structure is said to be tensors by name, with its metadata."""
     plain = _plain_file(tmp_path / "plain.safetensors", "x")
-    document = json.loads(_alone("save-info", str(plain), "--json"))
+    document = json.loads(_alone("inspect", str(plain), "--json"))
 
     assert document["training_state"] is False
     assert document["metadata"] == {}
-    assert "tensors by name" in _alone("save-info", str(plain))
+    assert "tensors by name" in _alone("inspect", str(plain))
 
 
 def test_info_of_a_later_version_is_refused(file: Path) -> None:
     """A structure that another version of the format wrote is not taken for one of this version."""
     data = file.read_bytes()
     file.write_bytes(data.replace(b'"sealpoint.version":"1"', b'"sealpoint.version":"2"'))
-    result = CliRunner().invoke(main, ["model", "save-info", str(file)])
+    result = CliRunner().invoke(main, ["model", "inspect", str(file)])
 
     assert result.exit_code == 87
     assert "expected the metadata of version 1" in result.stderr
@@ -143,19 +240,19 @@ def test_info_says_what_it_leaves_out(tmp_path: Path) -> None:
     """A limit never leaves tensors out silently; 0 leaves out nothing, and JSON never does."""
     path = tmp_path / "many.safetensors"
     save_checkpoint({f"t{n}": torch.zeros(n) for n in range(5)}, path)
-    limited = _alone("save-info", str(path), "--limit", "2")
+    limited = _alone("inspect", str(path), "--limit", "2")
 
     assert "... and 3 more; --limit 0 lists all." in limited
     assert "t4" not in limited
-    assert "t4" in _alone("save-info", str(path), "--limit", "0")
-    assert len(json.loads(_alone("save-info", str(path), "--limit", "2", "--json"))["tensors"]) == 5
+    assert "t4" in _alone("inspect", str(path), "--limit", "0")
+    assert len(json.loads(_alone("inspect", str(path), "--limit", "2", "--json"))["tensors"]) == 5
 
 
 def test_info_of_a_state_without_tensors(tmp_path: Path) -> None:
     """A state of plain data has no table."""
     path = tmp_path / "plain.safetensors"
     save_checkpoint({"step": 1}, path)
-    printed = _alone("save-info", str(path))
+    printed = _alone("inspect", str(path))
 
     assert "dtype" not in printed
 
@@ -163,7 +260,7 @@ def test_info_of_a_state_without_tensors(tmp_path: Path) -> None:
 def test_names_from_a_file_never_reach_the_terminal_as_they_are(tmp_path: Path) -> None:
     """Characters that do not print, such as those that turn text around, are made visible."""
     plain = _plain_file(tmp_path / "odd.safetensors", "left\u202etfel\u2028")
-    printed = _alone("save-info", str(plain))
+    printed = _alone("inspect", str(plain))
 
     assert "\u202e" not in printed
     assert "\u2028" not in printed
@@ -176,7 +273,7 @@ def test_info_needs_no_torch(file: Path) -> None:
         "import sys\n"
         "from sealpoint.cli import main\n"
         "early = {'torch', 'numpy', 'blake3'} & sys.modules.keys()\n"
-        f"main(['model', 'save-info', {str(file)!r}], standalone_mode=False)\n"
+        f"main(['model', 'inspect', {str(file)!r}], standalone_mode=False)\n"
         "print(sorted(early), 'torch' in sys.modules)\n"
     )
     result = subprocess.run(
@@ -190,9 +287,9 @@ def test_info_needs_no_torch(file: Path) -> None:
     ("content", "code"),
     [
         (None, "model-unreadable"),
-        (b"", "model-malformed"),
-        (b"\xff" * 64, "model-limit"),
-        (b"PK\x03\x04" + bytes(60), "format-refused"),
+        (b"", "format-refused model-malformed"),
+        (b"\xff" * 64, "format-refused model-limit"),
+        (b"PK\x03\x04" + bytes(60), "model-malformed format-refused"),
     ],
 )
 def test_a_file_that_is_none_is_refused(
@@ -202,16 +299,78 @@ def test_a_file_that_is_none_is_refused(
     path = tmp_path / "bad.bin"
     if content is not None:
         path.write_bytes(content)
-    for verb in ("save-info", "verify"):
+    for verb, expected in zip(("inspect", "verify"), (code.split() * 2)[:2], strict=True):
         arguments = ["model", verb, str(path)]
         result = CliRunner().invoke(main, [*arguments, "--json"])
         error = json.loads(result.stderr)["error"]
 
-        assert error["code"] == code
+        assert error["code"] == expected
         assert result.exit_code == error["exit_status"]
     if content is None:
         machine.done("save", _RUN, stdin="1")
         assert machine.refused("model", "verify", str(path), "--thread", _RUN)[1] != ""
+
+
+@pytest.mark.parametrize("name", ["a.joblib", "packed.joblib", "a.npy", "a.npz"])
+def test_the_hint_for_a_file_of_arrays_works(tmp_path: Path, name: str) -> None:
+    """Files of numpy and joblib are not shown, and what the hint says makes files that are."""
+    path, new = tmp_path / name, tmp_path / "new.safetensors"
+    array = np.arange(6)
+    if name.endswith("joblib"):
+        joblib.dump({"a": array}, path, compress=3 if name.startswith("packed") else 0)
+    else:
+        (np.save if name == "a.npy" else np.savez)(path, array)
+    result = CliRunner().invoke(main, ["model", "inspect", str(path), "--json"])
+    error = json.loads(result.stderr)["error"]
+
+    assert error["code"] == "format-refused"
+    assert error["hint"] == "Make a safetensors file of it: sealpoint model convert IN OUT."
+    assert "nothing dropped" in _alone("convert", str(path), str(new))
+    assert "safetensors" in _alone("inspect", str(new))
+
+
+def test_inspect_tells_long_rows_of_numbers_in_one_line(tmp_path: Path) -> None:
+    """The state of Python's random numbers is one line, and what lies behind it is seen."""
+    path = tmp_path / "random.pt"
+    torch.save({"random": random.getstate(), "epoch": 3}, path)
+    shown = _alone("inspect", str(path))
+
+    assert "tuple of 625 numbers" in shown
+    assert 'state["epoch"]' in shown
+
+
+def test_inspect_of_a_folder_says_what_takes_one(tmp_path: Path) -> None:
+    """A folder is refused with what looks at folders."""
+    result = CliRunner().invoke(main, ["model", "inspect", str(tmp_path), "--json"])
+
+    assert "sealpoint scan PATH" in json.loads(result.stderr)["error"]["hint"]
+
+
+# ------------------------------------------------------------------ convert
+
+
+def test_convert_says_what_it_dropped_and_replaces_nothing_unasked(tmp_path: Path) -> None:
+    """Names are refused, dropped or kept as the caller says, and OUT stays unless forced."""
+    source, target = tmp_path / "run.pt", tmp_path / "run.safetensors"
+    torch.save({"weight": torch.ones(2), "code": _Calls(os.system, "true")}, source)
+    refused = CliRunner().invoke(main, ["model", "convert", str(source), str(target)])
+    was_there = target.exists()
+    printed = _alone("convert", str(source), str(target), "--unknown", "drop")
+    again = CliRunner().invoke(
+        main, ["model", "convert", str(source), str(target), "--unknown", "inert"]
+    )
+    arguments = ("convert", str(source), str(target), "--unknown", "inert", "--force", "--json")
+    document = json.loads(_alone(*arguments))
+    loaded = load_checkpoint(target)
+
+    assert refused.exit_code == 88
+    assert not was_there
+    assert "1 value dropped" in printed
+    assert """state["code"]""" in printed
+    assert "--force" in again.stderr
+    assert document["dropped"] == []
+    assert loaded["weight"].tolist() == [1, 1]
+    assert (loaded["code"].type, loaded["code"].arguments) == ("posix.system", ("true",))
 
 
 # ------------------------------------------------------------------ verify
@@ -288,7 +447,7 @@ def test_without_a_thread_nothing_is_claimed(file: Path, monkeypatch: pytest.Mon
 
     assert _alone("verify", str(file)).startswith(f"Well-formed: {file}. No thread was asked")
     assert (document["sealed"], document["thread"], document["checkpoint"]) == (False, None, None)
-    assert document["root"] == json.loads(_alone("save-info", str(file), "--json"))["root"]
+    assert document["root"] == json.loads(_alone("inspect", str(file), "--json"))["root"]
     result = CliRunner().invoke(main, ["model", "verify", str(file), "--ref", "x"])
     assert result.exit_code == 2
 
@@ -368,7 +527,7 @@ def test_progress_tells_bytes(
         assert description == "hashing"
         yield lambda done, total, text: told.append((done, total, text))
 
-    monkeypatch.setattr("sealpoint.cli._model.working", recording)
+    monkeypatch.setattr("sealpoint.cli._model_folder.working", recording)
     machine.done("model", "verify", str(newest), "--thread", _RUN)
 
     assert told[-1] == (57, 57, "57 bytes of 57 bytes")
@@ -449,6 +608,45 @@ def test_help_reads_well() -> None:
     """The group names its verbs in the order of use, and says that nothing is loaded."""
     printed = _alone("--help")
 
-    assert "Nothing is loaded, and torch is not needed." in printed
-    for verb in ("save-info", "verify", "list"):
+    assert "Nothing that a file names is run." in printed
+    for verb in ("inspect", "convert", "verify", "list"):
         assert verb in printed
+
+
+@pytest.fixture
+def folder(machine: Machine, tmp_path: Path) -> Path:
+    """A folder that a run sealed, by the command line, behind a file of the same run."""
+    path = tmp_path / "tuned"
+    path.mkdir()
+    save_checkpoint(_state(3), path / "model.safetensors")
+    (path / "config.json").write_text("{}")
+    machine.done("model", "seal", str(path / "model.safetensors"), "--thread", _RUN)
+    machine.done("model", "seal", str(path), "--thread", _RUN)
+    return path
+
+
+def test_a_folder_is_sealed_verified_and_listed(machine: Machine, folder: Path) -> None:
+    """The verbs know folders as they know files, and JSON says which of the two it is."""
+    said = machine.done("model", "verify", str(folder), "--thread", _RUN)
+    document = json.loads(machine.done("model", "verify", str(folder), "--thread", _RUN, "--json"))
+    listed = json.loads(machine.done("model", "list", _RUN, "--json"))["files"]
+    shown = machine.done("model", "list", _RUN)
+    again = json.loads(machine.done("model", "seal", str(folder), "--thread", _RUN, "--json"))
+
+    assert "is what the newest checkpoint vouches for" in said
+    assert (document["files"], document["root"]) == (2, listed[0]["root"])
+    assert [each.get("folder") for each in listed] == ["tuned", None]
+    assert [each.get("file") for each in listed] == [None, "model.safetensors"]
+    assert listed[0]["newest"]
+    assert re.search(r"tuned/ .* 2 files  root", shown)
+    assert again["root"] == listed[0]["root"]
+
+
+def test_a_changed_folder_ends_with_the_status_of_its_error(machine: Machine, folder: Path) -> None:
+    """An edited folder, one without a thread, and a tensor of a folder are errors of their own."""
+    (folder / "more.txt").write_text("x")
+
+    assert machine.run("model", "verify", str(folder), "--thread", _RUN).exit_code == 31
+    assert machine.run("model", "verify", str(folder)).exit_code == 2
+    tensor = ("--tensor", "weight", "--thread", _RUN)
+    assert machine.run("model", "verify", str(folder), *tensor).exit_code == 2

@@ -35,7 +35,7 @@ _VERBS = [
         ("gc",),
     ),
     ("keys", "passphrase", "alice", "--remove"),
-    ("model", "verify", "never-read", "--thread", "t"),
+    *(("model", verb, "never-read", "--thread", "t") for verb in ("seal", "verify")),
     *(("why", "00000000"), ("export", "--output", "never-written")),
     *(
         ("keys", "rotate", "worker", "--reason", "x", "--yes"),
@@ -82,7 +82,9 @@ def test_every_verb_of_a_store_is_listed_here() -> None:
         ("move",),  # its store is an argument
         ("policy", "check"),
         ("verify-bundle",),
-        ("model", "save-info"),
+        ("model", "inspect"),
+        ("model", "convert"),
+        ("scan",),
         ("rollout", "world"),
         ("status",),
         ("doctor",),  # errors are findings: tests/cli/test_doctor.py

@@ -68,6 +68,7 @@ VERBS = {
         "accept-restore": ("_restore:accept_restore_", "Accept a store restored from a backup."),
     },
     "Models": {
+        "scan": ("_scan:scan", "Say whether model files are data, or would run something."),
         "model": ("_model:model", "Look into model files, and verify them by their run."),
     },
 }

@@ -55,7 +55,7 @@ def diff(
         first, second = find_pair(handle, older, newer)
         before, after = load(handle, first), load(handle, second)
     with working("comparing"):
-        changes = compare_checkpoints(before, after, registry.encode)
+        changes = list(compare_checkpoints(before, after, registry.encode))
     if as_json:
         print_json(diff_document(thread, before.ref, after.ref, changes))
     else:

@@ -178,13 +178,17 @@ _COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
 }
 
 
+def _listed(where: StoreOptions, name: str) -> KeyInfo:
+    """What the roster has of an identity that it knows."""
+    return next(each for each in where.admin.keys.list() if each.name == name)
+
+
 @keys.command("add")
 @click.argument("name")
-@click.option("--person", required=True, metavar="WHO", help="The person who stands behind it.")
+@click.option("--person", metavar="WHO", help="The person who stands behind it.")
 @click.option(
     "--role",
     "roles",
-    required=True,
     multiple=True,
     type=click.Choice([str(role) for role in Role]),
     help="What it may do; may be repeated.",
@@ -192,7 +196,6 @@ _COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
 @click.option(
     "--namespace",
     "namespaces",
-    required=True,
     multiple=True,
     metavar="NAME",
     help="Where it may do it, '*' for everywhere; may be repeated.",
@@ -212,7 +215,7 @@ _COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
 def add(
     name: str,
     *,
-    person: str,
+    person: str | None,
     roles: tuple[str, ...],
     namespaces: tuple[str, ...],
     public: str | None,
@@ -226,26 +229,32 @@ def add(
 ) -> None:
     """Enter the identity NAME into the roster, or give it more rights.
 
-    Needs the root key on this machine. Rights are added here; sealpoint keys rotate and revoke
-    take them away. --expires never takes an expiry away. A passkey is shown, and added once you
-    have said that it is the person's.
+    Needs the root key on this machine. --person, --role and --namespace are needed for a new
+    one; one that is there keeps what it has where they are left out. Rights are added here;
+    sealpoint keys rotate and revoke take them away. --expires never takes an expiry away. A
+    passkey is shown, and added once you have said that it is the person's.
     """
     if passkey is not None:
         if not as_json:
             print_passkey(name, passkey)
-        agree(f"Is it the passkey of {person}?", "added", yes=yes, as_json=as_json, dry_run=False)
+        question = f"Is it the passkey of {person or name}?"
+        agree(question, "added", yes=yes, as_json=as_json, dry_run=False)
     with working("signing the roster"):
         seq = where.admin.keys.add(
             name,
             public=public,
             passkey=passkey,
             person=person,
-            roles=roles,
-            namespaces=namespaces,
+            roles=roles or None,
+            namespaces=namespaces or None,
             expires=expires,
             break_glass=break_glass,
             reason=reason,
         )
+        if not all((person, roles, namespaces)):
+            kept = _listed(where, name)
+            person, break_glass = kept.person, kept.break_glass
+            roles, namespaces = kept.roles, kept.namespaces
     if as_json:
         print_json(
             {
@@ -263,7 +272,7 @@ def add(
     print_fields(
         [
             ("name", name),
-            ("person", person),
+            ("person", person or "-"),
             ("roles", ", ".join(roles)),
             ("namespaces", ", ".join(namespaces)),
             *([("break-glass", "may let a request pass without approvals")] if break_glass else []),

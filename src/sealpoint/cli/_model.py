@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint model`: model files, without loading them, and the threads that vouch for them.
 
-No verb here builds a tensor or needs torch. Digests are made of the bytes that are read, and
-compared by `sealpoint.models`; what differs is the error that a load would raise.
+No verb but `convert` builds a tensor or needs torch. Digests are made of the bytes that are read,
+and compared by `sealpoint.models`; what differs is the error that a load would raise.
 """
 
+import heapq
+import os
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import click
 
-from sealpoint.cli._options import Verb, VerbGroup, json_option, limit_option
+from sealpoint.api import Store
+from sealpoint.cli._model_contents import convert, inspect
+from sealpoint.cli._model_folder import (
+    folder_document,
+    folder_text,
+    hashing,
+    seal,
+    verify_sealed_folder,
+)
+from sealpoint.cli._options import VerbGroup, json_option, limit_option
 from sealpoint.cli._references import find_ref, short_metadata
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
@@ -19,126 +31,27 @@ from sealpoint.cli._terminal import (
     print_json,
     print_line,
     print_lines,
-    print_table,
     working,
 )
 from sealpoint.errors import UsageError
-from sealpoint.models import ModelFile, SealedFile, Tensor, open_checkpoint, sealed_files
+from sealpoint.models import (
+    ModelFile,
+    SealedFile,
+    SealedFolder,
+    open_checkpoint,
+    sealed_files,
+    sealed_folders,
+)
 from sealpoint.store import CheckpointRef
-from sealpoint.views.values import render
 from sealpoint.views.words import Styled, count_text, exact_size_text, short_hex, size_text, when
 from sealpoint.world import json_form
-
-# `sealpoint model save-info`: what is in a model file, without loading it.
-
-
-_FORMAT = "safetensors"
-_TENSORS_SHOWN = 100
-
-
-@click.command("save-info", cls=Verb)
-@click.argument("file")
-@limit_option(_TENSORS_SHOWN)
-@json_option
-def save_info(file: str, limit: int, *, as_json: bool) -> None:
-    """Show what is in the model file FILE, without loading it.
-
-    The header is read by the strict rules that a load applies, and every byte is hashed. Who
-    wrote the file, this does not say: see sealpoint model verify.
-    """
-    with open_checkpoint(file) as opened:
-        root, digests = hashed(opened)
-        document = _info(file, opened, root)
-        tensors = opened.tensors
-    if as_json:
-        described = [_tensor_document(tensor, digests[tensor.name]) for tensor in tensors]
-        print_json({**document, "tensors": described})
-        return
-    print_fields(
-        [
-            ("file", file),
-            ("format", _FORMAT),
-            ("holds", _holds(whole=document["training_state"])),
-            ("size", exact_size_text(document["bytes"])),
-            ("tensors", f"{len(tensors):,}"),
-            ("root", root),
-        ]
-    )
-    if document["metadata"]:
-        print_line("")
-        print_lines(render(document["metadata"], name="metadata"))
-    if tensors:
-        print_line("")
-        print_table(
-            ("dtype", "tensors", "bytes"),
-            [
-                (dtype, f"{each['tensors']:,}", f"{each['bytes']:,}")
-                for dtype, each in document["dtypes"].items()
-            ],
-        )
-        print_line("")
-        _print_tensors(tensors, len(tensors) if limit == 0 else limit)
 
 
 def hashed(opened: ModelFile) -> tuple[str, dict[str, str]]:
     """The root and the digests of all tensors, from the bytes; with a thread, verified."""
-    with working("hashing") as report:
-
-        def progress(done: int, total: int) -> None:
-            report(done, total, f"{size_text(done)} of {size_text(total)}")
-
+    with hashing() as progress:
         found = opened.digests(progress)
     return found.root.hex(), {name: digest.hex() for name, digest in found.tensors.items()}
-
-
-def _info(file: str, opened: ModelFile, root: str) -> dict[str, Any]:
-    dtypes: dict[str, dict[str, int]] = {}
-    for tensor in opened.tensors:
-        each = dtypes.setdefault(tensor.element, {"tensors": 0, "bytes": 0})
-        each["tensors"] += 1
-        each["bytes"] += tensor.size
-    return {
-        "file": file,
-        "format": _FORMAT,
-        "training_state": opened.has_structure,
-        "bytes": opened.size,
-        "root": root,
-        "metadata": opened.metadata,
-        "dtypes": dtypes,
-    }
-
-
-def _tensor_document(tensor: Tensor, digest: str) -> dict[str, Any]:
-    return {
-        "name": tensor.name,
-        "dtype": tensor.element,
-        "shape": list(tensor.shape),
-        "bytes": tensor.size,
-        "digest": digest,
-    }
-
-
-def _holds(*, whole: bool) -> str:
-    if whole:
-        return "a whole state, as save_checkpoint was given it"
-    return "tensors by name, and no state around them"
-
-
-def _print_tensors(tensors: tuple[Tensor, ...], most: int) -> None:
-    print_table(
-        ("name", "dtype", "shape", "bytes"),
-        [
-            (tensor.name, tensor.element, _shape(tensor.shape), f"{tensor.size:,}")
-            for tensor in tensors[:most]
-        ],
-    )
-    if len(tensors) > most:
-        more = f"... and {len(tensors) - most:,} more; --limit 0 lists all."
-        print_lines(["", Styled(more, "quiet")])
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return " x ".join(map(str, shape)) or "scalar"
 
 
 _FILES_SHOWN = 20
@@ -147,17 +60,19 @@ _METADATA_CHARS_LEAST = 40
 
 @click.group(cls=VerbGroup)
 def model() -> None:
-    """Model files: what is in one, whether a run vouches for it, which ones it saved.
+    """Model files and folders: what is in one, whether a run vouches for it, which ones it saved.
 
-    Nothing is loaded, and torch is not needed.
+    Nothing that a file names is run. Only convert loads a file, and needs torch.
     """
 
 
-model.add_command(save_info)
+model.add_command(inspect)
+model.add_command(convert)
+model.add_command(seal)
 
 
 @model.command("verify")
-@click.argument("file")
+@click.argument("file", metavar="PATH")
 @click.option(
     "--thread",
     metavar="RUN",
@@ -181,12 +96,20 @@ def verify(
     where: StoreOptions | None,
     as_json: bool,
 ) -> None:
-    """Verify the model file FILE by the thread of its run.
+    """Verify the model file or folder PATH by the thread of its run.
 
     It has to be, byte for byte, what the newest checkpoint of the thread vouches for: the exit
     status is 0 then, and otherwise that of the error, such as edited, rolled-back or
-    file-not-sealed. Without --thread, only the format is checked, and digests are made.
+    file-not-sealed. A folder has to have exactly the files that were sealed. Without --thread,
+    only the format of a file is checked, and digests are made.
     """
+    if os.path.isdir(file):  # noqa: PTH112 (a text)
+        if tensor is not None:
+            raise UsageError("--tensor: expected the path of a file, found that of a folder")
+        verify_sealed_folder(
+            file, thread=thread, checkpoint=checkpoint, where=where, as_json=as_json
+        )
+        return
     if where is None or thread is None:
         if checkpoint is not None:
             raise UsageError("--ref: it needs --thread, whose checkpoint it names")
@@ -268,13 +191,13 @@ def _print_verified(
 @store_options("namespace")
 @json_option
 def list_(run: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
-    """List the model files of the thread RUN, newest first.
+    """List the model files and folders of the thread RUN, newest first.
 
     Each has a checkpoint that vouches for it. The newest is marked with *: it is the one that
     loads unless another is asked for. No file is looked at.
     """
     with where.reading() as store, working("reading the history"):
-        found = sealed_files(store, run)
+        found = _sealed(store, run)
         files = list(found if limit == 0 else islice(found, limit))
         more = limit > 0 and next(found, None) is not None
         newest = next(store.thread(run).history(), None)
@@ -291,7 +214,15 @@ def list_(run: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
         print_lines(["", Styled(older, "quiet")])
 
 
-def _file_document(each: SealedFile, newest: CheckpointRef | None) -> dict[str, Any]:
+def _sealed(store: Store, run: str) -> Iterator[SealedFile | SealedFolder]:
+    """The files and folders of a run, newest first."""
+    both = (sealed_files(store, run), sealed_folders(store, run))
+    return heapq.merge(*both, key=lambda each: -each.ref.seq)
+
+
+def _file_document(each: SealedFile | SealedFolder, newest: CheckpointRef | None) -> dict[str, Any]:
+    if isinstance(each, SealedFolder):
+        return folder_document(each, newest)
     return {
         **(_checkpoint_document(each.ref) or {}),
         "newest": each.ref == newest,
@@ -302,15 +233,17 @@ def _file_document(each: SealedFile, newest: CheckpointRef | None) -> dict[str, 
     }
 
 
-def _file_lines(each: SealedFile, newest: CheckpointRef | None) -> list[Any]:
+def _file_lines(each: SealedFile | SealedFolder, newest: CheckpointRef | None) -> list[Any]:
     ref = each.ref
     mark = Styled("*", "good") if ref == newest else " "
     pruned = "; pruned: nothing vouches for it any more" if ref.pruned else ""
-    tensors = count_text(each.tensors, "tensor")
-    root = short_hex(each.root)
+    if isinstance(each, SealedFolder):
+        what = folder_text(each)
+    else:
+        what = f"{each.file}  {size_text(each.size)}  {count_text(each.tensors, 'tensor')}"
     lines: list[Any] = [
         (mark, f" seq {ref.seq}  {when(ref.time)}  {ref.writer}  {ref.id}"),
-        f"    {each.file}  {size_text(each.size)}  {tensors}  root {root}{pruned}",
+        f"    {what}  root {short_hex(each.root)}{pruned}",
     ]
     if each.metadata:
         room = max(columns() - 4, _METADATA_CHARS_LEAST)

@@ -53,7 +53,7 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.codec import Registry
 from sealpoint.errors import SealpointError, Tampered, UsageError
-from sealpoint.gate import Request, Requests, Status, why_closed
+from sealpoint.gate import Request, Requests, Status
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
 from sealpoint.views.documents import examined_document, requests_document
@@ -224,7 +224,6 @@ def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None
 
 # Typed below the very request; without that the digits alone say which one is meant.
 _NAMED_DIGITS = 32
-_CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
 
 _yes_option = click.option(
     "--yes-to",
@@ -474,10 +473,7 @@ def _agreed(
         NotTrusted: It shows something else than what would be signed.
     """
     request = examined.request
-    if examined.fault is not None:
-        raise examined.fault
-    if request.status in _CLOSED:
-        raise why_closed(request)
+    examined.require_agreeable()
     least = DIGITS_LEAST if yes_to is None else _NAMED_DIGITS
     digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
     if not request.id.startswith(digits):

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint scan`: what model files would run, without loading them.
+
+It needs no store, no key and no framework. A link to a file is followed wherever it leads, since a
+loader follows it; folders are walked without leaving them, and a link to another one is no pass.
+"""
+
+import fnmatch
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+import sealpoint
+from sealpoint.cli._options import Verb, json_option
+from sealpoint.cli._terminal import (
+    print_json,
+    print_line,
+    print_lines,
+    print_note,
+    print_text,
+    working,
+)
+from sealpoint.errors import UsageError
+from sealpoint.scan import ScanFinding, ScanReport, ScanVerdict, sarif_document, scan_path
+from sealpoint.views.words import Styled, count_text
+
+UNSAFE_STATUS = 3
+"""The exit status if a file is unsafe or unreadable."""
+
+_SAFE_SHOWN = 20
+_FINDINGS_SHOWN = 12
+_STYLES = {ScanVerdict.SAFE: "good", ScanVerdict.UNREADABLE: "bad", ScanVerdict.UNSAFE: "bad"}
+_OWN_FOLDERS = frozenset({".git", ".hg", ".svn"})
+
+
+@click.command(cls=Verb)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--exclude",
+    "excluded",
+    multiple=True,
+    metavar="GLOB",
+    help="Leave out what a name or path below a folder matches; may be given more than once.",
+)
+@click.option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 log as well; - prints it.")
+@json_option
+def scan(
+    paths: Sequence[str], excluded: Sequence[str], *, sarif: str | None, as_json: bool
+) -> None:
+    """Say whether model files are data, or would run something when they are loaded.
+
+    Files are judged by what they hold, folders with all that is in them. Nothing is loaded,
+    imported or called. The exit status is 0 if every file is safe, and 3 if one is unsafe or
+    cannot be read; an unknown format and an error while reading are no pass.
+    """
+    if as_json and sarif == "-":
+        raise UsageError("--json and --sarif -: expected one of them to print, found both")
+    walk = _FolderWalk(tuple(excluded))
+    with working("scanning") as report:
+        files = [file for path in paths for file in walk.files(path)]
+        reports: list[ScanReport] = []
+        for file in files:
+            report(len(reports), len(files), f"{len(reports):,} of {len(files):,} files")
+            reports.append(scan_path(file))
+        reports += walk.unlistable
+    if sarif is not None:
+        _write_sarif(reports, sarif)
+    if as_json:
+        print_json(_document(reports, walk))
+    elif sarif != "-":
+        _print(reports, walk)
+    if any(each.verdict is not ScanVerdict.SAFE for each in reports):
+        click.get_current_context().exit(UNSAFE_STATUS)
+
+
+@dataclass(slots=True)
+class _FolderWalk:
+    """Goes through folders, and remembers what it left out."""
+
+    excluded: tuple[str, ...]
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    unlistable: list[ScanReport] = field(default_factory=list)
+    """A folder that cannot be listed is no pass, as a file that cannot be read is none."""
+
+    def files(self, path: str) -> Iterator[str]:
+        """The path itself, or every file below it, in order."""
+        try:
+            found = os.stat(path)  # noqa: PTH116 - a path may be any text
+        except (OSError, ValueError) as exc:
+            raise UsageError(f"{path}: expected a file or a folder that can be read") from exc
+        if not stat.S_ISDIR(found.st_mode):
+            yield path
+            return
+        root = Path(os.path.realpath(path))
+        for folder, folders, names in os.walk(path, onerror=self._unlistable):
+            inside = [each for each in sorted(folders) if self._enters(folder, each, path, root)]
+            folders[:] = inside
+            for name in sorted(names):
+                file = os.path.join(folder, name)  # noqa: PTH118 - as it was given
+                if self._is_excluded(file, path):
+                    self.skipped.append((file, "excluded"))
+                else:
+                    yield file
+
+    def _unlistable(self, error: OSError) -> None:
+        self._add(str(error.filename), f"expected a folder to list: {error.strerror}")
+
+    def _add(self, path: str, message: str) -> None:
+        finding = ScanFinding(rule="not-accessible", message=message)
+        self.unlistable.append(ScanReport(path=path, format="folder", size=0, findings=(finding,)))
+
+    def _enters(self, folder: str, name: str, top: str, root: Path) -> bool:
+        path = os.path.join(folder, name)  # noqa: PTH118
+        if name in _OWN_FOLDERS:
+            self.skipped.append((path, "the records of a version control"))
+        elif self._is_excluded(path, top):
+            self.skipped.append((path, "excluded"))
+        elif not os.path.islink(path):  # noqa: PTH114
+            return True
+        elif Path(os.path.realpath(path)).is_relative_to(root):
+            self.skipped.append((path, "a link to a folder that has its own place here"))
+        else:
+            self._add(path, "a link to a folder outside, which has to be scanned by its own name")
+        return False
+
+    def _is_excluded(self, path: str, top: str) -> bool:
+        below = os.path.relpath(path, top).replace(os.sep, "/")
+        name = below.rpartition("/")[2]
+        return any(
+            fnmatch.fnmatchcase(each, pattern)
+            for pattern in self.excluded
+            for each in (below, name)
+        )
+
+
+def _worst(reports: Sequence[ScanReport]) -> ScanVerdict:
+    verdicts = {report.verdict for report in reports}
+    for verdict in (ScanVerdict.UNSAFE, ScanVerdict.UNREADABLE):
+        if verdict in verdicts:
+            return verdict
+    return ScanVerdict.SAFE
+
+
+def _document(reports: Sequence[ScanReport], walk: _FolderWalk) -> dict[str, object]:
+    return {
+        "verdict": str(_worst(reports)),
+        "files": [report.as_dict() for report in reports],
+        "skipped": [{"path": path, "reason": reason} for path, reason in walk.skipped],
+    }
+
+
+def _write_sarif(reports: Sequence[ScanReport], place: str) -> None:
+    log = sarif_document(reports, version=sealpoint.__version__, root=str(Path.cwd()))
+    text = json.dumps(log, indent=2)
+    if place == "-":
+        print_text(text)
+        return
+    try:
+        Path(place).write_text(text + "\n", encoding="utf-8")
+    except OSError as exc:
+        raise UsageError(f"--sarif {place}: expected a file that can be written") from exc
+
+
+def _print(reports: Sequence[ScanReport], walk: _FolderWalk) -> None:
+    for report in reports:
+        if report.verdict is ScanVerdict.SAFE and not report.notes and len(reports) > _SAFE_SHOWN:
+            continue
+        verdict = Styled(str(report.verdict), _STYLES[report.verdict])
+        padding = " " * (len(ScanVerdict.UNREADABLE) - len(report.verdict) + 1)
+        print_line((verdict, padding, f"{report.path} ({report.format})"), hang=4)
+        shown = (*report.findings, *report.notes)
+        print_lines([f"    {_line(finding)}" for finding in shown[:_FINDINGS_SHOWN]], hang=4)
+        if len(shown) > _FINDINGS_SHOWN:
+            more = f"    ... and {len(shown) - _FINDINGS_SHOWN} more; --json lists all."
+            print_lines([Styled(more, "quiet")])
+    counts = Counter(report.verdict for report in reports)
+    parts = [f"{counts[verdict]:,} {verdict}" for verdict in ScanVerdict if counts[verdict]]
+    print_line(f"{count_text(len(reports), 'file')}: {', '.join(parts) or 'nothing to scan'}.")
+    for path, reason in walk.skipped:
+        print_note(f"skipped {path}: {reason}")
+
+
+def _line(finding: ScanFinding) -> str:
+    place = finding.where
+    if finding.offset is not None:
+        place = f"{place}, byte {finding.offset}" if place else f"byte {finding.offset}"
+    return (
+        f"{place}: {finding.message} [{finding.rule}]"
+        if place
+        else (f"{finding.message} [{finding.rule}]")
+    )

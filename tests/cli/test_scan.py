@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint scan`: files and folders, what is printed, and how it ends."""
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sealpoint.cli import main
+from sealpoint.cli._scan import UNSAFE_STATUS, _FolderWalk
+from sealpoint.errors import SealpointError, UsageError
+from sealpoint.scan import RULES, ScanVerdict
+from tests.repo.test_docs import _ERRORS
+from tests.scan.assembler import PAYLOAD, pickle, zipped
+
+
+def _run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["scan", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with good and bad files."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "good.pkl").write_bytes(pickle(b"}"))
+    (tmp_path / "sub" / "bad.zip").write_bytes(zipped({"m.pkl": PAYLOAD}))
+    (tmp_path / "sub" / "not.pt").write_bytes(b"this is text")
+    (tmp_path / "README.md").write_text("# A model\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_safe_files_end_with_nothing(folder: Path) -> None:
+    """The exit status is 0 if every file is safe."""
+    result = _run(folder / "good.pkl", folder / "README.md")
+
+    assert result.exit_code == 0
+    assert "2 files: 2 safe." in result.stdout
+
+
+def test_a_folder_is_gone_through_and_what_is_wrong_is_said(folder: Path) -> None:
+    """Every file below a folder is scanned, and a finding has its place and its rule."""
+    result = _run(folder)
+
+    assert result.exit_code == UNSAFE_STATUS
+    assert "m.pkl, byte 2: the pickle imports and calls 'os.system' [name-unknown]" in result.stdout
+    assert "4 files: 2 safe, 1 unreadable, 1 unsafe." in result.stdout
+
+
+def test_the_exit_status_is_of_no_error() -> None:
+    """No error of the tree ends with the status of a scan that found something."""
+    assert UNSAFE_STATUS not in {error.exit_status for error in _ERRORS}
+    assert UNSAFE_STATUS not in {SealpointError.exit_status, UsageError.exit_status}
+
+
+def test_json_has_all_findings(folder: Path) -> None:
+    """The document has every file with its verdict, and what was skipped."""
+    result = _run(folder, "--json", "--exclude", "*.md")
+    document = json.loads(result.stdout)
+    verdicts = {Path(each["path"]).name: each["verdict"] for each in document["files"]}
+
+    assert document["verdict"] == "unsafe"
+    assert verdicts == {"good.pkl": "safe", "bad.zip": "unsafe", "not.pt": "unreadable"}
+    assert [Path(each["path"]).name for each in document["skipped"]] == ["README.md"]
+
+
+@pytest.mark.parametrize("pattern", ["sub", "bad.*", "sub/*"])
+def test_what_is_excluded_is_not_scanned_and_said(folder: Path, pattern: str) -> None:
+    """A pattern matches a name or a path below the folder, and what it left out is named."""
+    result = _run(folder, "--exclude", pattern, "--exclude", "not.pt")
+
+    assert result.exit_code == 0
+    assert "skipped" in result.stderr
+    assert "bad.zip" not in result.stdout
+
+
+def test_a_link_that_leads_out_is_no_pass(folder: Path, tmp_path_factory: Any) -> None:
+    """A link to a file is scanned wherever that lies; one to a folder outside is unreadable."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "bad.pkl").write_bytes(PAYLOAD)
+    (folder / "good").mkdir()
+    (folder / "good" / "out.pkl").symlink_to(outside / "bad.pkl")
+    (folder / "good" / "dir").symlink_to(outside)
+    (folder / "good" / "near").mkdir()
+    (folder / "good" / "again").symlink_to("near")
+    result = _run(folder / "good", "--json")
+    document = json.loads(result.stdout)
+    verdicts = {Path(each["path"]).name: each["verdict"] for each in document["files"]}
+
+    assert result.exit_code == UNSAFE_STATUS
+    assert verdicts == {"out.pkl": "unsafe", "dir": "unreadable"}
+    assert [Path(each["path"]).name for each in document["skipped"]] == ["again"]
+
+
+def test_links_in_a_circle_pipes_and_sockets_are_unreadable(tmp_path: Path) -> None:
+    """What is no file is reported and not waited for, and the other files are scanned."""
+    (tmp_path / "a.pt").symlink_to("b.pt")
+    (tmp_path / "b.pt").symlink_to("a.pt")
+    (tmp_path / "self").symlink_to(".")
+    os.mkfifo(tmp_path / "pipe.pkl")
+    (tmp_path / "bad.pkl").write_bytes(PAYLOAD)
+    document = json.loads(_run(tmp_path, "--json").stdout)
+    verdicts = {Path(each["path"]).name: each["verdict"] for each in document["files"]}
+
+    assert verdicts == {
+        "a.pt": "unreadable",
+        "b.pt": "unreadable",
+        "pipe.pkl": "unreadable",
+        "bad.pkl": "unsafe",
+    }
+
+
+def test_a_folder_that_cannot_be_listed_is_unreadable(folder: Path) -> None:
+    """It counts as a file that cannot be read does, and the other files are scanned."""
+    walk = _FolderWalk(("sub",))
+    files = list(walk.files(str(folder)))
+    error = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder / "locked"))
+    walk._unlistable(error)  # what os.walk calls; root, who may run this, lists everything
+    (report,) = walk.unlistable
+
+    assert len(files) == 2
+    assert (report.path, report.verdict) == (str(folder / "locked"), ScanVerdict.UNREADABLE)
+    assert report.findings[0].message == "expected a folder to list: Permission denied"
+
+
+def test_names_of_files_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    """Control characters, marks of direction and bytes that are no text are escaped."""
+    for name in (b"\x1b[31mred.pkl", "\u202egnp.pkl".encode(), b"\xff.pkl", b"two\nlines.pkl"):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(PAYLOAD)
+    output = _run(tmp_path).stdout
+
+    assert output.count("os.system") == 4
+    assert not any(each in output for each in ("\x1b", "\u202e", "\udcff", "two\n"))
+
+
+def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    """A path that nobody can look at ends the command before anything is scanned."""
+    result = _run(tmp_path / "none")
+
+    assert result.exit_code == UsageError.exit_status
+
+
+def test_sarif_keeps_the_rules_of_its_format(folder: Path, tmp_path: Path) -> None:
+    """The log has its version, all rules, and for each finding a rule, a level and a place."""
+    place = tmp_path / "log.sarif"
+    result = _run(folder, "--sarif", place)
+    log = json.loads(place.read_text(encoding="utf-8"))
+    (run,) = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+
+    assert result.exit_code == UNSAFE_STATUS
+    assert log["version"] == "2.1.0"
+    assert rules == list(RULES)
+    assert run["results"]
+    for each in run["results"]:
+        assert rules[each["ruleIndex"]] == each["ruleId"]
+        assert each["level"] in {"error", "note"}
+        assert each["message"]["text"]
+        (location,) = each["locations"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"].startswith("file:///")
+
+
+def test_paths_in_sarif_are_relative_to_the_working_directory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A code host finds the file by its path in the repository, however it was given."""
+    monkeypatch.chdir(folder)
+    for given in (".", "sub", folder / "sub"):
+        (run,) = json.loads(_run(given, "--sarif", "-").stdout)["runs"]
+        uris = {
+            each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+            for each in run["results"]
+        }
+
+        assert uris == {"sub/bad.zip", "sub/not.pt"}
+
+
+def test_sarif_is_printed_alone(folder: Path) -> None:
+    """With - the log is all that is printed, and asking for JSON as well is refused."""
+    result = _run(folder, "--sarif", "-")
+
+    assert json.loads(result.stdout)["version"] == "2.1.0"
+    assert _run(folder, "--sarif", "-", "--json").exit_code == UsageError.exit_status
