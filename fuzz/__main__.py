@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzz the decoder or the model file reader, or replay one case: `python -m fuzz --seconds 60`.
+"""Fuzz the decoder, or a reader of model files or pickles: `python -m fuzz --seconds 60`.
+
+With `--replay` it tries one case.
 
 Ends with status 1 if the claim did not hold for some case, or if the cases leave more of the code
 unrun than they should.

@@ -20,7 +20,7 @@ from sealpoint.models._nodes import (
     TensorNode,
     write_structure,
 )
-from sealpoint.models._safetensors import ELEMENT_BITS
+from sealpoint.scan._safetensors import ELEMENT_BITS
 
 __all__ = ["seeds"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sealpoint.models._nodes import STRUCTURE
-from sealpoint.models._safetensors import ELEMENT_BITS, LENGTH_BYTES, write_header
+from sealpoint.scan._safetensors import ELEMENT_BITS, LENGTH_BYTES, write_header
 
 __all__ = ["PART_BYTES_MAX", "Part", "Sketch", "framed", "sketch_of", "split"]
 

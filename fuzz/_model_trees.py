@@ -5,7 +5,7 @@ import dataclasses
 import random
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from fuzz._model_sketch import Part, Sketch
 from fuzz._model_words import DTYPES, NAMES, Words
@@ -14,6 +14,8 @@ from sealpoint.models._nodes import (
     CounterNode,
     DeviceNode,
     DtypeNode,
+    InertNode,
+    NamespaceNode,
     Node,
     QuantizedNode,
     SizeNode,
@@ -21,8 +23,8 @@ from sealpoint.models._nodes import (
     StateDictNode,
     TensorNode,
 )
-from sealpoint.models._placing import contiguous_stride
-from sealpoint.models._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
+from sealpoint.scan import contiguous_stride
+from sealpoint.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
 
 __all__ = ["TreeChanger"]
 
@@ -146,6 +148,19 @@ class TreeChanger:
                 DeviceNode(name=words.atom()),
                 CounterNode(counts=rng.choice(({"a": 1}, {1: slot[2]}, words.atom()))),
                 StateDictNode(items=OrderedDict(a=slot[2]), metadata=words.atom()),
+                NamespaceNode(
+                    kind=rng.choice(("argparse", "types", words.atom())),
+                    attributes=rng.choice([{"a": slot[2]}, cast("Any", {1: 2}), words.atom()]),
+                ),
+                InertNode(
+                    type=rng.choice(("os.system", words.atom())),
+                    made=rng.choice(("name", "call", "object", words.atom())),
+                    arguments=rng.choice(((), (slot[2],), words.atom())),
+                    keywords=words.atom(),
+                    state=slot[2],
+                    items=rng.choice(([], [1], words.atom())),
+                    pairs=rng.choice([[], [(1, 2)], cast("Any", [3]), words.atom()]),
+                ),
             )
             _put(slot, rng.choice(made))
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a loaded state is made of, looked at without trusting the reader that made it."""
 
+import argparse
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 
 from fuzz._claim import Escape
 from sealpoint.codec import BUILTINS, PLAIN_REASONS
+from sealpoint.models import Inert
 
 __all__ = ["Looking", "described"]
 
@@ -22,10 +25,16 @@ _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: to
 _LEAVES = (torch.Size, torch.dtype, torch.device)
 _SEQUENCES = (list, tuple, deque)
 _MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
+_NAMESPACES = (argparse.Namespace, SimpleNamespace)
 
 
 def _pairs(value: Any) -> Iterable[Any]:
     return [*value.keys(), *value.values(), getattr(value, "_metadata", None)]
+
+
+def _inert_parts(value: Inert) -> tuple[Any, ...]:
+    parts = value.arguments, value.keywords, value.state, value.items, value.pairs
+    return (value.type, value.made, *parts)
 
 
 def _member_table() -> dict[type, Callable[[Any], Iterable[Any]]]:
@@ -36,6 +45,8 @@ def _member_table() -> dict[type, Callable[[Any], Iterable[Any]]]:
     table.update(dict.fromkeys(_LEAVES, lambda _: ()))
     table.update(dict.fromkeys((*_SEQUENCES, set, frozenset), iter))
     table.update(dict.fromkeys(_MAPPINGS, _pairs))
+    table.update(dict.fromkeys(_NAMESPACES, lambda value: [*vars(value), *vars(value).values()]))
+    table[Inert] = _inert_parts
     table[slice] = lambda value: (value.start, value.stop, value.step)
     for missing in (bytearray, memoryview):
         del table[missing]
@@ -199,6 +210,10 @@ def described(value: Any) -> Any:
         return kind, getattr(value, "default_factory", None), beside, items
     if kind in _SEQUENCES:
         return kind, getattr(value, "maxlen", None), [*map(described, value)]
+    if kind in _NAMESPACES:
+        return kind, described(vars(value))
+    if kind is Inert:
+        return kind, described(_inert_parts(value))
     if kind is slice:
         return kind, [*map(described, (value.start, value.stop, value.step))]
     if kind in (set, frozenset):

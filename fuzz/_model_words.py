@@ -19,7 +19,7 @@ from sealpoint.models._nodes import (
     StateDictNode,
     TensorNode,
 )
-from sealpoint.models._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
+from sealpoint.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
 
 __all__ = ["DEVICES", "DTYPES", "ELEMENTS", "LAYOUTS", "NAMES", "NUMBERS", "Words"]
 

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """States as training has them, small, one of each kind: first cases for model files."""
 
+import argparse
 import datetime as dt
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 
-from sealpoint.models._placing import contiguous_stride
-from sealpoint.models._safetensors import ARRAYS, CARRIERS
+from sealpoint.models import Inert
+from sealpoint.scan import contiguous_stride
+from sealpoint.scan._safetensors import ARRAYS, CARRIERS
 
 __all__ = ["states"]
 
@@ -119,6 +122,12 @@ def _other() -> Iterator[Any]:
         np.array(["a"]),
     ]
     yield [Decimal("1.5"), dt.date(2026, 1, 2), PurePosixPath("a/b"), range(3), float("inf")]
+    yield [argparse.Namespace(lr=0.1, steps=torch.ones(1)), SimpleNamespace(name="run")]
+    yield {
+        "named": Inert("torch.optim.sgd.SGD"),
+        "called": Inert("a.b", made="call", arguments=(1, torch.ones(1)), keywords={"c": 2}),
+        "made": Inert("a.C", made="object", state={"x": [1]}, items=[2], pairs=[("k", 3)]),
+    }
     nested: Any = torch.ones(1)
     for _ in range(20):
         nested = [nested]

@@ -43,11 +43,38 @@ PROGRAMS = {
         covers="the model file reader",
         files=tuple(
             # Strict: a file that was renamed or merged is missed here, and not after the fuzzing.
-            (_PACKAGE / "models" / f"{name}.py").resolve(strict=True)
-            for name in ("_build", "_model_file", "_nodes", "_placing", "_safetensors")
+            (_PACKAGE / f"{name}.py").resolve(strict=True)
+            for name in (
+                "models/_build",
+                "models/_model_file",
+                "models/_nodes",
+                "models/_placing",
+                "scan/_safetensors",
+            )
         ),
         percent_min=94.0,
-        instrumented=("sealpoint.codec", "sealpoint.models"),
+        instrumented=("sealpoint.codec", "sealpoint.models", "sealpoint.scan"),
+    ),
+    "pickles": Program(
+        name="pickles",
+        covers="the pickle reader",
+        files=tuple(
+            (_PACKAGE / f"{name}.py").resolve(strict=True)
+            for name in (
+                "models/_maker",
+                "models/_pt",
+                "scan/_arrays",
+                "scan/_machine",
+                "scan/_meaning",
+                "scan/_pickle",
+                "scan/_plain_types",
+                "scan/_symbols",
+                "scan/_tensors",
+                "scan/_wrappings",
+            )
+        ),
+        percent_min=88.0,
+        instrumented=("sealpoint.models", "sealpoint.scan"),
     ),
 }
 
@@ -58,6 +85,10 @@ def parts_of(name: str) -> Parts:
         from fuzz._models_parts import models_parts  # noqa: PLC0415 - see above
 
         return models_parts()
+    if name == "pickles":
+        from fuzz._pickles_parts import pickles_parts  # noqa: PLC0415 - see above
+
+        return pickles_parts()
     from fuzz._decode_parts import decode_parts  # noqa: PLC0415 - see above
 
     return decode_parts()

@@ -11,7 +11,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("target", ["decode", "models"])
+@pytest.mark.parametrize("target", ["decode", "models", "pickles"])
 def test_an_hour_of_fuzzing_finds_no_escape(target: str) -> None:
     """The claim of a fuzz target holds for an hour, and the run covers what it is about."""
     command = [sys.executable, "-m", "fuzz", "--target", target]
