@@ -11,8 +11,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Written last, so that an interrupted set-up is taken up again.
 STAMP := $(VENV)/.sealpoint-setup
+# Scanners of model files beside which ours is measured: in an environment of their own.
+SCANNERS := $(VENV)/scanners/.sealpoint-setup
 # Errors only: pip's warnings are about the machine's configuration, not about us.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input
+RESOLVE := $(BIN)/uv pip compile --no-config --universal --generate-hashes --python-version 3.11 \
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --upgrade -q
 SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q
 # Each process of the tests would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,13 +32,15 @@ help: ## Say what each target does.
 
 setup: $(STAMP) ## Make .venv with the package and everything tests, checks and benchmarks need.
 
-$(STAMP): pyproject.toml requirements/dev.txt requirements/older.txt requirements/torch.txt
+$(STAMP): pyproject.toml requirements/dev.txt requirements/older.txt requirements/torch.txt \
+		requirements/trainers.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Sealpoint needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
 	@echo "setting up $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	$(PIP_INSTALL) -r requirements/torch.txt
+	$(PIP_INSTALL) --require-hashes --no-deps -r requirements/trainers.txt
 	$(PIP_INSTALL) --require-hashes --no-deps --upgrade --target $(VENV)/older \
 		-r requirements/older.txt
 	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
@@ -72,15 +78,22 @@ docs: setup ## Build the documentation; warnings are errors.
 
 screenshots: setup ## Make the pictures of docs/console anew; needs a Chromium.
 	$(BIN)/python -m pytest -q tests/console/test_looks.py
-	cp build/console/light/overview.png build/console/light/thread.png \
-		build/console/light/request.png docs/console/
+	cp build/console/light/overview.png build/console/light/request.png docs/console/
+	cp build/console/light/thread-forked.png docs/console/thread.png
 
-bench: setup ## Measure side by side with the peers and print ratios.
+bench: setup $(SCANNERS) ## Measure side by side with the peers and print ratios.
 	$(BIN)/python -m benchmarks
 
-fuzz: setup ## Fuzz the decoder, then the model file reader, each for half of FUZZ_SECONDS.
-	$(BIN)/python -m fuzz --target decode --seconds $$(( $(FUZZ_SECONDS) / 2 ))
-	$(BIN)/python -m fuzz --target models --seconds $$(( $(FUZZ_SECONDS) / 2 ))
+$(SCANNERS): $(STAMP) requirements/scanners.txt
+	$(BIN)/python -m venv $(VENV)/scanners
+	$(VENV)/scanners/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
+		--no-input --require-hashes -r requirements/scanners.txt
+	@touch $@
+
+fuzz: setup ## Fuzz the decoder, the readers of model files and of pickles, for FUZZ_SECONDS in all.
+	$(BIN)/python -m fuzz --target decode --seconds $$(( $(FUZZ_SECONDS) / 3 ))
+	$(BIN)/python -m fuzz --target models --seconds $$(( $(FUZZ_SECONDS) / 3 ))
+	$(BIN)/python -m fuzz --target pickles --seconds $$(( $(FUZZ_SECONDS) / 3 ))
 
 mutants: setup ## Plant faults in the gate and the ledger; the tests must notice each.
 	$(BIN)/python -m mutants --jobs $(MUTANTS_JOBS)
@@ -97,13 +110,15 @@ coverage: setup ## Run the tests in one process and say which branches they miss
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-requirements: setup ## Resolve requirements/dev.in anew into requirements/dev.txt.
+requirements: setup ## Resolve dev.in, trainers.in and scanners.in of requirements/ anew.
 	@mkdir -p build
 	echo '# Made by `make requirements` from dev.in: do not edit.' > build/dev.txt
-	$(BIN)/uv pip compile --no-config --universal --generate-hashes --python-version 3.11 \
-		--no-emit-index-url --no-emit-find-links --no-header --no-annotate --upgrade -q \
-		requirements/dev.in >> build/dev.txt
-	mv build/dev.txt requirements/dev.txt
+	$(RESOLVE) requirements/dev.in >> build/dev.txt
+	echo '# Made by `make requirements` from trainers.in: do not edit.' > build/trainers.txt
+	$(RESOLVE) --no-deps requirements/trainers.in >> build/trainers.txt
+	echo '# Made by `make requirements` from scanners.in: do not edit.' > build/scanners.txt
+	$(RESOLVE) requirements/scanners.in >> build/scanners.txt
+	mv build/dev.txt build/trainers.txt build/scanners.txt requirements/
 
 clean: ## Remove everything that make made.
 	rm -rf $(VENV) build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \

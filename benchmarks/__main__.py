@@ -2,7 +2,8 @@
 """`python -m benchmarks`: measure everything and print a table; `--write` keeps it as a record.
 
 `--sizes` measures large stores instead, and `--rollouts` plans over many threads; both take long.
-Each leaves the record of the others alone, and that of `python -m benchmarks.langgraph_suite`.
+`--scanners` compares scanners of model files, which is also a part of everything. Each leaves the
+record of the others alone, and that of `python -m benchmarks.langgraph_suite`.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from benchmarks import (
     _agent_framework,
     _codec,
     _cold,
+    _console,
     _gate,
     _langgraph,
     _large,
@@ -24,6 +26,7 @@ from benchmarks import (
     _plot,
     _postgres,
     _rollouts,
+    _scan,
     _sharing,
     _sizes,
     _slow_sync,
@@ -34,6 +37,7 @@ from benchmarks._measure import Result
 from benchmarks._record import (
     RESULTS,
     ROLLOUTS_HEADING,
+    SCANNERS_HEADING,
     SIZES_HEADING,
     kept_sections,
     machine,
@@ -64,8 +68,14 @@ _EXPERIMENTS = {
     "slow-sync": _slow_sync.experiments,
     "agent-framework": _agent_framework.experiments,
     "models": _models.experiments,
+    "scan": _scan.experiments,
     "watch": _watch.experiments,
+    "console": _console.experiments,
 }
+_RESULTS_HEAD = (
+    "| question | Sealpoint | peer | figure | bar | |",
+    "|---|---|---|---|---|---|",
+)
 _PEERS = (
     "langgraph",
     "langgraph-checkpoint",
@@ -111,8 +121,7 @@ def _report(results: list[Result]) -> str:
             f"- machine: {machine()}, {platform.system()}",
             f"- Python {platform.python_version()}, {packages}",
             "",
-            "| question | Sealpoint | peer | figure | bar | |",
-            "|---|---|---|---|---|---|",
+            *_RESULTS_HEAD,
             *map(_row, results),
             "",
             "## At-rest edits of agent-memory-integrity",
@@ -146,9 +155,25 @@ def _measure_rollouts() -> list[str]:
     return ["", _written("--rollouts"), "", *_rollouts.table(measured)]
 
 
+def _measure_scanners() -> list[str]:
+    table = _scan.table()
+    sys.stdout.write("\n".join(table) + "\n")
+    results = "\n".join(map(_row, _scan.experiments()))
+    sys.stdout.write(results + "\n")
+    return ["", _written("--scanners"), "", *_RESULTS_HEAD, results, "", *table]
+
+
 def _written(option: str) -> str:
     said = f"Written by `python -m benchmarks {option} --write` on {datetime.now(UTC):%Y-%m-%d}"
     return f"{said}; {machine()}, Python {platform.python_version()}."
+
+
+_APART = {
+    "sizes": (_measure_sizes, SIZES_HEADING),
+    "rollouts": (_measure_rollouts, ROLLOUTS_HEADING),
+    "scanners": (_measure_scanners, SCANNERS_HEADING),
+}
+"""What is measured by itself, by the option that asks for it, and the section that keeps it."""
 
 
 def main() -> int:
@@ -163,20 +188,22 @@ def main() -> int:
     only.help = "measure this part alone, and write nothing; may be given again"
     parser.add_argument("--sizes", action="store_true", help="measure large stores instead")
     parser.add_argument("--rollouts", action="store_true", help="plan over many threads instead")
+    parser.add_argument("--scanners", action="store_true", help="compare scanners instead")
     arguments = parser.parse_args()
-    if arguments.sizes or arguments.rollouts:
-        measure = _measure_sizes if arguments.sizes else _measure_rollouts
-        heading = SIZES_HEADING if arguments.sizes else ROLLOUTS_HEADING
-        lines = measure()
-        if arguments.write:
-            write_section(heading, lines)
-        return 0
+    for option, (measure, heading) in _APART.items():
+        if getattr(arguments, option):
+            lines = measure()
+            if arguments.write:
+                write_section(heading, lines)
+            return 0
     results = []
     for name in arguments.only or _EXPERIMENTS:
         for result in _EXPERIMENTS[name]():
             results.append(result)
             sys.stdout.write(_row(result) + "\n")
             sys.stdout.flush()
+    if "scan" in (arguments.only or _EXPERIMENTS):
+        sys.stdout.write("\n" + "\n".join(_scan.table()) + "\n")
     if arguments.write and not arguments.only:
         RESULTS.write_text(_report(results), encoding="utf-8")
         _plot.write()

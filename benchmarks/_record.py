@@ -8,8 +8,10 @@ import subprocess
 from pathlib import Path
 
 __all__ = [
+    "GPU_HEADING",
     "RESULTS",
     "ROLLOUTS_HEADING",
+    "SCANNERS_HEADING",
     "SIZES_HEADING",
     "SUITE_HEADING",
     "kept_sections",
@@ -22,7 +24,9 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 SIZES_HEADING = "## Sizes"
 ROLLOUTS_HEADING = "## Rollouts"
 SUITE_HEADING = "## LangGraph's own tests"
-_KEPT = (SIZES_HEADING, ROLLOUTS_HEADING, SUITE_HEADING)
+GPU_HEADING = "## A file of 8 GB to a GPU"
+SCANNERS_HEADING = "## Scanners of model files"
+_KEPT = (SIZES_HEADING, ROLLOUTS_HEADING, SUITE_HEADING, GPU_HEADING, SCANNERS_HEADING)
 """The sections that have a command of their own, in their order."""
 
 

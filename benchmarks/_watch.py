@@ -21,17 +21,18 @@ from sealpoint.errors import NeedsApproval
 from sealpoint.gate import ThreadPhase
 from tests.postgres_server import PostgresServer
 
-__all__ = ["experiments"]
+__all__ = ["LONG", "experiments", "fill"]
 
 _THREADS = 10_000
 _SAVES = 8
 """The first makes three entries."""
 _ASKING_EVERY = 100
-_LONG = 5_000
+LONG = 5_000
 _ROUNDS = 11
 
 
-def _fill(store: sealpoint.Store) -> None:
+def fill(store: sealpoint.Store) -> None:
+    """Ten thousand threads, some of them asking, and a long one."""
     for number in range(_THREADS):
         thread = store.thread(f"run-{number:05d}")
         asks = number % _ASKING_EVERY == 0
@@ -44,7 +45,7 @@ def _fill(store: sealpoint.Store) -> None:
                 continue
             raise AssertionError("the resume was to need approval")
     thread = store.thread("long")
-    for step in range(_LONG - 2):
+    for step in range(LONG - 2):
         thread.save({"step": step})
 
 
@@ -95,9 +96,9 @@ def _warm(where: str, watch: StoreWatch, working: sealpoint.Store) -> Iterator[R
 
     found = _median_ms(overview, renew)
     yield measured(f"{where}: counts, a page, a search and all requests", found, "ms", 20.0)
-    for what, offset in (("the newest page", 0), ("a page in the middle", _LONG // 2)):
+    for what, offset in (("the newest page", 0), ("a page in the middle", LONG // 2)):
         found = _median_ms(lambda offset=offset: watch.timeline("long", offset=offset))  # type: ignore[misc]
-        question = f"{where}: {what} of a thread of {_LONG:,} entries, verified each time"
+        question = f"{where}: {what} of a thread of {LONG:,} entries, verified each time"
         yield measured(question, found, "ms", 100.0)
 
 
@@ -110,7 +111,7 @@ def experiments() -> Iterator[Result]:
         with tempfile.TemporaryDirectory() as directory:
             site = Site(Path(directory), policy="team")
             with site.open() as store:
-                _fill(store)
+                fill(store)
             yield from _watched("SQLite", site.open)
             url = server.url(schema=server.new_schema())
             site.admin().move_to(url, password=server.password)
