@@ -78,6 +78,8 @@ _PAGES = (
     "docs/guides/write-an-adapter.md",
     "docs/models/checkpoint-safety.md",
     "docs/models/from-torch-load.md",
+    "docs/models/scan.md",
+    "docs/models/moving-old-runs.md",
     "docs/models/training-loops.md",
     "docs/reference/api.md",
     "docs/reference/cli.md",

@@ -12,7 +12,7 @@ import pytest
 from sealpoint.errors import SealpointError
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._file import ReadFile
-from sealpoint.models._safetensors import read_header
+from sealpoint.scan._safetensors import read_header
 from tests.training import same_state
 from tests.vectors import decoder
 from tests.vectors.model_files import _states

@@ -76,6 +76,29 @@ def test_newest_entries_that_were_deleted_are_found_by_the_next_refresh(
     assert watch.changes(1).events[0].what == "verified"
 
 
+def test_a_quick_refresh_verifies_what_has_moved_and_leaves_the_rest_to_the_next(
+    scene: AttackedStore, watch: StoreWatch
+) -> None:
+    """An edit under a thread that goes on is met at once, and one that moves nothing by another."""
+    for name in ("alpha", "beta"):
+        rows = scene.rows(name)
+        scene.editor.put_rows(scene.thread(name), {seq: rows[seq] for seq in list(rows)[:-1]})
+    scene.save("gamma", 6)
+    watch.refresh(quick=True)
+    assert _found(watch) == {}
+    assert [(each.thread, each.what) for each in watch.changes(0).events] == [
+        ("gamma", "checkpoint")
+    ]
+    rows = scene.rows("gamma")
+    scene.save("gamma", 7)
+    scene.editor.put_rows(scene.thread("gamma"), rows)
+    watch.refresh(quick=True)
+    assert _found(watch) == {"gamma": "rolled-back"}
+
+    watch.refresh()
+    assert _found(watch) == dict.fromkeys(_NAMES, "rolled-back")
+
+
 def test_a_thread_that_vanishes_is_found_by_its_name(
     scene: AttackedStore, watch: StoreWatch
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpoint.models._nodes import METADATA, STRUCTURE, TensorNode, write_structure
-from sealpoint.models._safetensors import write_header
+from sealpoint.scan._safetensors import write_header
 
 __all__ = ["entry", "node", "with_header", "with_structure"]
 

@@ -10,21 +10,20 @@ import torch
 
 from sealpoint.errors import ModelUnreadable
 from sealpoint.models import _pt
-from sealpoint.models import _pt as _flag
+from sealpoint.models._extras import require_torch
 from sealpoint.models._pt import load_pt
 from tests.pt_files import as_file, call, ours, pickled, records_of, saved, text
 
 
 def _load_while(path: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> Any:
-    """Load a file that is changed between the last check and torch."""
-    proven = _flag.prove_weights_only
+    """Load a file that is changed between the last check and the first tensor."""
+    required = require_torch
 
-    def prove_then_change(torch: Any) -> Any:
-        load = proven(torch)
+    def require_then_change() -> Any:
         change()
-        return load
+        return required()
 
-    monkeypatch.setattr(_pt, "prove_weights_only", prove_then_change)
+    monkeypatch.setattr(_pt, "require_torch", require_then_change)
     with io.FileIO(path) as file:
         return load_pt(file, path.stat().st_size, "m.pt", "cpu")
 

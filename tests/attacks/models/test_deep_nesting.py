@@ -17,11 +17,11 @@ def _depth(value: object) -> int:
 
 
 def test_nesting_without_end_is_refused() -> None:
-    """Torch returns a list nested 200,000 deep, on which a copy dies; here nothing."""
-    data = pickled(b"]" * 200_000 + b"a" * 199_999)
+    """Torch returns a list nested 150,000 deep, on which a copy dies; here nothing."""
+    data = pickled(b"]" * 150_000 + b"a" * 149_999)
     loaded = stock(data)
 
-    assert _depth(loaded) == 200_000
+    assert _depth(loaded) == 150_000
     _dismantle(loaded)
     with pytest.raises(ModelLimitExceeded, match=f"nested more than {MODEL_DEPTH_MAX} deep"):
         ours(data)
@@ -61,13 +61,12 @@ def test_shared_values_are_counted_wherever_they_are_used() -> None:
         ours(data)
 
 
-def test_list_inside_itself_is_refused() -> None:
-    """A cycle cannot be walked to its end."""
+def test_list_inside_itself_loads() -> None:
+    """Pickles of objects with links to their parents are honest; both readers see the same."""
     data = pickled(b"]q\x00h\x00a")
 
     assert _is_cycle(stock(data))
-    with pytest.raises(ModelMalformed, match="no cycle"):
-        ours(data)
+    assert _is_cycle(ours(data))
 
 
 def _is_cycle(value: list[object]) -> bool:
@@ -75,7 +74,7 @@ def _is_cycle(value: list[object]) -> bool:
 
 
 def test_container_that_changes_after_use_is_refused() -> None:
-    """A set is made of a list that then grows: the tree must be what torch builds."""
+    """A set is made of a list that then grows: what is made must be what torch makes."""
     data = pickled(b"(]q\x00K\x01ac__builtin__\nset\n(h\x00tRh\x00K\x02at")
 
     assert stock(data) == ([1, 2], {1}, [1, 2])

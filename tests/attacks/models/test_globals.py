@@ -45,7 +45,6 @@ _GADGETS = [
     ("numpy", "load"),
     ("copyreg", "add_extension"),
     ("functools", "partial"),
-    ("collections", "deque"),
     ("collections", "OrderedDict.fromkeys"),
     ("torch", "FloatStorage.from_file"),
 ]
@@ -107,19 +106,7 @@ _ALLOWED_BY_TORCH: dict[str, tuple[bytes, dict[str, bytes], type[ModelError]]] =
             dictionary((text("numel"), text("not a method"))),
         ),
         _FOUR,
-        GlobalNotAllowed,
-    ),
-    "attributes on a parameter": (
-        call(
-            "torch._utils",
-            "_rebuild_parameter_with_state",
-            _TENSOR,
-            b"\x89",
-            EMPTY,
-            dictionary((text("grad_sync"), text("x"))),
-        ),
-        _FOUR,
-        GlobalNotAllowed,
+        ModelMalformed,
     ),
     "attributes on an OrderedDict": (
         EMPTY + dictionary((text("items"), text("not a method"))) + b"b",
@@ -137,24 +124,11 @@ _ALLOWED_BY_TORCH: dict[str, tuple[bytes, dict[str, bytes], type[ModelError]]] =
         ModelMalformed,
     ),
     "memory as it was left": (call("torch", "FloatTensor", integer(1000)), {}, GlobalNotAllowed),
-    "a meta tensor": (
-        call(
-            "torch._utils",
-            "_rebuild_meta_tensor_no_storage",
-            named("torch", "float32"),
-            tupled(integer(1 << 40)),
-            tupled(integer(1)),
-            b"\x89",
-        ),
-        {},
-        GlobalNotAllowed,
-    ),
     "a tensor on meta": (
         tensor(storage("FloatStorage", "0", 4, "meta"), [4], [1]),
         _FOUR,
         ModelMalformed,
     ),
-    "a storage on its own": (storage("FloatStorage", "0", 4), _FOUR, ModelMalformed),
     "a class as a value": (named("collections", "OrderedDict"), {}, GlobalNotAllowed),
     "a parameter without its constructor": (
         named("torch.nn.parameter", "Parameter") + tupled(_TENSOR) + b"\x81",

@@ -30,7 +30,7 @@ from sealpoint.models._nodes import (
     QuantizedNode,
     SparseNode,
 )
-from sealpoint.models._safetensors import write_header
+from sealpoint.scan._safetensors import write_header
 from tests.attacks.models.files import node, with_structure
 from tests.cpu_time import CpuTime
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sealpoint.errors import ModelMalformed
-from tests.pt_files import archive, entry, listed, ours, pickled, saved, stock, text
+from tests.pt_files import archive, entry, ours, pickled, saved, stock, text
 
 _HONEST = b"\x80\x02" + text("honest") + b"."
 _OTHER = b"\x80\x02" + text("other!") + b"."
@@ -136,10 +136,9 @@ def test_honest_twin_loads() -> None:
 _PROGRAMS = {
     "values left on the stack": text("left") + text("honest"),
     "a memo written twice": text("left") + b"q\x00" + b"\x85q\x00" + b"h\x00\x86",
-    "a memo of something older": listed(text("honest")) + b"q\x00",
     "another protocol": b"\x80\x02" + text("honest"),
     "an int with a longer form": b"\x8a\x02\x01\x00",
-    "an empty int": b"\x8a\x00",
+    "zero in a byte": b"\x8a\x01\x00",
 }
 
 

@@ -84,22 +84,24 @@ def test_what_everybody_does_is_shown_and_told(team: Team) -> None:
     assert watch.state.version == since
 
 
-def test_it_says_what_an_overview_says(team: Team) -> None:
-    """Each thread as it would be read alone, after any number of refreshes."""
+@pytest.mark.parametrize("quick", [False, True])
+def test_it_says_what_an_overview_says(team: Team, *, quick: bool) -> None:
+    """Each thread as it would be read alone, after any number of refreshes of either kind."""
     watch = _watch(team)
     for number in range(3):
         team.thread(name=f"t-{number}").save(number, world=READ)
         team.ask(name=f"t-{number}")
-        watch.refresh()
+        watch.refresh(quick=quick)
     team.thread("operator", "t-1").pause(reason="later")
-    watch.refresh()
+    watch.refresh(quick=quick)
     team.store("officer").thread("t-2").erase(reason="as was asked for")
-    watch.refresh()
+    newest = watch.refresh(quick=quick)
     overview = list(team.world.open(None, read_only=True).overview())
 
     assert list(watch.page(by_name=True).threads) == overview
     assert [each.name for each in overview] == ["t-0", "t-1"]
     assert watch.requests() == team.store("ann").requests()
+    assert watch.refresh() == newest, "there is nothing left to be met"
 
 
 def test_a_watch_changes_nothing_and_nobody_notices_it(team: Team) -> None:

@@ -15,6 +15,7 @@ from sealpoint.errors import (
     NeedsApproval,
     StorageUnavailable,
     UnknownRequest,
+    UnknownThread,
     UsageError,
 )
 from sealpoint.gate import Request, Status
@@ -66,6 +67,42 @@ def test_every_request_is_listed_oldest_first(team: Team) -> None:
     assert found[0].statement.policy == team.digest
     assert found[0].needed == 2
     assert "+ tool shell" in found[0].reasons[0]
+
+
+def test_a_request_of_a_known_thread_is_found_there(team: Team) -> None:
+    """As the list has it, by its id or its first digits, and on no other thread."""
+    asked, _ = _ask(team, "a", "b")
+    store = team.store("ann")
+    (listed, other) = store.requests().requests
+
+    for digits in (asked.id, asked.id[:8]):
+        assert team.store("ann").request(digits, thread="a") == listed
+    with pytest.raises(UnknownRequest):
+        store.request(asked.id, thread="b")
+    with pytest.raises(UnknownThread):
+        store.request(asked.id, thread="never")
+    team.approve(other)
+    assert store.request(other.id).status is Status.APPROVED
+    assert store.request(other.id, thread="b").status is Status.APPROVED
+
+
+def test_a_rollout_is_found_where_rollouts_are(team: Team) -> None:
+    """The book is named as its thread, as the list names it."""
+    rollout = team.store("operator").rollouts.propose([(READ, SHELL)], reason="the new release")
+    found = team.store("ann").request(rollout.id, thread=rollout.thread)
+
+    assert (found.id, found.statement) == (rollout.id, rollout.statement)
+
+
+def test_a_request_that_was_listed_and_is_gone_is_looked_for_everywhere(team: Team) -> None:
+    """A thread that has gone on since, or was erased, has no answer of its own."""
+    asked, _ = _ask(team, "a", "b")
+    store = team.store("ann")
+    store.requests()
+    team.thread(name="a").save(2, world=READ)
+
+    with pytest.raises(UnknownRequest, match="found 0"):
+        store.request(asked.id)
 
 
 def test_a_request_is_shown_as_it_stands(team: Team) -> None:

@@ -59,7 +59,7 @@ _MALFORMED = {
     "items in a tensor": _TWO + integer(1) + integer(2) + b"s",
     "items in a size": _SIZE + integer(1) + integer(2) + b"s",
     "a state of a set": call("__builtin__", "set", listed()) + b"}b",
-    "an OrderedDict of something": call("collections", "OrderedDict", listed()),
+    "an OrderedDict of something": call("collections", "OrderedDict", dictionary()),
     "two attributes of an OrderedDict": EMPTY
     + dictionary((text("_metadata"), EMPTY), (text("b"), EMPTY))
     + b"b",
@@ -128,7 +128,7 @@ _MALFORMED = {
     "a torch.Size as size": _v2(_HELD, integer(0), _SIZE, tupled(), b"\x89", EMPTY),
     "a stride that is none": _v2(_HELD, integer(0), tupled(), listed(), b"\x89", EMPTY),
     "a gradient that is no bool": _v2(_HELD, *_PLACE, integer(1), EMPTY),
-    "no hooks at all": _v2(_HELD, *_PLACE, b"\x89", b"N"),
+    "hooks that are a number": _v2(_HELD, *_PLACE, b"\x89", integer(0)),
     "hooks in a dict": _v2(_HELD, *_PLACE, b"\x89", b"}"),
     "a gradient of ints": tensor(storage("LongStorage", "0", 1), [1], [1]).replace(
         b"\x89" + EMPTY, b"\x88" + EMPTY

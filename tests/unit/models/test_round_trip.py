@@ -201,7 +201,7 @@ class _Subclass(torch.Tensor):
         (_with_attribute, ValueNotAllowed, "without attributes"),
         (lambda: torch.ones(2, device="meta"), ValueNotAllowed, "meta"),
         (lambda: torch.nested.nested_tensor([torch.ones(1)]), ValueNotAllowed, "nested"),
-        (_cycle, EncodeLimitExceeded, "nested in one another"),
+        (_cycle, EncodeLimitExceeded, "inside itself"),
         (lambda: print, TypeNotAllowed, "builtin"),
     ],
 )

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from sealpoint.errors import SparseInvalid
-from sealpoint.models._sparse import check_sparse, compressed_fault, coo_fault
+from sealpoint.models._sparse import check_sparse
+from sealpoint.scan import compressed_fault, coo_fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

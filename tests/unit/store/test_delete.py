@@ -62,6 +62,8 @@ def test_what_is_deleted_is_shown_no_more(world: Deployment) -> None:
         for name in ("3", ref):
             with pytest.raises(Pruned, match="it was deleted"):
                 thread.load(name)
+        with pytest.raises(UnknownCheckpoint):
+            thread.checkpoint_at(ref.seq)
     check_verified(world)
 
 

@@ -43,6 +43,31 @@ def test_history_goes_from_the_newest_to_the_first(world: Deployment) -> None:
     assert list(world.open().thread("t").history()) == refs[::-1]
 
 
+def test_a_checkpoint_is_found_by_its_position(world: Deployment) -> None:
+    """As the save returned it; entries of other kinds and positions beyond the end are none."""
+    thread = world.open().thread("t")
+    refs = [thread.save(number, id=f"c{number}") for number in range(9)]
+
+    for reader in (thread, world.open().thread("t")):
+        assert [reader.checkpoint_at(ref.seq) for ref in refs] == refs
+        for seq in (-1, 0, 1, refs[-1].seq + 1):
+            with pytest.raises(UnknownCheckpoint, match=f"no checkpoint at position {seq}"):
+                reader.checkpoint_at(seq)
+
+
+def test_a_checkpoint_far_back_costs_a_few_reads(memory: Deployment) -> None:
+    """Links are skipped, wherever it lies."""
+    store = memory.open()
+    for number in range(200):
+        store.thread("t").save(number)
+    reader = memory.open()
+    reader.thread("t").load()
+    reader.storage.read_positions.clear()
+
+    assert reader.thread("t").checkpoint_at(5).seq == 5
+    assert len(reader.storage.read_positions) < 40
+
+
 def test_history_reads_no_more_than_is_asked_for(memory: Deployment) -> None:
     """The newest ref of a long thread costs a few reads, not the whole thread."""
     store = memory.open()

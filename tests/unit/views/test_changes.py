@@ -106,7 +106,7 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 def _compare(old: Any, new: Any) -> list[Change]:
-    return compare(old, new, _registry.encode)
+    return list(compare(old, new, _registry.encode))
 
 
 def _texts(old: Any, new: Any) -> list[str]:

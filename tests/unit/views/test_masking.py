@@ -84,7 +84,7 @@ def test_what_is_masked_is_in_no_view(key: str, inner: object) -> None:
     state = {"shown": 1, "nested": [{key: inner}], key: inner}
     registry = Registry().showing_untyped("")
     tree = StateTree(state, masking=SECRETS)
-    changes = compare({"shown": 1}, state, registry.encode, masking=SECRETS)
+    changes = list(compare({"shown": 1}, state, registry.encode, masking=SECRETS))
     changes += compare(state, {"shown": 1}, registry.encode, masking=SECRETS)
     changes += compare(state, {**state, key: 2}, registry.encode, masking=SECRETS)
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypedDict
@@ -20,6 +21,7 @@ from langchain_core.tools import BaseTool, StructuredTool, tool
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode
+from langsmith import traceable
 from pydantic import BaseModel, SecretStr
 
 from sealpoint.adapters.langgraph._world import KINDS, _runtime, world_again, world_of
@@ -325,6 +327,20 @@ def test_a_decorator_is_part_of_the_code_of_a_node() -> None:
     diff = _diff(_graph(_echo), _graph(doubled(_echo)))
 
     assert diff.lines() == ("~ code node.work: _echo",)
+
+
+def test_a_traced_node_is_told_by_its_own_code_and_the_tracer_by_its_version() -> None:
+    """No function of the package that traces is looked through, and its version counts."""
+
+    @traceable
+    def answer(state: State) -> State:
+        return state
+
+    world = world_of(_graph(answer))
+
+    assert world.code is not None
+    assert not [name for name in world.code.modules if "langsmith" in name]
+    assert world.runtime["langsmith"] == version("langsmith")
 
 
 def test_extra_is_kept_and_cannot_replace_the_topology() -> None:

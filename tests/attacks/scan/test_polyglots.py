@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that begin as something harmless, and that a loader of models reads as something else."""
+
+import io
+import json
+import pickle
+import tarfile
+import time
+import zipfile
+
+import pytest
+
+from sealpoint.scan import ScanVerdict, scan_bytes
+
+_GIF = b"GIF89a\x01\x01\x01"
+"""To an unpickler: a float, and what follows are opcodes."""
+_CALL = b"cbuiltins\nlen\n(]tR"
+_MAGIC = pickle.dumps(0x1950A86A20F9469CFC6C, 2)[2:]
+
+
+@pytest.mark.parametrize(
+    "opcodes",
+    [
+        pytest.param(_CALL + b".", id="called at once"),
+        pytest.param(b"Nb" + _CALL + b".", id="after a state that sets nothing"),
+        pytest.param(b"0" + _MAGIC + b"M\xe9\x03.}." + _CALL + b".].", id="in a stream of torch"),
+        pytest.param(b"(]ibuiltins\nlenX", id="by a line that the file ends"),
+        pytest.param(b"cthis\nd\n.", id="by an import"),
+        pytest.param(b"\x8c\x04this\x8c\x01d\x93.", id="by an import of names on the stack"),
+        pytest.param(b"\x95\x02" + bytes(7) + b"C\x05" + _CALL[:5] + b".", id="behind a frame"),
+    ],
+)
+def test_a_picture_that_a_loader_reads_as_a_pickle_is_unsafe(opcodes: bytes) -> None:
+    """Whatever the opcodes do first, a picture whose opcodes import something is not safe."""
+    report = scan_bytes(_GIF + opcodes, "model.pt")
+
+    rules = [finding.rule for finding in report.findings]
+    assert rules == ["two-formats", "format-unknown"]
+
+
+def test_a_text_whose_last_line_is_called_is_not_safe() -> None:
+    """The unpickler that is written in Python calls what the end of a file ends."""
+    report = scan_bytes(b"(]ibuiltins\nlenX", "notes.txt")
+
+    assert report.verdict is not ScanVerdict.SAFE
+
+
+def _tar(first: bytes, field: str) -> bytes:
+    """A tar whose first header begins with other bytes, with its checksum in one of the forms."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name in ("first", "pickle"):
+            member = tarfile.TarInfo(name)
+            member.size = len(_CALL)
+            tar.addfile(member, io.BytesIO(_CALL))
+    data = bytearray(packed.getvalue())
+    data[:100] = first.ljust(100, b"\x00")
+    data[148:156] = b" " * 8
+    total = sum(data[:512])
+    signed = total - 256 * sum(byte > 127 for byte in data[:512])
+    data[148:156] = {
+        "signed": b"%06o\x00 " % signed,
+        "filled": b"%06o\x00!" % total,
+        "binary": b"\x80" + total.to_bytes(7, "big"),
+        "plus": b"+%05o\x00 " % total,
+    }[field]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("field", ["signed", "filled", "binary", "plus"])
+def test_a_picture_that_is_a_tar_to_python_is_unsafe(field: str) -> None:
+    """A tar is one in every spelling of its checksum that Python's own reader takes."""
+    data = _tar(b"\x89PNG\r\n\x1a\n", field)
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
+        names = tar.getnames()
+    report = scan_bytes(data, "model.pt")
+
+    assert names[1] == "pickle"
+    rules = [finding.rule for finding in report.findings]
+    assert rules == ["two-formats", "format-unknown"]
+
+
+def test_a_tar_without_a_first_name_is_a_tar() -> None:
+    """A header that begins with a zero is one to Python."""
+    data = _tar(b"", "signed")
+    report = scan_bytes(data, "model.bin")
+
+    assert report.format == "tar"
+    assert report.verdict is ScanVerdict.UNSAFE
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.AREGTYPE])
+def test_a_file_of_a_tar_that_is_called_like_a_folder_is_refused(kind: bytes) -> None:
+    """Readers differ in whether its content is skipped, or is the members that follow."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        member = tarfile.TarInfo("folder/")
+        member.type, member.size = kind, 512
+        tar.addfile(member, io.BytesIO(b"a" * 512))
+    report = scan_bytes(packed.getvalue(), "data.tar")
+
+    assert [finding.rule for finding in report.findings] == ["archive-irregular"]
+
+
+@pytest.mark.parametrize("weights", ["model.weights.h5", "model.weights.npz", "model.weights.json"])
+def test_a_keras_archive_is_one_whatever_its_weights_are(weights: str) -> None:
+    """The configuration is judged in every form in which Keras keeps weights beside it."""
+    packed = io.BytesIO()
+    config = {"class_name": "Lambda", "module": "keras.layers", "config": {}}
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("config.json", json.dumps(config))
+        archive.writestr(weights, b"{}")
+    report = scan_bytes(packed.getvalue(), "model.zip")
+
+    assert report.format == "keras"
+    assert report.verdict is ScanVerdict.UNSAFE
+
+
+def test_many_ends_of_zips_are_not_looked_at_one_by_one() -> None:
+    """Members full of what ends a zip take no time, and are not safe."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(50):
+            archive.writestr(f"{number}.png", b"\x89PNG\r\n\x1a\n" + b"PK\x05\x06" * 16384)
+    begun = time.process_time()
+    report = scan_bytes(packed.getvalue(), "pictures.zip")
+
+    assert time.process_time() - begun < 1
+    assert {finding.rule for finding in report.findings} == {"two-formats"}
