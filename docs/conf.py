@@ -38,7 +38,10 @@ default_role = "code"
 nitpicky = True
 # The build is offline, so that names of other projects cannot be looked up: those of Python itself
 # and of the packages we name in signatures are taken as they are. Ours must resolve.
-_FOREIGN = ("attrs", "click", "msgspec", "numpy", "ormsgpack", "pydantic", "rich", "torch")
+_FOREIGN = (
+    *("accelerate", "attrs", "click", "lightning", "msgspec", "numpy", "ormsgpack", "pydantic"),
+    *("rich", "torch", "transformers"),
+)
 _BUILTIN = "|".join(name for name in dir(builtins) if name.isidentifier())
 _OTHERS = "|".join(sorted({*sys.stdlib_module_names, *_FOREIGN}))
 nitpick_ignore_regex = [
@@ -47,7 +50,8 @@ nitpick_ignore_regex = [
     # A type variable is documented by the signature it stands in.
     (r"py:.*", r"(sealpoint\..*\.)?_?[A-Z]"),
     # What public objects hold or are made of, and nobody else makes: no names of the reference.
-    (r"py:class", r"sealpoint\..*\.(PositionList|Root|ReadFile|Sealed|Core|Policies|RolloutBook)"),
+    (r"py:class", r"sealpoint\..*\.(PositionList|Root|ReadFile|Core|Policies|RolloutBook)"),
+    (r"py:class", r"sealpoint\.models\..*\.(FolderSeal|ReadFolder|Vouched)"),
     (r"py:class", r"sealpoint\..*\.(Gate|StoreLocation|Thread(Reader|Retention|State))"),
     (r"py:class", r"sealpoint\..*\.(AskedRequest|TakenObject)"),
     # Documented under the name of their package, which loads them when they are used.

@@ -40,7 +40,8 @@ def scene_console(ask: Callable[[], object], go_on: Callable[[], bool]) -> None:
         _serve_shortly()
         return
     try:
-        command_line(["serve", "--store", URL, *folders], standalone_mode=False)
+        listen = ("--print-link", "--listen", f"127.0.0.1:{_free_port()}")
+        command_line(["serve", "--store", URL, *listen, *folders], standalone_mode=False)
     except (KeyboardInterrupt, sealpoint.SealpointError) as ending:
         tell(f"The console ended. {ending}")
     finally:
@@ -54,11 +55,21 @@ def _work(go_on: Callable[[], bool], ended: threading.Event) -> None:
             return
 
 
+def _free_port(wanted: int = 8734) -> int:
+    """The usual port of the console, or another one if something else is there."""
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            free.bind(("127.0.0.1", wanted))
+        except OSError:
+            return _free_port(0)
+        found: int = free.getsockname()[1]
+    return found
+
+
 def _serve_shortly() -> None:
     """Without a terminal there is nobody to stop it: it ends as soon as it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port(0)
     settings = ConsoleSettings(port=port, origin=f"http://localhost:{port}")
     admin = sealpoint.admin(URL, **PLACE)
     with (
