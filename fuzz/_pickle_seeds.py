@@ -153,6 +153,5 @@ def seeds() -> Iterator[bytes]:
         yield from _saved()
         yield from _joblib()
     for sample in _attacks():
-        is_packed = sample.data[:2] == b"\x1f\x8b"  # which says when it was packed
-        if sample.file.endswith(_ENDINGS) and len(sample.data) <= _BYTES_MAX and not is_packed:
+        if sample.file.endswith(_ENDINGS) and len(sample.data) <= _BYTES_MAX:
             yield sample.data
