@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sealpoint.errors import SealpointError, UsageError
-from sealpoint.gate import ROLLOUTS
+from sealpoint.errors import Moved, SealpointError, UsageError
+from sealpoint.gate import ROLLOUTS, Status
 from sealpoint.world import World as Declared
 from tests.properties.gate_model_scene import names
 from tests.properties.gate_model_truth import LEVELS, PERSONS, Accepted
@@ -41,6 +41,12 @@ class GateRollouts(GateWork):
             )
         except UsageError:
             assert LEVELS[pair[1]] <= LEVELS[pair[0]], "not proposed, and it asks for something"
+            return
+        except Moved:
+            stand = (Status.OPEN, Status.APPROVED)
+            found = [each for each in store.rollouts.list() if each.status in stand]
+            assert any(pair in each.statement.pairs for each in found), "nothing is in the way"
+            self.count("proposed again")
             return
         assert LEVELS[pair[1]] > LEVELS[pair[0]], "proposed, and nothing is asked for"
         self.count("proposed")

@@ -23,7 +23,7 @@ import pytest
 
 import sealpoint
 from sealpoint import api
-from sealpoint.gate import shipped_policy
+from sealpoint.gate import Status, shipped_policy
 from tests.warm import run_command
 
 _CLERK = Path(__file__).with_name("clerk.py")
@@ -268,6 +268,7 @@ def _attack(site: Site, scheme: str) -> None:
         pairs = [
             (worlds[before], worlds[after])
             for each in store.rollouts.list()
+            if each.status is Status.DENIED  # the other one holds, and is not proposed again
             for worlds in [{sealpoint.World.from_dict(w).digest: w for w in each.worlds}]
             for before, after in each.statement.pairs
         ]

@@ -9,7 +9,7 @@ way at once and not how much the store holds.
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ from sealpoint.ledger import (
     StoreChain,
     UnpauseBody,
     VerdictBody,
+    is_bound,
     link_hash,
     parse_body,
     parse_header,
@@ -68,6 +69,9 @@ NOT_RELEASED = "allowed, not known to be released"
 
 UNREADABLE = "(its body cannot be read; it counts for nothing)"
 """What is said of an entry about a request whose body is as it was sealed, and is none."""
+
+UNBOUND = " (it does not fit the thread as it was: nobody can approve it)"
+"""What is said of a request that is about another thread, or another state of this one."""
 
 _SHORT_DIGITS = 12
 _TEXT_CHARS_MAX = 500
@@ -329,7 +333,8 @@ class AuditRecord:
     actor: str = ""
     """For whom its writer says that it was written, which proves nothing; empty: nobody."""
     request: str = ""
-    """The id of the request that it makes, answers, ends or uses; empty: none."""
+    """The id of the request that it makes, answers, ends or uses; empty: none, also where it asks
+    for something that does not fit the thread."""
     word_of: str = ""
     """Of an answer to a request, the identity whose own word it carries; empty: nobody's."""
     finding: Finding | None = None
@@ -508,9 +513,15 @@ def _finding(error: SealpointError, walk: ThreadWalk, newest: datetime, seq: int
 
 def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditRecord:
     """An entry of a thread in plain words."""
-    return make_record(
-        step.entry, step.body, step.chain, name, unreadable=step.unreadable, released=released
+    entry, body = step.entry, step.body
+    record = make_record(
+        entry, body, step.chain, name, unreadable=step.unreadable, released=released
     )
+    if isinstance(body, RequestBody):
+        basis = step.tip.basis[1].hex()
+        if not is_bound(body.statement, entry, basis, entry.header.epoch):
+            return replace(record, request="", summary=record.summary + UNBOUND)
+    return record
 
 
 def make_record(

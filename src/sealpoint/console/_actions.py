@@ -8,7 +8,6 @@ reason; the console relays them, and could make none up.
 """
 
 import json
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -20,7 +19,6 @@ from sealpoint.console._request_pages import (
     agreeable_request,
     find_request,
     require_readable,
-    rollouts_alike,
 )
 from sealpoint.console._sign_in import assertion_of, bytes_of, text_of
 from sealpoint.errors import Moved, NeedsApproval, NoRight, UnknownRequest, UsageError
@@ -37,9 +35,6 @@ _ANSWERED: Mapping[str, str] = {
 
 class Actions:
     """The routes that do something."""
-
-    def __init__(self) -> None:
-        self._proposing = threading.Lock()
 
     def routes(self, make: Routes) -> list[Route]:
         """All of them."""
@@ -141,15 +136,9 @@ class Actions:
     def _rollout(self, call: PageCall) -> Response:
         request, reason = call.path("request"), _reason(call)
         call.spend("rollout", request)
-        # One at a time: of two for the same change, people would revoke one and the other holds.
-        with self._proposing:
-            found = find_request(call)
-            if there := rollouts_alike(call, found):
-                moved = f"rollout {there[-1].short} was proposed for the same change meanwhile"
-                raise Moved(f"request {found.short}: {moved}", moved=(moved,))
-            proposed = call.desk.acting.rollouts.propose_for(
-                [found], reason=reason, actor=call.viewer.person
-            )
+        proposed = call.desk.acting.rollouts.propose_for(
+            [find_request(call)], reason=reason, actor=call.viewer.person
+        )
         return call.done("Proposed. Others have to approve it.", f"/requests/{proposed.id}")
 
     def _revoke(self, call: PageCall) -> Response:

@@ -5,9 +5,9 @@ An event says what happened, where, when and by whom, and leads to the page that
 holds no state, no question and no answer. It holds no reason either: a reason is somebody's own
 words, may quote what the run was about, and would stay in chats and logs that no erasure reaches.
 
-An answer to a request is told as such only if it carries the word of somebody whom the roster
-knows; whether it counts, the request's page says. The id of an event follows from what it is
-about, so that whoever gets it twice can tell.
+A request is told as such only if it fits the thread that it is made on, and an answer to it only if
+it carries the word of somebody whom the roster knows; whether it counts, the request's page says.
+The id of an event follows from what it is about, so that whoever gets it twice can tell.
 """
 
 import json
@@ -112,19 +112,9 @@ def record_event(
     kind = _KINDS.get(record.kind)
     if kind is None or record.time is None:
         return None
-    by, code = record.by, "expired" if record.kind == "expiry" else ""
-    is_known = record.request in asked
-    if record.kind in _ANSWERS:
-        # Anybody of the namespace may write such an entry; the word inside is what counts, and only
-        # where its request was made: somebody's genuine word may be copied to another thread.
-        if record.word_of and is_known:
-            by = record.word_of
-        else:
-            kind, code = "refused", "not-trusted"
-    elif record.kind == "expiry" and (record.request in open_requests or not is_known):
-        # So may this be, before its time, or of a request that nobody made; whoever believed it
-        # would leave the request to others.
-        code = "not-trusted"
+    by, code = record.word_of or record.by, "expired" if record.kind == "expiry" else ""
+    if not _is_what_it_says(record, asked, open_requests):
+        kind, by, code = "refused", record.by, "not-trusted"
     page = f"/threads/{record.thread_id}"
     if record.request:
         # With the thread: it is found, and told what became of it, although the thread has gone on.
@@ -141,6 +131,22 @@ def record_event(
         actor=record.actor,
         code=code,
     )
+
+
+def _is_what_it_says(
+    record: AuditRecord, asked: Collection[str], open_requests: Collection[str]
+) -> bool:
+    """Whether an entry about a request is one: anybody of the namespace may write any of them."""
+    if record.kind == "request":
+        # People would look for what they cannot find.
+        return bool(record.request)
+    is_known = record.request in asked
+    if record.kind in _ANSWERS:
+        # The word inside is what counts, and only where its request was made: somebody's genuine
+        # word may be copied to another thread.
+        return bool(record.word_of) and is_known
+    # Whoever believed an end before its time, or of what nobody asked, would leave it to others.
+    return record.kind != "expiry" or (is_known and record.request not in open_requests)
 
 
 def finding_event(finding: Finding, store_id: str, count: int, now: datetime) -> ConsoleEvent:
@@ -216,9 +222,7 @@ def sentence(event: ConsoleEvent) -> str:
         "paused": f"{by} paused the thread",
         "unpaused": f"{by} unpaused the thread",
         "handed-off": f"{by} gave the thread to another owner",
-        "refused": f"{by} wrote an answer to {request}, or its end, that is none: it is refused"
-        if event.code != "expired"
-        else f"Nobody approved {request} in time: what it asks for is refused",
+        "refused": _refusal(event, by, request),
         "unreadable": f"This does not verify, and is refused: {event.code}",
         "unjustified": "A full verification found what the policy of its time did not allow",
         "resume-wanted": f"{by} wants the thread to go on",
@@ -226,6 +230,14 @@ def sentence(event: ConsoleEvent) -> str:
     }[event.kind]
     where = f" (thread {_shown(event.thread)})" if event.thread else ""
     return f"{said}{where}"
+
+
+def _refusal(event: ConsoleEvent, by: str, request: str) -> str:
+    if event.code == "expired":
+        return f"Nobody approved {request} in time: what it asks for is refused"
+    if not event.request:
+        return f"{by} asked for something that does not fit the thread: it is refused"
+    return f"{by} wrote an answer to {request}, or its end, that is none: it is refused"
 
 
 def _shown(text: str) -> str:

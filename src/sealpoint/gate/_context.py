@@ -39,6 +39,10 @@ class GateContext:
         """The pause in force, and the requests about the thread as it is."""
         return self._book.pending() if self._is_book else read_pending(self._chain)
 
+    def rollouts(self) -> tuple[Request, ...]:
+        """Every rollout of the book, as it stands now."""
+        return self._book.all()
+
     def request(self, asked: Asked) -> Request:
         """A request as it stands now."""
         roster = self._core.trust().roster

@@ -6,13 +6,15 @@ what is there then, so an approval never lands on a request that was denied or v
 and nothing is done to a thread that has moved since whoever acts was shown it.
 """
 
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from sealpoint.errors import (
     Forged,
+    Moved,
     NeedsApproval,
     NoRight,
     NotOwner,
@@ -36,6 +38,7 @@ from sealpoint.ledger import (
     UnpauseBody,
     VerdictBody,
 )
+from sealpoint.limits import ROLLOUT_DAYS_MAX
 from sealpoint.signing import (
     Action,
     Attestation,
@@ -58,6 +61,9 @@ _KINDS = {
     Verdict.DENY: Kind.DENIAL,
     Verdict.BREAK_GLASS: Kind.BREAK_GLASS,
 }
+
+_PROLONGED = timedelta(days=1)
+"""So much later a rollout ends at least that is meant to prolong another."""
 
 
 class Operations:
@@ -235,6 +241,9 @@ class Operations:
             while True:
                 self._context.require_living()
                 self._context.require_person(actor)
+                # Read after the head that is written on: what others propose meanwhile takes that
+                # place, and all is looked at anew.
+                _require_new_rollout(self._context.rollouts(), pairs, expires, self._context.now())
                 statement = self._context.statement(
                     action=Action.ROLLOUT,
                     pairs=pairs,
@@ -416,6 +425,42 @@ class Operations:
         return self._context.write(
             Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id)
         )
+
+
+def _require_new_rollout(
+    rollouts: Iterable[Request],
+    pairs: Collection[tuple[str, str]],
+    expires: datetime,
+    now: datetime,
+) -> None:
+    """Refuse a change that is proposed already: people would end one, and the other holds.
+
+    One that holds may be prolonged; one that can never hold is in nobody's way.
+
+    Raises:
+        Moved: A rollout for one of the changes waits for approval, or holds about as long.
+    """
+    longest = now + timedelta(days=ROLLOUT_DAYS_MAX)
+    for each in rollouts:
+        told = each.statement
+        if set(told.pairs).isdisjoint(pairs) or told.expires > longest:
+            continue
+        if each.status is Status.OPEN:
+            stands = "is proposed for the same change, and waits for approval"
+            hint = (
+                f"Nothing was written. Somebody answers that one: sealpoint approve {each.short} "
+                f"--reason WHY, or sealpoint rollout revoke {each.short} --reason WHY"
+            )
+        elif each.status is Status.APPROVED and expires - told.expires < _PROLONGED:
+            stands = f"lets the same change pass until {told.expires:%Y-%m-%d %H:%M}Z"
+            hint = (
+                "Nothing was written, and nothing is to be done. To prolong it, propose one that "
+                "ends a day later or more: --until"
+            )
+        else:
+            continue
+        moved = f"rollout {each.short} {stands}"
+        raise Moved(moved, moved=(moved,), hint=hint)
 
 
 def require_breakable(statement: Statement, thread: str) -> None:

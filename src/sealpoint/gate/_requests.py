@@ -31,6 +31,7 @@ from sealpoint.ledger import (
     Unreadable,
     VerdictBody,
     counted_attestations,
+    is_bound,
     read_body,
 )
 from sealpoint.signing import Attestation, Role, Roster, Statement, Tally, Verdict, count
@@ -159,7 +160,7 @@ def fold_entry(
         then: The roster that a denial was recorded under; without it, it is counted later or not.
     """
     if isinstance(body, RequestBody):
-        if _is_bound(entry, body, basis, epoch):
+        if is_bound(body.statement, entry, basis, epoch) and _is_shown(body):
             made = Asked(id=body.statement.digest, entry=entry, body=body)
             asked.setdefault(made.id, made)
         return
@@ -236,33 +237,6 @@ def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:
         return entry, read_body(header.kind, header.body, record.body)
     except Unreadable:
         return entry, None
-
-
-def _is_bound(entry: Entry, body: RequestBody, basis: str, epoch: int) -> bool:
-    """Whether a request is about the thread as it is, by the one who signed it.
-
-    A restore voids every earlier request: its grant may have been spent in what was lost.
-    """
-    statement, header = body.statement, entry.header
-    return (
-        statement.store,
-        statement.ns,
-        statement.thread,
-        statement.epoch,
-        header.epoch,
-        statement.gen,
-        statement.basis,
-        statement.requester,
-    ) == (
-        header.store,
-        header.ns,
-        header.thread,
-        epoch,
-        epoch,
-        header.gen,
-        basis,
-        entry.writer,
-    ) and _is_shown(body)
 
 
 def _is_shown(body: RequestBody) -> bool:

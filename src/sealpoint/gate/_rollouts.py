@@ -341,7 +341,8 @@ class Rollouts:
     ) -> Request:
         """Ask people to accept changes of world, each from one and to another.
 
-        Where the policy asks for no more than a reason, it holds at once.
+        Where the policy asks for no more than a reason, it holds at once. Of several who propose
+        the same change at the same time, anywhere, one does.
 
         Args:
             pairs: The changes: from, to. `plan` finds the worlds of the threads that there are.
@@ -354,6 +355,8 @@ class Rollouts:
             UsageError: There are no or too many pairs, the policy lets all of them pass as they
                 are or refuses one, the time is none, or there is no reason or no such person.
             WorldInvalid: One is no world.
+            Moved: A rollout for one of these changes waits for approval; or it holds, and this one
+                would not end a day later or more.
             NotTrusted: This identity may not ask, because it is neither writer nor operator.
         """
         policy = self._policies.in_force(self._core.trust().roster)

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sealpoint.errors import Edited, Misplaced, SealpointError
-from sealpoint.ledger._entry import PRINT_BYTES, Header
+from sealpoint.ledger._entry import PRINT_BYTES, Entry, Header
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from sealpoint.signing import (
@@ -485,6 +485,39 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.DELETE: require_sense,
     Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost, body.released]),
 }
+
+
+def is_bound(statement: Statement, entry: Entry, basis: str, epoch: int) -> bool:
+    """Whether a request is about the thread as it is, by the one who signed it.
+
+    A restore voids every earlier request: its grant may have been spent in what was lost.
+
+    Args:
+        statement: What the request asks for.
+        entry: The entry that makes it.
+        basis: The hash of the basis that the entry was written on, in hexadecimal.
+        epoch: The epoch that it has to be of.
+    """
+    header = entry.header
+    return (
+        statement.store,
+        statement.ns,
+        statement.thread,
+        statement.epoch,
+        header.epoch,
+        statement.gen,
+        statement.basis,
+        statement.requester,
+    ) == (
+        header.store,
+        header.ns,
+        header.thread,
+        epoch,
+        epoch,
+        header.gen,
+        basis,
+        entry.writer,
+    )
 
 
 def require_past(header: Header, body: Any) -> None:

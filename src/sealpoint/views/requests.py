@@ -233,7 +233,10 @@ def _sections(
 ) -> Iterator[Section]:
     request, kinds = examined.request, SectionKind
     # First, because they may be as long as the requester likes.
-    why = "Why it needs approval, in the requester's words, which nobody has verified:"
+    why = (
+        "Why it needed approval when it was asked for, in the requester's words, which nobody has "
+        "verified:"
+    )
     yield Section(kind=kinds.REASONS, titles=(why,), lines=tuple(_words(request.reasons)))
     signed = "What is signed by an approval:"
     yield Section(kind=kinds.STATEMENT, titles=(signed,), fields=_statement_fields(request))

@@ -115,7 +115,7 @@ def test_of_two_who_propose_a_rollout_one_has_proposed_it(raced: Served, tab: Op
 
     assert sorted(each.status_code for each in answers) == [303, 409]
     (lost,) = (each.text for each in answers if each.status_code == 409)
-    assert "was proposed for the same change meanwhile" in lost
+    assert "is proposed for the same change, and waits for approval" in lost
     assert len(rollouts) == 1
     raced.seen()
     shown = tab("olga").client.get(page).text

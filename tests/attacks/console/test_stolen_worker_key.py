@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from sealpoint.gate import Status
-from sealpoint.ledger import ExpiryBody, Kind, VerdictBody
+from sealpoint.ledger import ExpiryBody, Kind, RequestBody, VerdictBody
 from sealpoint.signing import Verdict, attest
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.console.receiver import Receiver, wait_until
@@ -40,6 +42,26 @@ def test_nobody_is_told_of_the_end_of_a_request_that_nobody_made(tmp_path: Path)
         team.slip(Kind.EXPIRY, ExpiryBody(salt=team.salt, request="ab" * 32), "worker")
 
     assert [(each["kind"], each["code"]) for each in told] == [("refused", "not-trusted")]
+
+
+def test_nobody_is_asked_to_approve_what_does_not_fit_the_thread(tmp_path: Path) -> None:
+    """A request that is copied to another thread, or by another writer, leads to no page."""
+    team = AttackedTeam(tmp_path, "sqlite")
+    team.waiting()
+    team.thread(name="other").save({"n": 1}, world=READ)
+    (request,) = team.store("operator").requests().requests
+    elsewhere = RequestBody(salt=team.salt, statement=request.statement)
+    lie = replace(request.statement, requester="operator")
+    with _told_of(team, tmp_path) as told:
+        team.slip(Kind.REQUEST, elsewhere, "worker", "other")
+        team.slip(Kind.REQUEST, RequestBody(salt=team.salt, statement=lie), "worker")
+
+    found = sorted((each["kind"], each["code"], each["thread"]) for each in told)
+    assert found == [("refused", "not-trusted", "other"), ("refused", "not-trusted", "t")]
+    assert {each["by"] for each in told} == {"worker"}
+    assert not any("request" in each or "asks for approval" in each["text"] for each in told)
+    trail = [each.summary for each in team.store("operator").audit(kind="request")]
+    assert sum("nobody can approve it" in each for each in trail) == 2
 
 
 def test_a_word_that_is_copied_is_told_once_and_elsewhere_not_at_all(tmp_path: Path) -> None:

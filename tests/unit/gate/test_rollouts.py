@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from sealpoint.errors import (
+    Moved,
     NameInvalid,
     NeedsApproval,
     NotTrusted,
@@ -117,7 +118,7 @@ def test_the_one_with_the_most_approvals_is_taken(memory: Team) -> None:
     """A second rollout of the same worlds that still waits changes nothing."""
     _saved(memory, "t")
     first = _accepted(memory)
-    _proposed(memory, reason="again")
+    _proposed(memory, reason="again", until=timedelta(days=20))
     memory.fresh().resume(world=SHELL)
     assert memory.newest(Kind.RESUME).rollout.digest == first.id
 
@@ -270,6 +271,49 @@ def test_only_writers_and_operators_propose(memory: Team, who: str) -> None:
     """As with every request."""
     with pytest.raises(NotTrusted):
         _proposed(memory, who=who)
+
+
+def test_a_change_that_waits_for_approval_is_not_proposed_again(team: Team) -> None:
+    """People would end one of the two, and the other would hold."""
+    rollout = _proposed(team)
+    with pytest.raises(Moved, match="waits for approval") as refused:
+        _proposed(team, (READ, _MAIL), (READ, SHELL), who="spare", until=timedelta(days=80))
+
+    assert f"sealpoint approve {rollout.short}" in (refused.value.hint or "")
+    assert [each.id for each in team.store("ann").rollouts.list()] == [rollout.id]
+
+
+def test_of_two_processes_that_propose_at_once_one_has_proposed(team: Team) -> None:
+    """The second loses its place in the book, looks again, and finds what the first wrote."""
+    first, second = team.store("operator"), team.store("spare")
+    first.storage.appending.before = lambda: _proposed(team, who="spare")
+    with pytest.raises(Moved):
+        first.rollouts.propose([(READ, SHELL)], reason="release 42")
+
+    assert [each.statement.requester for each in second.rollouts.list()] == ["spare"]
+    team.check_sound()
+
+
+def test_a_rollout_that_holds_is_only_prolonged(memory: Team) -> None:
+    """One that ends at about the same time is the same once more."""
+    first = _accepted(memory)
+    with pytest.raises(Moved, match="lets the same change pass until"):
+        _proposed(memory, until=timedelta(days=14, hours=23))
+    longer = _proposed(memory, until=timedelta(days=15))
+    memory.store("ann").rollouts.revoke(first.id, reason="no")
+
+    assert memory.store("ann").rollouts.get(longer.id).status is Status.OPEN
+
+
+def test_what_was_revoked_has_ended_or_is_void_may_be_proposed_anew(memory: Team) -> None:
+    """Nothing of it can hold any more."""
+    memory.store("operator").rollouts.revoke(_proposed(memory).id, reason="wrong")
+    _proposed(memory, until=timedelta(hours=1))
+    memory.later(hours=2)
+    _proposed(memory)
+    memory.apply(policy(tools="approve 1"))
+
+    assert _proposed(memory).status is Status.OPEN
 
 
 def test_a_worker_may_propose_what_others_accept(memory: Team) -> None:
