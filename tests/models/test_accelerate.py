@@ -13,7 +13,7 @@ from accelerate.utils import ProjectConfiguration
 import sealpoint
 from sealpoint.api import Store
 from sealpoint.errors import Edited, FileNotSealed, RolledBack, UsageError
-from sealpoint.models import sealed_folders, verify_folder
+from sealpoint.models import open_folder, sealed_folders, verify_folder
 from sealpoint.models.accelerate import SealedStates
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -133,3 +133,19 @@ def test_closed_states_leave_the_accelerator_alone(store: Store, tmp_path: Path)
     training.accelerator.load_state(str(tmp_path))
 
     assert training.states.newest(tmp_path) is None
+
+
+def test_files_that_are_written_before_the_hook_are_sealed(store: Store, tmp_path: Path) -> None:
+    """FSDP, and hooks of the application, write into the folder before this hook is asked."""
+    accelerator = Accelerator(cpu=True)
+    accelerator.prepare(torch.nn.Linear(3, 1))
+    accelerator.register_save_state_pre_hook(
+        lambda _models, _weights, output_dir: Path(output_dir, "adapter.bin").write_bytes(b"x")
+    )
+    states = SealedStates(accelerator, store=store, thread=_RUN)
+    states.save(tmp_path / "one")
+    with pytest.raises(UsageError, match="expected an empty folder"):
+        states.save(tmp_path / "one")
+
+    with open_folder(tmp_path / "one", store=store, thread=_RUN) as folder:
+        assert folder.read("adapter.bin") == b"x"

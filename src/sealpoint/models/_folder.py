@@ -12,12 +12,14 @@ has the details.
 """
 
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -45,6 +47,13 @@ _DIRECTORY = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _LINKED = "Put the files themselves there, as cp -rL FOLDER COPY does, and use the copy."
 _RENAME = "Rename it, or take it away, and do the same again."
+_DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9¹²³])(\.|$)", re.IGNORECASE)
+"""Names that Windows takes for a device, with any ending."""
+_IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2065\u3164\ufe00-\ufe0f\uffa0"
+    "\ufff0-\ufff8\U000e0000-\U000e0fff]"
+)
+"""What file systems that ignore case ignore as well, and `_is_part` does not refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +139,9 @@ class ReadFolder:
         """
         files: list[str] = []
         directories: list[str] = []
-        self._list(self.fd, "", files, directories)
+        # Opened anew: readers of one descriptor share the place in the list where they are.
+        with self._directory(".", self.fd, "") as fd:
+            self._list(fd, "", files, directories)
         _refuse_alike([*files, *directories], self.what)
         return FolderList(tuple(sorted(files)), tuple(sorted(directories)))
 
@@ -141,7 +152,8 @@ class ReadFolder:
             )
         try:
             with os.scandir(fd) as entries:
-                found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+                few = islice(entries, MODEL_FOLDER_FILES_MAX + 1)
+                found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in few]
         except OSError as exc:
             raise unreadable(f"{self.what}/{before}", exc) from exc
         for part, status in found:
@@ -197,12 +209,20 @@ class ReadFolder:
                 sizes[name] = file.size
         return sizes
 
-    def digests(self, *, durable: bool = False, progress: Progress | None = None) -> FolderDigests:
+    def digests(
+        self,
+        *,
+        durable: bool = False,
+        progress: Progress | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> FolderDigests:
         """The digests of everything in it, from the bytes.
 
         Args:
             durable: Bring what is hashed to the disk as well.
             progress: Called now and then with how many bytes are done, and how many there are.
+            sizes: Files of another size than this are not read, and have no digest: somebody may
+                have made them too large to come to an end.
 
         Raises:
             ModelMalformed: It changed meanwhile, or is refused as by `names`.
@@ -213,17 +233,20 @@ class ReadFolder:
         found: dict[str, FileDigests | ContentDigest] = {}
         for name in names.files:
             with self.open(name) as file:
+                if sizes is not None and sizes.get(name) != file.size:
+                    found[name] = ContentDigest(size=file.size, root=b"")
+                    continue
                 before = _identity(file)
                 found[name] = digests_of_part(file, name, report.of_file)
                 report.next_file(file.size)
                 if durable:
                     self._sync(file.fd, name)
                 if _identity(file) != before:
-                    raise self._changed(name)
+                    raise self.changed(name)
         if durable:
             self._sync_directories(names.directories)
         if self.names() != names:
-            raise self._changed("its list of files")
+            raise self.changed("its list of files")
         return FolderDigests(files=found, directories=names.directories)
 
     def _sync(self, fd: int, name: str) -> None:
@@ -240,7 +263,8 @@ class ReadFolder:
                 raise unreadable(f"{self.what}/{name}", exc) from exc
         self._sync(self.fd, "")
 
-    def _changed(self, name: str) -> ModelMalformed:
+    def changed(self, name: str) -> ModelMalformed:
+        """The error for a folder that somebody wrote to while it was read."""
         return ModelMalformed(
             f"{self.what}: expected a folder that nobody writes to, found a change while it was "
             f"read: {name}",
@@ -309,13 +333,17 @@ def is_folder_name(name: str) -> bool:
     return len(raw) <= MODEL_NAME_BYTES_MAX and all(map(_is_part, name.split("/")))
 
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
+
+
 def _is_part(part: str) -> bool:
     # A backslash, a colon or a dot at the end is read in another way by some systems.
     return (
         part not in ("", ".", "..")
         and not set(part) & set('\\:*?"<>|')
         and part[-1] not in ". "
-        and all(unicodedata.category(each) not in ("Cc", "Cf") for each in part)
+        and not _DEVICE.match(part)
+        and all(unicodedata.category(each) not in _INVISIBLE for each in part)
     )
 
 
@@ -332,7 +360,8 @@ def _refuse_alike(names: list[str], what: str) -> None:
     """Refuse two names that a system which ignores case or Unicode forms takes for one."""
     seen: dict[str, str] = {}
     for name in sorted(names):
-        folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+        plain = unicodedata.normalize("NFC", _IGNORED.sub("", name))
+        folded = unicodedata.normalize("NFC", plain.casefold())
         if folded in seen:
             raise ModelMalformed(
                 f"{what}: expected names that every system tells apart, found {seen[folded]!r} "

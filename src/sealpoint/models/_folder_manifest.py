@@ -184,18 +184,29 @@ class FolderSeal:
         )
 
     def _difference(self, found: FolderDigests) -> str:
-        mine = {**self.digests.files, **dict.fromkeys(self.digests.directories)}
-        other = {**found.files, **dict.fromkeys(found.directories)}
-        kinds = {
-            "changed": [name for name in mine if name in other and mine[name] != other[name]],
-            "missing": [name for name in mine if name not in other],
-            "not sealed": [name for name in other if name not in mine],
-        }
-        told = [
-            f"{len(names)} of its files {kind}, such as {names[0]!r}"
-            if kind == "changed"
-            else f"{len(names)} file{'s' if len(names) > 1 else ''} {kind}, such as {names[0]!r}"
-            for kind, names in kinds.items()
-            if names
+        mine, other = self.digests, found
+        changed = [
+            name
+            for name, each in mine.files.items()
+            if name in other.files and other.files[name] != each
         ]
+        told = [f"{len(changed)} of its files changed, such as {changed[0]!r}"] if changed else []
+        for what, one, two in (
+            ("missing", mine, other),
+            ("not sealed", other, mine),
+        ):
+            told += _told(what, "file", [name for name in one.files if name not in two.files])
+            gone = [name for name in one.directories if name not in two.directories]
+            told += _told(what, "folder", gone)
         return " and ".join(told)
+
+    def is_size(self, size: int) -> bool:
+        """Whether a folder of this run has so many bytes, so that it may be an older one."""
+        folders = sealed_folders(self.run.store, self.run.name)
+        return any(each.size == size for each in folders)
+
+
+def _told(what: str, kind: str, names: list[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"{len(names)} {kind}{'s' if len(names) > 1 else ''} {what}, such as {names[0]!r}"]

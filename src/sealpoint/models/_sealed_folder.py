@@ -15,6 +15,7 @@ again takes a `verified_copy`: in a directory that is nobody else's, and verifie
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from sealpoint import _disk
 from sealpoint.api import Store
 from sealpoint.errors import (
     FormatRefused,
@@ -36,6 +38,7 @@ from sealpoint.models._file import FileDigests, Progress, ReadFile, unreadable
 from sealpoint.models._folder import (
     SAFETENSORS,
     ContentDigest,
+    FolderDigests,
     FolderProgress,
     ReadFolder,
     content_digest,
@@ -51,10 +54,12 @@ from sealpoint.models._model_file import ModelFile, digests_of_file
 from sealpoint.models._placing import MapLocation
 from sealpoint.models._pt import load_pt
 from sealpoint.scan import Unknown
+from sealpoint.scan._hidden import is_index, names_outside
 from sealpoint.store import CheckpointRef
 
 _FILES_AT_ONCE = 2
 """While one file comes to its end, the next is read already."""
+_COPY_BYTES = 1 << 20
 
 
 def seal_folder(
@@ -77,14 +82,16 @@ def seal_folder(
         progress: Called now and then with how many bytes are done, and how many there are.
 
     Raises:
-        ModelError: Something in the folder is no file, has a name that is refused, or changed
-            meanwhile; `ModelUnreadable`: it cannot be read.
+        ModelError: Something in the folder is no file, has a name that is refused, changed
+            meanwhile, or is an index that names files outside; `ModelUnreadable`: it cannot be
+            read.
         SealpointError: Whatever `Thread.save` raises.
     """
     run = required_run(store, thread)
     _check_metadata(metadata)
     with ReadFolder(path) as folder:
         digests = folder.digests(durable=True, progress=progress)
+        _check_indices(folder, digests)
     return save_folder_manifest(run, digests, Path(path).absolute().name, metadata)
 
 
@@ -111,9 +118,30 @@ def seal_file(
                 hint="Convert it first: sealpoint model convert IN OUT. Or put it into a folder "
                 "of its own, as it is, and seal the folder.",
             ) from exc
-        os.fsync(file.fd)
+        try:
+            _disk.sync(file.fd)
+        except OSError as exc:
+            raise unreadable(file.what, exc) from exc
     beside = {**(metadata or {}), METADATA_KEY: write_metadata(digests, Path(path).name)}
     return run.store.thread(run.name).save(write_manifest(digests), metadata=beside)
+
+
+def _check_indices(folder: ReadFolder, digests: FolderDigests) -> None:
+    """Refuse an index by which a program that reads the folder reads files outside of it."""
+    for name, sealed in digests.files.items():
+        if not is_index(name, sealed.size):
+            continue
+        with folder.open(name) as file:
+            data = file.read(0, min(file.size, sealed.size))
+        if _memory_digests(data, sealed, folder.what) != sealed:
+            raise folder.changed(name)
+        outside = next(names_outside(data), None)
+        if outside is not None:
+            raise ModelMalformed(
+                f"{folder.what}: expected an index of files next to it, found {outside!a} in "
+                f"{name!r}",
+                hint="Put that file into the folder, and its plain name into the index.",
+            )
 
 
 def required_run(store: Store, thread: str) -> TrainingRun:
@@ -285,7 +313,7 @@ class ModelFolder:
                     model.digests(report.of_file)
             else:
                 with self._folder.open(name) as file:
-                    if content_digest(file, report.of_file) != sealed:
+                    if file.size != sealed.size or content_digest(file, report.of_file) != sealed:
                         raise self.refusal()
             report.next_file(sealed.size)
         self._compare_names()  # (4)
@@ -296,11 +324,33 @@ class ModelFolder:
 
     def refusal(self) -> SealpointError:
         """Why the folder is not the one that the thread vouches for, from all of its bytes."""
+        folder, seal = self._folder, self._seal
         try:
-            found = self._folder.digests()
+            size = sum(folder.sizes(folder.names()).values())
+            found = folder.digests(sizes=None if seal.is_size(size) else self.files)
         except ModelError as exc:
             return exc
-        return self._seal.refusal(found, self._what)
+        return seal.refusal(found, self._what)
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the files to a new directory, no byte more than were sealed.
+
+        Raises:
+            Edited, RolledBack, FileNotSealed: A file has another size than was sealed.
+            ModelError: It cannot be read or copied.
+        """
+        try:
+            target.mkdir(mode=0o700)
+            for name in self._seal.digests.directories:
+                (target / name).mkdir(mode=0o700)
+            for name, size in self.files.items():
+                with self._folder.open(name) as file, (target / name).open("xb") as copy:
+                    if file.size != size:
+                        raise self.refusal()
+                    for at in range(0, size, _COPY_BYTES):
+                        copy.write(file.read(at, min(_COPY_BYTES, size - at)))
+        except OSError as exc:
+            raise unreadable(str(target), exc) from exc
 
     def _compare_names(self) -> None:
         names = self._folder.names()
@@ -441,23 +491,26 @@ def verified_copy(
         thread: The thread of the training run in it.
         ref: The checkpoint whose folder is meant; without it the newest one.
         directory: Where the copy is made: it needs as much room as the folder takes. Without it,
-            where temporary files are.
+            where temporary files are. Others must not be able to put something in its place.
 
     Raises:
         Edited, RolledBack, FileNotSealed: As `verify_folder`.
+        UsageError: Others can rename what is in the directory, or above it.
         ModelError: It cannot be read or copied, or holds something that is no file.
         SealpointError: Whatever `Thread.load` raises.
     """
     seal = FolderSeal.of(required_run(store, thread), ref)
     name = Path(path).absolute().name
+    place = Path(os.path.realpath(directory or tempfile.gettempdir()))
     try:
-        private = tempfile.mkdtemp(prefix="sealpoint-", dir=directory)
+        _refuse_shared(place)
+        private = tempfile.mkdtemp(prefix="sealpoint-", dir=place)
     except OSError as exc:
-        raise unreadable(str(directory or tempfile.gettempdir()), exc) from exc
+        raise unreadable(str(place), exc) from exc
     try:
         copy = Path(private, name)
-        with ReadFolder(path) as source:
-            _copy(source, copy)
+        with ReadFolder(path) as source, ModelFolder(source, seal) as folder:
+            folder.copy_to(copy)
         with ReadFolder(copy) as made, ModelFolder(made, seal, str(path)) as folder:
             folder.verify()
         yield copy
@@ -465,18 +518,12 @@ def verified_copy(
         shutil.rmtree(private, ignore_errors=True)
 
 
-def _copy(source: ReadFolder, target: Path) -> None:
-    names = source.names()
-    try:
-        target.mkdir(mode=0o700)
-        for name in names.directories:
-            (target / name).mkdir(mode=0o700)
-        for name in names.files:
-            with (
-                source.open(name) as file,
-                open(file.fd, "rb", closefd=False) as bytes_in,
-                (target / name).open("xb") as bytes_out,
-            ):
-                shutil.copyfileobj(bytes_in, bytes_out, 1 << 20)
-    except OSError as exc:
-        raise unreadable(str(target), exc) from exc
+def _refuse_shared(place: Path) -> None:
+    """Refuse a directory in which others can put another one in the place of ours."""
+    with _disk.refusing(UsageError, place):
+        _disk.require_owner(place.stat(), root_too=True)
+    for part in (place, *place.parents):
+        found = part.stat()
+        if not found.st_mode & stat.S_ISVTX:  # where each renames only what is theirs
+            with _disk.refusing(UsageError, part):
+                _disk.require_mode(found, _disk.OTHERS_WRITE)

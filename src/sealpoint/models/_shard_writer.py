@@ -193,7 +193,8 @@ class SealedStorageWriter(StorageWriter):
         """
         name = self._path.absolute().name
         try:
-            if os.path.lexists(self._path) and any(self._path.iterdir()):
+            planted = self._path.is_symlink()  # files would be written to wherever it leads
+            if planted or (self._path.exists() and any(self._path.iterdir())):
                 if self._was_sealed(name):
                     raise UsageError(
                         f"{self._path}: expected no checkpoint of this name, found a sealed one",

@@ -85,6 +85,8 @@ class SealedStates:
         """
         target = None if output_dir is None else os.fspath(output_dir)
         self._saved = None
+        if target is not None:  # else accelerate makes a new one
+            self._require_empty(target)
         self._accelerator.save_state(target, **options)
         self._accelerator.wait_for_everyone()
         if not self._accelerator.is_main_process or self._saved is None:
@@ -137,15 +139,17 @@ class SealedStates:
         return None if described is None else Path(parent, described.folder)
 
     def _before_save(self, _models: Any, _weights: Any, output_dir: str) -> None:
-        # All processes look before the first of them writes.
-        held = any(Path(output_dir).iterdir())
+        self._saved = Path(output_dir)
+
+    def _require_empty(self, output_dir: str) -> None:
+        # All processes look before the first of them writes; that of FSDP does before the hook.
+        held = os.path.lexists(output_dir) and any(Path(output_dir).iterdir())
         self._accelerator.wait_for_everyone()
         if held:
             raise UsageError(
                 f"{output_dir}: expected an empty folder, found files in it",
                 hint="Save each state into a folder of its own.",
             )
-        self._saved = Path(output_dir)
 
     def _before_load(self, _models: Any, input_dir: str) -> None:
         if self._verified is None or Path(input_dir) != self._verified:

@@ -19,8 +19,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sealpoint.api import Store
-from sealpoint.errors import ExtraMissing, GlobalNotAllowed, ModelMalformed, UsageError
-from sealpoint.models._checkpoint import load_checkpoint, save_checkpoint
+from sealpoint.errors import (
+    ExtraMissing,
+    FormatRefused,
+    GlobalNotAllowed,
+    ModelMalformed,
+    UsageError,
+)
+from sealpoint.models._checkpoint import (
+    begins_as_pickle,
+    is_safetensors,
+    load_checkpoint,
+    save_checkpoint,
+)
+from sealpoint.models._file import ReadFile
 from sealpoint.models._manifest import TrainingRun, sealed_files
 from sealpoint.models._placing import MapLocation
 from sealpoint.store import CheckpointRef
@@ -108,8 +120,23 @@ class SealedCheckpointIO(CheckpointIO):
         return dict(loaded)
 
     def remove_checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Remove a file; its checkpoint stays in the history of the run."""
-        _local(path).unlink(missing_ok=True)
+        """Remove a model file; its checkpoint stays in the history of the run.
+
+        Raises:
+            FormatRefused: It is another file. Which files Lightning removes stands in checkpoints
+                that it loads, by a path that may lead anywhere.
+        """
+        place = _local(path)
+        if not place.exists():
+            return
+        with ReadFile(place) as file:
+            if not (begins_as_pickle(file) or is_safetensors(file)):
+                raise FormatRefused(
+                    f"{place}: expected a model file to remove, found another one",
+                    hint="Find out who wrote the checkpoint that was loaded last: it names this "
+                    "file as one of its own.",
+                )
+        place.unlink(missing_ok=True)
 
 
 def load_module(

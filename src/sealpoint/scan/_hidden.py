@@ -6,13 +6,21 @@ so are in a closed table. Others keep a pickle as bytes, or as text in base 64 o
 digits, and load it themselves. `names_of_code` finds the first, `literals` gives the second to
 whoever reads pickles. Both walk each value once, with an explicit stack; a look at the bytes of
 the pickle says beforehand whether there is anything to walk for.
+
+The index of a model in several files is JSON that says which of them holds which tensor. Readers
+join its names to the folder and open what is there, by `..` and by an absolute path too:
+`names_outside` finds those that lead out of the folder, or to what is hidden in it.
 """
 
 import binascii
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
+from sealpoint.scan._onnx import leaves_folder
 from sealpoint.scan._symbols import Dict, Made, Node, Value
 
 _KEYS = {
@@ -146,3 +154,41 @@ def _from_base64(data: bytes) -> bytes | None:
 
 def _from_hex(data: bytes) -> bytes | None:
     return binascii.unhexlify(data) if _HEX.fullmatch(data) else None
+
+
+def is_index(name: str, size: int) -> bool:
+    """Whether a file is the index of a model, and not too large to look into."""
+    return name.lower().endswith(".index.json") and size <= MODEL_PICKLE_BYTES_MAX
+
+
+def names_outside(data: bytes) -> Iterator[str]:
+    """Each name in an index that is not of a plain file in its folder, once.
+
+    What is no index has none.
+    """
+    try:
+        # Of two equal keys, readers take the first or the last.
+        document = json.loads(data, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return
+    # accelerate takes the whole document where there is no such key.
+    maps = [value for key, value in _pairs(document) if key == "weight_map"] or [document]
+    values = [value for each in maps for _, value in _pairs(each) if isinstance(value, str)]
+    yield from filter(_is_outside, dict.fromkeys(values))
+
+
+def _is_outside(name: str) -> bool:
+    return leaves_folder(name) or _HIDDEN_PART.search(name) is not None
+
+
+_HIDDEN_PART = re.compile(r"(^|[/\\])\.")
+
+
+class _Pairs(tuple[tuple[str, Any], ...]):
+    """The keys and values of a JSON object, as they stand there."""
+
+    __slots__ = ()
+
+
+def _pairs(value: Any) -> _Pairs:
+    return value if isinstance(value, _Pairs) else _Pairs()

@@ -43,7 +43,7 @@ from sealpoint.scan._formats import (
     zip_kind,
 )
 from sealpoint.scan._gguf import scan_gguf
-from sealpoint.scan._hidden import text_names_code
+from sealpoint.scan._hidden import is_index, names_outside, text_names_code
 from sealpoint.scan._keras import KERAS_CONFIG, KERAS_WEIGHTS, scan_keras
 from sealpoint.scan._npy import read_npy
 from sealpoint.scan._onnx import leaves_folder, scan_onnx
@@ -205,6 +205,8 @@ class _Scan:
                 thing.kind = zip_kind([entry.name for entry in directory.entries])
             for finding in self._judge(thing):
                 self._add(finding, where)
+            if is_index(name, source.size):
+                self._add_outside(source.read(0, source.size), where)
         except SealpointError as error:
             self._add(_finding_of(error, thing.kind), where)
         except OSError:
@@ -213,6 +215,11 @@ class _Scan:
             message = f"the reader of {thing.kind} failed: {type(error).__name__}"
             self._add(ScanFinding(rule="reader-failed", message=message), where)
         return thing.kind
+
+    def _add_outside(self, index: bytes, where: str) -> None:
+        for name in names_outside(index):
+            message = f"an index names the file {shown(name)}"
+            self._add(ScanFinding(rule="path-escapes", message=message), where)
 
     def _judge(self, thing: _Thing) -> Iterator[ScanFinding]:
         expected = EXPECTED.get(suffix_of(thing.name))
