@@ -150,6 +150,16 @@ class _Shown:
         return rows
 
     @cached_property
+    def open(self) -> list[ListRow]:
+        """Of these, the ones on which something is asked for: what they are at changes by time."""
+        return [row for row in self.by_change if row.asks]
+
+    @cached_property
+    def quiet(self) -> Counter[ThreadPhase]:
+        """How many of the others are at what."""
+        return Counter([row.summary.phase for row in self.by_change if not row.asks])
+
+    @cached_property
     def by_id(self) -> dict[str, ListRow]:
         """The same by the ids of the threads."""
         return {row.summary.id: row for row in self.by_change}
@@ -267,7 +277,7 @@ class StoreWatch:
     def counts(self) -> dict[ThreadPhase, int]:
         """How many threads are at what."""
         shown = self._shown
-        counted = Counter(self._phase(row, shown) for row in shown.by_change)
+        counted = shown.quiet + Counter(self._phase(row, shown) for row in shown.open)
         return {phase: counted[phase] for phase in ThreadPhase}
 
     def page(

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import chain
 from typing import NamedTuple
 
 from sealpoint.anchor import Position
@@ -252,11 +253,13 @@ class WatchedThreads:
         # Threads before slots: a name is reserved before it has an entry.
         heads = self._heads if is_same else dict(core.storage.heads())
         slots = dict(core.anchor.slots())
-        is_still = (heads, slots) == (self._heads, self._slots) and trust is self.trust
+        again: _Threads = {}
+        touched = self._touched(heads, slots, is_all=trust is not self.trust)
         self._version = None  # until this has come to its end
-        again = {} if is_still else self._moved(match_heads(core, heads, slots.items()), trust)
+        if touched:
+            again = self._moved(touched, heads, slots, trust)
         if not quick:
-            again |= self._unmoved(is_same=is_same and is_still)
+            again |= self._unmoved(is_same=is_same and not touched)
         threads = [*again.values()]
         yield 0, len(threads)
         for done, each in enumerate(self._looked(threads), start=1):
@@ -266,15 +269,37 @@ class WatchedThreads:
         self._heads, self._slots, self.trust, self._version = heads, slots, trust, version
         self._is_begun = True
 
-    def _moved(self, listed: Sequence[ListedThread], trust: StoreChain) -> _Threads:
+    def _touched(
+        self, heads: dict[bytes, int], slots: dict[bytes, Position], *, is_all: bool
+    ) -> set[bytes]:
+        """The threads of which the store or the anchor says something else than before, or all."""
+        before = self._slots
+        if is_all:
+            known = chain(slots.values(), before.values())
+            return heads.keys() | self._heads.keys() | {each.thread for each in known}
+        touched = {thread for thread, _ in heads.items() ^ self._heads.items()}
+        for slot in [slot for slot, each in slots.items() if before.get(slot) != each]:
+            touched |= {each[slot].thread for each in (before, slots) if slot in each}
+        return touched | {before[slot].thread for slot in before.keys() - slots.keys()}
+
+    def _moved(
+        self,
+        touched: set[bytes],
+        heads: dict[bytes, int],
+        slots: dict[bytes, Position],
+        trust: StoreChain,
+    ) -> _Threads:
         """The threads that have moved, or that a new roster or a restore may make a difference to.
 
         What is no longer there at all, in the store and in the anchor, is forgotten.
         """
-        before, self._known = self._known, {}
+        places = {slot: each for slot, each in slots.items() if each.thread in touched}
+        gone = {slot for slot, each in self._slots.items() if each.thread in touched}
+        before = {key: self._known.pop(key, None) for key in touched | gone | places.keys()}
+        there = {thread: heads[thread] for thread in touched if thread in heads}
         moved: _Threads = {}
         is_new = trust is not self.trust
-        for each in listed:
+        for each in match_heads(self._core, there, places.items()):
             key = each.slot or each.thread
             known = before.get(key)
             if known is None:

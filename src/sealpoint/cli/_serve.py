@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _DIGITS = 8
 _WAITING_MAX = 1_000
 _TOLD_MAX = 5
+_SWITCH_S = 0.0005
 _TOLD_S = 60.0
 """So many passkeys wait to be added, and so many of them are told of in so many seconds."""
 
@@ -102,6 +103,8 @@ def serve(
                 print_note("There is no terminal, so no link is printed: --print-link prints one.")
             if can_ask():
                 terminal.start()
+        # Pages do not wait for the OS thread that looks at the store.
+        sys.setswitchinterval(_SWITCH_S)
         console.run()
 
 

@@ -35,7 +35,7 @@ _NUMBER = re.compile("[0-9]{1,15}")
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _LOOK_S = 0.2
 _WAIT_MAX_S = 10.0
-_LONG_LOOK_S = 0.1
+_LONG_LOOK_S = 0.02
 _QUICK_TIMES = 5
 _FAULT_WAIT_S = 2.0
 _CATCH_UP_S = 2.0
