@@ -171,6 +171,12 @@ class SimulatedStorage:
         self.read_positions.append((thread, seq))
         return self.inner.read(thread, seq)
 
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """Read headers at positions."""
+        self.reading.run_before()
+        self.read_positions.extend((thread, seq) for seq in seqs)
+        return self.inner.headers(thread, seqs)
+
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:

@@ -22,6 +22,7 @@ __all__ = [
     "KeepingBlobs",
     "KeepingPayloads",
     "LookingAhead",
+    "MixedHeaders",
     "MixedUp",
     "Needless",
     "NeverClosed",
@@ -191,6 +192,16 @@ class MixedUp(MemoryStorage):
     ) -> dict[bytes, bytes]:
         """Shift the bytes by one place."""
         found = super().blobs(thread, digests, size_bytes_max)
+        data = list(found.values())
+        return dict(zip(found, data[1:] + data[:1], strict=True))
+
+
+class MixedHeaders(MemoryStorage):
+    """Breaks the places of several headers: each comes at the position of its neighbour."""
+
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """Shift the bytes by one place."""
+        found = super().headers(thread, seqs)
         data = list(found.values())
         return dict(zip(found, data[1:] + data[:1], strict=True))
 

@@ -58,6 +58,7 @@ def _suite_of(backend: type[MemoryStorage | SqliteStorage]) -> StorageConformanc
         (broken.KeepingBlobs, "test_given_blob_replaces_a_stored_one_that_differs"),
         (broken.Unbounded, "test_blob_beyond_the_bound_is_refused"),
         (broken.UnboundedTogether, "test_blobs_together_leave_large_ones_out"),
+        (broken.MixedHeaders, "test_headers_together_are_those_of_the_records"),
         (broken.MixedUp, "test_blobs_together_are_what_each_would_be_alone"),
         (broken.ForgetfulOfPayloads, "test_entry_is_read_back_as_it_was_written"),
         (broken.ForgetfulOfPayloads, "test_other_bytes_move_nothing"),

@@ -130,6 +130,11 @@ def next_link(seq: int, target: int) -> int:
     return skipped if skipped >= target else seq - 1
 
 
+def link_to(header: Header, seq: int) -> str | None:
+    """The hash by which an entry names the one at `seq`, the next one on a way down."""
+    return header.skip if seq == skip_seq(header.seq) else header.prev
+
+
 class SkipHashes(msgspec.Struct, frozen=True):
     """The hashes that the next entries will name: those along the skips down to genesis.
 

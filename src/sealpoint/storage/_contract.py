@@ -152,6 +152,13 @@ class Storage(Protocol):
         """The record at a position, or None."""
         ...
 
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """The headers at several positions at once, to save time: of what `read` would return.
+
+        Any MAY be left out; the caller then reads the records one by one.
+        """
+        ...
+
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:

@@ -40,6 +40,7 @@ HEADER_LENGTH_BYTES = 4
 """A head is a header behind its length, then the seals."""
 
 SCAN_ROWS = 32
+HEADERS_ROWS = 256
 BLOBS_ROWS = 128
 STORED_ROWS = 256
 THREADS_ROWS = 256
@@ -92,6 +93,10 @@ MAY_LOOK_INTO = _sql(
 
 _SELECT = _sql("SELECT", _RECORD, "FROM entries WHERE thread = $1")
 READ = _sql(_SELECT, "AND seq = $2 LIMIT 1")
+HEADERS = _sql(
+    *("SELECT seq, head FROM entries WHERE thread = $1 AND seq = ANY($2) AND", _WITHIN["head"]),
+    *("LIMIT", str(HEADERS_ROWS)),
+)
 _SCAN = _sql(_SELECT, "AND seq BETWEEN $2 AND $3 ORDER BY seq")
 SCAN_ASCENDING = _sql(_SCAN, "LIMIT", str(SCAN_ROWS))
 SCAN_DESCENDING = _sql(_SCAN, "DESC LIMIT", str(SCAN_ROWS))
@@ -192,7 +197,7 @@ COMPACT = tuple(_sql("VACUUM (FULL)", name) for name in TABLES)
 COLUMNS = {
     **dict.fromkeys((VERSION, HAS_ENTRIES, LABELLED, BLOB_THREADS, REQUIRE_STORED), 1),
     **dict.fromkeys((STORED_OF, PUT_BLOBS_IF_ABSENT, IS_BLOB, MAY_LOOK_INTO), 1),
-    **dict.fromkeys((BLOB, BLOBS, STORED, HEADS_FIRST, HEADS_NEXT), 2),
+    **dict.fromkeys((BLOB, BLOBS, HEADERS, STORED, HEADS_FIRST, HEADS_NEXT), 2),
     **dict.fromkeys((READ, SCAN_ASCENDING, SCAN_DESCENDING), 5),
 }
 """How many columns the statements are answered with that are answered with rows."""

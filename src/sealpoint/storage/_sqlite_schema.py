@@ -161,6 +161,7 @@ SCAN_ROWS = 32
 LABELLED_MAX = 4096
 BLOBS_ROWS = 128
 STORED_ROWS = 128
+HEADERS_ROWS = 128
 
 
 def _guarded(column: str, bytes_max: str) -> str:
@@ -194,6 +195,10 @@ _COLUMNS = ", ".join(
     )
 )
 READ = _select(_COLUMNS, "entries WHERE thread = ? AND seq = ?")
+HEADERS = _select(
+    f"seq, {_guarded('header', str(HEADER_BYTES_MAX))}",
+    f"entries WHERE thread = ? AND seq IN ({', '.join('?' * HEADERS_ROWS)}) LIMIT {HEADERS_ROWS}",
+)
 _SCAN = _select(_COLUMNS, "entries WHERE thread = ? AND seq BETWEEN ? AND ?")
 SCAN_ASCENDING = f"{_SCAN} ORDER BY seq LIMIT {SCAN_ROWS}"
 SCAN_DESCENDING = f"{_SCAN} ORDER BY seq DESC LIMIT {SCAN_ROWS}"

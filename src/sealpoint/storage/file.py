@@ -233,6 +233,11 @@ class FileStorage:
                 return None
             return read_record(directory, seq)
 
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:  # noqa: ARG002
+        """None of them: to read a header here is to read its record."""
+        self._require_open()
+        return {}
+
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:

@@ -136,6 +136,13 @@ class MemoryStorage:
             self._require_open()
             return self._records.get(thread, {}).get(seq)
 
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """The headers at those of the positions that have a record."""
+        with self._lock:
+            self._require_open()
+            records = self._records.get(thread, {})
+            return {seq: records[seq].header for seq in seqs if seq in records}
+
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:

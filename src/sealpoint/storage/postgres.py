@@ -13,6 +13,7 @@ cannot reach: its log and its backups hold what was dropped for as long as they 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 
@@ -249,6 +250,19 @@ class PostgresStorage:
             return None
         rows = self._rows(sql.READ, thread, seq)
         return _numbered_record(thread, rows[0])[1] if rows else None
+
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """Those that are stored and are headers, of the first positions that one statement takes.
+
+        Each look costs a way to the server and back: that is what this saves.
+        """
+        found: dict[int, bytes] = {}
+        wanted = [*seqs[: sql.HEADERS_ROWS]]
+        for seq, head in self._rows(sql.HEADERS, thread, wanted) if wanted else ():
+            with suppress(Edited):
+                if type(seq) is int:
+                    found[seq] = _split_head(head)[0]
+        return found
 
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
@@ -542,19 +556,23 @@ def _numbered_record(thread: bytes, row: Row) -> tuple[int, Record]:
     if fits is not True or type(seq) is not int:
         raise Edited(f"{place}: its columns have more bytes than a record may have")
     try:
-        first = _unpacked(head, sql.HEAD_BYTES_MAX)
-        end = sql.HEADER_LENGTH_BYTES + int.from_bytes(first[: sql.HEADER_LENGTH_BYTES], "big")
-        header, seals = first[sql.HEADER_LENGTH_BYTES : end], first[end:]
-        if end > len(first) or len(header) > HEADER_BYTES_MAX or len(seals) > SEALS_BYTES_MAX:
-            raise Edited("record: its head is cut off")
         return seq, Record(
-            header,
-            seals,
+            *_split_head(head),
             None if body is None else _unpacked(body, BODY_BYTES_MAX),
             None if payload is None else _unpacked(payload, PAYLOAD_BYTES_MAX),
         )
     except Edited as exc:
         raise Edited(f"{place}: {exc.message}") from exc
+
+
+def _split_head(column: object) -> tuple[bytes, bytes]:
+    """Header and seals, which lie in one column."""
+    head = _unpacked(column, sql.HEAD_BYTES_MAX)
+    end = sql.HEADER_LENGTH_BYTES + int.from_bytes(head[: sql.HEADER_LENGTH_BYTES], "big")
+    header, seals = head[sql.HEADER_LENGTH_BYTES : end], head[end:]
+    if end > len(head) or len(header) > HEADER_BYTES_MAX or len(seals) > SEALS_BYTES_MAX:
+        raise Edited("record: its head is cut off")
+    return header, seals
 
 
 def _unpacked(column: object, bytes_max: int) -> bytes:

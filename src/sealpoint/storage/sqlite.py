@@ -207,6 +207,14 @@ class SqliteStorage:
         rows = self._rows(sql.READ, (thread, seq))
         return _numbered_record(thread, rows[0])[1] if rows else None
 
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """Those that are stored, of the first positions that one statement takes."""
+        wanted = [*seqs[: sql.HEADERS_ROWS]]
+        # One statement for any number: SQLite keeps it prepared.
+        wanted += wanted[-1:] * (sql.HEADERS_ROWS - len(wanted))
+        rows = self._rows(sql.HEADERS, (thread, *wanted)) if wanted else []
+        return {seq: header for seq, header in rows if type(seq) is int and type(header) is bytes}
+
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:

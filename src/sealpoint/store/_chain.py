@@ -42,6 +42,7 @@ from sealpoint.ledger import (
     begin,
     extend,
     link_hash,
+    link_to,
     next_link,
     parse_body,
     parse_header,
@@ -429,12 +430,18 @@ class Chain:
             raise Missing(f"{self._entry(seq)}: it lies above the newest entry, {header.seq}")
         if seq == header.seq:
             return (found, header) if found else self.linked(seq, self.verified_head().hash.hex())
-        while True:
-            below = next_link(header.seq, seq)
-            expected = header.skip if below == skip_seq(header.seq) else header.prev
-            record, header = self.linked(below, expected)
-            if header.seq <= seq:
-                return record, header
+        path = [next_link(header.seq, seq)]
+        while path[-1] > seq:
+            path.append(next_link(path[-1], seq))
+        between = path[:-1]
+        headers = self.entries.headers(self.thread, between) if len(between) > 1 else {}
+        for below in between:
+            raw, expected = headers.get(below), link_to(header, below)
+            if raw is not None and link_hash(raw).hex() == expected:
+                header = parse_header(raw)
+            else:
+                header = self.linked(below, expected)[1]
+        return self.linked(seq, link_to(header, seq))
 
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
         """Every entry from the verified head, or below a proven one, each proven by its link."""

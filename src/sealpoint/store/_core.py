@@ -41,10 +41,10 @@ from sealpoint.ledger import (
     StoreChain,
     counted_attestations,
     link_hash,
+    link_to,
     next_link,
     parse_body,
     parse_header,
-    skip_seq,
     verify_entry,
 )
 from sealpoint.limits import POSITION_LIST_BYTES_MAX, STATE_MEMORY_BYTES_MAX
@@ -163,6 +163,10 @@ class EntryReader(Protocol):
         """The record at a position; None if there is none."""
         ...
 
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """The headers at some of the positions."""
+        ...
+
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:
@@ -195,6 +199,10 @@ class NearEntries:
         if thread != self._thread or seq < self._first:
             return self._storage.read(thread, seq)
         return self._records.get(seq)
+
+    def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
+        """The headers at those of the positions that are not near: those are at hand."""
+        return self._storage.headers(thread, [seq for seq in seqs if seq < self._first])
 
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
@@ -665,9 +673,7 @@ def _descends(core: Core, older: Position, newer: Position) -> bool:
             return True
         header = parse_header(record.header)
         seq = next_link(seq, target)
-        expected = bytes.fromhex(
-            (header.skip if seq == skip_seq(header.seq) else header.prev) or ""
-        )
+        expected = bytes.fromhex(link_to(header, seq) or "")
         if seq == target and expected != older.entry:
             raise Forked(
                 f"thread {newer.thread.hex()[:12]}: expected entry {seq} to be "

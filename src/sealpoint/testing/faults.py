@@ -149,6 +149,7 @@ class FaultyStorage:
         self.truncate = wrap(storage.truncate, Step.BEFORE_TRUNCATE, Step.AFTER_TRUNCATE)
         self.compact = wrap(storage.compact, Step.BEFORE_COMPACT, Step.AFTER_COMPACT)
         self.read = wrap(storage.read, Step.BEFORE_READ)
+        self.headers = wrap(storage.headers, Step.BEFORE_READ)
         self.scan = wrap(storage.scan, Step.BEFORE_READ)
         self.blob = wrap(storage.blob, Step.BEFORE_READ)
         self.blobs = wrap(storage.blobs, Step.BEFORE_READ)

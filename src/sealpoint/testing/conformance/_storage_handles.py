@@ -117,6 +117,7 @@ class StorageHandles:
             lambda: storage.append(THREAD, 1, [record_of("1")], blobs={}),
             lambda: storage.put_blobs(THREAD, {LABEL: b""}),
             lambda: storage.read(THREAD, 0),
+            lambda: storage.headers(THREAD, [0]),
             lambda: list(storage.scan(THREAD, 0)),
             lambda: storage.blob(THREAD, LABEL, 1),
             lambda: storage.blobs(THREAD, [LABEL], 1),

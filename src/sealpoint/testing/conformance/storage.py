@@ -61,6 +61,7 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
         """Nothing is found where nothing was written, and nothing of it is an error."""
         with opened(self, tmp_path) as storage:
             require(storage.read(THREAD, 0) is None, "a position without entry reads as None")
+            require(storage.headers(THREAD, [0, 1]) == {}, "nor has it a header")
             require(not list(storage.scan(THREAD, 0)), "an empty thread scans as nothing")
             require(storage.blob(THREAD, LABEL, 1) is None, "an absent blob is None")
             require(storage.blobs(THREAD, [LABEL], 1) == {}, "an absent blob is left out")
@@ -179,6 +180,21 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
                 storage.blob(OTHER_THREAD, LABEL, SIZE_BYTES_MAX) is None,
                 "a blob belongs to one thread",
             )
+
+    def test_headers_together_are_those_of_the_records(self, tmp_path: Path) -> None:
+        """Of any number that are asked for, those that come are right; what is absent does not."""
+        group = [record_of(str(number)) for number in range(300)]
+        with opened(self, tmp_path) as storage:
+            storage.append(THREAD, 0, group, blobs={})
+            storage.append(OTHER_THREAD, 0, [record_of("other")], blobs={})
+
+            for count in (0, 1, 2, 127, 128, 129, 300):
+                asked = [*range(count), 299, 300, 2**40]
+                found = storage.headers(THREAD, asked)
+                require(set(found) <= {*range(count), 299}, "only what was asked for and is there")
+                require(all(group[seq].header == found[seq] for seq in found), "the right bytes")
+            found = storage.headers(OTHER_THREAD, [0, 1])
+            require(found in ({}, {0: record_of("other").header}), "a header is of one thread")
 
     def test_given_blob_replaces_a_stored_one_that_differs(self, tmp_path: Path) -> None:
         """A caller that gives a blob does not rely on the stored one, however it is given."""
