@@ -293,13 +293,12 @@ class WatchedThreads:
 
         What is no longer there at all, in the store and in the anchor, is forgotten.
         """
-        places = {slot: each for slot, each in slots.items() if each.thread in touched}
-        gone = {slot for slot, each in self._slots.items() if each.thread in touched}
-        before = {key: self._known.pop(key, None) for key in touched | gone | places.keys()}
+        before = self._forget(touched, slots)
         there = {thread: heads[thread] for thread in touched if thread in heads}
+        places = ((slot, each) for slot, each in slots.items() if each.thread in touched)
         moved: _Threads = {}
         is_new = trust is not self.trust
-        for each in match_heads(self._core, there, places.items()):
+        for each in match_heads(self._core, there, places):
             key = each.slot or each.thread
             known = before.get(key)
             if known is None:
@@ -314,6 +313,14 @@ class WatchedThreads:
             if is_new and self._is_hit(known, trust):
                 moved[key] = each
         return moved
+
+    def _forget(
+        self, touched: set[bytes], slots: dict[bytes, Position]
+    ) -> dict[bytes, KnownThread | None]:
+        """What was known of threads under the ids and slots that they have or had; no more."""
+        places = chain(self._slots.items(), slots.items())
+        keys = touched | {slot for slot, each in places if each.thread in touched}
+        return {key: self._known.pop(key, None) for key in keys}
 
     def _is_hit(self, known: KnownThread, trust: StoreChain) -> bool:
         """Whether a change of the store chain may make a difference to a thread."""
