@@ -2,8 +2,9 @@
 """`python -m benchmarks`: measure everything and print a table; `--write` keeps it as a record.
 
 `--sizes` measures large stores instead, and `--rollouts` plans over many threads; both take long.
-`--scanners` compares scanners of model files, which is also a part of everything. Each leaves the
-record of the others alone, and that of `python -m benchmarks.langgraph_suite`.
+`--scanners` compares scanners of model files, and `--console` asks for pages of ten thousand
+threads, which are also parts of everything. Each leaves the record of the others alone, and that of
+`python -m benchmarks.langgraph_suite`.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from benchmarks import (
 )
 from benchmarks._measure import Result
 from benchmarks._record import (
+    CONSOLE_HEADING,
     RESULTS,
     ROLLOUTS_HEADING,
     SCANNERS_HEADING,
@@ -163,6 +165,15 @@ def _measure_scanners() -> list[str]:
     return ["", _written("--scanners"), "", *_RESULTS_HEAD, results, "", *table]
 
 
+def _measure_console() -> list[str]:
+    rows = []
+    for result in _console.experiments():
+        rows.append(_row(result))
+        sys.stdout.write(rows[-1] + "\n")
+        sys.stdout.flush()
+    return ["", _written("--console"), "", *_RESULTS_HEAD, *rows]
+
+
 def _written(option: str) -> str:
     said = f"Written by `python -m benchmarks {option} --write` on {datetime.now(UTC):%Y-%m-%d}"
     return f"{said}; {machine()}, Python {platform.python_version()}."
@@ -172,6 +183,7 @@ _APART = {
     "sizes": (_measure_sizes, SIZES_HEADING),
     "rollouts": (_measure_rollouts, ROLLOUTS_HEADING),
     "scanners": (_measure_scanners, SCANNERS_HEADING),
+    "console": (_measure_console, CONSOLE_HEADING),
 }
 """What is measured by itself, by the option that asks for it, and the section that keeps it."""
 
@@ -189,6 +201,7 @@ def main() -> int:
     parser.add_argument("--sizes", action="store_true", help="measure large stores instead")
     parser.add_argument("--rollouts", action="store_true", help="plan over many threads instead")
     parser.add_argument("--scanners", action="store_true", help="compare scanners instead")
+    parser.add_argument("--console", action="store_true", help="ask for pages instead")
     arguments = parser.parse_args()
     for option, (measure, heading) in _APART.items():
         if getattr(arguments, option):

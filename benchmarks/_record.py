@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 __all__ = [
+    "CONSOLE_HEADING",
     "GPU_HEADING",
     "RESULTS",
     "ROLLOUTS_HEADING",
@@ -26,7 +27,11 @@ ROLLOUTS_HEADING = "## Rollouts"
 SUITE_HEADING = "## LangGraph's own tests"
 GPU_HEADING = "## A file of 8 GB to a GPU"
 SCANNERS_HEADING = "## Scanners of model files"
-_KEPT = (SIZES_HEADING, ROLLOUTS_HEADING, SUITE_HEADING, GPU_HEADING, SCANNERS_HEADING)
+CONSOLE_HEADING = "## The console"
+_KEPT = (
+    *(SIZES_HEADING, ROLLOUTS_HEADING, SUITE_HEADING, GPU_HEADING, SCANNERS_HEADING),
+    CONSOLE_HEADING,
+)
 """The sections that have a command of their own, in their order."""
 
 
