@@ -35,6 +35,7 @@ __all__ = [
     "MODEL_NODES_MAX",
     "MODEL_PICKLE_BYTES_MAX",
     "MODEL_SYMBOLS_BYTES_LEAST",
+    "MODEL_SYMBOLS_BYTES_MAX",
     "MODEL_SYMBOLS_TIMES_MAX",
     "MODEL_TENSORS_MAX",
     "NAME_BYTES_MAX",
@@ -49,7 +50,9 @@ __all__ = [
     "ROSTER_COPY_BYTES_MAX",
     "SCAN_DEPTH_MAX",
     "SCAN_FINDINGS_MAX",
+    "SCAN_MEMBERS_LEAST",
     "SCAN_MEMBERS_MAX",
+    "SCAN_MEMBER_BYTES_LEAST",
     "SCAN_RATIO_MAX",
     "SCAN_UNPACKED_BYTES_LEAST",
     "SCAN_UNPACKED_BYTES_MAX",
@@ -207,11 +210,15 @@ MODEL_DEPTH_MAX = 128
 MODEL_NODES_MAX = 4 * _MIB
 """Values in a `.pt` file, each counted wherever it is used; and in the structure of one of ours."""
 
-MODEL_SYMBOLS_BYTES_LEAST = 48 * _MIB
-"""What the symbols of a pickle may take in memory, about, beside a multiple of the pickle."""
+MODEL_SYMBOLS_BYTES_LEAST = 32 * _MIB
+"""What the symbols of all pickles of a file may take in memory, about, beside a multiple of the
+file; a call counts for more than its memory, by the time that it takes."""
 
-MODEL_SYMBOLS_TIMES_MAX = 3
+MODEL_SYMBOLS_TIMES_MAX = 4
 """That multiple."""
+
+MODEL_SYMBOLS_BYTES_MAX = 512 * _MIB
+"""What they may take in any case, however long the file is."""
 
 MODEL_EXPANDED_BYTES_LEAST = 64 * _MIB
 """A tensor that repeats its elements may take this, or as much as its file."""
@@ -227,6 +234,12 @@ SCAN_DEPTH_MAX = 6
 
 SCAN_MEMBERS_MAX = 256 * _KIB
 """Members of all archives inside of one file that is scanned."""
+
+SCAN_MEMBERS_LEAST = 8 * _KIB
+"""So many of them any file may have; for more, it needs the bytes below for each."""
+
+SCAN_MEMBER_BYTES_LEAST = 512
+"""Those bytes: each member takes time, however small it is."""
 
 SCAN_UNPACKED_BYTES_MAX = 256 * _MIB
 """What all that is unpacked from one file that is scanned may take."""

@@ -93,7 +93,10 @@ class _FolderWalk:
         try:
             found = os.stat(path)  # noqa: PTH116 - a path may be any text
         except (OSError, ValueError) as exc:
-            raise UsageError(f"{path}: expected a file or a folder that can be read") from exc
+            raise UsageError(
+                f"{path}: expected a file or a folder that can be read",
+                hint="Check the path and its permissions: ls -ld shows them.",
+            ) from exc
         if not stat.S_ISDIR(found.st_mode):
             yield path
             return

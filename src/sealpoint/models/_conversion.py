@@ -323,6 +323,8 @@ class _ArrayFiles:
 
     def __init__(self, torch: Any, budget: Budget, what: str, unknown: Unknown) -> None:
         self._budget = budget
+        self.work = budget.work
+        """What all pickles of the file may take."""
         self._what = what
         self._unknown = unknown
         # There are no storages: only types, arrays and the like are asked for.
@@ -379,7 +381,8 @@ class _ArrayFiles:
         if header.objects:
             rest = source.window(header.begin, source.size - header.begin)
             data = rest.whole(MODEL_PICKLE_BYTES_MAX, self._what)
-            return self.read_meaning(run_pickle(data, self._what), len(data))
+            program = run_pickle(data, self._what, work=self.work)
+            return self.read_meaning(program, len(data))
         try:
             dtype = require_numpy().dtype(header.descr)
         except (TypeError, ValueError) as exc:
@@ -407,7 +410,7 @@ class _ArrayFiles:
         if not packed and WRAPPER.name.encode() not in data:
             return None
         joblib = _JoblibArrays(self, data, self._what)
-        program = run_pickle(data, self._what, skip=joblib.skip)
+        program = run_pickle(data, self._what, skip=joblib.skip, work=self.work)
         return FoundValue(self.read_meaning(program, len(data), joblib.read))
 
 
@@ -433,7 +436,9 @@ class _JoblibArrays:
         return end
 
     def _run(self, at: int) -> int:
-        self._inner = run_pickle(self._data, self._what, start=at, whole=False)
+        self._inner = run_pickle(
+            self._data, self._what, start=at, whole=False, work=self._files.work
+        )
         return self._inner.end
 
     def read(self, made: Made, value: Callable[[Value], Any]) -> Any:

@@ -20,7 +20,7 @@ from sealpoint.errors import ModelError, ModelUnreadable
 from sealpoint.models._extras import require_torch, without_torch_modes
 from sealpoint.models._maker import StorageMaker
 from sealpoint.models._placing import Placing
-from sealpoint.scan import FilePlace, Unknown, read_meaning, read_wrapping
+from sealpoint.scan import FilePlace, Tensors, Unknown, read_meaning, read_wrapping
 
 
 def read_at(file: io.FileIO, offset: int, length: int, what: str) -> bytes:
@@ -77,7 +77,7 @@ def load_pt(
         file_bytes=size,
         what=what,
         unknown=unknown,
-        views=wrapping.views,
+        tensors=Tensors(wrapping.sizes, size, what, views=wrapping.views),
     )
     # (2) What is wrong with it, before it costs memory.
     read()

@@ -54,6 +54,7 @@ from sealpoint.scan._tensors import (
     QuantizedTensor,
     SparseTensor,
     TensorMeaning,
+    Tensors,
     TensorStorage,
 )
 from sealpoint.scan._wrappings import FilePlace, Wrapping, read_wrapping, wrapping_kind
@@ -100,6 +101,7 @@ __all__ = [
     "TensorBudget",
     "TensorMeaning",
     "TensorStorage",
+    "Tensors",
     "TorchName",
     "Tuple",
     "Unknown",

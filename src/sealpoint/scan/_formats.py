@@ -17,7 +17,7 @@ from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.scan._gguf import GGUF_MAGIC
 from sealpoint.scan._npy import NPY_MAGIC
 from sealpoint.scan._onnx import is_saved_model
-from sealpoint.scan._source import Source
+from sealpoint.scan._source import Budget, Source
 from sealpoint.scan._streams import is_tar
 
 HEAD_BYTES = 1024
@@ -234,18 +234,25 @@ _TO_MARK = {**dict.fromkeys(b"1eu\x90", None), **dict.fromkeys(b"dl\x91", _OTHER
 """What takes everything down to a mark, and what it puts there."""
 
 
-def calls_as_pickle(source: Source, *, imports: bool = False) -> bool:
+def calls_as_pickle(source: Source, budget: Budget, what: str, *, imports: bool = False) -> bool:
     """Whether the bytes, read as a pickle from their beginning, call or change what they name.
 
     Args:
         source: The bytes.
+        budget: What the whole file may cost.
+        what: What they are, for messages.
         imports: Whether to name something is enough: it imports a module. Texts have such lines.
+
+    Raises:
+        ModelLimitExceeded: The budget is used up.
     """
     for length in (1 << 16, MODEL_PICKLE_BYTES_MAX):
         data = source.read(0, min(length, source.size))
         whole = len(data) == source.size
         # To the unpickler that is written in Python, a file ends its last line.
-        answer = _OpcodeWalk(data + b"\n" if whole else data, imports=imports).run()
+        walk = _OpcodeWalk(data + b"\n" if whole else data, imports=imports)
+        answer = walk.run()
+        budget.step(walk.steps, what)
         if answer is not None:
             return answer
         if whole:
@@ -263,6 +270,8 @@ class _OpcodeWalk:
         self._data = data
         self._imports = imports
         self._at = 0
+        self.steps = 0
+        """How many opcodes were followed."""
         self._stack: list[str] = []
         self._marks: list[int] = []
         """How much lay on the stack at each mark."""
@@ -270,7 +279,7 @@ class _OpcodeWalk:
     def run(self) -> bool | None:
         """Whether something is called; None if the bytes end before that is known."""
         try:
-            for _ in range(_STEPS_MAX):
+            for self.steps in range(_STEPS_MAX):
                 if self._at >= len(self._data):
                     return None
                 opcode = self._data[self._at]

@@ -21,7 +21,7 @@ from typing import Any
 
 from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.scan._onnx import leaves_folder
-from sealpoint.scan._symbols import Dict, Made, Node, Value
+from sealpoint.scan._symbols import SCALAR_TYPES, Dict, Made, Node, Value
 
 _KEYS = {
     "_target_": "Hydra imports and calls it",
@@ -40,7 +40,8 @@ _KEY_BYTES = re.compile(b"|".join(re.escape(key.encode()) for key in _KEYS) + b"
 _IN_TEXT = re.compile(
     r"""["']?(?P<key>""" + "|".join(map(re.escape, _KEYS)) + r""")["']?\s*:|!!python/[a-z/]+:"""
 )
-_SCALARS = (str, bytes, bytearray)
+_SCALARS = frozenset({str, bytes, bytearray})
+_NODES = (Node, Made)
 
 # A pickle of protocol 2 to 5; a name of protocols 0 and 1; compressed streams; and what may be any
 # of these in base 64 or in hexadecimal digits.
@@ -97,8 +98,8 @@ def text_names_code(text: str) -> Iterator[NamedCode]:
 def literals(value: Value) -> Iterator[bytes]:
     """Every text and byte string that may be a pickle, or packed, also out of base 64 and hex."""
     for each in _walk(value):
-        if isinstance(each, _SCALARS):
-            yield from _readings(each)
+        if type(each) in _SCALARS:
+            yield from _readings(each)  # type: ignore[arg-type]  # it is one of these
 
 
 def _walk(value: Value) -> Iterator[Value]:
@@ -107,7 +108,7 @@ def _walk(value: Value) -> Iterator[Value]:
     stack = [value]
     while stack:
         each = stack.pop()
-        if isinstance(each, Node | Made):
+        if type(each) not in SCALAR_TYPES and isinstance(each, _NODES):
             if id(each) in seen:
                 continue
             seen.add(id(each))

@@ -8,9 +8,8 @@ place, and that time and memory are linear in the pickle. Its callers bring the 
 
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import repeat
 from typing import TypeAlias
 
@@ -18,6 +17,7 @@ from sealpoint.errors import SealpointError
 from sealpoint.limits import (
     MODEL_PICKLE_BYTES_MAX,
     MODEL_SYMBOLS_BYTES_LEAST,
+    MODEL_SYMBOLS_BYTES_MAX,
     MODEL_SYMBOLS_TIMES_MAX,
 )
 from sealpoint.scan._symbols import (
@@ -69,6 +69,29 @@ Skip: TypeAlias = Callable[[Made, int], int]
 """Given what a state was set on, and the place after it: where the pickle goes on."""
 
 
+@dataclass(slots=True)
+class Work:
+    """What all pickles of one file may take together, in memory and in time, which is counted.
+
+    A file of few bytes cannot ask for much, however often it says the same.
+    """
+
+    file_bytes: int
+    left: int
+
+    @classmethod
+    def of(cls, file_bytes: int) -> "Work":
+        """What a file of so many bytes may ask for."""
+        by_size = MODEL_SYMBOLS_BYTES_LEAST + MODEL_SYMBOLS_TIMES_MAX * file_bytes
+        return cls(file_bytes, min(by_size, MODEL_SYMBOLS_BYTES_MAX))
+
+    def fault(self, what: str) -> str:
+        """The message about a file that asks for more."""
+        return (
+            f"{what}: it has more values and calls than a file of {self.file_bytes} bytes may have"
+        )
+
+
 class Machine:
     """One run over one pickle.
 
@@ -84,14 +107,12 @@ class Machine:
         dialect: Dialect,
         mentions: Mentions,
         *,
-        table: Mapping[int, "Step"],
+        table: Sequence["Step | None"],
         costs: Sequence[int],
+        work: Work | None,
     ) -> None:
         self.data = data
-        self._steps = [
-            partial(table[opcode], self) if opcode in table and opcode in dialect.opcodes else None
-            for opcode in range(256)
-        ]
+        self._steps = table
         self._costs = costs
         self._what = what
         self.dialect = dialect
@@ -101,8 +122,9 @@ class Machine:
         self.memo: list[Value | object] = []
         self.holes = 0
         self.globals: dict[tuple[str, str], Global] = {}
-        # What the symbols take in memory, about, may grow with the pickle and not beyond.
-        self.room = MODEL_SYMBOLS_BYTES_LEAST + MODEL_SYMBOLS_TIMES_MAX * len(data)
+        self._work = Work.of(len(data)) if work is None else work
+        # What the symbols take in memory, about, may grow with the file and not beyond.
+        self.room = self._work.left
         self.acts: list[Call | New | Persistent | Dict | Set] = []
         """Calls, references and tables, in order: dropping one from the stack undoes nothing."""
         self._made = False
@@ -130,7 +152,7 @@ class Machine:
                     raise self.exceeded()
                 step = steps[opcode]
                 if step is not None:
-                    at = step(at + 1)
+                    at = step(self, at + 1)
                     if habits:
                         self._check_habits(opcode, at)
                 elif opcode == _STOP:
@@ -145,11 +167,11 @@ class Machine:
                     )
         except (IndexError, struct.error) as exc:
             raise self.fault("enough values on the stack, and bytes in the pickle", at) from exc
+        finally:
+            self._work.left = self.room - spent
 
     def exceeded(self) -> SealpointError:
-        return self.dialect.exceeded(
-            f"{self._what}: it has more values than a pickle of its size may have"
-        )
+        return self.dialect.exceeded(self._work.fault(self._what))
 
     # Frames and the end. Python's unpicklers differ in what they do at the end of a frame: here
     # each opcode with its argument is inside of one frame, or of none.
@@ -177,7 +199,9 @@ class Machine:
         """
         if self.skip is None:
             return at
+        left = self._work.left
         after = self.skip(made, at)
+        self.room -= left - self._work.left  # what lies there may be a pickle itself
         if after != at:
             if at != self._end and self._end != len(self.data):
                 raise self.fault("bytes beside a pickle to begin where a frame ends", at)

@@ -194,6 +194,7 @@ def read_meaning(
     maker: Maker | None = None,
     views: bool = False,
     beside: Mapping[Global, Reading] = types.MappingProxyType({}),
+    tensors: Tensors | None = None,
 ) -> Any:
     """What a pickle means.
 
@@ -206,6 +207,7 @@ def read_meaning(
         maker: What makes tensors and arrays; None: they stay descriptions.
         views: Whether storages may be parts of records.
         beside: Names that only the format around this pickle has, and how each is read.
+        tensors: Of a reading of the same program before this one, which judged them.
 
     Raises:
         GlobalNotAllowed: It has names that are in no table; the message has all of them.
@@ -215,11 +217,14 @@ def read_meaning(
     """
     if unknown == "refuse" and (found := unknown_names(program, beside)):
         raise _not_allowed([name for name, _ in found], what)
-    tensors = Tensors(storages, file_bytes, what, views=views)
     reader = _MeaningReader(
-        tensors, _NoMaker() if maker is None else maker, what, unknown, file_bytes
+        Tensors(storages, file_bytes, what, views=views) if tensors is None else tensors,
+        _NoMaker() if maker is None else maker,
+        what,
+        unknown=unknown,
+        file_bytes=file_bytes,
+        beside=beside,
     )
-    reader.add(beside)
     try:
         return reader.run(program)
     except RecursionError as exc:  # the caller is nested deeply itself
@@ -238,7 +243,14 @@ class _MeaningReader:
     """Goes once over every value; what is shared is read once, and stays shared."""
 
     def __init__(
-        self, tensors: Tensors, maker: Maker, what: str, unknown: Unknown, file_bytes: int
+        self,
+        tensors: Tensors,
+        maker: Maker,
+        what: str,
+        *,
+        unknown: Unknown,
+        file_bytes: int,
+        beside: Mapping[Global, Reading],
     ) -> None:
         self._copied_left = _COPIED_BYTES_LEAST + _COPIED_TIMES * file_bytes
         self._tensors = tensors
@@ -251,28 +263,7 @@ class _MeaningReader:
         self._depth = 0
         # Containers are filled after all that holds them was made: they may hold it, too.
         self.later: list[Callable[[], None]] = []
-        self._calls: dict[Global, Callable[[Made], Any]] = {
-            torch_names.ORDERED_DICT: partial(_ordered_dict, self),
-            _COUNTER: partial(_counter, self),
-            _DEQUE: partial(_deque, self),
-            _DEFAULT_DICT: partial(_default_dict, self),
-            _NAMESPACE: self._namespace,
-            _SIMPLE: self._namespace,
-            _UUID: partial(_uuid, self),
-            _SAFE_UUID: partial(_safe_uuid, self),
-            torch_names.SIZE: partial(_size, self),
-            torch_names.DEVICE: partial(_device, self),
-            torch_names.LAYOUT: partial(_layout, self),
-            **dict.fromkeys((*_SETS, *_FROZENSETS), partial(_set_call, self)),
-            **dict.fromkeys(_RECONSTRUCTORS, partial(_reconstructed, self)),
-            **dict.fromkeys(_NEW_OBJECTS, partial(_new_object, self)),
-            **dict.fromkeys(PLAIN_CALLS, self._plain),
-            **dict.fromkeys(ARRAY_REASONS, self._array),
-        }
-
-    def add(self, beside: Mapping[Global, Reading]) -> None:
-        for name, reading in beside.items():
-            self._calls[name] = partial(_read_beside, self, reading)
+        self._beside: Mapping[Global, Reading] = beside
 
     def run(self, program: Program) -> Any:
         made = self._filled(program.value)
@@ -398,10 +389,11 @@ class _MeaningReader:
         try:
             if self._tensors.knows(function) and isinstance(node, Call):
                 return self._tensor(node)
-            making = self._calls.get(function)
-            if making is None:
-                return self._inert(node)
-            return making(node)
+            making = _CALLS.get(function)
+            if making is not None:
+                return making(self, node)
+            reading = self._beside.get(function)
+            return self._inert(node) if reading is None else reading(node, self.value)
         except ModelMalformed:
             if self._unknown == "inert" and _is_about_unknown(node):
                 return self._inert(node)
@@ -425,7 +417,8 @@ class _MeaningReader:
             made.items = self.values(node.values)
             made.pairs = [(self.value(key), self.value(held)) for key, held in node.pairs]
 
-        self.later.append(fill)
+        if node.arguments.values or node.receiver is not None or not node.bare:
+            self.later.append(fill)
         return made
 
     # Tensors and arrays.
@@ -441,7 +434,7 @@ class _MeaningReader:
             )
         return made
 
-    def _array(self, node: Made) -> Any:
+    def array(self, node: Made) -> Any:
         if not isinstance(node, Call):
             raise self.form_of(node.function)
         meaning = self._arrays.read(node)
@@ -455,7 +448,7 @@ class _MeaningReader:
 
     # Python's own types.
 
-    def _plain(self, node: Made) -> Any:
+    def plain(self, node: Made) -> Any:
         function, _ = PLAIN_CALLS[node.function]
         if not node.bare and not (node.function == _VERSION and node.built):
             raise self.form_of(node.function)
@@ -484,21 +477,6 @@ class _MeaningReader:
         """Refuse what was changed after it was copied: the copy does not know of it."""
         if held.grown_at > at:
             raise self.fault("no change of a container that was used already")
-
-    def _namespace(self, node: Made) -> Any:
-        """Its attributes are put into its `__dict__`: no code of anybody sets them."""
-        if node.arguments.values or node.pairs or node.values or node.keywords is not None:
-            raise self.form_of(node.function)
-        made = argparse.Namespace() if node.function == _NAMESPACE else types.SimpleNamespace()
-        if node.built:
-            if not isinstance(node.state, Dict) or not all(
-                type(name) is str for name, _ in node.state.pairs
-            ):
-                raise self.form_of(node.function)
-            self.fresh(node.state, node.built_at)
-            if node.state.pairs:
-                self.later.append(partial(self.put, vars(made), node.state.pairs))
-        return made
 
     def as_new(self, node: Made, cls: Global, given: tuple[Value, ...]) -> Any:
         new = New(cls, Tuple(given), keywords=node.keywords, at=node.at)
@@ -595,6 +573,22 @@ def _ordered_pairs(reader: _MeaningReader, node: Made) -> list[tuple[Value, Valu
             raise reader.form_of(node.function)
         pairs.append((each.values[0], each.values[1]))
     return pairs + list(node.pairs)
+
+
+def _namespace(reader: _MeaningReader, node: Made) -> Any:
+    """Its attributes are put into its `__dict__`: no code of anybody sets them."""
+    if node.arguments.values or node.pairs or node.values or node.keywords is not None:
+        raise reader.form_of(node.function)
+    made = argparse.Namespace() if node.function == _NAMESPACE else types.SimpleNamespace()
+    if node.built:
+        if not isinstance(node.state, Dict) or not all(
+            type(name) is str for name, _ in node.state.pairs
+        ):
+            raise reader.form_of(node.function)
+        reader.fresh(node.state, node.built_at)
+        if node.state.pairs:
+            reader.later.append(partial(reader.put, vars(made), node.state.pairs))
+    return made
 
 
 def _size(reader: _MeaningReader, node: Made) -> Any:
@@ -745,8 +739,25 @@ def _default_dict(reader: _MeaningReader, node: Made) -> Any:
     return made
 
 
-def _read_beside(reader: _MeaningReader, reading: Reading, node: Made) -> Any:
-    return reading(node, reader.value)
+_CALLS: Mapping[Global, Callable[[_MeaningReader, Made], Any]] = {
+    torch_names.ORDERED_DICT: _ordered_dict,
+    _COUNTER: _counter,
+    _DEQUE: _deque,
+    _DEFAULT_DICT: _default_dict,
+    _NAMESPACE: _namespace,
+    _SIMPLE: _namespace,
+    _UUID: _uuid,
+    _SAFE_UUID: _safe_uuid,
+    torch_names.SIZE: _size,
+    torch_names.DEVICE: _device,
+    torch_names.LAYOUT: _layout,
+    **dict.fromkeys((*_SETS, *_FROZENSETS), _set_call),
+    **dict.fromkeys(_RECONSTRUCTORS, _reconstructed),
+    **dict.fromkeys(_NEW_OBJECTS, _new_object),
+    **dict.fromkeys(PLAIN_CALLS, _MeaningReader.plain),
+    **dict.fromkeys(ARRAY_REASONS, _MeaningReader.array),
+}
+"""What says what a call of each name means."""
 
 
 def _saved_class(value: Value) -> Global | None:

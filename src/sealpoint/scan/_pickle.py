@@ -16,6 +16,7 @@ A `Dialect` narrows that: to the opcodes and the habits of one writer. It leaves
 names may be called with what.
 """
 
+import functools
 import re
 import struct
 from collections.abc import Callable, Iterable
@@ -24,8 +25,9 @@ from dataclasses import replace
 from sealpoint.errors import FileRefused, ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DEPTH_MAX, MODEL_NODES_MAX, MODEL_PICKLE_BYTES_MAX
 from sealpoint.scan import _machine as steps
-from sealpoint.scan._machine import FRAME, Dialect, Machine, Skip, Step
+from sealpoint.scan._machine import FRAME, Dialect, Machine, Skip, Step, Work
 from sealpoint.scan._symbols import (
+    EMPTY_TUPLE,
     Call,
     Dict,
     List,
@@ -62,6 +64,7 @@ def run_pickle(
     whole: bool = True,
     mentions: Mentions | None = None,
     skip: Skip | None = None,
+    work: Work | None = None,
 ) -> Program:
     """Run a pickle and return what it says, as symbols.
 
@@ -74,6 +77,7 @@ def run_pickle(
         mentions: Where to keep names and calls, for whoever wants them of a pickle that is refused.
         skip: Asked after each state that was set on something, with that and the place; returns
             where the pickle goes on. Joblib puts the elements of arrays between opcodes.
+        work: What all pickles of a file may take together; None: this one is the file.
 
     Raises:
         SealpointError: It is not such a pickle, or has more bytes, values or nesting than it may
@@ -91,8 +95,9 @@ def run_pickle(
         what,
         dialect,
         Mentions() if mentions is None else mentions,
-        table=_STEPS,
+        table=_table(dialect),
         costs=_COSTS,
+        work=work,
     )
     machine.skip = skip
     program = machine.run(begin, min(len(data), start + MODEL_PICKLE_BYTES_MAX))
@@ -341,7 +346,7 @@ _STEPS: dict[int, Step] = {
         "P": _persistent_line,
         "Q": lambda m, at: steps.push_act(m, Persistent(m.last(1)[0]), at),
         # Containers.
-        ")": lambda m, at: _pushed(m, Tuple(), at),
+        ")": lambda m, at: _pushed(m, EMPTY_TUPLE, at),
         "t": lambda m, at: _packed(m, m.marked(), at),
         "\x85": lambda m, at: _packed(m, m.last(1), at),
         "\x86": lambda m, at: _packed(m, m.last(2), at),
@@ -378,14 +383,22 @@ for _opcodes, _bytes_each in {
     "F": 192,
     "\x8cX\x8dVUTSCB\x8e": 80,
     "\x96P": 160,
-    "c\x93\x82\x83\x84i": 320,
-    "t\x85\x86\x87)Q": 192,
-    "]l}d": 224,
-    "\x8f\x91": 320,
-    "R\x81\x92ob": 320,
+    "c\x93\x82\x83\x84": 320,
+    "i": 1088,
+    "t\x85\x86\x87Q": 192,
+    "]l": 224,
+    "}d\x8f\x91": 320,
+    "R\x81\x92o": 768,
+    "b": 640,
 }.items():
     for _opcode in _opcodes:
         _COSTS[ord(_opcode)] = _bytes_each
+
+
+@functools.cache
+def _table(dialect: Dialect) -> list[Step | None]:
+    """The step of each opcode that a dialect has."""
+    return [_STEPS.get(code) if code in dialect.opcodes else None for code in range(256)]
 
 
 def _codes(opcodes: str) -> frozenset[int]:

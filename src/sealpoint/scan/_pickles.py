@@ -110,7 +110,15 @@ class PickleJudge:
         mentions = Mentions() if mentions is None else mentions
         skip = ArraySkipper(data, what, partial(self._objects, data)) if self.joblib else None
         try:
-            program = run_pickle(data, what, start=start, whole=whole, mentions=mentions, skip=skip)
+            program = run_pickle(
+                data,
+                what,
+                start=start,
+                whole=whole,
+                mentions=mentions,
+                skip=skip,
+                work=self.budget.work,
+            )
         except SealpointError as error:
             self.error = error
             raise
@@ -155,7 +163,8 @@ class PickleJudge:
             self.findings.append(ScanFinding(rule=rule, message=error.message))
 
     def _names(self, mentions: Mentions) -> Iterator[ScanFinding]:
-        called = dict(reversed(mentions.calls))
+        # The first of each is the last that is put in.
+        called = dict(zip(mentions.called[::-1], mentions.called_at[::-1], strict=True))
         unknown = [name for name in mentions.names if name.module and not self._knows(name)]
         for name in unknown[:_NAMES_SHOWN_MAX]:
             at = called.get(name)

@@ -58,7 +58,7 @@ RULES = {
     ),
     "archive-irregular": ScanRule(
         verdict=ScanVerdict.UNSAFE,
-        title="An archive can be read in two ways: flags, sizes, checksums or names disagree.",
+        title="An archive is encrypted, or can be read in two ways: flags, sizes or names differ.",
     ),
     "path-escapes": ScanRule(
         verdict=ScanVerdict.UNSAFE,
@@ -86,7 +86,7 @@ RULES = {
     ),
     "not-opened": ScanRule(
         verdict=ScanVerdict.UNREADABLE,
-        title="A container that is not opened: encrypted, or packed in a way that is not read.",
+        title="A container that is not opened: it is packed in a way that is not read.",
     ),
     "format-unknown": ScanRule(
         verdict=ScanVerdict.UNREADABLE,

@@ -17,7 +17,8 @@ the same width; the structure of the file then says which it is.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -110,6 +111,7 @@ LENGTH_BYTES = 8
 
 _ALIGNMENT = 8
 _METADATA = "__metadata__"
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FIELDS = {"dtype", "shape", "data_offsets"}
 _INT_DIGITS_MAX = 19
 _METADATA_KEYS_MAX = 4096
@@ -274,46 +276,50 @@ def _metadata(found: Any, what: str) -> dict[str, str]:
 
 
 def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
-    where = f"{what}: tensor {_shown(name)}"
+    def where() -> str:  # most tensors have no fault, and are many
+        return f"{what}: tensor {_shown(name)}"
+
     if (fault := name_fault(name)) is not None:
-        raise ModelMalformed(f"{where}: {fault}")
+        raise ModelMalformed(f"{where()}: {fault}")
     if type(entry) is not dict or entry.keys() != _FIELDS:
-        raise ModelMalformed(f"{where}: expected exactly dtype, shape and data_offsets")
+        raise ModelMalformed(f"{where()}: expected exactly dtype, shape and data_offsets")
     element, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if type(element) is not str or element not in ELEMENT_BITS:
-        raise ModelMalformed(f"{where}: expected a dtype of the format, found {_shown(element)}")
+        raise ModelMalformed(f"{where()}: expected a dtype of the format, found {_shown(element)}")
     if not _are_whole(shape) or not _are_whole(offsets) or len(offsets) != 2:
-        raise ModelMalformed(f"{where}: expected a shape and two offsets of whole numbers")
+        raise ModelMalformed(f"{where()}: expected a shape and two offsets of whole numbers")
     _check_sides(shape, where)
     begin, end = offsets
     needed, rest = divmod(math.prod(shape) * ELEMENT_BITS[element], 8)
     if rest or begin > end or end - begin != needed:
         raise ModelMalformed(
-            f"{where}: expected {needed} bytes for its shape, found offsets {begin} to {end}"
+            f"{where()}: expected {needed} bytes for its shape, found offsets {begin} to {end}"
         )
     return Tensor(
         name=name, element=element, shape=tuple(shape), begin=data + begin, end=data + end
     )
 
 
-def _check_sides(shape: list[int], where: str) -> None:
+def _check_sides(shape: list[int], where: Callable[[], str]) -> None:
     if len(shape) > MODEL_DIMENSIONS_MAX:
         raise ModelLimitExceeded(
-            f"{where}: expected at most {MODEL_DIMENSIONS_MAX} dimensions, found {len(shape)}"
+            f"{where()}: expected at most {MODEL_DIMENSIONS_MAX} dimensions, found {len(shape)}"
         )
     # A dimension of 0 makes no room for others that do not fit: strides are made of them.
-    if math.prod(max(side, 1) for side in shape) > MODEL_ELEMENTS_MAX:
-        raise ModelLimitExceeded(f"{where}: expected at most {MODEL_ELEMENTS_MAX} elements")
+    if math.prod([side or 1 for side in shape]) > MODEL_ELEMENTS_MAX:
+        raise ModelLimitExceeded(f"{where()}: expected at most {MODEL_ELEMENTS_MAX} elements")
 
 
 def name_fault(name: str) -> str | None:
     """Why a text cannot be the name of a tensor, or None."""
-    if not name or _is_broken(name) or any(ch < " " or "\x7f" <= ch < "\xa0" for ch in name):
+    if not name or _is_broken(name) or _CONTROLS.search(name):
         return "expected a name without control characters"
     if len(name.encode()) > MODEL_NAME_BYTES_MAX:
         return f"expected a name of at most {MODEL_NAME_BYTES_MAX} bytes"
+    if "/" not in name and "\\" not in name:
+        return None
     parts = name.replace("\\", "/").split("/")
-    if len(parts) > 1 and (parts[0] == "" or ".." in parts):
+    if parts[0] == "" or ".." in parts:
         return "expected a name that is not a path out of somewhere"
     return None
 
@@ -324,7 +330,7 @@ def _is_broken(text: str) -> bool:
 
 
 def _are_whole(numbers: Any) -> bool:
-    return type(numbers) is list and all(type(number) is int for number in numbers)
+    return type(numbers) is list and set(map(type, numbers)) <= {int}
 
 
 def _shown(text: Any) -> str:

@@ -234,7 +234,7 @@ class _Scan:
             yield ScanFinding(
                 rule="two-formats", message=f"the bytes are {thing.kind} and {second} at once"
             )
-        if thing.kind not in _READ_AS_PICKLE and calls_as_pickle(thing.source, imports=True):
+        if thing.kind not in _READ_AS_PICKLE and self._calls(thing, imports=True):
             yield ScanFinding(
                 rule="two-formats",
                 message=f"the bytes are {thing.kind}, and a pickle that imports something",
@@ -246,8 +246,12 @@ class _Scan:
                 rule="format-unknown", message=f"expected a model file, found {thing.kind}"
             )
 
+    def _calls(self, thing: _Thing, *, imports: bool = False) -> bool:
+        return calls_as_pickle(thing.source, self._budget, thing.what, imports=imports)
+
     def _members(self, members: Iterator[Member], thing: _Thing) -> Iterator[ScanFinding]:
         for member in members:
+            self._budget.step(0, thing.what)
             if leaves_folder(member.name):
                 yield ScanFinding(
                     rule="path-escapes", message=f"a member is called {shown(member.name)}"
@@ -349,7 +353,7 @@ class _Scan:
         expected = suffix_of(thing.name) in MODEL_SUFFIXES
         found = self._without_magic(thing)
         yield from found or ()
-        if found is None and calls_as_pickle(thing.source):
+        if found is None and self._calls(thing):
             yield ScanFinding(
                 rule="malformed", message="a pickle that is not spelled as Python spells it"
             )

@@ -12,14 +12,18 @@ from typing import Any
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import (
+    SCAN_MEMBER_BYTES_LEAST,
+    SCAN_MEMBERS_LEAST,
     SCAN_MEMBERS_MAX,
     SCAN_RATIO_MAX,
     SCAN_UNPACKED_BYTES_LEAST,
     SCAN_UNPACKED_BYTES_MAX,
 )
+from sealpoint.scan._machine import Work
 from sealpoint.scan._zip import Read
 
 _AHEAD_BYTES = 1 << 16
+_STEP_COST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,11 @@ class Budget:
     """How long the file is that all of it comes from."""
     unpacked: int = 0
     members: int = 0
+    work: Work = field(init=False)
+    """What all pickles in it may take."""
+
+    def __post_init__(self) -> None:
+        self.work = Work.of(self.packed)
 
     @property
     def room(self) -> int:
@@ -88,17 +97,29 @@ class Budget:
             )
         self.unpacked += length
 
-    def member(self, what: str) -> None:
-        """Take note of one more member of an archive.
+    def member(self, what: str, count: int = 1) -> None:
+        """Take note of more members of an archive.
 
         Raises:
-            ModelLimitExceeded: There are too many.
+            ModelLimitExceeded: There are too many for a file of this size.
         """
-        self.members += 1
-        if self.members > SCAN_MEMBERS_MAX:
+        self.members += count
+        most = min(SCAN_MEMBERS_MAX, SCAN_MEMBERS_LEAST + self.packed // SCAN_MEMBER_BYTES_LEAST)
+        if self.members > most:
             raise ModelLimitExceeded(
-                f"{what}: expected at most {SCAN_MEMBERS_MAX} members in all archives together"
+                f"{what}: expected at most {most} members in all archives together, for a file of "
+                f"{self.packed} bytes"
             )
+
+    def step(self, count: int, what: str) -> None:
+        """Take note of opcodes that were followed in what may be a pickle.
+
+        Raises:
+            ModelLimitExceeded: They are too many for a file of this size.
+        """
+        self.work.left -= _STEP_COST * count
+        if self.work.left < 0:
+            raise ModelLimitExceeded(self.work.fault(what))
 
 
 @dataclass(slots=True)

@@ -132,6 +132,8 @@ def is_tar(block: bytes) -> bool:
     if len(block) < _BLOCK or not any(block):
         return False
     said = _checksum(block[148:156])
+    if said is None:
+        return False
     counted = block[:148] + b" " * 8 + block[156:_BLOCK]
     unsigned = sum(counted)
     return said in (unsigned, unsigned - 256 * sum(byte > 127 for byte in counted))

@@ -13,11 +13,10 @@ they are nested: a small program for a huge tree is seen before anybody walks it
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, Union
+from typing import Any, Literal, NamedTuple, TypeAlias, Union
 
 
-@dataclass(frozen=True, slots=True)
-class Global:
+class Global(NamedTuple):
     """The name of something in a module, never looked up.
 
     Without a module it is no name that Python could import: what is called stands on the stack, or
@@ -63,6 +62,11 @@ class Tuple(Node):
     def held(self) -> Iterable["Value"]:
         """The values in it."""
         return self.values
+
+
+EMPTY_TUPLE = Tuple()
+"""The one that all empty tuples are: nothing is ever put into a tuple."""
+EMPTY_TUPLE.nodes = EMPTY_TUPLE.depth = 1
 
 
 class List(Node):

@@ -152,7 +152,9 @@ class Tensors:
         self._budget = TensorBudget(file_bytes, what)
         self._what = what
         self._storages: dict[str, TensorStorage] = {}
+        # By the symbols, all of which the program keeps.
         self._judged: dict[int, TensorMeaning] = {}
+        self._referred: dict[int, TensorStorage] = {}
         self._at = 0
         self._rebuilds: dict[Global, Callable[[Global, tuple[Value, ...]], TensorMeaning]] = {
             table.TENSOR: self._plain,
@@ -409,6 +411,9 @@ class Tensors:
 
     def storage(self, value: Value) -> TensorStorage:
         """Check a reference to a storage. Errors are those of `judge`."""
+        known = self._referred.get(id(value))
+        if known is not None:
+            return known
         if not isinstance(value, Persistent) or not isinstance(value.identity, Tuple):
             raise self._fault("a storage")
         found = _identity(value.identity.values, views=self._views)
@@ -425,7 +430,9 @@ class Tensors:
                 f"{self._what}: storage {shown(key)}: expected the same type, length and device "
                 "each time"
             )
-        return storage if view is None else self._view(storage, view)
+        referred = storage if view is None else self._view(storage, view)
+        self._referred[id(value)] = referred
+        return referred
 
     def _view(self, storage: TensorStorage, value: Value) -> TensorStorage:
         """A part of a storage: a key of its own, where it begins, and how long it is."""
@@ -537,10 +544,12 @@ class Tensors:
 
 
 def _expanded(size: tuple[int, ...]) -> int:
-    return math.prod(max(side, 1) for side in size)
+    return math.prod(size) if 0 not in size else math.prod(max(side, 1) for side in size)
 
 
 def _reach(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
+    if not size:
+        return 1
     if 0 in size:
         return 0
     return 1 + sum((side - 1) * step for side, step in zip(size, stride, strict=True))

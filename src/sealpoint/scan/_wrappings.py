@@ -9,6 +9,7 @@ keys that nobody names are refused. Nothing is unpacked or decompressed.
 Other formats are refused by their name, with what to do about it.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Literal, Protocol
 from sealpoint.errors import FormatRefused, ModelMalformed, RecordMismatch
 from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, MODEL_TENSORS_MAX
 from sealpoint.scan import _torch_names as table
+from sealpoint.scan._machine import Work
 from sealpoint.scan._pickle import run_pickle
 from sealpoint.scan._symbols import (
     Dict,
@@ -138,7 +140,7 @@ def read_wrapping(
     size: int,
     what: str,
     mentions: Mentions | None = None,
-    run: PickleRun = run_pickle,
+    run: PickleRun | None = None,
 ) -> Wrapping:
     """Take a file apart.
 
@@ -147,7 +149,7 @@ def read_wrapping(
         size: Of the file.
         what: The file, for messages.
         mentions: Where to keep names and calls, for whoever wants them of a file that is refused.
-        run: Runs each pickle of it; a scan listens here.
+        run: Runs each pickle of it; a scan listens here. None: `run_pickle`.
 
     Raises:
         FormatRefused: It is of another format, or of none.
@@ -156,17 +158,20 @@ def read_wrapping(
     """
     head = read(0, min(HEAD_BYTES, size))
     kind = wrapping_kind(head)
+    # A scan reads the arrays of joblib too: what is malformed to it is that.
+    reads_arrays = run is not None
+    run = functools.partial(run_pickle, work=Work.of(size)) if run is None else run
     if kind == "zip":
         return _from_zip(read, size, what, mentions, run)
     if kind == "stream":
         return _from_stream(read, size, what, mentions, run)
     if _PICKLE.match(head):
-        return _from_pickle(read, size, what, mentions, run)
+        return _from_pickle(read, size, what, mentions, run, reads_arrays=reads_arrays)
     found, advice = _kind(head) if size else ("an empty file", "save or fetch it again")
     if found is None:
         # It may be a pickle of protocol 0 or 1, which begins like any text.
         try:
-            return _from_pickle(read, size, what, mentions, run)
+            return _from_pickle(read, size, what, mentions, run, reads_arrays=reads_arrays)
         except ModelMalformed:
             found = "no format that is known"
     raise FormatRefused(
@@ -231,14 +236,19 @@ def _check_notes(archive: Archive, what: str) -> None:
 
 
 def _from_pickle(
-    read: Read, size: int, what: str, mentions: Mentions | None, run: PickleRun
+    read: Read,
+    size: int,
+    what: str,
+    mentions: Mentions | None,
+    run: PickleRun,
+    *,
+    reads_arrays: bool,
 ) -> Wrapping:
     data = read_exactly(read, 0, min(size, MODEL_PICKLE_BYTES_MAX + 1), what)
     try:
         program = run(data, what, mentions=mentions)
     except ModelMalformed as exc:
-        # A scan reads the arrays of joblib too: what is malformed to it is that.
-        if run is not run_pickle or _ARRAY_OF_JOBLIB not in data:
+        if reads_arrays or _ARRAY_OF_JOBLIB not in data:
             raise
         raise FormatRefused(
             f"{what}: expected a file of torch or a pickle, found one of joblib, with arrays "

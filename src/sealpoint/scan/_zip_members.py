@@ -65,9 +65,9 @@ def zip_members(
         ModelMalformed: A member can be read in two ways, or is not what its checksum says.
         ModelLimitExceeded: The budget is used up.
     """
+    budget.member(what, len(directory.entries))
     at = 0
     for entry in sorted(directory.entries, key=lambda each: each.offset):
-        budget.member(what)
         if entry.offset != at:
             raise ModelMalformed(
                 f"{what}: member {shown(entry.name)}: expected it at byte {at}, where the one "
