@@ -25,11 +25,13 @@ def scene_console(ask: Callable[[], object], go_on: Callable[[], bool]) -> None:
     scene("7. The console: approve a payment yourself")
     ask()
     if sys.stdin.isatty():
-        tell("Invoice 21 waits for two people, ann and bob. In the console:")
+        tell("Invoice 21 waits for two people, ann and bob. The link below signs you in as owner,")
+        tell("for whom the agent works: who may look, and cannot approve. So in the console:")
         for step in (
             "open Requests, and read what would be paid;",
-            "make a passkey as ann (the terminal asks you for its digits), and approve;",
-            "do the same as bob; the worker goes on by itself.",
+            "on its page, make a passkey as ann, and type its first digits into this terminal;",
+            "sign in with it, as ann, and approve;",
+            "make another as bob, and do the same; the worker goes on by itself.",
         ):
             console.print(f"  - {step}")
         tell("Or in another terminal: sealpoint approve, as above, --identity ann, then bob.")

@@ -123,7 +123,7 @@ def test_every_answer_is_as_the_description_says(served: Served) -> None:
                 each.method, _API + each.path.format(**names), json=body if each.body else None
             )
             for each in operations()
-            if each.path.rpartition("/")[2] not in ("unpause", "revoke", "attestations")
+            if each.path.rpartition("/")[2] not in ("unpause", "rollout", "revoke", "attestations")
         }
     components = {"components": openapi(operations())["components"]}
     described = {each.path: each.gives for each in operations()}
@@ -141,6 +141,9 @@ def test_every_answer_is_as_the_description_says(served: Served) -> None:
         (f"threads?text={'x' * 513}", "text: expected 0 to 512 characters, found 513"),
         ("requests?all=yes", "all: expected true or false"),
         ("audit?kind=" + "x" * 600, "kind: expected 0 to 512"),
+        ("audit?threads=invoice-17", "query: expected thread, actor, kind, since, until, offset"),
+        ("people?person=ann", "query: expected nothing, found 'person'"),
+        ("threads?limit=5000", "limit: expected a number up to 1000, found '5000'"),
     ],
 )
 def test_what_the_description_bounds_is_refused_beyond(
@@ -152,6 +155,48 @@ def test_what_the_description_bounds_is_refused_beyond(
 
     assert answer.status_code == 400
     assert words in answer.json()["error"]["message"]
+
+
+def test_a_program_proposes_a_rollout_once(served: Served) -> None:
+    """For the request that it names whole; the next one is told which there is."""
+    request = served.scene.ask(world=WIDER)
+    served.seen()
+    path = f"{_API}/requests/{request[:12]}/rollout"
+    with served.client("olga") as olga:
+        short = olga.post(path, json={"reason": "x", "expect": request[:12]})
+        done = olga.post(path, json={"reason": "release 42", "expect": request})
+        again = olga.post(path, json={"reason": "release 42", "expect": request})
+        (told,) = olga.get(f"{_API}/rollouts").json()["rollouts"]
+    with served.client("ann") as ann:
+        refused = ann.post(path, json={"reason": "x", "expect": request})
+
+    assert (short.status_code, refused.status_code) == (400, 403)
+    assert done.json() == {"rollout": told["id"], "status": "open"}
+    assert (told["statement"]["actor"], told["statement"]["reason"]) == ("olga", "release 42")
+    assert again.status_code == 409
+    assert again.json()["error"]["code"] == "moved"
+    assert told["id"][:12] in again.json()["error"]["message"]
+
+
+def test_requests_say_how_fresh_they_are(served: Served) -> None:
+    """None, before everything was read, is no word that nobody waits."""
+    with served.client("vera") as client:
+        state = client.get(f"{_API}/requests").json()["state"]
+
+    assert state["complete"]
+    assert state["refreshed"]
+
+
+def test_what_does_not_come_from_a_thread_is_no_standing(served: Served) -> None:
+    """The hint is for programs: where to take it from."""
+    served.scene.ask()
+    served.seen()
+    thread = served.console.desk.watch.thread("invoice-17").id
+    with served.client("olga") as olga:
+        answer = olga.post(f"{_API}/threads/{thread}/pause", json={"reason": "x", "expect": "{}"})
+
+    assert answer.status_code == 400
+    assert "GET /api/v1/threads/ID" in answer.json()["error"]["hint"]
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=str)

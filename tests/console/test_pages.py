@@ -2,16 +2,20 @@
 """Every page for everybody: who may see and do what, and what an error looks like."""
 
 import sqlite3
+from base64 import b64encode
 from contextlib import closing
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 from jinja2 import PackageLoader, TemplateNotFound
 
 from sealpoint.audit import TimelinePage
-from sealpoint.console import _pages, _sessions
+from sealpoint.config import HookSettings
+from sealpoint.console import _outbox, _pages, _sessions
 from sealpoint.errors import NotTrusted
 from sealpoint.gate import Status
+from sealpoint.signing import Verdict
 from tests.console.scene import ROLES, WIDER, WORLD, Scene, Served, until
 from tests.unit.signing.authenticator import Authenticator
 
@@ -37,6 +41,24 @@ def test_without_signing_in_every_page_leads_to_the_sign_in(served: Served) -> N
             assert answer.status_code == 401, path
             assert answer.json()["error"]["code"] == "no-right"
         assert client.get("/live").status_code == 401
+
+
+def test_who_sends_a_form_after_the_session_ended_is_told_that_it_was_not_done(
+    served: Served,
+) -> None:
+    """They sign in again, and are led back to the page of the form."""
+    served.scene.ask()
+    served.seen()
+    thread = _thread(served)
+    with served.client("olga") as olga:
+        before = olga.get("/sign-in").text
+        served.console.desk.sessions.end(olga.headers["cookie"].partition("=")[2])
+        sent = olga.post(f"/threads/{thread}/pause", data={"ticket": "x", "reason": "stop"})
+        page = olga.get(sent.headers["location"]).text
+
+    assert sent.headers["location"] == f"/sign-in?to=/threads/{thread}"
+    assert "If you just sent a form, it was not done." in page
+    assert "not signed in any more" not in before
 
 
 @pytest.mark.parametrize(
@@ -496,3 +518,91 @@ def test_a_page_that_asks_by_itself_pushes_out_no_form(
         paused = olga.post(f"{path}/pause", data=form)
 
     assert (verified.status_code, paused.status_code) == (303, 303)
+
+
+def test_who_asked_is_told_who_can_approve(served: Served) -> None:
+    """The one in whose name it is asked, whoever cannot, and whoever has."""
+    request = served.scene.ask()
+    with served.scene.open("ann") as store:
+        store.approve(request, reason="fine")
+    served.seen()
+    told = {}
+    for person in ("owner", "vera", "ann", "bob"):
+        with served.client(person) as client:
+            told[person] = client.get(f"/requests/{request}").text
+
+    way = f"/sign-in?to=/requests/{request}"
+    assert [person for person in told if way in told[person]] == ["owner", "vera", "ann"]
+    assert all(
+        'Who can approve it: <strong class="wide">bob</strong>' in told[each]
+        for each in ("owner", "vera", "ann")
+    )
+    assert "asked for in your name" in told["owner"]
+
+
+def test_what_hooks_were_never_told_is_counted(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too much waited for one that is down: people, and programs, see that something is missing."""
+    monkeypatch.setattr(_outbox, "WAITING_MAX", 3)
+    secret = tmp_path / "desk.secret"
+    secret.touch(mode=0o600)
+    secret.write_bytes(b64encode(bytes(32)))
+    hook = HookSettings(name="desk", url="http://127.0.0.1:9/", secret_file=str(secret))
+    scene.settings = {"hooks": (hook,)}
+    scene.ask()
+    with scene.serving() as served, served.client("vera") as vera:
+        (before,) = vera.get("/api/v1/health").json()["hooks"]
+        until(lambda: served.console.desk.notifier._begun)
+        with scene.open("operator") as store:
+            for _ in range(3):
+                store.thread("invoice-17").pause("a look")
+                store.thread("invoice-17").unpause("fine")
+        until(lambda: vera.get("/api/v1/health").json()["hooks"][0]["dropped"] == 3)
+        (told,) = vera.get("/api/v1/health").json()["hooks"]
+        page = vera.get("/health").text
+
+    assert (before["dropped"], before["waiting"]) == (0, 0)
+    assert (told["name"], told["waiting"], told["delivered"]) == ("desk", 3, 0)
+    assert "3 events were given up, and desk is never told of them." in page
+
+
+def test_the_gate_is_asked_as_a_request_asks(served: Served) -> None:
+    """With its world and its answer, of which what was saved knows nothing."""
+    request = served.scene.ask(world=WIDER)
+    served.seen()
+    path = f"/threads/{_thread(served)}/explain"
+    with served.client("vera") as vera:
+        offered = vera.get(path).text
+        saved = vera.get(path, params={"as": "worker"}).text
+        asked = vera.get(path, params={"as": "worker", "world": request}).text
+        other = vera.get(path, params={"as": "worker", "world": "0" * 64})
+        nobody = vera.get(path, params={"as": "ann"})
+
+    assert f"as request {request[:12]} asks" in offered
+    assert "no answer is given" in saved
+    assert "<td>tools</td>" in asked
+    assert "an answer is given to a pending question" in asked
+    assert "expected one that the page offers" in other.text
+    assert nobody.status_code == 400
+
+
+def test_the_audit_says_what_its_export_proves(served: Served) -> None:
+    """Nothing elsewhere: that is what a bundle is for."""
+    with served.client("vera") as vera:
+        page = vera.get("/audit").text
+
+    assert "is signed by nobody" in page
+    assert "sealpoint verify-bundle FILE --trust PIN" in page
+
+
+def test_the_feed_says_who_recorded_an_answer_and_not_that_they_gave_it(served: Served) -> None:
+    """The console records what people sign; it approves nothing."""
+    request = served.scene.ask()
+    with served.scene.open("ann") as ann, served.scene.open("operator") as console:
+        console.relay(ann.attest(request, Verdict.APPROVE, reason="fine"))
+    served.seen()
+    with served.client("vera") as vera:
+        page = vera.get("/").text
+
+    assert "Approved, recorded by operator" in page

@@ -4,10 +4,12 @@
 import os
 import pty
 import re
+import shlex
 import socket
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -17,7 +19,7 @@ from click.testing import CliRunner
 from sealpoint.cli import main
 from sealpoint.config import load_console_settings
 from sealpoint.console import _serve as console_serve
-from sealpoint.errors import ConfigError
+from sealpoint.errors import ConfigError, UsageError
 from tests.console.scene import Scene, until
 
 
@@ -180,6 +182,34 @@ def test_no_link_goes_into_a_journal_unless_somebody_asks(
     assert result.exit_code == 0, result.output
     assert result.stdout.count("#link=") == links
     assert ("no link is printed" in result.stderr) == (not links)
+
+
+def test_an_identity_that_is_not_in_the_roster_yet_is_told_how_it_gets_there(scene: Scene) -> None:
+    """With the line that whoever has the root key types, as it is."""
+    scene.admin.keys.create("console")
+    options = _options(scene)
+    result = CliRunner().invoke(main, ["serve", "--identity", "console", *options])
+    hint = " ".join(result.stderr.partition("hint: ")[2].split())
+    line = hint.partition("sealpoint ")[2]
+    added = CliRunner().invoke(main, [*shlex.split(line), *options])
+
+    assert result.exit_code == UsageError.exit_status
+    assert added.exit_code == 0, added.output
+
+
+def test_a_console_whose_own_key_has_expired_says_so(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shows pages, and whoever pauses something would be the first to hear of it."""
+    ends = datetime.now(UTC) + timedelta(seconds=0.3)
+    scene.admin.keys.add("olga", expires=ends)
+    until(lambda: datetime.now(UTC) > ends)
+    monkeypatch.setattr(console_serve.Console, "run", lambda console: console._socket.close())
+    listen = ["serve", "--identity", "olga", "--listen", f"127.0.0.1:{_free_port()}"]
+    result = CliRunner().invoke(main, [*listen, *_options(scene)])
+
+    assert result.exit_code == 0, result.output
+    assert "The key of 'olga' has expired" in result.stderr
 
 
 def test_passkeys_may_approve_without_signing_in(scene: Scene) -> None:

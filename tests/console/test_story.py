@@ -58,3 +58,20 @@ def test_three_people_in_three_browsers_bring_a_run_to_its_approved_end(
         trail = [(each.kind, each.people) for each in store.audit(thread="invoice-17")]
         assert [kind for kind, _ in trail].count("approval") == 2
         assert store.verify().ok
+
+
+def test_what_a_proxy_says_for_a_console_that_is_down_is_no_refusal(
+    served: Served, browser: Browser
+) -> None:
+    """Who approves meanwhile is told that nobody answered, and tries again when it is back."""
+    request = served.scene.ask()
+    with person_at(browser, served, "ann") as ann:
+        ann.enrol().use_passkey()
+        page = ann.open(f"/requests/{request}")
+        page.get_by_role("textbox", name="Why").fill("I spoke to the supplier")
+        page.route("**/answer", lambda route: route.fulfill(status=502, body="Bad Gateway"))
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_role("alert")).to_contain_text("The console does not answer (502).")
+        page.unroute("**/answer")
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_text("1 so far").first).to_be_visible()

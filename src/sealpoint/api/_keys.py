@@ -372,7 +372,7 @@ class KeyAdmin:
             new_passphrase: Under which the new private key is encrypted.
 
         Raises:
-            UsageError: There is no such identity.
+            UsageError: There is no such identity, or what is given is the only one that it has.
             KeyMissing: The root's keys are not here, or the identity's is not and `public` is
                 missing.
             KeyLocked: The old private key is encrypted, and there is no passphrase for the new one.
@@ -390,6 +390,7 @@ class KeyAdmin:
         with self._location.open_core(read_only=dry_run) as core:
             identity = identity_in(core.renewed_trust(), name)
             old = rights.ending(identity, passkey)
+            _require_other(name, given, old)
             if dry_run:
                 if given is None:
                     self._require_key_here(name)
@@ -424,6 +425,21 @@ class KeyAdmin:
         facts = {name: files.keys.facts(name) for name in files.keys.names()}
         with self._location.open_core(read_only=True) as core:
             return KeyListing(core.renewed_trust(), facts, core.now()).rows()
+
+
+def _require_other(name: str, given: PublicKey | Passkey | None, old: set[KeyId]) -> None:
+    """Refuse to exchange a key for itself: whoever took the wrong file would think that it ended.
+
+    Raises:
+        UsageError: No other key ends.
+    """
+    if given is not None and old == {given.id}:
+        key = given.id.short()
+        raise UsageError(
+            f"key {key} is the one that {name!r} has, and would go on: nothing ends",
+            hint="Give the new one, as it was made; to end this one without another: sealpoint "
+            f"keys revoke {name} --key {key} --reason WHY",
+        )
 
 
 def _rotation(

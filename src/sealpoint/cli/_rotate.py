@@ -299,6 +299,7 @@ def _print_plan(
         print_line(f"  key {key} of {name}")
     were = count_text(threads, "thread")
     print_line(f"What they signed in {were} stays good, and nothing that comes later.")
+    print_line("Approvals by them that nobody has used yet do not count any more.")
     if unverified:
         print_line("")
         print_line(Styled("Some threads do not verify:", "warning"))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`serve`: the operator console, until it is interrupted."""
 
+import shlex
 import sys
 import threading
 import time
 from collections import OrderedDict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -86,10 +88,16 @@ def serve(
         console = Console(store, acting, settings, admin=where.admin)
         identity = console.desk.watch.roster.identity(signer)
         if identity is None:
-            raise UsageError(f"identity {signer!r}: the roster does not know it")
+            public = [each.public for each in where.admin.keys.list() if each.name == signer]
+            raise UsageError(
+                f"identity {signer!r}: the roster does not know it",
+                hint=f"Where the root key is: sealpoint keys add {signer} --person {signer} --role "
+                f"operator --namespace {shlex.quote(store.namespace)} --public-key {public[0]}",
+            )
         _check_rights(identity, store.namespace, is_local=settings.is_local)
         if not settings.is_local:
             _check_keys(where.admin.keys.list())
+        _tell_expiry(identity)
         console.listen()
         name = f"'{visible(store.namespace)}'"
         print_line((Styled("The console", "good"), f" of namespace {name} is at:"))
@@ -128,6 +136,16 @@ def _check_rights(identity: Identity, namespace: str, *, is_local: bool) -> None
             f"console: expected an identity that only operates, found that {found}", hint=_OWN
         )
     print_note(f"On this machine alone that is fine, for others it is not: {found}. {_OWN}")
+
+
+def _tell_expiry(identity: Identity) -> None:
+    """Say that the console can write nothing: people would find out when they act."""
+    ends = [each.expires for each in identity.keys]
+    if ends and all(end is not None and end <= datetime.now(UTC) for end in ends):
+        print_note(
+            f"The key of {identity.name!r} has expired: pages are shown, and nothing can be done "
+            f"on them. Where the root key is: sealpoint keys rotate {identity.name}"
+        )
 
 
 def _check_keys(keys: tuple[KeyInfo, ...]) -> None:

@@ -142,7 +142,7 @@ class PageCall:
             return default
         digits = len(str(most))
         if not (text.isascii() and text.isdecimal() and len(text) <= digits and int(text) <= most):
-            raise UsageError(f"{name}: expected a number up to {most}, found another text")
+            raise UsageError(f"{name}: expected a number up to {most}, found {text[:20]!r}")
         return int(text)
 
     def offer(self, action: str, about: str, shown: str) -> str:
@@ -264,8 +264,8 @@ def _refusal(call: PageCall, right: Right) -> Response | None:
 
 
 def _sign_in_path(request: Request) -> str:
-    """Where somebody signs in; who followed a link to a page goes on there afterwards."""
-    page = wanted_page(request.url.path) if request.method == "GET" else "/"
+    """Where somebody signs in; afterwards they go on at the page of the link, or of the form."""
+    page = wanted_page(_page_path(request))
     return "/sign-in" if page == "/" else f"/sign-in?to={page}"
 
 
@@ -288,17 +288,17 @@ def refused(call: PageCall, error: SealpointError) -> Response:
         status=status,
         heading="This was not done" if call.request.method == "POST" else "This cannot be shown",
         fault=error,
-        back=_back(call),
+        back=_page_path(call.request) if call.request.method == "POST" else "/",
         back_words="Back to the page" if call.request.method == "POST" else "To the threads",
     )
     page.headers.update(headers)
     return page
 
 
-def _back(call: PageCall) -> str:
-    path = call.request.url.path
-    # The page that a form is on: /threads/X for /threads/X/pause.
-    return path.rpartition("/")[0] or "/" if call.request.method == "POST" else "/"
+def _page_path(request: Request) -> str:
+    """The page that is asked for, or that a form is on: /threads/X for /threads/X/pause."""
+    path = request.url.path
+    return path.rpartition("/")[0] or "/" if request.method == "POST" else path
 
 
 async def _fields(request: Request) -> "dict[str, Any] | SealpointError":

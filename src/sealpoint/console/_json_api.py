@@ -34,7 +34,7 @@ from sealpoint.console._openapi import (
 from sealpoint.console._pages import read_day, read_phase
 from sealpoint.console._request_pages import find_request, proposed_here
 from sealpoint.errors import NeedsApproval, NoRight, UsageError
-from sealpoint.gate import Standing, Status, ThreadPhase, ThreadSummary
+from sealpoint.gate import Request, Standing, Status, ThreadPhase, ThreadSummary
 from sealpoint.limits import WATCH_PAGE_MAX
 from sealpoint.signing import Attestation
 from sealpoint.views.documents import (
@@ -138,7 +138,12 @@ def _other_reads() -> Iterator[Operation]:
         "/requests",
         "What is asked for.",
         _requests,
-        document(namespace=TEXT, requests=list_of(ref("Request")), failures=failures),
+        document(
+            namespace=TEXT,
+            requests=list_of(ref("Request")),
+            failures=failures,
+            state=ref("WatchState"),
+        ),
         all={"type": "boolean"},
     )
     yield _read(
@@ -170,9 +175,11 @@ def _other_reads() -> Iterator[Operation]:
     )
     yield _read(
         "/health",
-        "The last full verification, and how fresh lists are.",
+        "The last full verification, how fresh lists are, and what hooks took.",
         _health,
         document(
+            hooks=list_of(ref("HookStatus")),
+            hooks_fault=maybe(ref("Fault")),
             watch=ref("WatchState"),
             fault=maybe(ref("Fault")),
             verification=maybe(ref("Verification")),
@@ -190,6 +197,13 @@ def _acts() -> Iterator[Operation]:
         _handoff,
         document(entry=maybe(_COUNT), request=maybe(DIGEST)),
         {**said, "to": _TEXT},
+    )
+    yield _act(
+        "/requests/{request}/rollout",
+        "Propose a rollout of the change of worlds that a request waits for.",
+        _propose,
+        document(rollout=DIGEST, status=TEXT),
+        {"reason": _REASON, "expect": DIGEST},
     )
     yield _act(
         "/rollouts/{request}/revoke",
@@ -232,8 +246,12 @@ def _check_bounds(call: PageCall, operation: Operation) -> None:
     """Hold what was sent against what the description says of it.
 
     Raises:
-        UsageError: A text is too long or too short, or is none of those that there are.
+        UsageError: A text is too long or too short, or is none of those that there are; or nobody
+            asked for it, such as a filter that is misspelt: all would be told.
     """
+    if others := call.request.query_params.keys() - operation.query.keys():
+        taken = ", ".join(operation.query) or "nothing"
+        raise UsageError(f"query: expected {taken}, found {min(others)[:64]!r}")
     texts = {name: call.query(name) for name in operation.query if call.query(name)}
     texts |= {name: text for name, text in call.fields.items() if isinstance(text, str)}
     for name, schema in (*operation.query.items(), *operation.body.items()):
@@ -299,7 +317,8 @@ def _requests(call: PageCall) -> dict[str, Any]:
     found = call.desk.watch.requests()
     everything = call.query("all") == "true"
     shown = [each for each in found.requests if everything or each.status is Status.OPEN]
-    return requests_document(call.desk.store.namespace, shown, found)
+    told = requests_document(call.desk.store.namespace, shown, found)
+    return {**told, "state": json_form(call.desk.watch.state)}
 
 
 def _request(call: PageCall) -> dict[str, Any]:
@@ -332,8 +351,11 @@ def _people(call: PageCall) -> dict[str, Any]:
 
 
 def _health(call: PageCall) -> dict[str, Any]:
-    last, fault = call.desk.health.last, call.desk.fault
+    desk = call.desk
+    last, fault, hooks_fault = desk.health.last, desk.fault, desk.feed.fault
     return {
+        "hooks": [json_form(each) for each in desk.notifier.status()],
+        "hooks_fault": None if hooks_fault is None else hooks_fault.as_dict(),
         "watch": json_form(call.desk.watch.state),
         "fault": None if fault is None else fault.as_dict(),
         "verification": None
@@ -350,7 +372,13 @@ def _health(call: PageCall) -> dict[str, Any]:
 
 
 def _shown(call: PageCall) -> Standing:
-    return Standing.parse(call.text("expect").encode(errors="replace"))
+    try:
+        return Standing.parse(call.text("expect").encode(errors="replace"))
+    except UsageError as exc:
+        raise UsageError(
+            exc.message,
+            hint="Give back as expect, unchanged, what GET /api/v1/threads/ID has there.",
+        ) from exc
 
 
 def _pause(call: PageCall) -> dict[str, Any]:
@@ -377,13 +405,26 @@ def _handoff(call: PageCall) -> dict[str, Any]:
     return {"entry": entry, "request": None}
 
 
+def _require_whole_id(call: PageCall, found: Request) -> None:
+    if call.text("expect") != found.id:
+        raise UsageError(
+            f"expect: expected the whole id that begins with {found.short}, found another text"
+        )
+
+
+def _propose(call: PageCall) -> dict[str, Any]:
+    found = find_request(call)
+    _require_whole_id(call, found)
+    made = call.desk.acting.rollouts.propose_for(
+        [found], reason=call.text("reason"), actor=call.viewer.person
+    )
+    return {"rollout": made.id, "status": str(made.status)}
+
+
 def _revoke(call: PageCall) -> dict[str, Any]:
     rollouts, reason = call.desk.acting.rollouts, call.text("reason")
     found = rollouts.get(call.path("request"))
-    if call.text("expect") != found.id:
-        raise UsageError(
-            f"expect: expected the whole id of rollout {found.short}, found another text"
-        )
+    _require_whole_id(call, found)
     if not proposed_here(call, found):
         raise NoRight(
             f"rollout {found.short} was not proposed by the console",

@@ -14,6 +14,7 @@ import msgspec
 import sealpoint
 from sealpoint.api import WatchState
 from sealpoint.audit import AuditRecord, Finding, Report, TimelineEntry
+from sealpoint.console._outbox import HookStatus
 from sealpoint.gate import Standing, Status, ThreadPhase
 from sealpoint.signing import Attestation, RosterDocument, Statement
 
@@ -23,7 +24,7 @@ Schema = Mapping[str, Any]
 
 _REF = "#/components/schemas/{name}"
 _MADE_OF = (
-    *(AuditRecord, Finding, Report, TimelineEntry, WatchState),
+    *(AuditRecord, Finding, HookStatus, Report, TimelineEntry, WatchState),
     *(Standing, Attestation, RosterDocument, Statement),
 )
 
@@ -137,6 +138,7 @@ _REFUSALS = {
     "401": "Nobody is signed in.",
     "403": "This person may not, or it came from another site.",
     "404": "There is no such thing.",
+    "405": "There is no such method for it.",
     "409": "It moved, is closed, or does not verify: the code says which.",
     "413": "It has too many bytes.",
     "421": "The console is at another name.",

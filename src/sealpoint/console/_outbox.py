@@ -301,7 +301,7 @@ class Outbox:
             if exc.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise DirectoryUnusable(
                     f"{self._path}: another console of this store and namespace has it open",
-                    hint="Stop that one, or give this one another directory: --state-dir.",
+                    hint="Stop that one: one console of a namespace tells its hooks.",
                 ) from exc
             raise DirectoryUnusable(
                 f"{self._path}: the outbox of the console cannot be written: {exc}",

@@ -25,6 +25,7 @@ from sealpoint.signing import Role
 _THREADS = 50
 _RECORDS = 200
 _FEED = 25
+_ANSWERS = ("approval", "denial", "break-glass")
 EXPORT_MAX = 20_000
 """So many records a file of the audit holds at most."""
 
@@ -98,11 +99,13 @@ class Pages:
             records=shown[:_RECORDS],
             more=more,
             export=f"/audit?{urlencode({**query, 'format': 'json'})}",
+            export_max=EXPORT_MAX,
         )
 
     def _people(self, call: PageCall) -> Response:
         roster = call.desk.watch.roster
-        return call.page("people.html", roster=roster, pools=roster.members)
+        now = datetime.now(UTC)
+        return call.page("people.html", roster=roster, pools=roster.members, now=now)
 
     def _health(self, call: PageCall) -> Response:
         desk = call.desk
@@ -131,7 +134,8 @@ def _feed(call: PageCall) -> list[dict[str, Any]]:
     found = []
     for event in reversed(call.desk.watch.changes(0).events[-_FEED:]):
         word = ENTRY_WORDS.get(event.what, (event.what.capitalize(), ""))[0]
-        by = f" by {event.by}" if event.by else ""
+        # Of an answer, it is known who wrote the entry: that is the console, for whose word it is.
+        by = f"{', recorded' if event.what in _ANSWERS else ''} by {event.by}" if event.by else ""
         found.append(
             {
                 "number": event.number,

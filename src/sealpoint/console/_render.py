@@ -38,6 +38,11 @@ def ago(moment: datetime | None) -> str:
     return "just now"
 
 
+def day(moment: datetime) -> str:
+    """The day of a moment, as addresses name it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d")
+
+
 def machine_time(moment: datetime) -> str:
     """A time as programs, and people who need it exactly, read it."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -67,6 +72,7 @@ class Renderer:
         self._environment.filters |= {
             "ago": ago,
             "machine_time": machine_time,
+            "day": day,
             "pieces": _pieces,
             "shown": lambda text: visible(str(text)),
         }

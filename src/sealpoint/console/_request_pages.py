@@ -12,7 +12,7 @@ from sealpoint.api import ExaminedRequest, examine
 from sealpoint.console._app import PageCall, Right, Routes
 from sealpoint.errors import NoRight, UnknownEntry, UnknownRequest, UnknownThread
 from sealpoint.gate import Request, Status, require_breakable
-from sealpoint.signing import Action, Verdict, persons_asking
+from sealpoint.signing import Action, Role, Verdict, persons_asking
 from sealpoint.views.requests import RequestView, Section, SectionKind, request_view
 
 
@@ -68,6 +68,7 @@ class RequestPages:
             may_approve=viewer.is_approver
             and not (_is_own(call, request) or has_approved or view.fault),
             why_not=why_not,
+            others=_other_approvers(call, request),
             ticket=call.offer("answer", request.id, request.id),
             alike=alike,
             rollout=rollouts[-1] if rollouts else None,
@@ -231,6 +232,16 @@ def _no_word(call: PageCall, request: Request) -> str:
     if call.viewer.is_approver or _is_own(call, request):
         return ""
     return "To approve or deny needs the role of an approver in this namespace."
+
+
+def _other_approvers(call: PageCall, request: Request) -> list[str]:
+    """The people who may approve a request and have not, beside the one who looks."""
+    roster, namespace = call.desk.watch.roster, call.desk.store.namespace
+    approvers = {each.person for each in roster.identities if each.may(Role.APPROVER, namespace)}
+    have = {each.person for each in map(roster.identity, request.approved_by) if each}
+    return sorted(
+        approvers - have - persons_asking(request.statement, roster) - {call.viewer.person}
+    )
 
 
 def _alike(call: PageCall, request: Request) -> int:

@@ -116,6 +116,7 @@ class SignIn:
             passkeys=self._passkeys,
             link=settings.is_local,
             wanted=wanted_page(call.query("to")),
+            ended=call.cookie() is not None and call.person is None,
         )
 
     def _link_person(self, call: PageCall) -> Response:
@@ -166,7 +167,11 @@ class SignIn:
             raise NoRight(exc.message) from exc
         expires = call.desk.watch.roster.expiries.get(passkey.id.raw.hex())
         if expires is not None and datetime.now(UTC) >= expires:
-            raise NoRight("this passkey has expired")
+            raise NoRight(
+                f"this passkey of {identity.name!r} expired at {expires:%Y-%m-%d %H:%M}Z",
+                hint="Make another at /enrol, which takes its place; or where the root key is, "
+                f"sealpoint keys add {identity.name} --expires 365d --public-key {passkey.public}",
+            )
         answer = JSONResponse({"page": "/"})
         return signed_in(call, identity.person, "passkey", answer, passkey.id.raw.hex())
 
@@ -179,7 +184,11 @@ class SignIn:
     # ------------------------------------------------------------------ enrolment
 
     def _enrol_page(self, call: PageCall) -> Response:
-        return call.page("enrol.html", name=call.person.person if call.person else "")
+        return call.page(
+            "enrol.html",
+            name=call.person.person if call.person else "",
+            terminal=call.desk.on_enrolled is not None,
+        )
 
     def _begin_enrol(self, call: PageCall) -> Response:
         require_allowance(call)
@@ -216,6 +225,7 @@ class SignIn:
                 "enrolment": passkey.encode().decode(),
                 "fingerprint": passkey.id.short(),
                 "command": f"sealpoint keys add {name} --passkey passkey.json",
+                "instead": f"sealpoint keys rotate {name} --passkey passkey.json --reason 'lost'",
             }
         )
 

@@ -17,8 +17,8 @@ from sealpoint.audit import Finding
 from sealpoint.console._app import PageCall, Right, Routes
 from sealpoint.console._chain import ChainRow, draw_chain
 from sealpoint.errors import SealpointError, UsageError
-from sealpoint.gate import Request, Standing
-from sealpoint.signing import Role
+from sealpoint.gate import Request, Standing, Status, Thread
+from sealpoint.signing import Action, Role
 from sealpoint.views.changes import Change, LineChange, diff_checkpoints
 from sealpoint.views.conversation import find_conversations, read_conversation
 from sealpoint.views.masking import REVEALED
@@ -33,6 +33,8 @@ _LINES = 4_000
 _LINES_CHARS = 1_000_000
 """So many lines of one text that changed are on a page, and lines and characters of all."""
 _MESSAGES = 50
+_SAVED, _UNKNOWN = "saved", "unknown"
+_OPEN = (Status.OPEN, Status.APPROVED)
 
 ENTRY_WORDS: Mapping[str, tuple[str, str]] = {
     "genesis": ("Begun", ""),
@@ -200,14 +202,22 @@ class ThreadPages:
         thread = call.thread(about)
         writers = _writers(call)
         chosen = call.query("as")
-        world = call.query("world", "saved")
+        world = call.query("world", _SAVED)
+        asked = {
+            each.id: each
+            for each in _requests_of(call, about)
+            if each.status in _OPEN and each.statement.action is Action.RESUME
+        }
         decision, fault = None, None
         if chosen:
             if chosen not in writers:
-                raise UsageError("as: expected a writer of the namespace")
+                raise UsageError(
+                    f"as: expected a writer of the namespace, found {chosen[:64]!r}",
+                    hint="Only writers resume; the page of a thread lists them.",
+                )
             try:
-                declared = thread.load().world if world == "saved" else None
-                decision = thread.judge(world=declared, identity=chosen)
+                given = _hypothesis(thread, world, asked)
+                decision = thread.judge(identity=chosen, **given)
             except SealpointError as error:
                 fault = error
         outcomes = {
@@ -224,10 +234,31 @@ class ThreadPages:
             writers=writers,
             chosen=chosen,
             world=world,
+            asked=list(asked.values()),
             decision=decision,
             fault=fault,
             outcome=dict(zip(("word", "tone", "picture"), outcome, strict=True)),
         )
+
+
+def _hypothesis(thread: Thread, world: str, asked: Mapping[str, Request]) -> dict[str, Any]:
+    """World, answer and checkpoint of a resume that somebody thinks of.
+
+    Raises:
+        UsageError: It is none of those that the page offers.
+    """
+    if world == _SAVED:
+        return {"world": thread.load().world}
+    if world == _UNKNOWN:
+        return {"world": None}
+    if world not in asked:
+        raise UsageError(
+            "world: expected one that the page offers, found another text",
+            hint="The request may be closed by now: load the page again.",
+        )
+    found = asked[world]
+    ref = thread.checkpoint_at(thread.release_of(found).seq)
+    return {"world": found.world, "answer": found.answer, "ref": ref}
 
 
 def _changed_lines(changes: Iterable[Change]) -> list[tuple[Change, tuple[LineChange, ...]]]:

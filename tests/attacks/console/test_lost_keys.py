@@ -63,3 +63,28 @@ def test_a_passkey_that_ends_between_page_and_signature_says_nothing(
     assert [each.status_code for each in answers] == [403, 403]
     assert all("does not have this passkey" in each.text for each in answers)
     assert found.approved_by == ()
+
+
+def test_a_key_that_has_expired_is_told_as_that(served: Served) -> None:
+    """Not as one that is about to, and the sign-in says what helps."""
+    device = Authenticator(7, origin=served.origin)
+    ends = datetime.now(UTC) + timedelta(seconds=2)
+    keys = served.scene.admin.keys
+    keys.add("ann", passkey=device.passkey, expires=ends)
+    keys.add("bob", expires=datetime.now(UTC) + timedelta(days=5))
+    until(lambda: datetime.now(UTC) > ends)
+    with served.client("olga") as olga:
+        page = olga.get("/people").text
+    with served.client(accept="application/json") as client:
+        begun = client.post("/sign-in/passkey/begin", json={}).json()
+        answer = {"ticket": begun["ticket"], **answer_to(device, begun["challenge"])}
+        refused = client.post("/sign-in/passkey", json=answer)
+    fault = refused.json()["error"]
+
+    assert page.count("expired</span>") == 1
+    assert page.count(", expires <time") == 1
+    assert "this passkey of 'ann' expired at" in fault["message"]
+    assert (
+        f"sealpoint keys add ann --expires 365d --public-key {device.passkey.public}"
+        in (fault["hint"])
+    )

@@ -9,15 +9,20 @@ const text64 = (buffer) =>
     .replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
 const say = (words) => { document.getElementById("said").textContent = words; };
 
+// What a proxy says when the console is down is no word of the console.
+const noAnswer = (why) =>
+  new Error(`The console does not answer (${why}). Load the page again, and look whether it was done.`);
+
 async function post(path, body) {
   const answer = await fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),
-  });
-  const found = await answer.json().catch(() => ({}));
+  }).catch(() => { throw noAnswer("no connection"); });
+  const found = await answer.json().catch(() => { throw noAnswer(answer.status); });
   if (!answer.ok) {
-    const fault = found.error || { message: "The server refused it.", hint: "" };
+    const fault = found.error;
+    if (!fault) throw noAnswer(answer.status);
     throw new Error([fault.message, fault.hint].filter(Boolean).join(". "));
   }
   return found;
@@ -141,6 +146,7 @@ function enrol() {
       });
       document.querySelector("[data-enrolment]").textContent = made.enrolment;
       document.querySelector("[data-command]").textContent = made.command;
+      document.querySelector("[data-instead]").textContent = made.instead;
       document.querySelector("[data-fingerprint]").textContent = made.fingerprint;
       form.hidden = true;
       const enrolled = document.querySelector("[data-enrolled]");
