@@ -351,6 +351,7 @@ def tensors(folder: Path) -> None:
     packed = nn.utils.rnn.pack_sequence([torch.ones(3), torch.ones(2)])
     torch.save({"packed": packed}, folder / "packed.pt")
     torch.save(eye.untyped_storage(), folder / "storage.pt")
+    torch.backends.quantized.engine = "qnnpack"  # the one that every processor has
     quantized = _QUANTIZATION.quantize_dynamic(nn.Sequential(nn.Linear(4, 2)), {nn.Linear})
     torch.save(quantized.state_dict(), folder / "quantized-state.pt")
     torch.save(torch.save.__module__, folder / "text.pt")
