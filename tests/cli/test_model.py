@@ -642,6 +642,38 @@ def test_a_folder_is_sealed_verified_and_listed(machine: Machine, folder: Path) 
     assert again["root"] == listed[0]["root"]
 
 
+def test_a_file_is_not_sealed_into_a_thread_of_folders(machine: Machine, folder: Path) -> None:
+    """The folder stays the newest, and the error says what the thread holds."""
+    file = ("model", "seal", str(folder / "model.safetensors"))
+    refused = machine.run(*file, "--thread", _RUN)
+    machine.done(*file, "--thread", "files")
+
+    assert refused.exit_code == 2
+    assert f"{_RUN}: expected a thread of files, found folders in it, such as 'tuned'" in (
+        refused.stderr
+    )
+    assert machine.run("model", "verify", str(folder), "--thread", _RUN).exit_code == 0
+
+
+def test_json_may_stand_before_the_verb(tmp_path: Path) -> None:
+    """`sealpoint --json VERB` is `sealpoint VERB --json`, and refused by verbs without JSON."""
+    path = tmp_path / "m.safetensors"
+    save_checkpoint(_state(1), path)
+    before, after = (
+        CliRunner().invoke(main, words)
+        for words in (
+            ["--json", "model", "inspect", str(path)],
+            ["model", "inspect", str(path), "--json"],
+        )
+    )
+    without = CliRunner().invoke(main, ["--json", "serve"])
+
+    assert before.exit_code == 0
+    assert json.loads(before.stdout) == json.loads(after.stdout)
+    assert without.exit_code == 2
+    assert "--json" in json.loads(without.stderr)["error"]["message"]
+
+
 def test_a_changed_folder_ends_with_the_status_of_its_error(machine: Machine, folder: Path) -> None:
     """An edited folder, one without a thread, and a tensor of a folder are errors of their own."""
     (folder / "more.txt").write_text("x")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import sealpoint
-from sealpoint.cli._options import COMMON_OPTIONS, VerbGroup, wants_json
+from sealpoint.cli._options import COMMON_OPTIONS, VerbGroup, remember_json, wants_json
 from sealpoint.errors import SealpointError, UsageError
 
 VERBS = {
@@ -87,8 +87,15 @@ class _Main(VerbGroup):
             _print_error(ctx, error)
         except click.UsageError as error:
             if not wants_json(ctx):
-                raise
+                raise _printable(error) from error
             _print_error(ctx, UsageError(error.format_message()))
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read what stands before the verb."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.UsageError as error:
+            raise _printable(error) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs in the order in which `--help` lists them."""
@@ -118,6 +125,13 @@ class _Main(VerbGroup):
             formatter.write_dl(list(COMMON_OPTIONS.values()))
 
 
+def _printable(error: click.UsageError) -> click.UsageError:
+    """The same error without what would steer a terminal: names of files come as arguments."""
+    from sealpoint.world import escape_unprintable  # noqa: PLC0415 - `--help` needs none of it
+
+    return click.UsageError(escape_unprintable(error.format_message()), error.ctx)
+
+
 def _print_error(ctx: click.Context, error: SealpointError) -> None:
     # Only here: `--help` prints nothing by it.
     from sealpoint.cli._terminal import print_error  # noqa: PLC0415
@@ -133,5 +147,13 @@ def _print_error(ctx: click.Context, error: SealpointError) -> None:
     "sealpoint VERB --help explains a verb. The exit status is 0, or that of the error.",
 )
 @click.version_option(sealpoint.__version__, prog_name="sealpoint")
+@click.option(
+    "--json",
+    is_flag=True,
+    hidden=True,
+    expose_value=False,
+    callback=remember_json,
+    help=COMMON_OPTIONS["as_json"][1],
+)
 def main() -> None:
     """Sealed checkpoints for durable agents: saved state is an execution surface."""

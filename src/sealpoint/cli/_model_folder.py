@@ -12,12 +12,19 @@ from typing import Any
 
 import click
 
+from sealpoint.api import Store
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import find_ref
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import print_fields, print_json, print_line, working
-from sealpoint.errors import UsageError
-from sealpoint.models import SealedFolder, seal_file, seal_folder, verify_folder
+from sealpoint.errors import UnknownThread, UsageError
+from sealpoint.models import (
+    SealedFolder,
+    seal_file,
+    seal_folder,
+    sealed_folders,
+    verify_folder,
+)
 from sealpoint.store import CheckpointRef
 from sealpoint.views.words import Styled, count_text, exact_size_text, size_text, when
 from sealpoint.world import json_form
@@ -41,8 +48,11 @@ def seal(path: str, *, thread: str, where: StoreOptions, as_json: bool) -> None:
     Every byte is hashed and nothing is loaded or changed. From then on RUN vouches for PATH, and
     for the exact list of files if it is a folder. Nobody may write to it meanwhile.
     """
-    sealing = seal_folder if os.path.isdir(path) else seal_file  # noqa: PTH112 (a text)
+    is_folder = os.path.isdir(path)  # noqa: PTH112 (a text)
+    sealing = seal_folder if is_folder else seal_file
     with where.writing() as store, hashing() as progress:
+        if not is_folder:
+            _refuse_folders(store, thread)
         ref = sealing(path, store=store, thread=thread, progress=progress)
     described = ref.metadata["model"]
     document = {
@@ -65,6 +75,19 @@ def seal(path: str, *, thread: str, where: StoreOptions, as_json: bool) -> None:
             ("root", described["root"]),
         ]
     )
+
+
+def _refuse_folders(store: Store, thread: str) -> None:
+    """Refuse a file for a thread of folders, whose newest would not be verified as one any more."""
+    try:
+        newest = next(sealed_folders(store, thread), None)
+    except UnknownThread:
+        return
+    if newest is not None:
+        raise UsageError(
+            f"{thread}: expected a thread of files, found folders in it, such as {newest.folder!r}",
+            hint="Seal the folder that the file lies in, or name another thread for files.",
+        )
 
 
 def verify_sealed_folder(

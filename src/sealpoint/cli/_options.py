@@ -55,6 +55,13 @@ class Verb(click.Command):
 
     context_class = _Context
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse `--json` in front of a verb that has no such output."""
+        rest = super().parse_args(ctx, args)
+        if wants_json(ctx) and "as_json" not in ctx.params:
+            raise click.NoSuchOption("--json", ctx=ctx)
+        return rest
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verb's own options, then one line with the others."""
         rows, common = [], []
@@ -93,12 +100,13 @@ def common_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]]
     return click.option(words[0], name, cls=_CommonOption, help=text, **attributes)
 
 
-def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> bool:  # noqa: FBT001
-    ctx.meta[_JSON_KEY] = value
-    return value
+def remember_json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:  # noqa: FBT001
+    """Keep that JSON is wanted, also if that was said in front of the verb."""
+    ctx.meta[_JSON_KEY] = value or wants_json(ctx)
+    return wants_json(ctx)
 
 
-json_option = common_option("as_json", is_flag=True, is_eager=True, callback=_remember)
+json_option = common_option("as_json", is_flag=True, is_eager=True, callback=remember_json)
 """`--json`, on every verb that reads; errors are then JSON as well."""
 
 reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded.")

@@ -6,7 +6,6 @@ loader follows it; folders are walked without leaving them, and a link to anothe
 """
 
 import fnmatch
-import json
 import os
 import stat
 from collections import Counter
@@ -19,6 +18,7 @@ import click
 import sealpoint
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._terminal import (
+    json_text,
     print_json,
     print_line,
     print_lines,
@@ -160,12 +160,12 @@ def _document(reports: Sequence[ScanReport], walk: _FolderWalk) -> dict[str, obj
 
 def _write_sarif(reports: Sequence[ScanReport], place: str) -> None:
     log = sarif_document(reports, version=sealpoint.__version__, root=str(Path.cwd()))
-    text = json.dumps(log, indent=2)
+    text = json_text(log) + "\n"
     if place == "-":
         print_text(text)
         return
     try:
-        Path(place).write_text(text + "\n", encoding="utf-8")
+        Path(place).write_text(text, encoding="utf-8")
     except OSError as exc:
         raise UsageError(f"--sarif {place}: expected a file that can be written") from exc
 

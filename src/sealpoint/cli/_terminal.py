@@ -9,6 +9,7 @@ they are written as they are, and `rich` is not even loaded.
 """
 
 import json
+import re
 import shutil
 import sys
 import threading
@@ -89,7 +90,24 @@ def print_document(data: bytes) -> None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=True))
+    click.echo(json_text(document))
+
+
+def json_text(document: Any) -> str:
+    r"""A JSON document as text that every reader takes.
+
+    Half of a surrogate pair, as in the name of a file that is not UTF-8, is `\u{...}` in a string:
+    JSON can spell it, but strict readers refuse the whole document then.
+    """
+    text = json.dumps(document, indent=2, ensure_ascii=True)
+    return _JSON_ESCAPE.sub(_whole, text) if "\\ud" in text else text
+
+
+_JSON_ESCAPE = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|u(d[89a-f]..)|.)")
+
+
+def _whole(escape: re.Match[str]) -> str:
+    return escape[0] if escape[1] is None else f"\\\\u{{{escape[1]}}}"
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> None:
@@ -151,7 +169,7 @@ def _cells(text: str) -> int:
 def print_error(error: SealpointError, *, as_json: bool) -> None:
     """Print an error to standard error: message, then hint; or its JSON form."""
     if as_json:
-        click.echo(json.dumps({"error": error.as_dict()}, indent=2), err=True)
+        click.echo(json_text({"error": error.as_dict()}), err=True)
         return
     first, *code = error.hint.split("\n")
     _print(

@@ -234,3 +234,17 @@ def save_checkpoint(
             draft.move_to(target)
             return None
         return run.seal(draft, target, digests, metadata)
+
+
+def save_new(state: Any, path: str | os.PathLike[str]) -> None:
+    """Save a state as `save_checkpoint` does, where nothing is.
+
+    Raises:
+        FileExistsError: Something is there, or somebody put it there meanwhile.
+    """
+    target = Path(path)
+    entries, texts = entries_of_state(state)
+    header = header_of(entries, texts, str(target))
+    with ModelDraft(target) as draft:
+        write_entries(draft, header, entries, hashing=False)
+        draft.move_to_free(target)

@@ -29,7 +29,7 @@ from sealpoint.errors import (
     ValueNotAllowed,
 )
 from sealpoint.limits import MODEL_NODES_MAX, MODEL_PICKLE_BYTES_MAX
-from sealpoint.models._checkpoint import begins_as_pickle, is_safetensors, save_checkpoint
+from sealpoint.models._checkpoint import begins_as_pickle, is_safetensors, save_checkpoint, save_new
 from sealpoint.models._extras import require_numpy, require_torch, without_torch_modes
 from sealpoint.models._file import ReadFile
 from sealpoint.models._flatten import flatten_state, path_text
@@ -104,17 +104,27 @@ def convert_checkpoint(
     if unknown not in ("refuse", "inert", "drop"):
         raise UsageError("unknown: expected 'refuse', 'inert' or 'drop'")
     if not force and os.path.lexists(target):
-        raise UsageError(
-            f"{os.fspath(target)}: expected no file there, found one",
-            hint="Name another path, or replace it: force=True, on the command line --force.",
-        )
+        raise _taken(target)
     torch = require_torch()
     state = _loaded(torch, source, "refuse" if unknown == "refuse" else "inert")
     conversion = _Conversion(torch, unknown)
     with without_torch_modes(torch):
         kept = conversion.run(state)
-    save_checkpoint(kept, target)
+    if force:
+        save_checkpoint(kept, target)
+    else:
+        try:
+            save_new(kept, target)
+        except FileExistsError as exc:  # since it was looked for
+            raise _taken(target) from exc
     return tuple(conversion.dropped)
+
+
+def _taken(target: str | os.PathLike[str]) -> UsageError:
+    return UsageError(
+        f"{os.fspath(target)}: expected no file there, found one",
+        hint="Name another path, or replace it: force=True, on the command line --force.",
+    )
 
 
 def _loaded(torch: Any, source: str | os.PathLike[str], unknown: Literal["refuse", "inert"]) -> Any:

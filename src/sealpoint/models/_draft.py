@@ -272,6 +272,27 @@ class ModelDraft:
         put_in_place(self._at, path)
         self._is_placed = True
 
+    def move_to_free(self, path: Path) -> None:
+        """Give the draft a name that nothing has, durably.
+
+        Raises:
+            FileExistsError: Something has it.
+            ModelUnreadable: The directory cannot be written to.
+        """
+        try:
+            # Unlike a rename, a second name is never given in the place of a file. The first is
+            # taken away with the draft.
+            os.link(self._at, path, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:  # a disk without second names
+            if os.path.lexists(path):
+                raise FileExistsError(path) from None
+            self.move_to(path)
+        else:
+            with _reported(path):
+                _disk.sync_directory(path.parent)
+
     def is_at(self, path: Path) -> bool:
         """Whether it is this draft that lies at a path, and not what another writer put there."""
         try:

@@ -117,4 +117,5 @@ def _uri(path: str, root: str | None) -> str:
     if root is not None and PurePath(plain).is_relative_to(root):
         plain = PurePath(plain).relative_to(root).as_posix()
     quoted = quote(plain, safe="/", errors="surrogateescape")
-    return f"file://{quoted}" if quoted.startswith("/") else quoted
+    # Two slashes at the beginning would be read as the name of a host.
+    return f"file:///{quoted.lstrip('/')}" if quoted.startswith("/") else quoted
