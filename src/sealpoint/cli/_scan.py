@@ -164,8 +164,15 @@ def _write_sarif(reports: Sequence[ScanReport], place: str) -> None:
     if place == "-":
         print_text(text)
         return
+    path = Path(place)
+    if path.is_symlink() and (path.is_file() or not path.exists()):
+        # It may have come with the folder that is scanned, and lead to any file of this user.
+        raise UsageError(
+            f"--sarif {place}: expected a file, found a link to one",
+            hint="Name the file itself.",
+        )
     try:
-        Path(place).write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as exc:
         raise UsageError(f"--sarif {place}: expected a file that can be written") from exc
 

@@ -19,7 +19,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -260,10 +260,7 @@ class ModelFolder:
         if isinstance(self._sealed(name), FileDigests):
             with self.open(name) as model:
                 return model.load(map_location)
-        data = self.read(name)
-        with tempfile.TemporaryFile(buffering=0) as nameless:
-            nameless.write(data)
-            return load_pt(nameless, len(data), f"{self._what}/{name}", map_location, unknown)
+        return load_pt_bytes(self.read(name), f"{self._what}/{name}", map_location, unknown)
 
     def load(self, map_location: MapLocation = "cpu") -> dict[str, Any]:
         """The tensors of all safetensors files in it, by name; a few files are read at once.
@@ -366,6 +363,22 @@ class ModelFolder:
                 hint="ModelFolder.files has their names.",
             )
         return sealed
+
+
+def load_pt_bytes(data: bytes, what: str, map_location: MapLocation, unknown: Unknown) -> Any:
+    """What `load_pt` gives of bytes that were read already, from a file without a name.
+
+    Raises:
+        ModelUnreadable: There is no room for it where temporary files are.
+        ModelError: It is refused.
+    """
+    with ExitStack() as opened:
+        try:
+            nameless = opened.enter_context(tempfile.TemporaryFile(buffering=0))
+            _disk.write_all(nameless.fileno(), data)
+        except OSError as exc:
+            raise unreadable(tempfile.gettempdir(), exc) from exc
+        return load_pt(nameless, len(data), what, map_location, unknown)
 
 
 def _memory_digests(
@@ -501,12 +514,13 @@ def verified_copy(
     """
     seal = FolderSeal.of(required_run(store, thread), ref)
     name = Path(path).absolute().name
-    place = Path(os.path.realpath(directory or tempfile.gettempdir()))
+    given = directory or tempfile.gettempdir()
     try:
+        place = Path(os.path.realpath(given))
         _refuse_shared(place)
         private = tempfile.mkdtemp(prefix="sealpoint-", dir=place)
-    except OSError as exc:
-        raise unreadable(str(place), exc) from exc
+    except (OSError, ValueError) as exc:
+        raise unreadable(str(given), exc) from exc
     try:
         copy = Path(private, name)
         with ReadFolder(path) as source, ModelFolder(source, seal) as folder:

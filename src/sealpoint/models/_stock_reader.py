@@ -8,7 +8,6 @@ metadata for each of them, are not read.
 """
 
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from sealpoint.models._load_targets import (
     give_value,
     is_path,
 )
-from sealpoint.models._pt import load_pt
+from sealpoint.models._sealed_folder import load_pt_bytes
 from sealpoint.models._stock_metadata import StockPlace, parse_stock_metadata
 from sealpoint.scan import Unknown
 
@@ -130,10 +129,8 @@ class SafeFileSystemReader(StorageReader):
         place: StockPlace = self._checkpoint.storage_data[index]
         with folder.open(place.file) as file:
             data = file.read(place.offset, place.length)
-        with tempfile.TemporaryFile(buffering=0) as nameless:
-            nameless.write(data)
-            what = f"{self._path}/{place.file}: {index.fqn}"
-            return load_pt(nameless, len(data), what, "cpu", self._unknown)
+        what = f"{self._path}/{place.file}: {index.fqn}"
+        return load_pt_bytes(data, what, "cpu", self._unknown)
 
     def _check_files(self, folder: ReadFolder, metadata: Metadata) -> None:
         """Check that the files are as long as the places in them need."""

@@ -24,6 +24,7 @@ from sealpoint.api import Store
 from sealpoint.errors import (
     ExtraMissing,
     FileNotSealed,
+    ModelMalformed,
     ModelUnreadable,
     UnknownThread,
     UsageError,
@@ -267,8 +268,14 @@ def _folder(args: TrainingArguments, state: TrainerState) -> Path:
 
 def _step_of(folder: Path) -> int:
     """The step that a verified folder was saved at."""
-    found = json.loads((folder / _STATE).read_text(encoding="utf-8"))["global_step"]
-    return int(found)
+    try:
+        found = json.loads((folder / _STATE).read_text(encoding="utf-8"))["global_step"]
+        return int(found)
+    except (OSError, ValueError, TypeError, KeyError) as exc:
+        raise ModelMalformed(
+            f"{folder.name}: expected a folder of a Trainer, found one without its step",
+            hint="Give the Trainer a thread of its own, which only SealedCheckpoints writes to.",
+        ) from exc
 
 
 def _wait_for_everyone() -> None:

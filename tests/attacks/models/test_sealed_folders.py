@@ -3,6 +3,7 @@
 
 import json
 import os
+import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +15,21 @@ from safetensors.torch import save_file
 
 import sealpoint
 from sealpoint.api import Store
-from sealpoint.errors import Edited, ModelError, ModelMalformed, SealpointError, UsageError
-from sealpoint.models import load_folder, seal_folder, verified_copy, verify_folder
+from sealpoint.errors import (
+    Edited,
+    ModelError,
+    ModelMalformed,
+    ModelUnreadable,
+    SealpointError,
+    UsageError,
+)
+from sealpoint.models import (
+    load_folder,
+    open_folder,
+    seal_folder,
+    verified_copy,
+    verify_folder,
+)
 from sealpoint.models._file import ReadFile
 from sealpoint.models._folder import ReadFolder
 from sealpoint.scan import ScanVerdict, scan_bytes
@@ -144,6 +158,22 @@ def test_names_that_another_system_reads_otherwise_are_not_sealed(
         (tmp_path / name).write_text("x")
     with pytest.raises(ModelError):
         seal_folder(tmp_path, store=store, thread=_RUN)
+
+
+def test_a_full_disk_is_not_told_as_a_damaged_file(store: Store, folder: Path) -> None:
+    """A file of torch.save that finds no room to be read from is whole, and so the error says."""
+    torch.save({"weight": torch.ones(4096)}, folder / "optimizer.pt")
+    seal_folder(folder, store=store, thread=_RUN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_folder(folder, store=store, thread=_RUN) as opened:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            with pytest.raises(ModelUnreadable):
+                opened.load_file("optimizer.pt")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+        assert opened.load_file("optimizer.pt")["weight"].sum() == 4096
 
 
 def test_threads_that_list_one_folder_at_once_all_see_the_whole_list(tmp_path: Path) -> None:

@@ -22,8 +22,14 @@ from transformers import (
 
 import sealpoint
 from sealpoint.api import Store
-from sealpoint.errors import Edited, FileNotSealed, ModelUnreadable, UsageError
-from sealpoint.models import sealed_folders, verify_folder
+from sealpoint.errors import (
+    Edited,
+    FileNotSealed,
+    ModelMalformed,
+    ModelUnreadable,
+    UsageError,
+)
+from sealpoint.models import seal_folder, sealed_folders, verify_folder
 from sealpoint.models.transformers import SealedCheckpoints
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -166,6 +172,15 @@ def test_a_limit_that_would_delete_the_best_folder_is_refused(store: Store, tmp_
     best = {**_EACH_SECOND, "load_best_model_at_end": True, "save_total_limit": 1}
     with pytest.raises(UsageError, match="save_total_limit"):
         _train(tmp_path, store, **best)
+
+
+def test_a_folder_of_something_else_is_not_resumed_from(store: Store, tmp_path: Path) -> None:
+    """A sealed folder that no Trainer saved is an error of the tree."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text("{}")
+    seal_folder(tmp_path / "other", store=store, thread=_RUN)
+    with pytest.raises(ModelMalformed, match="expected a folder of a Trainer"):
+        _train(tmp_path, store)
 
 
 def test_a_deleted_newest_folder_names_the_one_to_go_back_to(store: Store, tmp_path: Path) -> None:

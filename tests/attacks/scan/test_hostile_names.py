@@ -91,6 +91,22 @@ def test_documents_have_whole_characters_and_lead_to_the_files(folder: Path) -> 
         assert not _LONE.search("".join(_printed("model", "inspect", file, "--json")))
 
 
+def test_a_planted_link_has_no_file_replaced_by_a_log(folder: Path) -> None:
+    """A log is not written through a link, to a file or to nothing; other places are as before."""
+    victim, link = folder / "victim", folder / "log.sarif"
+    victim.write_text("kept")
+    for named in (victim, folder / "nothing"):
+        link.symlink_to(named)
+
+        assert "found a link to one" in _printed("scan", folder, "--sarif", link)[1]
+        link.unlink()
+    assert victim.read_text() == "kept"
+    assert not (folder / "nothing").exists()
+    _printed("scan", folder, "--sarif", link)
+    assert json.loads(link.read_text())["version"] == "2.1.0"
+    assert not _printed("scan", folder, "--sarif", "/dev/null")[1]
+
+
 def test_an_address_names_no_host() -> None:
     """Two slashes at the beginning of a path stay a path of this machine."""
     finding = ScanFinding(rule="malformed", message="m")
