@@ -25,8 +25,10 @@ def scene_console(ask: Callable[[], object], go_on: Callable[[], bool]) -> None:
     scene("7. The console: approve a payment yourself")
     ask()
     if sys.stdin.isatty():
-        tell("Invoice 21 waits for two people, ann and bob. The link below signs you in as owner,")
-        tell("for whom the agent works: who may look, and cannot approve. So in the console:")
+        tell(
+            "Invoice 21 waits for two people, ann and bob. The link below signs you in as owner, "
+            "for whom the agent works: who may look, and cannot approve. So in the console:"
+        )
         for step in (
             "open Requests, and read what would be paid;",
             "on its page, make a passkey as ann, and type its first digits into this terminal;",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Making a passkey, and what whoever holds the root key is told to type for it."""
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,15 @@ def test_a_passkey_takes_the_place_of_one_that_was_lost(served: Served, tmp_path
     schemes = [each.scheme for each in after.keys]
     assert sorted(schemes) == sorted(each.scheme for each in before.keys)
     assert len({each.public for each in after.keys} & {each.public for each in before.keys}) == 1
+
+
+def test_the_name_is_that_of_the_identity_and_of_nobody_else(served: Served) -> None:
+    """Whoever has several, or makes it for somebody else, types it: it decides whose key it is."""
+    with served.client("ann") as ann, served.client("owner") as owner:
+        pages = [ann.get("/enrol"), ann.get("/enrol?other=1"), owner.get("/enrol")]
+
+    found = [re.search('name="name" value="([^"]*)"', each.text) for each in pages]
+    assert [each and each[1] for each in found] == ["ann", "", ""]
 
 
 def test_the_terminal_is_named_only_where_one_listens(served: Served) -> None:

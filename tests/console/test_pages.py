@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every page for everybody: who may see and do what, and what an error looks like."""
 
+import dataclasses
 import sqlite3
 from base64 import b64encode
 from contextlib import closing
@@ -10,6 +11,7 @@ from typing import NoReturn
 import pytest
 from jinja2 import PackageLoader, TemplateNotFound
 
+from sealpoint.api import StoreWatch
 from sealpoint.audit import TimelinePage
 from sealpoint.config import HookSettings
 from sealpoint.console import _outbox, _pages, _sessions
@@ -606,3 +608,25 @@ def test_the_feed_says_who_recorded_an_answer_and_not_that_they_gave_it(served: 
         page = vera.get("/").text
 
     assert "Approved, recorded by operator" in page
+
+
+def test_a_console_that_has_just_begun_does_not_say_that_nothing_is_there(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists say that the store is being read, and a link to a thread is to be tried again."""
+    unread = dataclasses.replace(
+        served.console.desk.watch.state, refreshed=None, done=3, total=10, complete=False
+    )
+    monkeypatch.setattr(StoreWatch, "state", property(lambda _: unread))
+    with served.client("vera") as vera:
+        pages = [vera.get(path).text for path in ("/", "/requests")]
+        thread = vera.get(f"/threads/{'ab' * 16}")
+        told = vera.get(f"/api/v1/threads/{'ab' * 16}")
+
+    for page in pages:
+        assert "The store is being read: 3 of 10 threads so far." in page
+        assert "There is no thread yet" not in page
+        assert "Nothing waits for approval" not in page
+    assert (thread.status_code, told.status_code) == (503, 503)
+    assert told.json()["error"]["code"] == "overloaded"
+    assert told.headers["retry-after"]

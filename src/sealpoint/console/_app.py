@@ -31,7 +31,7 @@ from sealpoint.console._shield import (
     status_of,
     wants_json,
 )
-from sealpoint.errors import NoRight, Overloaded, SealpointError, UsageError
+from sealpoint.errors import NoRight, Overloaded, SealpointError, UnknownThread, UsageError
 from sealpoint.gate import Thread, ThreadSummary
 
 _FIELDS_MAX = 100
@@ -120,8 +120,18 @@ class PageCall:
 
         Raises:
             UnknownThread: There is none.
+            Overloaded: That is not known yet: the console has just begun.
         """
-        return self.desk.watch.thread_of(thread_id)
+        try:
+            return self.desk.watch.thread_of(thread_id)
+        except UnknownThread:
+            state = self.desk.watch.state
+            if state.refreshed is not None:
+                raise
+            raise Overloaded(
+                f"the store is being read: {state.done} of {state.total} threads so far",
+                hint="Nothing was done. The console has just begun: try again in a few seconds.",
+            ) from None
 
     def acting_on(self, thread_id: str) -> Thread:
         """The same thread, to be written to by the console."""

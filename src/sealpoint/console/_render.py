@@ -101,6 +101,7 @@ class Renderer:
             namespace=desk.store.namespace,
             store_id=str(desk.store.id),
             freshness=desk.freshness if viewer else "",
+            reading=desk.watch.state if desk.watch.state.refreshed is None else None,
             open_requests=desk.open_requests if viewer else 0,
             alarms=desk.alarms if viewer else 0,
             **values,

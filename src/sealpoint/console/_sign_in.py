@@ -184,9 +184,11 @@ class SignIn:
     # ------------------------------------------------------------------ enrolment
 
     def _enrol_page(self, call: PageCall) -> Response:
+        # Keys belong to identities: who has several, or makes one for somebody else, says which.
+        own = () if call.person is None or call.query("other") else call.person.identities
         return call.page(
             "enrol.html",
-            name=call.person.person if call.person else "",
+            name=own[0] if len(own) == 1 else "",
             terminal=call.desk.on_enrolled is not None,
         )
 
