@@ -115,12 +115,18 @@ class _Shown:
     """What is shown at one moment: made by whoever refreshes, and never changed."""
 
     def __init__(
-        self, rows: list[ListRow], trust: StoreChain | None, policy: Policy | None, version: int
+        self,
+        rows: list[ListRow],
+        trust: StoreChain | None,
+        policy: Policy | None,
+        version: int,
+        edition: int,
     ) -> None:
         self._rows = rows
         self.trust = trust
         self.policy = policy
         self.version = version
+        self.edition = edition
         self.findings = tuple(row.finding for row in self._rows if row.finding is not None)
 
     @cached_property
@@ -199,7 +205,7 @@ class StoreWatch:
         self._refreshing = threading.Lock()
         self._threads = WatchedThreads(self._core)
         self._standing: WeakKeyDictionary[ThreadLook, _Standing] = WeakKeyDictionary()
-        self._shown = _Shown([], None, None, 0)
+        self._shown = _Shown([], None, None, 0, 0)
         self._state = WatchState(
             version=0, refreshed=None, done=0, total=0, complete=False, failure=None
         )
@@ -233,7 +239,7 @@ class StoreWatch:
     def _refresh(self, *, quick: bool) -> None:
         """Bring everything up to date, and show what is found now and then and at the end."""
         threads, shown_at = self._threads, monotonic()
-        before, done = threads.trust, 0
+        done = 0
         for done, total in threads.bring_up_to_date(quick=quick):
             if not done or monotonic() - shown_at > _SHOWN_EVERY_SECONDS:
                 if done:
@@ -241,7 +247,9 @@ class StoreWatch:
                 self._state = replace(self._state, done=done, total=total)
                 shown_at = monotonic()
         trust = threads.trust or self._core.trust()
-        if done or trust is not before or self._policy(trust) is not self._shown.policy:
+        shown = self._shown
+        is_same = threads.edition == shown.edition and trust is shown.trust
+        if not is_same or self._policy(trust) is not shown.policy:
             self._show(trust)
         self._state = WatchState(
             version=threads.journal.newest,
@@ -254,7 +262,8 @@ class StoreWatch:
 
     def _show(self, trust: StoreChain) -> None:
         threads = self._threads
-        self._shown = _Shown(threads.rows(), trust, self._policy(trust), threads.journal.newest)
+        policy, newest = self._policy(trust), threads.journal.newest
+        self._shown = _Shown(threads.rows(), trust, policy, newest, threads.edition)
 
     def _policy(self, trust: StoreChain) -> Policy | None:
         try:

@@ -227,6 +227,10 @@ class WatchedThreads:
         self._turn = 0
         self._is_begun = False
         """Whether everything was looked at once."""
+        self._is_settled = False
+        """Whether the newest call came to its end; if not, what is known may be newer than these."""
+        self.edition = 0
+        """One more whenever `rows` may give something else."""
 
     def rows(self) -> list[ListRow]:
         """How each thread is listed."""
@@ -238,7 +242,7 @@ class WatchedThreads:
         What a call has found stands, if it is broken off: the next one goes on.
 
         Args:
-            quick: Ask the anchor alone which have moved, once everything was looked at.
+            quick: Ask the anchor alone which have moved, if the call before came to its end.
 
         Yields:
             How many threads were looked at, and how many there are to be; first none of them.
@@ -247,19 +251,21 @@ class WatchedThreads:
             StorageUnavailable, AnchorUnavailable: Nobody can look.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
         """
-        core, quick = self._core, quick and self._is_begun
+        core, quick = self._core, quick and self._is_settled
         trust, version = core.trust(), self._version if quick else core.storage.version()
         is_same = quick or (version is not None and version == self._version)
         # Threads before slots: a name is reserved before it has an entry.
         heads = self._heads if is_same else dict(core.storage.heads())
         slots = dict(core.anchor.slots())
         again: _Threads = {}
-        touched = self._touched(heads, slots, is_all=trust is not self.trust)
-        self._version = None  # until this has come to its end
+        is_all = trust is not self.trust or not self._is_settled
+        touched = self._touched(heads, slots, is_all=is_all)
+        self._version, self._is_settled = None, False  # until this has come to its end
         if touched:
             again = self._moved(touched, heads, slots, trust)
         if not quick:
-            again |= self._unmoved(is_same=is_same and not touched)
+            # What has moved is looked at where it is now.
+            again = self._unmoved(is_same=is_same and not touched) | again
         threads = [*again.values()]
         yield 0, len(threads)
         for done, each in enumerate(self._looked(threads), start=1):
@@ -267,7 +273,7 @@ class WatchedThreads:
             yield done, len(threads)
         self._note_chain(trust)
         self._heads, self._slots, self.trust, self._version = heads, slots, trust, version
-        self._is_begun = True
+        self._is_begun = self._is_settled = True
 
     def _touched(
         self, heads: dict[bytes, int], slots: dict[bytes, Position], *, is_all: bool
@@ -275,8 +281,8 @@ class WatchedThreads:
         """The threads of which the store or the anchor says something else than before, or all."""
         before = self._slots
         if is_all:
-            known = chain(slots.values(), before.values())
-            return heads.keys() | self._heads.keys() | {each.thread for each in known}
+            known = (each.listed for each in self._known.values())
+            return heads.keys() | {each.thread for each in chain(slots.values(), known)}
         touched = {thread for thread, _ in heads.items() ^ self._heads.items()}
         for slot in [slot for slot, each in slots.items() if before.get(slot) != each]:
             touched |= {each[slot].thread for each in (before, slots) if slot in each}
@@ -293,7 +299,7 @@ class WatchedThreads:
 
         What is no longer there at all, in the store and in the anchor, is forgotten.
         """
-        before = self._forget(touched, slots)
+        before = self._forget(touched)
         there = {thread: heads[thread] for thread in touched if thread in heads}
         places = ((slot, each) for slot, each in slots.items() if each.thread in touched)
         moved: _Threads = {}
@@ -312,15 +318,13 @@ class WatchedThreads:
                 self._known[key] = known._replace(listed=each)
             if is_new and self._is_hit(known, trust):
                 moved[key] = each
+        self.edition += not before.keys() <= self._known.keys()
         return moved
 
-    def _forget(
-        self, touched: set[bytes], slots: dict[bytes, Position]
-    ) -> dict[bytes, KnownThread | None]:
-        """What was known of threads under the ids and slots that they have or had; no more."""
-        places = chain(self._slots.items(), slots.items())
-        keys = touched | {slot for slot, each in places if each.thread in touched}
-        return {key: self._known.pop(key, None) for key in keys}
+    def _forget(self, touched: set[bytes]) -> dict[bytes, KnownThread]:
+        """What was known of threads, under whatever slots they had; no more."""
+        keys = [key for key, each in self._known.items() if each.listed.thread in touched]
+        return {key: self._known.pop(key) for key in keys}
 
     def _is_hit(self, known: KnownThread, trust: StoreChain) -> bool:
         """Whether a change of the store chain may make a difference to a thread."""
@@ -341,13 +345,12 @@ class WatchedThreads:
         self._patrol_again = self._patrol_again if is_same else self._is_begun
         return failed | self._patrolled()
 
-    def _placed(self, looked: LookedThread) -> LookedThread:
+    @staticmethod
+    def _placed(looked: LookedThread) -> LookedThread:
         """A look, with the last entry where it was found: the store was not asked where it is."""
         if not isinstance(looked.found, ThreadLook):
             return looked
-        listed, head = looked.listed, looked.found.head.seq
-        self._heads[listed.thread] = head
-        return looked._replace(listed=listed._replace(head=head))
+        return looked._replace(listed=looked.listed._replace(head=looked.found.head.seq))
 
     def _failed(self) -> _Threads:
         """The threads that did not verify; where they are many, some of them in turn."""
@@ -367,15 +370,18 @@ class WatchedThreads:
         return {key: each.listed for key, each in known if not self._is_as_known(each)}
 
     def _is_as_known(self, known: KnownThread) -> bool:
-        """Whether the newest entry of a thread is the one that was verified, and has its body."""
+        """Whether the newest entry of a thread is the one that was verified, seals and body too."""
         if known.look is None or known.finding is not None:
-            return True  # there is nothing to compare
+            # There is nothing to compare; but what was no thread may have been made one.
+            return known.finding is not None or known.listed.anchored is not None
         head = known.look.head
         try:
             record = self._core.storage.read(known.listed.thread, head.seq)
         except Tampered:
             return False
-        if record is None or record.header != head.raw or record.body is None:
+        if record is None or record.body is None:
+            return False
+        if (record.header, record.seals) != (head.raw, known.look.seals):
             return False
         return sha256(record.body).hexdigest() == head.header.body
 
@@ -422,6 +428,7 @@ class WatchedThreads:
             row = _row(found, None)
             known = KnownThread(looked.listed, found, is_foreign=looked.is_foreign, row=row)
         self._known[key] = known
+        self.edition += known.row is not None or before.row is not None
         for event in _events(before, known, looked):
             self.journal.add(event)
 

@@ -115,6 +115,8 @@ class ThreadLook:
     is_named: bool
     """Whether that is the name of the anchor's slot; else something to call it by."""
     head: Entry
+    seals: bytes
+    """The signatures of the head."""
     pending: Pending
     summary: ThreadSummary
     """As if nothing were asked for."""
@@ -302,6 +304,7 @@ def _thread_look(state: ThreadState) -> ThreadLook:
         name=chain.name,
         is_named=chain.is_named,
         head=tip.entry,
+        seals=b"" if chain.head_record is None else chain.head_record.seals,
         pending=pending,
         summary=summary,
     )

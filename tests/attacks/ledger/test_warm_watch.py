@@ -140,6 +140,39 @@ def test_a_newest_entry_without_its_body_is_found_in_a_while(
     assert _found(watch) == {"gamma": "missing"}
 
 
+def test_a_newest_entry_with_other_seals_is_found_in_a_while(
+    scene: AttackedStore, watch: StoreWatch
+) -> None:
+    """Without its signature nobody else would believe it."""
+    rows = scene.rows("gamma")
+    last = max(rows)
+    sealed = rows[last]
+    bare = Record(sealed.header, rows[last - 1].seals, sealed.body, sealed.payload)
+    scene.editor.put_rows(scene.thread("gamma"), {**rows, last: bare})
+    for _ in range(2):
+        watch.refresh()
+
+    assert _found(watch) == {"gamma": "forged"}
+
+
+def test_what_is_mended_and_then_cut_again_is_found_by_the_next_refresh(
+    scene: AttackedStore, watch: StoreWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What had a finding is known by where it lies now, not by where it lay then."""
+    monkeypatch.setattr("sealpoint.api._watched_threads.WATCH_PATROL_MAX", 0)
+    rows = scene.rows("beta")
+    cut = {seq: rows[seq] for seq in list(rows)[:-1]}
+    scene.editor.put_rows(scene.thread("beta"), cut)
+    watch.refresh()
+    scene.editor.put_rows(scene.thread("beta"), rows)
+    watch.refresh()
+    assert _found(watch) == {}
+    scene.editor.put_rows(scene.thread("beta"), cut)
+    watch.refresh()
+
+    assert _found(watch) == {"beta": "rolled-back"}
+
+
 def test_planted_entries_are_refused(scene: AttackedStore, watch: StoreWatch) -> None:
     """Those of another thread, and copies of its own, at any distance behind the newest."""
     for name, distance in (("alpha", 1), ("beta", 40)):
@@ -179,6 +212,87 @@ def test_an_unanchored_thread_is_told_from_a_missing_one(tmp_path: Path) -> None
 
     assert _found(watch) == {"beta": "unanchored"}
     assert watch.thread("alpha").phase is ThreadPhase.SAVED
+    scene.world.close()
+
+
+def test_an_unanchored_thread_that_is_taken_away_is_shown_no_more(tmp_path: Path) -> None:
+    """What is in neither store nor anchor is forgotten, though nothing else has moved."""
+    scene = AttackedStore.planned(tmp_path, "memory")
+    scene.save("alpha", 0)
+    scene.save("beta", 0)
+    thread = scene.thread("beta")
+    scene.world.forget("beta")
+    watch = scene.world.open(None, read_only=True).watch()
+    watch.refresh()
+    assert _found(watch) == {"beta": "unanchored"}
+    scene.editor.put_rows(thread, {})
+    watch.refresh()
+
+    assert _found(watch) == {}
+    scene.world.close()
+
+
+def test_an_unanchored_thread_that_was_hidden_is_found_in_a_while(tmp_path: Path) -> None:
+    """Bytes that were no thread are made one in their place."""
+    scene = AttackedStore.planned(tmp_path, "memory")
+    scene.save("alpha", 0)
+    scene.save("beta", 0)
+    thread, rows = scene.thread("beta"), scene.rows("beta")
+    scene.editor.put_rows(thread, {**rows, 0: _edited(rows[0])})
+    scene.world.forget("beta")
+    watch = scene.world.open(None, read_only=True).watch()
+    watch.refresh()
+    assert _found(watch) == {}
+    scene.editor.put_rows(thread, rows)
+    for _ in range(2):
+        watch.refresh()
+
+    assert _found(watch) == {"beta": "unanchored"}
+    scene.world.close()
+
+
+def test_what_a_refresh_found_that_was_broken_off_is_compared_again(tmp_path: Path) -> None:
+    """It is put back as it was before, so that nothing has moved since the last that ended."""
+    scene = AttackedStore.planned(tmp_path, "memory")
+    for name in _NAMES:
+        scene.save(name, 0)
+    thread, slot = scene.thread("alpha"), scene.world.slot("alpha")
+    rows, position = scene.rows("alpha"), scene.world.anchored._positions.pop(slot)
+    scene.editor.put_rows(thread, {})
+    store = scene.world.open(None, read_only=True)
+    watch = store.watch()
+    watch.refresh()
+    assert watch.page().total == len(_NAMES) - 1
+    scene.save("beta", 1)
+    scene.editor.put_rows(thread, rows)
+    scene.world.anchored._positions[slot] = position
+
+    looks = watch._threads.bring_up_to_date()
+    while slot not in watch._threads._known or watch._threads._known[slot].look is None:
+        next(looks)
+    looks.close()
+    scene.editor.put_rows(thread, {})
+    del scene.world.anchored._positions[slot]
+    watch.refresh(quick=True)
+
+    assert [each.name for each in watch.page(by_name=True).threads] == ["beta", "gamma"]
+    assert watch.thread("beta").checkpoint == "beta-1"
+    scene.world.close()
+
+
+def test_a_thread_that_has_two_slots_is_shown_as_it_is_under_both(tmp_path: Path) -> None:
+    """A quick refresh meets it under the one that moved, and the next one under the other."""
+    scene = AttackedStore.planned(tmp_path, "memory")
+    scene.save("alpha", 0)
+    positions = scene.world.anchored._positions
+    positions[scene.world.slot("other")] = positions[scene.world.slot("alpha")]
+    watch = scene.world.open(None, read_only=True).watch()
+    watch.refresh()
+    scene.save("alpha", 1)
+    watch.refresh(quick=True)
+    watch.refresh()
+
+    assert [each.checkpoint for each in watch.page().threads] == ["alpha-1"] * 2
     scene.world.close()
 
 
