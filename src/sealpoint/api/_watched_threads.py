@@ -228,7 +228,7 @@ class WatchedThreads:
         self._is_begun = False
         """Whether everything was looked at once."""
         self._is_settled = False
-        """Whether the newest call came to its end; if not, what is known may be newer than these."""
+        """Whether the newest call came to its end; if not, more may be known than these say."""
         self.edition = 0
         """One more whenever `rows` may give something else."""
 

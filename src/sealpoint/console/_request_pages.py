@@ -11,7 +11,7 @@ from starlette.routing import Route
 from sealpoint.api import ExaminedRequest, examine
 from sealpoint.console._app import PageCall, Right, Routes
 from sealpoint.errors import NoRight, UnknownEntry, UnknownRequest, UnknownThread
-from sealpoint.gate import Request, Status, require_breakable
+from sealpoint.gate import Request, Status, can_be_approved, require_breakable
 from sealpoint.signing import Action, Role, Verdict, persons_asking
 from sealpoint.views.requests import RequestView, Section, SectionKind, request_view
 
@@ -124,10 +124,13 @@ def require_readable(call: PageCall) -> None:
 def rollouts_alike(call: PageCall, request: Request) -> list[Request]:
     """The rollouts that are open or hold for the change of worlds that a request waits for."""
     pair = (request.statement.world_from, request.statement.world_to)
+    roster = call.desk.watch.roster
     return [
         each
         for each in call.desk.store.rollouts.list()
-        if pair in each.statement.pairs and each.status in (Status.OPEN, Status.APPROVED)
+        if pair in each.statement.pairs
+        and each.status in (Status.OPEN, Status.APPROVED)
+        and can_be_approved(each, roster)
     ]
 
 

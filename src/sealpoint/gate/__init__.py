@@ -27,7 +27,13 @@ from sealpoint.gate._policy import (
     shipped_policy,
 )
 from sealpoint.gate._request_list import RequestList, Requests
-from sealpoint.gate._requests import Request, Status, make_request, why_closed
+from sealpoint.gate._requests import (
+    Request,
+    Status,
+    can_be_approved,
+    make_request,
+    why_closed,
+)
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
@@ -80,6 +86,7 @@ __all__ = [
     "ThreadPhase",
     "ThreadSummary",
     "ToLook",
+    "can_be_approved",
     "decide",
     "look_at_all",
     "make_request",

@@ -27,7 +27,14 @@ from sealpoint.errors import (
 )
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._policy import Measure, Policy, Rule
-from sealpoint.gate._requests import Asked, Request, Status, find_closing, why_closed
+from sealpoint.gate._requests import (
+    Asked,
+    Request,
+    Status,
+    can_be_approved,
+    find_closing,
+    why_closed,
+)
 from sealpoint.gate._standing import Standing
 from sealpoint.ledger import (
     ExpiryBody,
@@ -243,7 +250,9 @@ class Operations:
                 self._context.require_person(actor)
                 # Read after the head that is written on: what others propose meanwhile takes that
                 # place, and all is looked at anew.
-                _require_new_rollout(self._context.rollouts(), pairs, expires, self._context.now())
+                roster = self._core.trust().roster
+                there = [each for each in self._context.rollouts() if can_be_approved(each, roster)]
+                _require_new_rollout(there, pairs, expires, self._context.now())
                 statement = self._context.statement(
                     action=Action.ROLLOUT,
                     pairs=pairs,

@@ -34,7 +34,16 @@ from sealpoint.ledger import (
     is_bound,
     read_body,
 )
-from sealpoint.signing import Attestation, Role, Roster, Statement, Tally, Verdict, count
+from sealpoint.signing import (
+    Attestation,
+    Role,
+    Roster,
+    Statement,
+    Tally,
+    Verdict,
+    count,
+    persons_asking,
+)
 from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
@@ -361,6 +370,12 @@ def make_request(
         ignored=tally.ignored,
         attestations=asked.attestations,
     )
+
+
+def can_be_approved(request: Request, roster: Roster) -> bool:
+    """Whether people may approve what is asked for: they know who asks, and are enough."""
+    is_known = None not in persons_asking(request.statement, roster)
+    return is_known and request.needed <= len(roster.persons)
 
 
 def why_closed(request: Request) -> RequestClosed:

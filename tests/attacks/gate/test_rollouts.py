@@ -448,3 +448,39 @@ def test_less_is_asked_about_inside_a_session_too(attacked: AttackedTeam) -> Non
     attacked.fresh().resume(world=READ)
     attacked.thread().load()
     attacked.fresh().save({"n": 2}, world=NARROW)
+
+
+@pytest.mark.parametrize("lie", ["too many people", "a person nobody knows", "a refused change"])
+def test_what_nobody_can_approve_is_in_nobodys_way(attacked: AttackedTeam, lie: str) -> None:
+    """A stolen worker's key would keep everybody from proposing a change."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    operator = attacked.store("operator")
+    model: dict[str, Any] = {**SHELL, "model": {"name": "other"}}
+    if lie == "a refused change":
+        attacked.world.apply(policy(model="refuse"))
+        operator = attacked.world.open("operator", gated=True)
+    honest = operator.rollouts.propose([(READ, SHELL)], reason="release 42")
+    operator.rollouts.revoke(honest.id, reason="not yet")
+    statement = msgspec.structs.replace(honest.statement, requester="worker", nonce="0" * 32)
+    worlds = {world.digest: world for world in map(World.from_dict, (READ, SHELL, model))}
+    if lie == "too many people":
+        statement = msgspec.structs.replace(statement, needed=16)
+    elif lie == "a person nobody knows":
+        statement = msgspec.structs.replace(statement, actor="nobody")
+    else:
+        pairs = [
+            (World.from_dict(READ).digest, World.from_dict(to).digest) for to in (SHELL, model)
+        ]
+        statement = msgspec.structs.replace(statement, pairs=tuple(sorted(pairs)))
+    named = sorted({each for pair in statement.pairs for each in pair})
+    body = RequestBody(
+        salt=attacked.salt,
+        statement=statement,
+        worlds=tuple(worlds[each].to_dict() for each in named),
+    )
+    with attacked.landing():
+        attacked.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
+    assert operator.rollouts.get(statement.digest).status is Status.OPEN
+    attacked.approve(operator.rollouts.propose([(READ, SHELL)], reason="release 42"))
+
+    attacked.fresh().resume(world=SHELL)
