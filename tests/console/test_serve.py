@@ -197,6 +197,22 @@ def test_an_identity_that_is_not_in_the_roster_yet_is_told_how_it_gets_there(sce
     assert added.exit_code == 0, added.output
 
 
+def test_an_identity_whose_key_is_mounted_is_told_how_it_gets_into_the_roster(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a key is on no list of this machine."""
+    public = scene.admin.keys.create("console")
+    (key,) = Path(str(scene.place["config_dir"])).rglob("console.key")
+    secrets = tmp_path / "secrets"
+    secrets.mkdir(mode=0o700)
+    key.rename(secrets / key.name)
+    monkeypatch.setenv("SEALPOINT_SECRETS_DIR", str(secrets))
+    result = CliRunner().invoke(main, ["serve", "--identity", "console", *_options(scene)])
+
+    assert result.exit_code == UsageError.exit_status, result.output
+    assert f"--public-key {public}" in " ".join(result.stderr.split())
+
+
 def test_a_console_whose_own_key_has_expired_says_so(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,11 +88,11 @@ def serve(
         console = Console(store, acting, settings, admin=where.admin)
         identity = console.desk.watch.roster.identity(signer)
         if identity is None:
-            public = [each.public for each in where.admin.keys.list() if each.name == signer]
+            public = where.files.keys.facts(signer, mounted=True).public
             raise UsageError(
                 f"identity {signer!r}: the roster does not know it",
                 hint=f"Where the root key is: sealpoint keys add {signer} --person {signer} --role "
-                f"operator --namespace {shlex.quote(store.namespace)} --public-key {public[0]}",
+                f"operator --namespace {shlex.quote(store.namespace)} --public-key {public}",
             )
         _check_rights(identity, store.namespace, is_local=settings.is_local)
         if not settings.is_local:
