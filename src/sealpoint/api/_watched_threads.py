@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import chain
 from typing import NamedTuple
 
 from sealpoint.anchor import Position
@@ -227,6 +226,8 @@ class WatchedThreads:
         self._turn = 0
         self._is_begun = False
         """Whether everything was looked at once."""
+        self._met: set[bytes] = set()
+        """What quick calls have met since the last that was none: the store was not asked."""
         self._is_settled = False
         """Whether the newest call came to its end; if not, more may be known than these say."""
         self.edition = 0
@@ -260,6 +261,10 @@ class WatchedThreads:
         again: _Threads = {}
         is_all = trust is not self.trust or not self._is_settled
         touched = self._touched(heads, slots, is_all=is_all)
+        if quick:
+            self._met |= touched
+        else:
+            touched, self._met = touched | self._met, set()
         self._version, self._is_settled = None, False  # until this has come to its end
         if touched:
             again = self._moved(touched, heads, slots, trust)
@@ -281,8 +286,8 @@ class WatchedThreads:
         """The threads of which the store or the anchor says something else than before, or all."""
         before = self._slots
         if is_all:
-            known = (each.listed for each in self._known.values())
-            return heads.keys() | {each.thread for each in chain(slots.values(), known)}
+            known = {each.listed.thread for each in self._known.values()}
+            return heads.keys() | known | {each.thread for each in slots.values()}
         touched = {thread for thread, _ in heads.items() ^ self._heads.items()}
         for slot in [slot for slot, each in slots.items() if before.get(slot) != each]:
             touched |= {each[slot].thread for each in (before, slots) if slot in each}

@@ -99,6 +99,20 @@ def test_a_quick_refresh_verifies_what_has_moved_and_leaves_the_rest_to_the_next
     assert _found(watch) == dict.fromkeys(_NAMES, "rolled-back")
 
 
+def test_what_a_quick_refresh_met_is_found_by_the_next_one_if_it_vanishes(
+    scene: AttackedStore, watch: StoreWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was not asked where it ends, and is asked now."""
+    monkeypatch.setattr("sealpoint.api._watched_threads.WATCH_PATROL_MAX", 0)
+    scene.save("delta", 0)
+    watch.refresh(quick=True)
+    assert watch.thread("delta").phase is ThreadPhase.SAVED
+    scene.editor.put_rows(scene.thread("delta"), {})
+    watch.refresh()
+
+    assert set(_found(watch)) == {"delta"}
+
+
 def test_a_thread_that_vanishes_is_found_by_its_name(
     scene: AttackedStore, watch: StoreWatch
 ) -> None:
@@ -270,7 +284,7 @@ def test_what_a_refresh_found_that_was_broken_off_is_compared_again(tmp_path: Pa
     looks = watch._threads.bring_up_to_date()
     while slot not in watch._threads._known or watch._threads._known[slot].look is None:
         next(looks)
-    looks.close()
+    del looks
     scene.editor.put_rows(thread, {})
     del scene.world.anchored._positions[slot]
     watch.refresh(quick=True)
