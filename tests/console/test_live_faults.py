@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from sealpoint.api import StoreWatch
 from sealpoint.console import _live
 from sealpoint.errors import StorageUnavailable
 from sealpoint.ledger import StoreChain
@@ -37,6 +38,27 @@ class _Outage:
         if self.is_on:
             raise StorageUnavailable("the disk is gone")
         return self._read()
+
+
+def test_pages_do_not_wait_for_a_store_that_cannot_be_reached(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They say so by what the watch has found, without asking the store themselves."""
+    desk, outage = served.console.desk, _Outage(served, monkeypatch)
+    with served.client("vera") as vera:
+        outage.is_on = True
+        until(lambda: desk.fault is not None)
+        with monkeypatch.context() as patch:
+            patch.setattr(StoreWatch, "roster", property(lambda _: pytest.fail("it was asked")))
+            told = [vera.get(path) for path in ("/", "/health", "/api/v1/threads")]
+        outage.is_on = False
+        until(lambda: desk.fault is None)
+        back = vera.get("/")
+
+    assert [each.status_code for each in told] == [503, 503, 503]
+    assert "storage-unavailable" in told[0].text
+    assert told[2].json()["error"]["code"] == "storage-unavailable"
+    assert back.status_code == 200
 
 
 def test_a_store_that_cannot_be_read_is_told_and_the_feed_goes_on(

@@ -25,12 +25,19 @@ from sealpoint.console._sessions import Session, Sessions
 from sealpoint.console._shield import Allowance
 from sealpoint.console._telemetry import Telemetry
 from sealpoint.console._workers import Workers
-from sealpoint.errors import Overloaded, SealpointError, StorageUnavailable, TooOften
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Overloaded,
+    SealpointError,
+    StorageUnavailable,
+    TooOften,
+)
 from sealpoint.gate import Status
 from sealpoint.signing import Identity, Passkey, Role, Roster
 from sealpoint.views.masking import SECRETS, Masking
 
 _LOG = logging.getLogger("sealpoint.console")
+_UNAVAILABLE = (AnchorUnavailable, StorageUnavailable)
 _NUMBER = re.compile("[0-9]{1,15}")
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _LOOK_S = 0.2
@@ -145,6 +152,8 @@ class ConsoleDesk:
         """How often the store was looked at."""
         self.fault: SealpointError | None = None
         """Why it cannot be looked at, while it cannot."""
+        self._outage: AnchorUnavailable | StorageUnavailable | None = None
+        """The same, where nobody can reach the store."""
         self._listeners: dict[asyncio.Event, tuple[asyncio.AbstractEventLoop, str]] = {}
         self._run = secrets.token_hex(4)
         """What places of this run of the console begin with."""
@@ -158,9 +167,15 @@ class ConsoleDesk:
         """Who is signed in, by the newest roster.
 
         A session of somebody who left it has ended, and so has what a passkey opened that left it.
+
+        Raises:
+            StorageUnavailable, AnchorUnavailable: The newest look could not reach the store.
         """
         if session is None:
             return None
+        if (outage := self._outage) is not None:
+            # Each page would wait as long as the newest look has, and then say the same.
+            raise outage.with_traceback(None)
         found = viewer_of(
             self.watch.roster,
             session.person,
@@ -234,9 +249,10 @@ class ConsoleDesk:
                 self.watch.refresh(quick=quick)
                 phases = {str(phase): count for phase, count in self.watch.counts().items()}
                 self.telemetry.note_standing(self.open_requests, phases)
-                self.fault = None
+                self.fault = self._outage = None
             except SealpointError as error:
                 self.fault = error
+                self._outage = error if isinstance(error, _UNAVAILABLE) else None
             except Exception:  # noqa: BLE001 (whatever it is, pages say so and the next look comes)
                 _LOG.exception("the watch of the store failed")
                 self.fault = StorageUnavailable("the store cannot be looked at; the log says why")
