@@ -305,10 +305,22 @@ def _from_stream(
 
 def _is_big_endian(value: Value, what: str) -> bool:
     """Whether the machine that wrote a stream was: the elements in it are not, in any case."""
-    pairs = dict(value.pairs) if isinstance(value, Dict) else {}
-    if pairs.get("protocol_version") != _VERSION or pairs.get("little_endian") is not True:
+    facts = _facts(value, what)
+    sizes = _facts(facts.pop("type_sizes", Dict()), what)
+    if not all(type(each) in (bool, int) for each in (*facts.values(), *sizes.values())):
+        raise ModelMalformed(f"{what}: expected numbers about the machine that wrote it")
+    if facts.get("protocol_version") != _VERSION or facts.get("little_endian") is not True:
         raise ModelMalformed(f"{what}: expected a stream of a machine that is little-endian")
     return False
+
+
+def _facts(value: Value, what: str) -> dict[str, Value]:
+    """The pairs of a dict whose keys are texts, each once."""
+    pairs = value.pairs if isinstance(value, Dict) else []
+    found = {key: each for key, each in pairs if type(key) is str}
+    if not isinstance(value, Dict) or len(found) != len(pairs):
+        raise ModelMalformed(f"{what}: expected facts about the machine that wrote it, by name")
+    return found
 
 
 def _keys(value: Value, what: str) -> list[str]:

@@ -71,8 +71,13 @@ def test_honest_stream_loads() -> None:
         (lambda data: data[:-16] + b"\x01" + b"\0" * 7 + data[-8:], ModelMalformed),
         (lambda data: data.replace(b"little_endian", b"little_finger"), ModelMalformed),
         (lambda data: data.replace(b"M\xe9\x03.", b"M\xea\x03."), ModelMalformed),
+        (lambda data: data.replace(b"X\x05\0\0\0shortq\x05", b"]q\x05"), ModelMalformed),
+        (lambda data: data.replace(b"shortq\x05K\x02", b"shortq\x05N"), ModelMalformed),
     ],
-    ids=["a byte more", "a byte less", "too long", "negative", "too short", "machine", "version"],
+    ids=[
+        *("a byte more", "a byte less", "too long", "negative", "too short", "machine", "version"),
+        *("a size without a name", "a size that is no number"),
+    ],
 )
 def test_stream_that_does_not_add_up_is_refused(
     change: Callable[[bytes], bytes], error: type[Exception]
