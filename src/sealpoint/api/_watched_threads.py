@@ -259,8 +259,7 @@ class WatchedThreads:
         heads = self._heads if is_same else dict(core.storage.heads())
         slots = dict(core.anchor.slots())
         again: _Threads = {}
-        is_all = trust is not self.trust or not self._is_settled
-        touched = self._touched(heads, slots, is_all=is_all)
+        touched = self._touched(heads, slots, trust)
         if quick:
             self._met |= touched
         else:
@@ -281,11 +280,14 @@ class WatchedThreads:
         self._is_begun = self._is_settled = True
 
     def _touched(
-        self, heads: dict[bytes, int], slots: dict[bytes, Position], *, is_all: bool
+        self, heads: dict[bytes, int], slots: dict[bytes, Position], trust: StoreChain
     ) -> set[bytes]:
-        """The threads of which the store or the anchor says something else than before, or all."""
+        """The threads of which the store or the anchor says something else than before.
+
+        After a change of the store chain, and after a call that was broken off, all.
+        """
         before = self._slots
-        if is_all:
+        if trust is not self.trust or not self._is_settled:
             known = {each.listed.thread for each in self._known.values()}
             return heads.keys() | known | {each.thread for each in slots.values()}
         touched = {thread for thread, _ in heads.items() ^ self._heads.items()}

@@ -4,6 +4,7 @@
 import json
 import sys
 from contextlib import suppress
+from typing import Any
 
 import click
 
@@ -17,6 +18,7 @@ from sealpoint.cli._terminal import (
     print_line,
     print_lines,
     print_note,
+    print_text,
     working,
 )
 from sealpoint.errors import UnknownThread, UsageError
@@ -118,14 +120,18 @@ def load_state(
             hint="sealpoint show shows any state; to use it, load it in Python.",
         )
     if output is not None:
-        text = json.dumps(state, indent=2)
-        write_document(output, f"{text}\n".encode(), "--output")
+        write_document(output, _exact(state).encode(), "--output")
         if as_json:
             print_json({"thread": thread, **ref_document(loaded.ref), "output": output})
         else:
             print_fields([("state", output), ("id", loaded.ref.id), ("seq", str(loaded.ref.seq))])
     elif fault is None:
-        print_json(state)
+        print_text(_exact(state))
     else:
         print_note((Styled("Not JSON", "warning"), f": {fault}. Shown for people to read:"))
         print_lines(render(loaded.state, everything=True))
+
+
+def _exact(state: Any) -> str:
+    """A state as JSON with every character that it has: whoever reads it back has the same."""
+    return json.dumps(state, indent=2) + "\n"
