@@ -8,13 +8,10 @@ tensors are descriptions here, and are made in `sealpoint.models`.
 """
 
 from sealpoint.scan._arrays import ArrayMeaning, ArrayScalar, ArrayType
+from sealpoint.scan._known_types import DeviceName, Maker, SizeMeaning, TorchName
 from sealpoint.scan._machine import UNNAMED, Dialect
 from sealpoint.scan._meaning import (
     KNOWN_NAMES,
-    DeviceName,
-    Maker,
-    SizeMeaning,
-    TorchName,
     Unknown,
     read_meaning,
     unknown_names,

@@ -279,7 +279,7 @@ class _OpcodeWalk:
     def run(self) -> bool | None:
         """Whether something is called; None if the bytes end before that is known."""
         try:
-            for self.steps in range(_STEPS_MAX):
+            while self.steps < _STEPS_MAX:
                 if self._at >= len(self._data):
                     return None
                 opcode = self._data[self._at]
@@ -291,6 +291,7 @@ class _OpcodeWalk:
                     self._stack, self._marks = [], []
                 elif self._step(opcode, argument):
                     return True
+                self.steps += 1
         except (IndexError, ValueError):  # no such opcode, or too little on the stack
             return False
         return True  # no other format is so many opcodes

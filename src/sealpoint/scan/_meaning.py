@@ -2,7 +2,7 @@
 """What a pickle means: values of ours, made of its symbols by a closed table.
 
 Each name of the table has one reading, and only with the arguments that the named type itself
-writes; what is made is made by functions that are written here, never by the name in the file.
+writes; what is made is made by functions of ours, never by the name in the file.
 Keys of dicts and members of sets are plain values, each once, and few share a hash. Every storage
 of the file is used. Tensors and arrays stay descriptions, unless a `Maker` makes more of them:
 neither torch nor numpy is needed to know what a file holds.
@@ -11,23 +11,28 @@ A name outside of the table is refused, with all others of the file; or it is re
 the caller says so. What is malformed is called malformed, and nothing else is.
 """
 
-import argparse
-import re
 import types
-import uuid
-from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sealpoint.codec import collision_fault
 from sealpoint.errors import GlobalNotAllowed, ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DEPTH_MAX, Limits
 from sealpoint.scan import _torch_names as torch_names
 from sealpoint.scan._arrays import ARRAY_REASONS, ArrayMeaning, Arrays, ArrayScalar
+from sealpoint.scan._known_types import (
+    COMPOSED_CALLS,
+    FACTORIES,
+    FAULTS,
+    FROZENSETS,
+    PLAIN_CALLS,
+    UUID,
+    Maker,
+    TorchName,
+    builtin,
+)
 from sealpoint.scan._machine import UNNAMED
-from sealpoint.scan._plain_types import FAULTS, PLAIN_CALLS, builtin
 from sealpoint.scan._symbols import (
     SCALAR_TYPES,
     Call,
@@ -48,41 +53,21 @@ from sealpoint.scan._zip import shown
 
 Unknown = Literal["refuse", "inert"]
 
-_COUNTER = Global("collections", "Counter")
-_DEQUE = Global("collections", "deque")
-_DEFAULT_DICT = Global("collections", "defaultdict")
-_NAMESPACE = Global("argparse", "Namespace")
-_SIMPLE = Global("types", "SimpleNamespace")
-_UUID, _SAFE_UUID = Global("uuid", "UUID"), Global("uuid", "SafeUUID")
-_SETS, _FROZENSETS = builtin("set"), builtin("frozenset")
 _OBJECTS = builtin("object")
 _RECONSTRUCTORS = (
     Global("copy_reg", "_reconstructor"),
     Global("copyreg", "_reconstructor"),
 )
 _NEW_OBJECTS = (Global("copy_reg", "__newobj__"), Global("copyreg", "__newobj__"))
-_FACTORIES: dict[Global, Any] = {
-    name: kind
-    for kind in (int, float, list, dict, set, str, bool)
-    for name in builtin(kind.__name__)
-} | {Global("__builtin__", "long"): int}  # what protocols before 3 call it
 _VERSION = Global("torch.torch_version", "TorchVersion")
 
 KNOWN_NAMES: Mapping[Global, str] = {
     **{name: reason for name, (_, reason) in PLAIN_CALLS.items()},
     **torch_names.TORCH_REASONS,
     **ARRAY_REASONS,
-    torch_names.ORDERED_DICT: "a dict; every state dict is one",
-    _COUNTER: "a dict of counts; some schedulers hold one",
-    _DEQUE: "a list with a greatest length",
-    _DEFAULT_DICT: "a dict, with one of seven plain types for what is missing",
-    _NAMESPACE: "attributes by name: the arguments that a trainer was started with",
-    _SIMPLE: "attributes by name",
-    _UUID: "a whole number of 128 bits",
-    _SAFE_UUID: "how a UUID was drawn",
-    **dict.fromkeys((*_SETS, *_FROZENSETS), "plain members"),
+    **{name: reason for name, (_, reason) in COMPOSED_CALLS.items()},
     **dict.fromkeys(_OBJECTS, "what protocols before 2 begin an object with"),
-    **dict.fromkeys(_FACTORIES, "what a defaultdict makes of what is missing"),
+    **dict.fromkeys(FACTORIES, "what a defaultdict makes of what is missing"),
     **dict.fromkeys((*_RECONSTRUCTORS, *_NEW_OBJECTS), "how older protocols begin an object"),
 }
 """The closed table: each name that may be in a file, and why."""
@@ -90,9 +75,9 @@ KNOWN_NAMES: Mapping[Global, str] = {
 _HASHABLE = (
     {
         *PLAIN_CALLS,
-        *_FROZENSETS,
+        *FROZENSETS,
         *_NEW_OBJECTS,
-        _UUID,
+        UUID,
         torch_names.SIZE,
         torch_names.DEVICE,
         *(name for name in ARRAY_REASONS if name.name == "scalar"),
@@ -111,52 +96,10 @@ _COPIED_TIMES = 3
 _NAMES_SHOWN = 20
 _PLACES_MAX = 2 * MODEL_DEPTH_MAX
 _OPEN = object()
-# torch keeps 8 bits of the number: to it, cuda:256 is cuda:0.
-_DEVICE = re.compile(r"([a-z][a-z0-9]{0,31})(?::(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?", re.ASCII)
-_INT64 = range(-(1 << 63), 1 << 63)
-
-
-@dataclass(frozen=True, slots=True)
-class TorchName:
-    """A type of elements, a layout or a way to quantize, by its name without `torch.`."""
-
-    kind: Literal["dtype", "layout", "qscheme"]
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceName:
-    """A device."""
-
-    kind: str
-    index: int | None
-
-
-class SizeMeaning(tuple[int, ...]):
-    """A `torch.Size`, which is a tuple of whole numbers."""
-
-    __slots__ = ()
 
 
 Reading: TypeAlias = Callable[[Made, Callable[[Value], Any]], Any]
 """Says what a call of one name means, with a function that says it of any symbol."""
-
-
-class Maker(Protocol):
-    """Makes tensors and arrays of their descriptions."""
-
-    def make(self, meaning: Any) -> Any:
-        """What is to stand in the place of a description.
-
-        It is a `DenseTensor`, `QuantizedTensor`, `SparseTensor`, `TensorStorage`, `ArrayMeaning`,
-        `ArrayScalar`, `ArrayType`, `TorchName`, `DeviceName` or `SizeMeaning`.
-        """
-
-    def fill(self, made: Any, values: list[Any]) -> None:
-        """Put the values into an array of objects that was made."""
-
-    def attach(self, made: Any, attributes: dict[str, Any]) -> None:
-        """Set attributes on a tensor that was made."""
 
 
 class _NoMaker:
@@ -535,150 +478,6 @@ class _MeaningReader:
                 raise self.fault("keys and members that are plain values")
 
 
-def _ordered_dict(reader: _MeaningReader, node: Made) -> Any:
-    made: Any = OrderedDict()
-    if type(node) is Call and node.bare and not node.arguments.values:
-        return made  # the hooks of each tensor
-    reader.require(node, pairs=True)
-    pairs = _ordered_pairs(reader, node)
-    if pairs:
-        reader.later.append(partial(reader.put, made, pairs))
-    if node.built:
-        # The attribute that `state_dict()` sets, with the versions of its modules.
-        match node.state:
-            case Dict(pairs=[("_metadata", (Dict() | Call()) as metadata)]) as state:
-                reader.fresh(state, node.built_at)
-                made._metadata = reader.value(metadata)  # noqa: SLF001 (where torch looks)
-            case Dict(pairs=[]):
-                pass
-            case _:
-                raise reader.fault("no attribute of an OrderedDict but its _metadata")
-    return made
-
-
-def _ordered_pairs(reader: _MeaningReader, node: Made) -> list[tuple[Value, Value]]:
-    """What was put into it; before that, what Python 2 gave to it as a list of pairs."""
-    match node.arguments.values:
-        case ():
-            return node.pairs
-        case (List(values=listed) as given,):
-            reader.fresh(given, node.at)
-        case _:
-            raise reader.form_of(node.function)
-    pairs: list[tuple[Value, Value]] = []
-    for each in listed:
-        if isinstance(each, List):
-            reader.fresh(each, node.at)
-        if not isinstance(each, List | Tuple) or len(each.values) != 2:
-            raise reader.form_of(node.function)
-        pairs.append((each.values[0], each.values[1]))
-    return pairs + list(node.pairs)
-
-
-def _namespace(reader: _MeaningReader, node: Made) -> Any:
-    """Its attributes are put into its `__dict__`: no code of anybody sets them."""
-    if node.arguments.values or node.pairs or node.values or node.keywords is not None:
-        raise reader.form_of(node.function)
-    made = argparse.Namespace() if node.function == _NAMESPACE else types.SimpleNamespace()
-    if node.built:
-        if not isinstance(node.state, Dict) or not all(
-            type(name) is str for name, _ in node.state.pairs
-        ):
-            raise reader.form_of(node.function)
-        reader.fresh(node.state, node.built_at)
-        if node.state.pairs:
-            reader.later.append(partial(reader.put, vars(made), node.state.pairs))
-    return made
-
-
-def _size(reader: _MeaningReader, node: Made) -> Any:
-    match node.arguments.values:
-        case (Tuple(values=sides),) if node.bare and all(
-            type(side) is int and side in _INT64 for side in sides
-        ):
-            whole = [side for side in sides if isinstance(side, int)]
-            return reader.maker.make(SizeMeaning(whole))
-        case _:
-            raise reader.fault("a torch.Size of a tuple of ints")
-
-
-def _device(reader: _MeaningReader, node: Made) -> Any:
-    match node.arguments.values:
-        case (str() as name,):
-            index: int | None = None
-        case (str() as name, int() as index) if type(index) is int and 0 <= index < 1 << 7:
-            pass
-        case _:
-            raise reader.fault("a torch.device of a name and an index")
-    found = _DEVICE.fullmatch(name)
-    if found is None or (found[2] is not None and index is not None) or not node.bare:
-        raise reader.fault(f"the name of a device, found {shown(name)}")
-    number = index if found[2] is None else int(found[2])
-    return reader.maker.make(DeviceName(found[1], number))
-
-
-def _layout(reader: _MeaningReader, node: Made) -> Any:
-    match node.arguments.values:
-        case (str() as name,) if node.bare and (
-            name in torch_names.LAYOUTS or name == torch_names.STRIDED
-        ):
-            return reader.maker.make(TorchName("layout", name.removeprefix("torch.")))
-        case _:
-            raise reader.fault("the name of a layout")
-
-
-def _uuid(reader: _MeaningReader, node: Made) -> Any:
-    held: dict[Value, Value] = {}
-    if isinstance(node.state, Dict):
-        reader.fresh(node.state, node.built_at)
-        held = {key: value for key, value in node.state.pairs if type(key) is str}
-        if len(held) != len(node.state.pairs):
-            raise reader.form_of(node.function)
-    number = held.get("int")
-    given = (node.arguments.values, node.pairs, node.values)
-    bare = isinstance(node, New) and not any(given)
-    if type(number) is not int or not 0 <= number < 1 << 128 or not bare:
-        raise reader.form_of(node.function)
-    drawn = reader.value(held.get("is_safe"))
-    if not held.keys() <= {"int", "is_safe"} or drawn not in (None, 0, -1, *uuid.SafeUUID):
-        raise reader.form_of(node.function)
-    return uuid.UUID(int=number)
-
-
-def _safe_uuid(reader: _MeaningReader, node: Made) -> Any:
-    match node.arguments.values:
-        case ((0 | -1 | None) as drawn,) if isinstance(node, Call) and node.bare:
-            return uuid.SafeUUID(drawn)
-        case _:
-            raise reader.form_of(node.function)
-
-
-def _counter(reader: _MeaningReader, node: Made) -> Any:
-    reader.require(node)
-    match node.arguments.values:
-        case (Dict(pairs=pairs) as given,) if not node.built:
-            reader.fresh(given, node.at)
-            made: Any = Counter()
-            reader.later.append(lambda: reader.put(made, pairs))
-            return made
-        case _:
-            raise reader.form_of(node.function)
-
-
-def _set_call(reader: _MeaningReader, node: Made) -> Any:
-    if not node.bare or not isinstance(node, Call):  # without its `__init__` it would stay empty
-        raise reader.form_of(node.function)
-    match node.arguments.values:
-        case (List(values=values) as given,):
-            reader.fresh(given, node.at)
-            members = reader.keys(values, in_set=True)
-        case ():
-            members = []
-        case _:
-            raise reader.form_of(node.function)
-    return frozenset(members) if node.function in _FROZENSETS else set(members)
-
-
 def _new_object(reader: _MeaningReader, node: Made) -> Any:
     match node.arguments.values:
         case (Global() as cls, *given):
@@ -697,61 +496,8 @@ def _reconstructed(reader: _MeaningReader, node: Made) -> Any:
     return reader.as_new(node, cls, given)
 
 
-def _deque(reader: _MeaningReader, node: Made) -> Any:
-    reader.require(node, values=True)
-    items: list[Value] = list(node.values)
-    match node.arguments.values:
-        case ():
-            longest: Value = None
-        case (Tuple(values=()), longest):
-            pass
-        case (List(values=first) as given,):
-            reader.fresh(given, node.at)
-            longest, items = None, [*first, *items]
-        case (List(values=first) as given, longest):
-            reader.fresh(given, node.at)
-            items = [*first, *items]
-        case _:
-            raise reader.form_of(node.function)
-    if node.built or (longest is not None and type(longest) is not int):
-        raise reader.form_of(node.function)
-    if isinstance(longest, int) and not len(items) <= longest < 1 << 63:
-        raise reader.form_of(node.function)
-    made: deque[Any] = deque(maxlen=longest)
-    reader.later.append(lambda: made.extend(reader.values(items)))
-    return made
-
-
-def _default_dict(reader: _MeaningReader, node: Made) -> Any:
-    reader.require(node, pairs=True)
-    factory: Any = None
-    match node.arguments.values:
-        case () | (None,):
-            pass
-        case (Global() as named,) if named in _FACTORIES:
-            factory = _FACTORIES[named]
-        case _:
-            raise reader.form_of(node.function)
-    if node.built:
-        raise reader.form_of(node.function)
-    made: defaultdict[Any, Any] = defaultdict(factory)
-    reader.later.append(lambda: reader.put(made, node.pairs))
-    return made
-
-
 _CALLS: Mapping[Global, Callable[[_MeaningReader, Made], Any]] = {
-    torch_names.ORDERED_DICT: _ordered_dict,
-    _COUNTER: _counter,
-    _DEQUE: _deque,
-    _DEFAULT_DICT: _default_dict,
-    _NAMESPACE: _namespace,
-    _SIMPLE: _namespace,
-    _UUID: _uuid,
-    _SAFE_UUID: _safe_uuid,
-    torch_names.SIZE: _size,
-    torch_names.DEVICE: _device,
-    torch_names.LAYOUT: _layout,
-    **dict.fromkeys((*_SETS, *_FROZENSETS), _set_call),
+    **{name: read for name, (read, _) in COMPOSED_CALLS.items()},
     **dict.fromkeys(_RECONSTRUCTORS, _reconstructed),
     **dict.fromkeys(_NEW_OBJECTS, _new_object),
     **dict.fromkeys(PLAIN_CALLS, _MeaningReader.plain),

@@ -13,6 +13,7 @@ they are nested: a small program for a huge tree is seen before anybody walks it
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias, Union
 
 
@@ -56,7 +57,7 @@ class Tuple(Node):
     __match_args__ = ("values",)
 
     def __init__(self, values: tuple["Value", ...] = ()) -> None:
-        super().__init__()
+        self.nodes = self.depth = 0  # as `Node` does: most that is made are these
         self.values = values
 
     def held(self) -> Iterable["Value"]:
@@ -115,7 +116,7 @@ class Dict(Node):
 
     def held(self) -> Iterable["Value"]:
         """The keys and values in it."""
-        return (part for pair in self.pairs for part in pair)
+        return chain.from_iterable(self.pairs)
 
 
 _NO_ITEMS: Any = ()
@@ -171,12 +172,11 @@ class Made:
 
     def held(self) -> Iterable["Value"]:
         """All that is given to it."""
-        yield self.function
-        yield self.arguments
-        if not self.bare or self.receiver is not None:
-            yield from (part for pair in self.pairs for part in pair)
-            yield from self.values
-            yield from (self.receiver, self.keywords, self.state)
+        given = (self.function, self.arguments)
+        if self.bare and self.receiver is None:
+            return given
+        rest = (self.receiver, self.keywords, self.state)
+        return chain(given, chain.from_iterable(self.pairs), self.values, rest)
 
 
 class Call(Made):
@@ -208,6 +208,8 @@ class Persistent(Node):
 
 Scalar: TypeAlias = bool | int | float | str | bytes | bytearray | None
 SCALAR_TYPES = frozenset({bool, int, float, str, bytes, bytearray, type(None)})
+LEAF_TYPES = SCALAR_TYPES | {Global}
+"""The types of what holds no other values."""
 Value: TypeAlias = Scalar | Global | Tuple | List | Set | Dict | Call | New | Persistent
 
 
@@ -254,23 +256,31 @@ _OPEN = -1
 _NODES = (Node, Made)
 
 
+def _is_flat(node: Node | Made) -> bool:
+    """Whether a tuple holds only leaves, as most do: then it is measured here and now."""
+    if type(node) is not Tuple or not LEAF_TYPES.issuperset(map(type, node.values)):
+        return False
+    node.nodes, node.depth = 1 + len(node.values), 1
+    return True
+
+
 def measure(value: Value, nodes_max: int, depth_max: int) -> str | None:
     """Count a tree, each value wherever it is used, and one that is inside itself once there.
 
     Returns:
         Why it is too large, or None; then every node knows its count and depth.
     """
-    if not isinstance(value, Node | Made) or value.nodes:
+    if not isinstance(value, _NODES) or value.nodes:
         return None
     path: list[tuple[Node | Made, Iterator[Value]]] = [(value, iter(value.held()))]
     value.nodes, value.depth = _OPEN, 1
-    counts, deepest = [1], [0]
+    counts, deepest = [0, 1], [0, 0]  # of what is around the value, too
     while path:
         node, rest = path[-1]
         for part in rest:
             if not isinstance(part, _NODES) or part.nodes == _OPEN:
                 counts[-1] += 1
-            elif part.nodes:
+            elif part.nodes or _is_flat(part):
                 counts[-1] += part.nodes
                 deepest[-1] = max(deepest[-1], part.depth)
             else:
@@ -284,9 +294,8 @@ def measure(value: Value, nodes_max: int, depth_max: int) -> str | None:
         else:
             path.pop()
             node.nodes, node.depth = counts.pop(), deepest.pop() + 1
-            if path:
-                counts[-1] += node.nodes
-                deepest[-1] = max(deepest[-1], node.depth)
+            counts[-1] += node.nodes
+            deepest[-1] = max(deepest[-1], node.depth)
             if node.nodes > nodes_max:
                 return f"it has more than {nodes_max} values, each counted where it is used"
             if node.depth > depth_max:

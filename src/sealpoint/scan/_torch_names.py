@@ -107,9 +107,6 @@ LAYOUTS = (
 )
 
 TORCH_REASONS: dict[Global, str] = {
-    SIZE: "whole numbers",
-    DEVICE: "a name and a number, looked at before torch sees them",
-    LAYOUT: "one of six names",
     UNTYPED: "a storage: a record of the file",
     TENSOR_TYPE: "says that a tensor with attributes is a plain one",
     **dict.fromkeys(PARAMETER_TYPES, "says that a tensor with attributes is a parameter"),
@@ -122,4 +119,4 @@ TORCH_REASONS: dict[Global, str] = {
     **dict.fromkeys(DTYPES, "a type of elements"),
     **dict.fromkeys(QSCHEMES, "a way to quantize"),
 }
-"""Why each name of torch may be there."""
+"""Why each name of torch that tensors are made of may be there."""

@@ -13,7 +13,7 @@ import pytest
 
 from sealpoint.errors import ModelMalformed
 from sealpoint.scan import Global, read_meaning, run_pickle
-from sealpoint.scan._plain_types import PLAIN_CALLS, builtin
+from sealpoint.scan._known_types import PLAIN_CALLS, builtin
 
 _VALUES: list[Any] = [
     dt.datetime(2024, 2, 29, 23, 59, 58, 999_999),  # noqa: DTZ001 - what people have
