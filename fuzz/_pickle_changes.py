@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changing a pickle opcode by opcode, bare, in a zip of torch, or in a stream of before torch 1.6.
+"""Changing a pickle opcode by opcode, bare or in one of the three wrappings that torch has had.
 
 Most changes keep the stack in balance: a part that pushes one value takes the place of another such
 part, or is pushed and dropped again. Frames are mostly made right again. Some changes break what a
@@ -11,12 +11,15 @@ import pickle
 import pickletools
 import random
 import struct
+import tarfile
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+
+from tests.scan.assembler import tarred
 
 __all__ = ["ParsedFile", "PickleChanger", "correct_frames", "opcodes_of", "zipped"]
 
@@ -72,10 +75,16 @@ class ParsedFile:
     rest: bytes = b""
     storages: dict[str, bytes] | None = None
     """Of a zip."""
+    members: dict[str, bytes] | None = None
+    """Of a tar."""
+    member: str = ""
+    """Which of them the opcodes are."""
 
     def whole(self) -> bytes:
         """The file."""
         data = b"".join(self.opcodes) + self.rest
+        if self.members is not None:
+            return tarred(self.members | {self.member: data})
         return data if self.storages is None else zipped(data, self.storages)
 
 
@@ -94,7 +103,7 @@ class PickleChanger:
 
     def parse(self, data: bytes) -> ParsedFile:
         """A file, taken apart; its parts are kept to be put into others."""
-        parsed = _parsed(data)
+        parsed = _parsed(data, self._rng)
         for part in _parts_of(parsed.opcodes):
             if len(self._pool) < _POOL_MAX:
                 self._pool.append(part)
@@ -114,9 +123,9 @@ class PickleChanger:
         rest = parsed.rest
         if storages is None and rng.random() < 0.05:
             rest += rng.choice((b"\0", b"N.", b"\x80\x02N."))
-        elif rng.random() < 0.02:
+        elif parsed.members is None and rng.random() < 0.02:
             storages = {"0": bytes(16)} if storages is None else None
-        data = ParsedFile(opcodes=opcodes, rest=rest, storages=storages).whole()
+        data = replace(parsed, opcodes=opcodes, rest=rest, storages=storages).whole()
         return self._bytes(data) if rng.random() < 0.06 else data
 
     def _change(self, opcodes: list[bytes]) -> None:
@@ -217,7 +226,7 @@ class PickleChanger:
         return bytes(changed)
 
 
-def _parsed(data: bytes) -> ParsedFile:
+def _parsed(data: bytes, rng: random.Random) -> ParsedFile:
     if data[:2] == b"PK":
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -241,8 +250,22 @@ def _parsed(data: bytes) -> ParsedFile:
             if name.startswith("data/") and "/" not in name.removeprefix("data/")
         }
         return ParsedFile(opcodes=opcodes, rest=rest, storages=storages)
+    members = _members_of_tar(data)
+    if members:
+        member = rng.choice(("pickle", *members))
+        opcodes, rest = opcodes_of(members.get(member, b""))
+        return ParsedFile(opcodes=opcodes, rest=rest, members=members, member=member)
     opcodes, rest = opcodes_of(data)
     return ParsedFile(opcodes=opcodes, rest=rest)
+
+
+def _members_of_tar(data: bytes) -> dict[str, bytes]:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            files = [each for each in archive.getmembers() if each.isreg()]
+            return {each.name: archive.extractfile(each).read() for each in files}  # type: ignore[union-attr]
+    except (tarfile.TarError, ValueError, OSError, OverflowError):
+        return {}
 
 
 def _parts_of(opcodes: Sequence[bytes]) -> list[tuple[bytes, ...]]:

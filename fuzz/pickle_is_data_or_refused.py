@@ -26,7 +26,7 @@ import tracemalloc
 import warnings
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,16 +40,16 @@ from sealpoint.errors import SealpointError, SparseInvalid
 from sealpoint.models._pt import load_pt
 from sealpoint.scan import (
     KNOWN_NAMES,
+    Mentions,
     Program,
     ScanReport,
     ScanVerdict,
     Unknown,
-    read_archive,
+    read_wrapping,
     run_pickle,
     scan_bytes,
 )
 from sealpoint.scan._joblib import WRAPPER
-from sealpoint.scan._zip import PICKLE
 
 __all__ = ["Readers", "Target"]
 
@@ -57,7 +57,7 @@ _SECONDS_MAX = 1.0
 _PEAK_BYTES = 8 << 20
 _PEAK_TIMES = 1000
 _HARMLESS = ("audit event builtins.id ",)
-_LOADED = frozenset({"torch-zip", "torch-legacy", "pickle"})
+_LOADED = frozenset({"torch-zip", "torch-legacy", "torch-tar", "pickle"})
 """What a scan calls the formats that are compared."""
 _LATER_READERS = frozenset({"names-code", "nested-pickle", "wrong-name", "two-formats"})
 """What is about other readers than ours."""
@@ -67,7 +67,6 @@ _OF_ELEMENTS = (
     "attributes that tensors do not",
 )
 """Refusals that a scan, which reads no elements and needs no torch, cannot know of."""
-_STREAM_PICKLES = 5
 _VARYING = re.compile(r"""(?:'[^']*'|"[^"]*"|\d+|/[^ :]*)+""")
 
 
@@ -194,7 +193,7 @@ class Target:
         """(5)."""
         if _is_joblib(data):
             return
-        for pickled, start, program in self._programs(kind, data):
+        for pickled, start, program in self._programs(data):
             reading = read_as_python_does(pickled, start)
             if reading.error is not None:
                 found = reading.error
@@ -214,19 +213,28 @@ class Target:
         if foreign:
             raise Escape("safe, with a name outside of the table", str(foreign[0]))
 
-    def _programs(self, kind: str, data: bytes) -> Iterator[tuple[bytes, int, Program]]:
+    def _programs(self, data: bytes) -> Sequence[tuple[bytes, int, Program]]:
         """Each pickle of a file that is safe, and where it begins."""
-        start, count = 0, _STREAM_PICKLES if kind == "torch-legacy" else 1
+        found: list[tuple[bytes, int, Program]] = []
+
+        def run(
+            data: bytes,
+            what: str,
+            *,
+            start: int = 0,
+            whole: bool = True,
+            mentions: Mentions | None = None,
+        ) -> Program:
+            del what, whole, mentions
+            program = self._readers.run(data, start)
+            found.append((data, start, program))
+            return program
+
         try:
-            if kind == "torch-zip":
-                archive = read_archive(lambda at, size: data[at : at + size], len(data), "case")
-                data = archive.contents[PICKLE]
-            for _ in range(count):
-                program = self._readers.run(data, start)
-                yield data, start, program
-                start = program.end
+            read_wrapping(lambda at, size: data[at : at + size], len(data), "case", run=run)
         except SealpointError as exc:
             raise Escape("safe, and a part of it is refused", str(exc)[:200]) from exc
+        return found
 
 
 def _is_joblib(data: bytes) -> bool:

@@ -207,8 +207,10 @@ class _MeaningReader:
         # Containers are filled after all that holds them was made: they may hold it, too.
         self.later: list[Callable[[], None]] = []
         self._beside: Mapping[Global, Reading] = beside
+        self._references: Mapping[str, Value] = {}
 
     def run(self, program: Program) -> Any:
+        self._references = program.references
         made = self._filled(program.value)
         self._tensors.check_all_used()
         # What nobody asked for is read as well, for its faults: an unpickler does it. Nothing is
@@ -281,14 +283,28 @@ class _MeaningReader:
                 members = self.keys(node.values, in_set=True)
                 return frozenset(members) if node.frozen else set(members)
             case Persistent():
-                cls = _saved_class(node)
-                return (
-                    self.maker.make(self._tensors.storage(node))
-                    if cls is None
-                    else (self._name(cls))
-                )
+                return self._referred(node)
             case Call() | New():
                 return self._called(node)
+
+    def _referred(self, node: Persistent) -> Any:
+        if type(node.identity) is str and node.identity in self._references:
+            return self.value(self._references[node.identity])
+        cls = self._saved_class(node)
+        return self.maker.make(self._tensors.storage(node)) if cls is None else self._name(cls)
+
+    def _saved_class(self, value: Value) -> Global | None:
+        """The class of a module, which torch before 1.6 saved beside the pickle, with its source.
+
+        Before 0.1.10, when references were texts, it did not say that it is one.
+        """
+        match value:
+            case Persistent(identity=Tuple(values=("module", Global() as cls, *_))):
+                return cls
+            case Persistent(identity=Tuple(values=(Global() as cls, _, _))) if self._references:
+                return cls
+            case _:
+                return None
 
     def _copy(self, size: int) -> None:
         """Count what is made anew of something in the file, which may be used any number of times.
@@ -345,7 +361,7 @@ class _MeaningReader:
     def _inert(self, node: Call | New) -> Inert:
         if self._unknown == "refuse":
             raise _not_allowed([node.function], self._what)
-        cls = _saved_class(node.receiver)
+        cls = self._saved_class(node.receiver)
         name = node.function if cls is None else cls
         made = Inert(str(name), made="call" if isinstance(node, Call) else "object")
         self._made[id(node)] = made
@@ -504,15 +520,6 @@ _CALLS: Mapping[Global, Callable[[_MeaningReader, Made], Any]] = {
     **dict.fromkeys(ARRAY_REASONS, _MeaningReader.array),
 }
 """What says what a call of each name means."""
-
-
-def _saved_class(value: Value) -> Global | None:
-    """The class of a module, which torch before 1.6 saved beside the pickle, with its source."""
-    match value:
-        case Persistent(identity=Tuple(values=("module", Global() as cls, *_))):
-            return cls
-        case _:
-            return None
 
 
 def _is_about_unknown(node: Call | New) -> bool:

@@ -53,7 +53,7 @@ from sealpoint.scan._safetensors import LENGTH_BYTES, header_end, read_header
 from sealpoint.scan._source import Budget, Member, Source
 from sealpoint.scan._streams import STREAMS, tar_members, unpack_stream
 from sealpoint.scan._wrappings import HEAD_BYTES as WRAPPING_HEAD_BYTES
-from sealpoint.scan._wrappings import wrapping_kind
+from sealpoint.scan._wrappings import is_torch_tar, wrapping_kind
 from sealpoint.scan._zip import PICKLE, shown
 from sealpoint.scan._zip_members import zip_entries, zip_members
 
@@ -269,7 +269,12 @@ class _Scan:
     _zip = _archive
 
     def _tar(self, thing: _Thing) -> Iterator[ScanFinding]:
-        yield from self._members(tar_members(thing.source, self._budget, thing.what), thing)
+        if is_torch_tar(thing.source, thing.what):
+            thing.kind = "torch-tar"
+            judge = self._judge_of(thing)
+            yield from self._told(judge, judge.judge_wrapping, thing.source, thing.kind)
+        else:
+            yield from self._members(tar_members(thing.source, self._budget, thing.what), thing)
 
     def _stream(self, thing: _Thing) -> Iterator[ScanFinding]:
         data = unpack_stream(thing.source, thing.kind, self._budget, thing.what)

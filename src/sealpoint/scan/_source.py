@@ -176,3 +176,5 @@ class Member:
 
     name: str
     source: Source
+    offset: int = 0
+    """Where it lies in a tar."""

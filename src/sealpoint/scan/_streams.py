@@ -167,7 +167,8 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
             raise cursor.fault("the header of a member, with its checksum")
         size = _octal(block[124:136], cursor)
         kind = block[156:157]
-        content = source.window(cursor.at, size)
+        begin = cursor.at
+        content = source.window(begin, size)
         cursor.skip(size + -size % _BLOCK)
         if kind in {_LONG_NAME, _PAX, _PAX_ALL}:
             long_name = _long_name(content, kind, cursor) or long_name
@@ -183,7 +184,7 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
         if name in names:
             raise cursor.fault(f"each name once, found {shown(name)} twice")
         names.add(name)
-        yield Member(name=name, source=content)
+        yield Member(name=name, source=content, offset=begin)
     _check_end(cursor)
 
 

@@ -240,6 +240,8 @@ class Program:
     acts: tuple[Value, ...] = ()
     """Every call and every reference that it makes, used or not, and the tables that it drops: an
     unpickler does all of it, whatever becomes of the results."""
+    references: Mapping[str, "Value"] = field(default_factory=dict)
+    """What a reference means that is a text, where the file around the pickle says so."""
 
     @property
     def names(self) -> Mapping[Global, int]:
