@@ -27,6 +27,7 @@ from sealpoint.cli import main
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._draft import waiting_path
 from tests.cli.machine import Machine
+from tests.scan.torch_tar import saved_as_tar
 
 _RUN = "run-1"
 
@@ -130,6 +131,22 @@ def test_inspect_shows_tensors_values_and_names_of_a_file_of_torch(
     assert all(each["known"] for each in document["names"][1:])
     assert not marker.exists()
     assert "pickle would import and call it" in _alone("inspect", str(path))
+
+
+def test_a_tar_of_the_first_torch_is_inspected_and_converted(tmp_path: Path) -> None:
+    """What torch before 0.1.10 wrote becomes a file of today, and nothing is unpacked beside it."""
+    old, new = tmp_path / "old.pth.tar", tmp_path / "new.safetensors"
+    weight = torch.arange(6.0).view(2, 3)
+    old.write_bytes(saved_as_tar({"epoch": 3, "model": {"weight": weight, "tied": weight}}))
+    document = json.loads(_alone("inspect", str(old), "--json"))
+    _alone("convert", str(old), str(new))
+    found = load_checkpoint(new)
+
+    assert (document["format"], document["loads"]) == ("torch-tar", "data")
+    assert [each["name"] for each in document["tensors"]] == ["model.weight", "model.tied"]
+    assert found["epoch"] == 3
+    assert torch.equal(found["model"]["weight"], weight)
+    assert sorted(tmp_path.iterdir()) == [new, old]
 
 
 def test_inspect_shows_the_names_of_a_pickle_that_is_refused(tmp_path: Path) -> None:
