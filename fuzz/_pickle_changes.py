@@ -120,6 +120,8 @@ class PickleChanger:
             self._change(opcodes)
         if rng.random() < 0.8:
             correct_frames(opcodes)
+        if rng.random() < 0.05:
+            self._stretch_frame(opcodes)
         rest = parsed.rest
         if storages is None and rng.random() < 0.05:
             rest += rng.choice((b"\0", b"N.", b"\x80\x02N."))
@@ -158,6 +160,15 @@ class PickleChanger:
                 self._wrap(opcodes, at)
             case _:
                 opcodes[at:at] = rng.choice(self._pool)
+
+    def _stretch_frame(self, opcodes: list[bytes]) -> None:
+        """A frame that ends a little elsewhere, such as in the pickle after its own."""
+        frames = [place for place, code in enumerate(opcodes) if code[0] == _FRAME]
+        if frames:
+            place = self._rng.choice(frames)
+            length = int.from_bytes(opcodes[place][1:], "little")
+            length += self._rng.choice((-9, -2, -1, 1, 2, 3, 5, 9, 12, 40))
+            opcodes[place] = pickle.FRAME + struct.pack("<Q", length % (1 << 64))
 
     def _replace_push(self, opcodes: list[bytes], at: int) -> None:
         """A value in the place of another one."""
