@@ -6,7 +6,9 @@ some readers go on and others stop. Where it says itself how much it holds, or h
 libraries compute it. A tar is given member by member, as it lies in the file: regular files and
 folders only, checksums of headers and the two empty blocks at its end included.
 
-It refuses links, devices, sparse files and whatever a tar can say beyond names and sizes.
+It refuses links, devices, sparse files and whatever a tar can say beyond names and sizes; and what
+Python's `tarfile` reads in another way, since torch asks it for the members of a tar: names that
+are said twice or for all, fields of a header that are no numbers, bytes that fill up a block.
 """
 
 import bz2
@@ -121,7 +123,12 @@ def _unpack(source: Source, unpacker: StreamUnpacker, budget: Budget, what: str)
 
 _BLOCK = 512
 _FOLDER, _LONG_NAME, _PAX, _PAX_ALL = b"5", b"L", b"x", b"g"
-_PAX_KEYS = frozenset({"mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "path"})
+_PAX_PATH = b"path"
+_PAX_KEYS = frozenset(b"mtime atime ctime uid gid uname gname".split()) | {_PAX_PATH}
+_SIZE, _CHECKSUM = slice(124, 136), slice(148, 156)
+_NUMBERS = [slice(100, 108), slice(108, 116), slice(116, 124), slice(136, 148)]
+_NUMBERS += [slice(329, 337), slice(337, 345)]
+"""Where a header has its other numbers: without one of them, it is none to Python."""
 
 
 def is_tar(block: bytes) -> bool:
@@ -131,7 +138,7 @@ def is_tar(block: bytes) -> bool:
     """
     if len(block) < _BLOCK or not any(block):
         return False
-    said = _checksum(block[148:156])
+    said = _number(block[_CHECKSUM])
     if said is None:
         return False
     counted = block[:148] + b" " * 8 + block[156:_BLOCK]
@@ -139,11 +146,13 @@ def is_tar(block: bytes) -> bool:
     return said in (unsigned, unsigned - 256 * sum(byte > 127 for byte in counted))
 
 
-def _checksum(field: bytes) -> int | None:
+def _number(field: bytes) -> int | None:
     if field[0] in {0o200, 0o377}:  # the extension of GNU for long numbers
-        return int.from_bytes(field[1:], "big") - (256**7 if field[0] == 0o377 else 0)
+        most = 256 ** (len(field) - 1)
+        return int.from_bytes(field[1:], "big") - (most if field[0] == 0o377 else 0)
     try:
-        return int(field.partition(b"\x00")[0].strip() or b"0", 8)
+        # As a text: of bytes, Python strips fewer characters.
+        return int(field.partition(b"\x00")[0].decode("ascii").strip() or "0", 8)
     except ValueError:
         return None
 
@@ -157,26 +166,32 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
     """
     cursor = Cursor(source, what)
     names: set[str] = set()
+    folders: set[str] = set()
     long_name: str | None = None
-    while True:
-        block = cursor.take(_BLOCK)
-        if not any(block):
-            break
+    is_member = True
+    while any(block := cursor.take(_BLOCK)):
         budget.member(what)
-        if not is_tar(block):
+        if not is_tar(block) or None in [_number(block[field]) for field in _NUMBERS]:
             raise cursor.fault("the header of a member, with its checksum")
-        size = _octal(block[124:136], cursor)
+        size = _octal(block[_SIZE], cursor)
         kind = block[156:157]
         begin = cursor.at
         content = source.window(begin, size)
-        cursor.skip(size + -size % _BLOCK)
-        if kind in {_LONG_NAME, _PAX, _PAX_ALL}:
-            long_name = _long_name(content, kind, cursor) or long_name
+        cursor.skip(size)
+        if any(cursor.take(-size % _BLOCK)):
+            raise cursor.fault("zeros up to the next block")
+        is_member = kind not in {_LONG_NAME, _PAX, _PAX_ALL}
+        if not is_member:
+            found = _long_name(content, kind, cursor)
+            if found is not None and long_name is not None:
+                raise cursor.fault("one name of a member")
+            long_name = long_name if found is None else found
             continue
         short = _short_name(block, cursor)
         name = short if long_name is None else long_name
         long_name = None
         if kind == _FOLDER and not size:
+            folders.add(name.rstrip("/"))
             continue
         # What is called like a folder is one to some readers, and its content the next members.
         if kind not in {b"0", b"\x00"} or "/" in (name[-1:], short[-1:]):
@@ -185,6 +200,8 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
             raise cursor.fault(f"each name once, found {shown(name)} twice")
         names.add(name)
         yield Member(name=name, source=content, offset=begin)
+    if not is_member or folders & names:
+        raise cursor.fault("a member after its name, and no folder of the name of a file")
     _check_end(cursor)
 
 
@@ -207,7 +224,9 @@ def _octal(field: bytes, cursor: Cursor) -> int:
 
 def _short_name(block: bytes, cursor: Cursor) -> str:
     name = block[:100].partition(b"\x00")[0]
-    if block[257:263] == b"ustar\x00" and (prefix := block[345:500].partition(b"\x00")[0]):
+    if prefix := block[345:500].partition(b"\x00")[0]:
+        if block[257:263] != b"ustar\x00":  # some readers take it for times
+            raise cursor.fault("the whole name of a member in one place")
         name = prefix + b"/" + name
     return _text(name, cursor)
 
@@ -226,16 +245,16 @@ def _long_name(content: Source, kind: bytes, cursor: Cursor) -> str | None:
     data = content.read(0, content.size)
     if kind == _LONG_NAME:
         return _text(data.partition(b"\x00")[0], cursor)
+    known = _PAX_KEYS if kind == _PAX else _PAX_KEYS - {_PAX_PATH}
     found = None
     while data:
         digits, space, _ = data.partition(b" ")
         length = int(digits) if digits.isdigit() and len(digits) < 6 else 0
         field = data[len(digits) + 1 : length - 1]
         key, equals, value = field.partition(b"=")
-        known = _text(key, cursor) in _PAX_KEYS
-        if not space or not equals or not known or data[length - 1 : length] != b"\n":
+        if not space or not equals or key not in known or data[length - 1 : length] != b"\n":
             raise cursor.fault("fields for names and times in a header of POSIX")
-        if key == b"path" and kind == _PAX:
+        if key == _PAX_PATH:
             found = _text(value, cursor)
         data = data[length:]
     return found

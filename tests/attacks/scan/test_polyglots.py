@@ -63,11 +63,12 @@ def _tar(first: bytes, field: str) -> bytes:
         "filled": b"%06o\x00!" % total,
         "binary": b"\x80" + total.to_bytes(7, "big"),
         "plus": b"+%05o\x00 " % total,
+        "separator": b"\x1c%06o\x00" % total,
     }[field]
     return bytes(data)
 
 
-@pytest.mark.parametrize("field", ["signed", "filled", "binary", "plus"])
+@pytest.mark.parametrize("field", ["signed", "filled", "binary", "plus", "separator"])
 def test_a_picture_that_is_a_tar_to_python_is_unsafe(field: str) -> None:
     """A tar is one in every spelling of its checksum that Python's own reader takes."""
     data = _tar(b"\x89PNG\r\n\x1a\n", field)
