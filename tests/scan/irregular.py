@@ -177,10 +177,19 @@ def stream(program: bytes, count: int = 4, tail: bytes = b"") -> bytes:
     return head + pickle(program) + keys + struct.pack("<q", count) + bytes(16) + tail
 
 
+def stream_part(key: str, begin: int, count: int) -> bytes:
+    """A reference to a part of the storage of a stream."""
+    whole = text("storage") + named("torch", "FloatStorage") + text("0") + text("cpu") + integer(4)
+    part = tupled(text(key), integer(begin), integer(count))
+    return b"(" + whole + part + b"tN0Q"  # it has its view, which `stream` does not put there
+
+
 def irregular_streams() -> Iterator[Sample]:
     """Streams of torch before 1.6 whose storages are not what their pickles say."""
     good = tensor(_FLOATS, [4], [1])
     changed = {
+        "two parts of one key": stream(listed(stream_part("1", 0, 2), stream_part("1", 2, 2))),
+        "a part by the key of its storage": stream(stream_part("0", 2, 2)),
         "more elements than there are": stream(good, 1 << 40),
         "fewer elements than there are": stream(good, 2),
         "a negative number of elements": stream(good, -1),

@@ -128,8 +128,12 @@ class StorageMaker:
         memory = self._placed(storage)
         raw = memory.untyped_storage()
         if storage.begin or storage.bytes != raw.nbytes():
-            part = memory[storage.begin : storage.begin + storage.bytes].clone()
-            raw = part.untyped_storage()
+            # Of the same memory: a file may have any number of parts. On `meta` there is none.
+            raw = (
+                torch.UntypedStorage(storage.bytes, device="meta")
+                if memory.is_meta
+                else raw[storage.begin : storage.begin + storage.bytes]
+            )
         if storage.element is None:
             return raw
         dtype = self._dtype(storage.element.name)

@@ -152,6 +152,7 @@ class Tensors:
         self._budget = TensorBudget(file_bytes, what)
         self._what = what
         self._storages: dict[str, TensorStorage] = {}
+        self._parts: dict[str, TensorStorage] = {}
         # By the symbols, all of which the program keeps.
         self._judged: dict[int, TensorMeaning] = {}
         self._referred: dict[int, TensorStorage] = {}
@@ -438,7 +439,7 @@ class Tensors:
         """A part of a storage: a key of its own, where it begins, and how long it is."""
         item_bytes = 1 if storage.element is None else storage.element.size
         match value:
-            case Tuple(values=(str(), begin, count)):
+            case Tuple(values=(str() as key, begin, count)):
                 pass
             case _:
                 raise self._fault("a key, an offset and a length of a view of a storage")
@@ -448,7 +449,14 @@ class Tensors:
                 f"{self._what}: storage {shown(storage.key)}: expected its views inside its "
                 f"{storage.bytes} bytes"
             )
-        return replace(storage, begin=begin_bytes, bytes=size)
+        part = replace(storage, begin=begin_bytes, bytes=size)
+        # Torch looks for it among all that it read, and takes what it finds.
+        if key in self._records or self._parts.setdefault(key, part) != part:
+            raise RecordMismatch(
+                f"{self._what}: storage {shown(storage.key)}: expected the same view of it by the "
+                f"key {shown(key)} each time"
+            )
+        return part
 
     def _record(self, key: str, kind: Global, location: str, count: int) -> TensorStorage:
         """A storage that is exactly its record."""

@@ -25,6 +25,7 @@ from tests.pt_files import (
     text,
     tupled,
 )
+from tests.scan.irregular import stream, stream_part
 
 _MODULUS = (1 << 61) - 1
 _MEBIBYTE = 1 << 20
@@ -187,3 +188,22 @@ def test_a_path_is_as_long_as_paths_are() -> None:
     """A path of a mebibyte would be taken apart each time, for half a second."""
     with pytest.raises(ModelMalformed, match="PosixPath in the form that it is written in"):
         ours(pickled(call("pathlib", "PosixPath", text("a/" * _MEBIBYTE))))
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_parts_of_a_storage_are_not_copied() -> None:
+    """Any number of parts of one storage take the memory of one, as with torch."""
+    parts = [stream_part(f"part {begin}", begin, 4 - begin) for begin in range(1, 4)]
+    whole, *found = ours(stream(listed(storage("FloatStorage", "0", 4), *parts)))
+    whole[3] = 7.0
+
+    assert [part.tolist() for part in found] == [[0.0, 0.0, 7.0], [0.0, 7.0], [7.0]]
+    assert [part.data_ptr() - whole.data_ptr() for part in found] == [4, 8, 12]
+
+
+def test_a_part_of_a_storage_without_memory_has_none() -> None:
+    """Where tensors are only described, parts are as well."""
+    found = ours(stream(stream_part("part", 1, 2)), "meta")
+
+    assert found.device.type == "meta"
+    assert found.nbytes() == 8
