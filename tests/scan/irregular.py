@@ -214,6 +214,11 @@ _TARS: dict[str, TarParts] = {
     "a storage of fewer elements than there are": TarParts(storages=(TarStorage(count=2),)),
     "a storage of a negative number of elements": TarParts(storages=(TarStorage(count=-1),)),
     "a storage of no known type": TarParts(storages=(TarStorage(kind=named("torch", "float32")),)),
+    "a storage of a type of later": TarParts(
+        value=reference(10),
+        storages=(TarStorage(kind=named("torch", "BoolStorage"), count=16),),
+        tensors=(),
+    ),
     "a storage on no device": TarParts(storages=(TarStorage(location="meta"),)),
     "two storages of one number": TarParts(storages=(TarStorage(), TarStorage())),
     "a storage that nobody uses": TarParts(storages=(TarStorage(), TarStorage(11))),
@@ -249,6 +254,11 @@ _TARS: dict[str, TarParts] = {
     "a reference with a sign": TarParts(value=listed(reference(20), reference("+20"))),
     "a reference of a later torch": TarParts(
         value=listed(reference(20), storage("FloatStorage", "10", 4))
+    ),
+    "a reference to a class that is none of a module": TarParts(
+        value=listed(
+            reference(20), tupled(named("torch", "float32"), text("a.py"), text("a")) + b"Q"
+        )
     ),
     "a reference that is a number": TarParts(value=listed(reference(20), integer(20) + b"Q")),
     "a call beside the number of storages": TarParts(

@@ -217,3 +217,14 @@ def test_a_module_in_a_tar_is_inert_data(tmp_path: Path) -> None:
     assert isinstance(found, Inert)
     assert found.type == "model.Net"
     assert found.state["weight"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_a_module_without_tensors_in_a_tar_is_inert_data(tmp_path: Path) -> None:
+    """Its class is known for one, though there is nothing else to refer to."""
+    cls = tupled(named("model", "Net"), b"N", b"N") + b"Q"
+    path = tmp_path / "m.pt"
+    path.write_bytes(bytes(TarParts(value=cls + b")\x81", storages=(), tensors=())))
+    found = load_checkpoint(path, unknown="inert")
+
+    assert isinstance(found, Inert)
+    assert found.type == "model.Net"

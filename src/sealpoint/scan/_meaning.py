@@ -207,7 +207,7 @@ class _MeaningReader:
         # Containers are filled after all that holds them was made: they may hold it, too.
         self.later: list[Callable[[], None]] = []
         self._beside: Mapping[Global, Reading] = beside
-        self._references: Mapping[str, Value] = {}
+        self._references: Mapping[str, Value] | None = None
 
     def run(self, program: Program) -> Any:
         self._references = program.references
@@ -288,9 +288,11 @@ class _MeaningReader:
                 return self._called(node)
 
     def _referred(self, node: Persistent) -> Any:
-        if type(node.identity) is str and node.identity in self._references:
+        if self._references is not None and type(node.identity) is str:
             return self.value(self._references[node.identity])
         cls = self._saved_class(node)
+        if cls in KNOWN_NAMES:
+            raise self.fault(f"the class of a module, found {cls}")
         return self.maker.make(self._tensors.storage(node)) if cls is None else self._name(cls)
 
     def _saved_class(self, value: Value) -> Global | None:
@@ -301,7 +303,9 @@ class _MeaningReader:
         match value:
             case Persistent(identity=Tuple(values=("module", Global() as cls, *_))):
                 return cls
-            case Persistent(identity=Tuple(values=(Global() as cls, _, _))) if self._references:
+            case Persistent(identity=Tuple(values=(Global() as cls, _, _))) if (
+                self._references is not None
+            ):
                 return cls
             case _:
                 return None

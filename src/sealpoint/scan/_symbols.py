@@ -240,7 +240,7 @@ class Program:
     acts: tuple[Value, ...] = ()
     """Every call and every reference that it makes, used or not, and the tables that it drops: an
     unpickler does all of it, whatever becomes of the results."""
-    references: Mapping[str, "Value"] = field(default_factory=dict)
+    references: Mapping[str, "Value"] | None = None
     """What a reference means that is a text, where the file around the pickle says so."""
 
     @property

@@ -324,7 +324,9 @@ def _check_machine(value: Value, version: int, what: str) -> None:
     if not all(type(each) in (bool, int) for each in (*facts.values(), *sizes.values())):
         raise ModelMalformed(f"{what}: expected numbers about the machine that wrote it")
     if facts.get("protocol_version") != version or facts.get("little_endian") is not True:
-        raise ModelMalformed(f"{what}: expected a file of a machine that is little-endian")
+        raise ModelMalformed(
+            f"{what}: expected a file of version {version}, of a machine that is little-endian"
+        )
 
 
 def _facts(value: Value, what: str) -> dict[str, Value]:
@@ -370,6 +372,7 @@ def _item_bytes(value: Value) -> dict[str, int]:
 
 _MACHINE = "sys_info"
 _TAR_PARTS = {"pickle", "tensors", "storages"}
+_STORAGE_TYPES = frozenset(table.TENSOR_TYPES.values())
 _ENTRY_BYTES_MAX = 1024
 _ENTRIES_LEAST = 4096
 _ENTRY_FILE_BYTES = 1024
@@ -462,7 +465,7 @@ class _TarTables:
         """How many; number, device and type of each, with its elements; then parts of them."""
         cursor = self._cursor(part)
         for _ in range(self._count(cursor)):
-            number, location, kind = self._entry(cursor, table.STORAGES.keys())
+            number, location, kind = self._entry(cursor, _STORAGE_TYPES)
             (count,) = cursor.unpack(_INT64)
             size = count * table.STORAGES[kind].size
             if not 0 <= size <= cursor.rest:
