@@ -13,6 +13,7 @@ are said twice or for all, fields of a header that are no numbers, bytes that fi
 
 import bz2
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -125,6 +126,7 @@ _BLOCK = 512
 _FOLDER, _LONG_NAME, _PAX, _PAX_ALL = b"5", b"L", b"x", b"g"
 _PAX_PATH = b"path"
 _PAX_KEYS = frozenset(b"mtime atime ctime uid gid uname gname".split()) | {_PAX_PATH}
+_PAX_FIELD = re.compile(rb"([1-9][0-9]{0,4}) ([a-z]{1,5})=")
 _SIZE, _CHECKSUM = slice(124, 136), slice(148, 156)
 _NUMBERS = [slice(100, 108), slice(108, 116), slice(116, 124), slice(136, 148)]
 _NUMBERS += [slice(329, 337), slice(337, 345)]
@@ -143,7 +145,7 @@ def is_tar(block: bytes) -> bool:
         return False
     counted = block[:148] + b" " * 8 + block[156:_BLOCK]
     unsigned = sum(counted)
-    return said in (unsigned, unsigned - 256 * sum(byte > 127 for byte in counted))
+    return said == unsigned or said == unsigned - 256 * sum(byte > 127 for byte in counted)
 
 
 def _number(field: bytes) -> int | None:
@@ -245,16 +247,15 @@ def _long_name(content: Source, kind: bytes, cursor: Cursor) -> str | None:
     data = content.read(0, content.size)
     if kind == _LONG_NAME:
         return _text(data.partition(b"\x00")[0], cursor)
-    known = _PAX_KEYS if kind == _PAX else _PAX_KEYS - {_PAX_PATH}
-    found = None
-    while data:
-        digits, space, _ = data.partition(b" ")
-        length = int(digits) if digits.isdigit() and len(digits) < 6 else 0
-        field = data[len(digits) + 1 : length - 1]
-        key, equals, value = field.partition(b"=")
-        if not space or not equals or key not in known or data[length - 1 : length] != b"\n":
-            raise cursor.fault("fields for names and times in a header of POSIX")
-        if key == _PAX_PATH:
-            found = _text(value, cursor)
-        data = data[length:]
+    left = {*_PAX_KEYS} if kind == _PAX else _PAX_KEYS - {_PAX_PATH}
+    found, at = None, 0
+    while at < len(data):
+        field = _PAX_FIELD.match(data, at)
+        end = 0 if field is None else at + int(field[1])
+        if field is None or field[2] not in left or data[end - 1 : end] != b"\n":
+            raise cursor.fault("fields for names and times in a header of POSIX, each once")
+        left -= {field[2]}
+        if field[2] == _PAX_PATH:
+            found = _text(data[field.end() : end - 1], cursor)
+        at = end
     return found

@@ -145,6 +145,14 @@ def test_a_tar_that_python_reads_in_another_way_is_refused(
         load_checkpoint(path)
 
 
+def test_a_field_of_a_header_is_there_once() -> None:
+    """Whose last or first one counts; and thousands of them in each header take no time."""
+    twice = _member(b"a", b"8 uid=1\n8 uid=2\n", b"x")
+    report = scan_bytes(twice + _tar() + _END, "m.pt")
+
+    assert [finding.rule for finding in report.findings] == ["archive-irregular"]
+
+
 def test_what_only_python_finds_in_a_tar_can_be_a_payload() -> None:
     """Why it matters: the first of these files would run code, and was data to a scan."""
     found = _as_python_reads(_behind_a_filled_block() + _END)
