@@ -55,7 +55,9 @@ class PickleJudge:
         Raises:
             SealpointError: It is damaged, or is no such file.
         """
-        wrapping = read_wrapping(source.read, source.size, self.what, run=self.run)
+        wrapping = read_wrapping(
+            source.read, source.size, self.what, run=self.run, work=self.budget.work
+        )
         self._judge_meaning(
             wrapping.program, source.size, storages=wrapping.sizes, views=wrapping.views
         )

@@ -153,6 +153,8 @@ def read_wrapping(
     what: str,
     mentions: Mentions | None = None,
     run: PickleRun | None = None,
+    *,
+    work: Work | None = None,
 ) -> Wrapping:
     """Take a file apart.
 
@@ -162,6 +164,7 @@ def read_wrapping(
         what: The file, for messages.
         mentions: Where to keep names and calls, for whoever wants them of a file that is refused.
         run: Runs each pickle of it; a scan listens here. None: `run_pickle`.
+        work: What it may take, together with others; None: this is the file.
 
     Raises:
         FormatRefused: It is of another format, or of none.
@@ -172,13 +175,14 @@ def read_wrapping(
     kind = wrapping_kind(head)
     # A scan reads the arrays of joblib too: what is malformed to it is that.
     reads_arrays = run is not None
-    run = functools.partial(run_pickle, work=Work.of(size)) if run is None else run
+    work = Work.of(size) if work is None else work
+    run = functools.partial(run_pickle, work=work) if run is None else run
     if kind == "zip":
         return _from_zip(read, size, what, mentions, run)
     if kind == "stream":
         return _from_stream(read, size, what, mentions, run)
     if kind == "tar":
-        return _from_tar(Source(read, size), what, mentions, run)
+        return _from_tar(Source(read, size), what, mentions, run, work)
     if _PICKLE.match(head):
         return _from_pickle(read, size, what, mentions, run, reads_arrays=reads_arrays)
     found, advice = _kind(head) if size else ("an empty file", "save or fetch it again")
@@ -374,9 +378,8 @@ _MACHINE = "sys_info"
 _TAR_PARTS = {"pickle", "tensors", "storages"}
 _STORAGE_TYPES = frozenset(table.TENSOR_TYPES.values())
 _ENTRY_BYTES_MAX = 1024
-_ENTRIES_LEAST = 4096
-_ENTRY_FILE_BYTES = 1024
-# An entry is a pickle of its own, which takes longer to read than its few bytes let expect.
+_ENTRY_COST = 4096
+"""An entry is a pickle of its own, which takes longer to read than its few bytes let expect."""
 _INT64, _DIMENSIONS = struct.Struct("<q"), struct.Struct("<i4x")
 
 
@@ -394,7 +397,9 @@ def _are_parts(names: Collection[str]) -> bool:
     return _TAR_PARTS <= set(names) <= _TAR_PARTS | {_MACHINE}
 
 
-def _from_tar(source: Source, what: str, mentions: Mentions | None, run: PickleRun) -> Wrapping:
+def _from_tar(
+    source: Source, what: str, mentions: Mentions | None, run: PickleRun, work: Work
+) -> Wrapping:
     """Up to four files: about the machine, the value, what each tensor is, and the storages.
 
     (1) These and no others; (2) the value; (3) storages and tensors by their numbers; (4) the value
@@ -411,7 +416,7 @@ def _from_tar(source: Source, what: str, mentions: Mentions | None, run: PickleR
     data = parts["pickle"].source.whole(MODEL_PICKLE_BYTES_MAX, what)
     program = run(data, f"{what}: member 'pickle'", mentions=mentions)
     # (3) In the order of torch.
-    tables = _TarTables(source.size, what, run)
+    tables = _TarTables(what, run, work)
     if _MACHINE in parts:
         tables.read_machine(parts[_MACHINE])
     tables.read_storages(parts["storages"])
@@ -446,14 +451,14 @@ def _is_class(identity: Value) -> bool:
 class _TarTables:
     """What the numbers in a tar of torch stand for: the same symbols that later files have."""
 
-    def __init__(self, size: int, what: str, run: PickleRun) -> None:
+    def __init__(self, what: str, run: PickleRun, work: Work) -> None:
         self.references: dict[str, Value] = {}
         self.storages: dict[str, FilePlace] = {}
         self._stored: dict[str, tuple[Value, ...]] = {}
         self._used: set[str] = set()
-        self._entries_left = _ENTRIES_LEAST + size // _ENTRY_FILE_BYTES
         self._what = what
         self._run = run
+        self._work = work
 
     def read_machine(self, part: Member) -> None:
         cursor = self._cursor(part)
@@ -537,9 +542,9 @@ class _TarTables:
         return count
 
     def _take_entries(self, count: int) -> None:
-        self._entries_left -= count
-        if self._entries_left < 0:
-            raise ModelLimitExceeded(f"{self._what}: expected fewer tensors for its size")
+        if count * _ENTRY_COST > self._work.left:
+            raise ModelLimitExceeded(self._work.fault(self._what))
+        self._work.left -= count * _ENTRY_COST
 
     def _entry(self, cursor: Cursor, kinds: AbstractSet[Global]) -> tuple[Value, Value, Global]:
         match self._plain(cursor, _ENTRY_BYTES_MAX, kinds):

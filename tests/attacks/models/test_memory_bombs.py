@@ -201,6 +201,7 @@ def test_parts_of_a_storage_are_not_copied() -> None:
     assert [part.data_ptr() - whole.data_ptr() for part in found] == [4, 8, 12]
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_a_part_of_a_storage_without_memory_has_none() -> None:
     """Where tensors are only described, parts are as well."""
     found = ours(stream(stream_part("part", 1, 2)), "meta")

@@ -16,7 +16,9 @@ import pytest
 from sealpoint.errors import SealpointError
 from sealpoint.models import load_checkpoint
 from sealpoint.scan import ScanVerdict, scan_bytes
-from tests.scan.torch_tar import MACHINE, TarParts
+from tests.pt_files import listed
+from tests.scan.assembler import tarred
+from tests.scan.torch_tar import MACHINE, TarParts, TarTensor, reference
 
 _END = bytes(1024)
 _PAYLOAD = b"cos\nsystem\n(Vtouch marker\ntR."
@@ -151,6 +153,19 @@ def test_a_field_of_a_header_is_there_once() -> None:
     report = scan_bytes(twice + _tar() + _END, "m.pt")
 
     assert [finding.rule for finding in report.findings] == ["archive-irregular"]
+
+
+def test_files_in_one_archive_share_what_they_may_take() -> None:
+    """Each of them is quickly read, and a thousand of them are not."""
+    numbers = range(20, 1020)
+    each = TarParts(
+        value=listed(*map(reference, numbers)),
+        tensors=[TarTensor(number, size=(), stride=()) for number in numbers],
+    )
+    many = tarred({f"{number}.pt": bytes(each) for number in range(10)})
+
+    assert scan_bytes(bytes(each), "m.pt").findings == ()
+    assert {finding.rule for finding in scan_bytes(many, "m.tar").findings} == {"limit"}
 
 
 def test_what_only_python_finds_in_a_tar_can_be_a_payload() -> None:
