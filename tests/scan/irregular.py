@@ -184,10 +184,29 @@ def stream_part(key: str, begin: int, count: int) -> bytes:
     return b"(" + whole + part + b"tN0Q"  # it has its view, which `stream` does not put there
 
 
+def framed(program: bytes, over: int = 0) -> bytes:
+    """A pickle of the fourth protocol in one frame, which reaches over so many bytes after it."""
+    return b"\x80\x04\x95" + struct.pack("<Q", len(program) + 1 + over) + program + b"."
+
+
+def _stream_over(hidden: bytes) -> bytes:
+    """A stream whose facts about the machine lie in a frame that reaches into the value.
+
+    Python goes on behind that frame if it is longer than what Python reads ahead.
+    """
+    machine = dictionary((text("protocol_version"), b"M\xe9\x03"), (text("little_endian"), b"\x88"))
+    held = b"\x80\x03B" + struct.pack("<L", (1 << 18) + len(hidden)) + bytes(1 << 18)
+    head = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." + pickle(b"M\xe9\x03")
+    return head + framed(machine, len(held)) + held + hidden + b"." + pickle(b"]")
+
+
 def irregular_streams() -> Iterator[Sample]:
     """Streams of torch before 1.6 whose storages are not what their pickles say."""
     good = tensor(_FLOATS, [4], [1])
     changed = {
+        "a value behind a frame that reaches into another": _stream_over(
+            pickle(text("other")) + pickle(b"]")
+        ),
         "two parts of one key": stream(listed(stream_part("1", 0, 2), stream_part("1", 2, 2))),
         "a part by the key of its storage": stream(stream_part("0", 2, 2)),
         "more elements than there are": stream(good, 1 << 40),

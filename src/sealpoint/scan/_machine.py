@@ -131,6 +131,7 @@ class Machine:
         self._used: set[int] = set()
         self.skip: Skip | None = None
         self._end = 0
+        self._frame_end = 0
         self._resumed = -1
 
     def fault(self, expected: str, at: int) -> SealpointError:
@@ -185,10 +186,11 @@ class Machine:
 
     def _frame(self, at: int, end: int, size: int) -> tuple[int, int]:
         length = int.from_bytes(self.data[at : at + 8], "little")
-        if at + 8 > end or end != size:
+        if at + 8 > end or at <= self._frame_end:
             raise self.fault("no frame inside of a frame", at)
         if length > size - at - 8:
             raise self.fault(f"a frame of {length} bytes", at)
+        self._frame_end = at + 8 + length
         return at + 8, at + 8 + length if length else end
 
     def after_build(self, made: Made, at: int) -> int:
@@ -203,7 +205,7 @@ class Machine:
         after = self.skip(made, at)
         self.room -= left - self._work.left  # what lies there may be a pickle itself
         if after != at:
-            if at != self._end and self._end != len(self.data):
+            if at < self._frame_end:
                 raise self.fault("bytes beside a pickle to begin where a frame ends", at)
             self._resumed = after
         return after
@@ -211,6 +213,10 @@ class Machine:
     def _stop(self, at: int) -> Program:
         if len(self.stack) != 1 or self.below:
             raise self.fault("exactly one value at the end", at)
+        # What is left of a frame is gone for Python's unpickler, or it is where the next pickle of
+        # the file begins: that depends on what the file is read with.
+        if at < self._frame_end:
+            raise self.fault("the last frame to end with the pickle", at)
         return Program(value=self.stack[0], end=at, mentions=self.mentions)
 
     def _check_habits(self, opcode: int, at: int) -> None:

@@ -6,6 +6,7 @@ read; and Python finds another pickle in it, or none.
 """
 
 import io
+import pickle
 import struct
 import tarfile
 from collections.abc import Callable
@@ -16,8 +17,9 @@ import pytest
 from sealpoint.errors import SealpointError
 from sealpoint.models import load_checkpoint
 from sealpoint.scan import ScanVerdict, scan_bytes
-from tests.pt_files import listed
+from tests.pt_files import integer, listed, named, text, tupled
 from tests.scan.assembler import tarred
+from tests.scan.irregular import framed
 from tests.scan.torch_tar import MACHINE, TarParts, TarTensor, reference
 
 _END = bytes(1024)
@@ -166,6 +168,28 @@ def test_files_in_one_archive_share_what_they_may_take() -> None:
 
     assert scan_bytes(bytes(each), "m.pt").findings == ()
     assert {finding.rule for finding in scan_bytes(many, "m.tar").findings} == {"limit"}
+
+
+def test_a_frame_that_reaches_over_its_pickle_is_refused(tmp_path: Path) -> None:
+    """Python goes on behind the frame, where elements are to others: a pickle may lie there."""
+    hidden = struct.pack("<q", 4) + bytes(4) + b"\x80\x02" + _PAYLOAD
+    about = tupled(integer(10), text("cpu"), named("torch", "ByteStorage"))
+    entry = framed(about, 8) + struct.pack("<q", len(hidden)) + hidden
+    storages = tmp_path / "storages"
+    storages.write_bytes(entry)
+    with storages.open("rb", buffering=0) as file:
+        pickle.load(file)
+        end = file.tell()
+    tensors = b"\x80\x02K\x01." + bytes(
+        TarTensor(kind=named("torch", "ByteTensor"), size=(4,), stride=(1,))
+    )
+    data = _tar(
+        storages=_member(b"storages", b"\x80\x02K\x01." + entry + b"\x80\x02]."),
+        tensors=_member(b"tensors", tensors),
+    )
+
+    assert entry[end:] == hidden
+    assert scan_bytes(data + _END, "m.pt").verdict is not ScanVerdict.SAFE
 
 
 def test_what_only_python_finds_in_a_tar_can_be_a_payload() -> None:
