@@ -169,30 +169,9 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
     cursor = Cursor(source, what)
     names: set[str] = set()
     folders: set[str] = set()
-    long_name: str | None = None
-    is_member = True
-    while any(block := cursor.take(_BLOCK)):
-        budget.member(what)
-        if not is_tar(block) or None in [_number(block[field]) for field in _NUMBERS]:
-            raise cursor.fault("the header of a member, with its checksum")
-        size = _octal(block[_SIZE], cursor)
-        kind = block[156:157]
-        begin = cursor.at
-        content = source.window(begin, size)
-        cursor.skip(size)
-        if any(cursor.take(-size % _BLOCK)):
-            raise cursor.fault("zeros up to the next block")
-        is_member = kind not in {_LONG_NAME, _PAX, _PAX_ALL}
-        if not is_member:
-            found = _long_name(content, kind, cursor)
-            if found is not None and long_name is not None:
-                raise cursor.fault("one name of a member")
-            long_name = long_name if found is None else found
-            continue
-        short = _short_name(block, cursor)
-        name = short if long_name is None else long_name
-        long_name = None
-        if kind == _FOLDER and not size:
+    for kind, short, member in _named(cursor, budget):
+        name = member.name
+        if kind == _FOLDER and not member.source.size:
             folders.add(name.rstrip("/"))
             continue
         # What is called like a folder is one to some readers, and its content the next members.
@@ -201,10 +180,44 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
         if name in names:
             raise cursor.fault(f"each name once, found {shown(name)} twice")
         names.add(name)
-        yield Member(name=name, source=content, offset=begin)
-    if not is_member or folders & names:
-        raise cursor.fault("a member after its name, and no folder of the name of a file")
+        yield member
+    if folders & names:
+        raise cursor.fault("no folder of the name of a file")
     _check_end(cursor)
+
+
+def _named(cursor: Cursor, budget: Budget) -> Iterator[tuple[bytes, str, Member]]:
+    """Whatever has a name, with its kind and the name in its header, which may be cut off."""
+    long_name: str | None = None
+    is_member = True
+    for block, begin, content in _blocks(cursor, budget):
+        kind = block[156:157]
+        is_member = kind not in {_LONG_NAME, _PAX, _PAX_ALL}
+        if is_member:
+            short = _short_name(block, cursor)
+            name = short if long_name is None else long_name
+            yield kind, short, Member(name=name, source=content, offset=begin)
+            long_name = None
+        elif (found := _long_name(content, kind, cursor)) is not None:
+            if long_name is not None:
+                raise cursor.fault("one name of a member")
+            long_name = found
+    if not is_member:
+        raise cursor.fault("a member after what is said about it")
+
+
+def _blocks(cursor: Cursor, budget: Budget) -> Iterator[tuple[bytes, int, Source]]:
+    """Each header, where it ends, and what it is about, up to an empty block."""
+    while any(block := cursor.take(_BLOCK)):
+        budget.member(cursor.what)
+        if not is_tar(block) or None in [_number(block[field]) for field in _NUMBERS]:
+            raise cursor.fault("the header of a member, with its checksum")
+        size = _octal(block[_SIZE], cursor)
+        begin = cursor.at
+        cursor.skip(size)
+        if any(cursor.take(-size % _BLOCK)):
+            raise cursor.fault("zeros up to the next block")
+        yield block, begin, cursor.source.window(begin, size)
 
 
 def _check_end(cursor: Cursor) -> None:
