@@ -130,7 +130,6 @@ class Machine:
         self._made = False
         self._used: set[int] = set()
         self.skip: Skip | None = None
-        self._end = 0
         self._frame_end = 0
         self._resumed = -1
 
@@ -142,11 +141,10 @@ class Machine:
         data, habits = self.data, self.dialect.habits
         steps, costs = self._steps, self._costs
         spent, end = 0, size
-        self._end = size
         try:
             while True:
                 if at >= end:
-                    end = self._end = self._next_end(at, end, size)
+                    end = self._next_end(at, end, size)
                 opcode = data[at]
                 spent += costs[opcode]
                 if spent > self.room:
@@ -160,7 +158,6 @@ class Machine:
                     return self._stop(at + 1)
                 elif opcode == FRAME and opcode in self.dialect.opcodes:
                     at, end = self._frame(at + 1, end, size)
-                    self._end = end
                 else:
                     raise self.dialect.malformed(
                         f"{self._what}: expected an opcode of {self.dialect.words}, "
