@@ -21,10 +21,13 @@ from sealpoint.scan._source import Budget, Source
 from sealpoint.scan._streams import is_tar
 
 HEAD_BYTES = 1024
-_TAIL_BYTES = (1 << 16) + 64
+_TAIL_BYTES = 1 << 17
+"""How far before its end the end record of a zip may lie: to torch, farther than a comment is
+long."""
 _SAFETENSORS_HEADER_MAX = 100_000_000
 _ZIP_ENDS_MAX = 64
 _END = struct.Struct("<4s4H2LH")
+_LOCATOR_BYTES = 20
 
 EXPECTED = {
     ".safetensors": {"safetensors"},
@@ -191,6 +194,9 @@ def _is_zip_end(source: Source, at: int, record: bytes) -> bool:
     """Whether an end record has a directory where some reader looks for it."""
     if len(record) < _END.size:
         return False
+    # Readers believe the records of 64 bits before it, whatever it says itself.
+    if at >= _LOCATOR_BYTES and source.read(at - _LOCATOR_BYTES, 4) == b"PK\x06\x07":
+        return True
     _, _, _, _, count, length, offset, _ = _END.unpack(record)
     if not count and not length:
         return False
@@ -393,9 +399,9 @@ _INNER_BEGINNINGS = {"code/": "torchscript", ".data/extern_modules": "torch-pack
 
 
 def zip_kind(names: list[str]) -> str:
-    """Which format a zip is, by the names in it."""
+    """Which format a zip is, by the names in it; to torch, large letters in them are small ones."""
     whole = set(names)
-    inner = {name.partition("/")[2] for name in names}
+    inner = {name.lower().partition("/")[2] for name in names}
     program = _program_kind(inner)
     if program is not None:
         return program

@@ -4,11 +4,14 @@
 import io
 import json
 import pickle
+import struct
 import tarfile
 import time
 import zipfile
 
 import pytest
+import torch
+from torch.package.package_importer import PackageImporter
 
 from sealpoint.scan import ScanVerdict, scan_bytes
 
@@ -128,3 +131,66 @@ def test_many_ends_of_zips_are_not_looked_at_one_by_one() -> None:
 
     assert time.process_time() - begun < 1
     assert {finding.rule for finding in report.findings} == {"two-formats"}
+
+
+def _package(before: bytes = b"", folder: str = "p/.data") -> bytes:
+    """A torch.package archive behind other bytes, with the source of one module."""
+    packed = io.BytesIO(before)
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.writestr("p/some.py", "number = 42\n")
+        archive.writestr(f"{folder}/version", "6\n")
+        archive.writestr(f"{folder}/extern_modules", "")
+    return packed.getvalue()
+
+
+def _run(data: bytes) -> object:
+    """What the module in a package says, to which torch gives a name of its own."""
+    return PackageImporter(io.BytesIO(data)).import_module("some").number
+
+
+@pytest.mark.parametrize("said", [0, 0xFFFFFFFF])
+def test_a_picture_that_ends_as_a_zip_of_64_bits_is_unsafe(said: int) -> None:
+    """Torch and Python take the directory from the 64-bit record, whatever the end record says."""
+    data = _package(b"\x89PNG\r\n\x1a\n")
+    at = len(data) - 22
+    _, _, _, _, count, length, offset, _ = struct.unpack("<4s4H2LH", data[at:])
+    narrow = said & 0xFFFF
+    data = data[:at] + b"".join(
+        (
+            struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, length, offset),
+            struct.pack("<4sLQL", b"PK\6\7", 0, at, 1),
+            struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, narrow, narrow, said, said, 0),
+        )
+    )
+
+    assert _run(data) == 42
+    assert zipfile.is_zipfile(io.BytesIO(data))
+    assert [each.rule for each in scan_bytes(data, "a.png").findings] == ["two-formats"]
+
+
+def test_a_picture_that_is_a_zip_far_from_its_end_is_unsafe() -> None:
+    """Torch looks for the end of a zip in more bytes than a comment may have."""
+    data = _package(b"\x89PNG\r\n\x1a\n" + bytes(10_000)) + bytes(67_000)
+
+    assert _run(data) == 42
+    assert [each.rule for each in scan_bytes(data, "a.png").findings] == ["two-formats"]
+
+
+def test_a_package_of_torch_is_one_in_large_letters() -> None:
+    """To torch, the names of records are the same in large and in small letters."""
+    data = _package(folder="p/.DATA")
+
+    assert _run(data) == 42
+    assert scan_bytes(data, "model.zip").format == "torch-package"
+
+
+def test_a_file_of_torch_in_large_letters_is_judged_as_one() -> None:
+    """A value in an archive with other names than torch writes is not one of any archive."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a/DATA.PKL", pickle.dumps([42], 2))
+        archive.writestr("a/version", "3\n")
+
+    assert torch.load(io.BytesIO(packed.getvalue()), weights_only=False) == [42]
+    report = scan_bytes(packed.getvalue(), "model.pt")
+    assert (report.format, report.verdict) == ("torch-zip", ScanVerdict.UNSAFE)
