@@ -266,6 +266,20 @@ def calls_as_pickle(source: Source, budget: Budget, what: str, *, imports: bool 
     return True
 
 
+def names_as_opcodes(data: bytes, at: int, budget: Budget, what: str) -> bool:
+    """Whether an unpickler that goes on at a place of a pickle would import something from there.
+
+    What it has on its stack by then is not known: opcodes are followed by their lengths alone.
+
+    Raises:
+        ModelLimitExceeded: The budget is used up.
+    """
+    walk = _OpcodeWalk(data, imports=True)
+    answer = walk.names_from(at)
+    budget.step(walk.steps, what)
+    return answer
+
+
 class _OpcodeWalk:
     """Follows opcodes by their lengths, and what kinds of values are on the stack.
 
@@ -301,6 +315,25 @@ class _OpcodeWalk:
         except (IndexError, ValueError):  # no such opcode, or too little on the stack
             return False
         return True  # no other format is so many opcodes
+
+    def names_from(self, at: int) -> bool:
+        """Whether the opcodes from a place on name something before they end, or are none."""
+        self._at = at
+        while self.steps < _STEPS_MAX:
+            opcode = self._data[self._at] if self._at < len(self._data) else ord(".")
+            try:
+                argument = self._argument(opcode)
+            except ValueError:
+                return False
+            if argument is None or opcode == ord("."):
+                return False
+            if opcode in b"ci" and _PLAIN_NAME_LINES.match(argument):
+                return True
+            # At first, an array is on the stack, and no name of something.
+            if self.steps and opcode in b"\x82\x83\x84\x93":
+                return True
+            self.steps += 1
+        return True
 
     def _argument(self, opcode: int) -> bytes | None:
         """Move behind an opcode; what lies between, or None if the bytes end."""

@@ -6,6 +6,9 @@ it the elements: a byte that says how many bytes of padding follow, the padding,
 of objects is followed by a pickle of its own. `ArraySkipper` says where the outer pickle goes on,
 and has inner ones read. What the small object says has to be what joblib writes; nothing of it is
 built.
+
+Joblib before 1.2 wrote no padding: the first element stands where a reader that does not know
+joblib looks for the next opcode. `bare_elements` says where that is, for whoever judges it.
 """
 
 from collections.abc import Callable
@@ -31,6 +34,8 @@ class ArraySkipper:
         self._data = data
         self._what = what
         self._inner = inner
+        self.bare_elements: list[int] = []
+        """Where elements lie that have nothing in front of them."""
 
     def __call__(self, made: Made, at: int) -> int:
         """Where the pickle goes on after something got its state.
@@ -39,6 +44,9 @@ class ArraySkipper:
             ModelMalformed: The state is not one that joblib writes, or elements are missing.
         """
         if made.function != WRAPPER:
+            # Whoever makes it, joblib takes elements from the file as soon as it has a state.
+            if WRAPPER in made.arguments.values:
+                raise self._fault("an array that is made as joblib does", at)
             return at
         state = self._state(made.state)
         shape = state.get("shape")
@@ -46,6 +54,8 @@ class ArraySkipper:
             raise self._fault("the shape of an array", at)
         item, objects = item_bytes(self._type(state.get("dtype"), at), self._what)
         if objects:
+            if state.get("allow_mmap") is not False:  # else, the file is taken for their addresses
+                raise self._fault("an array of objects that is not mapped into memory", at)
             return self._inner(at)
         length = item * element_count(shape.values, self._what)
         alignment = state.get(_LATER)
@@ -56,6 +66,8 @@ class ArraySkipper:
             if not 0 < padding <= _ALIGNMENT:
                 raise self._fault("padding as joblib writes it", at)
             at += 1 + padding
+        elif length:
+            self.bare_elements.append(at)
         if at + length > len(self._data):
             raise self._fault(f"{length} bytes of elements", at)
         return at + length

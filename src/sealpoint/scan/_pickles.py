@@ -16,6 +16,7 @@ from functools import partial
 
 from sealpoint.errors import ModelLimitExceeded, SealpointError
 from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, SCAN_DEPTH_MAX
+from sealpoint.scan._formats import names_as_opcodes
 from sealpoint.scan._hidden import literals, may_hide, may_name_code, names_of_code
 from sealpoint.scan._joblib import WRAPPER, ArraySkipper
 from sealpoint.scan._meaning import KNOWN_NAMES, read_meaning
@@ -127,7 +128,17 @@ class PickleJudge:
         finally:
             self.findings.extend(self._names(mentions))
         self.findings.extend(self._hidden(program, data, start))
+        if skip is not None and skip.bare_elements:
+            self.findings.extend(self._opcodes(skip.bare_elements, data))
         return program
+
+    def _opcodes(self, places: list[int], data: bytes) -> Iterator[ScanFinding]:
+        """Arrays that import something, to a reader that does not know joblib."""
+        data += b"\n"  # to the unpickler that is written in Python, a file ends its last line
+        for at in places:
+            if names_as_opcodes(data, at, self.budget, self.what):
+                message = "without joblib, the elements of an array are opcodes that import"
+                yield ScanFinding(rule="two-formats", message=message, offset=at)
 
     def _objects(self, data: bytes, at: int) -> int:
         """An array of objects in a file of joblib is a pickle for Python's own reader."""

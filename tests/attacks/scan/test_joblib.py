@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of joblib whose arrays are other bytes to one reader than to another.
+
+What the other one finds there is a harmless call, which shows that it would run anything.
+"""
+
+import io
+import pickle
+import struct
+import time
+from collections import OrderedDict
+
+import joblib  # type: ignore[import-untyped]
+import pytest
+
+from sealpoint.scan import ScanVerdict, scan_bytes
+from tests.scan.assembler import stack_name, text
+
+_WRAPPER = stack_name("joblib.numpy_pickle", "NumpyArrayWrapper")
+_HIDDEN = b"0" + stack_name("collections", "OrderedDict") + b")R."
+"""To whoever gets here: drop what was read, and make something else the value."""
+
+
+def _dtype(kind: str, flags: int) -> bytes:
+    made = stack_name("numpy", "dtype") + text(kind) + b"\x89\x88\x87R"
+    least = b"J\xff\xff\xff\xff"
+    return made + b"(K\x03" + text("|") + b"NNN" + 2 * least + b"K" + bytes([flags]) + b"tb"
+
+
+_BYTES, _OBJECTS = _dtype("u1", 0), _dtype("O8", 0x3F)
+
+
+def _array(
+    count: int, elements: bytes, *, made: bytes = _WRAPPER + b")\x81", **other: bytes
+) -> bytes:
+    """A pickle with one array, as joblib before 1.2 wrote it: nothing is before its elements."""
+    attributes = {
+        "subclass": stack_name("numpy", "ndarray"),
+        "shape": b"K" + bytes([count]) + b"\x85",
+        "order": text("C"),
+        "dtype": _BYTES,
+        "allow_mmap": b"\x89",
+        **other,
+    }
+    state = b"".join(text(key) + value for key, value in attributes.items())
+    return b"\x80\x04" + made + b"}(" + state + b"ub" + elements + b"."
+
+
+def test_an_array_without_padding_is_safe() -> None:
+    """What joblib before 1.2 wrote is data."""
+    data = _array(4, b"\x80\x93c\x00")
+
+    assert joblib.load(io.BytesIO(data)).tolist() == [128, 147, 99, 0]
+    assert scan_bytes(data, "m.joblib").verdict is ScanVerdict.SAFE
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        stack_name("copyreg", "__newobj__") + _WRAPPER + b"\x85R",
+        stack_name("copyreg", "_reconstructor")
+        + _WRAPPER
+        + stack_name("builtins", "object")
+        + b"N\x87R",
+    ],
+    ids=["a new object", "an object of protocol 0"],
+)
+def test_an_array_that_is_made_by_another_function_is_not_safe(made: bytes) -> None:
+    """Joblib takes elements from the file whoever made what stands for the array."""
+    literal = b"B" + struct.pack("<I", len(_HIDDEN))
+    data = _array(len(literal), literal + _HIDDEN + b"0", made=made)
+
+    assert joblib.load(io.BytesIO(data)) == OrderedDict()
+    assert scan_bytes(data, "m.joblib").verdict is not ScanVerdict.SAFE
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        _HIDDEN,
+        b"0ccollections\nOrderedDict\n)R.",
+        b"0(icollections\nOrderedDict\n.",
+        b"0I 1\n0Nr\0\0\0\0Nr\0\0\0\0" + b"00" + _HIDDEN[1:],
+    ],
+    ids=["on the stack", "on lines", "an instance", "after what Python does not write"],
+)
+def test_elements_that_are_opcodes_without_joblib_are_unsafe(elements: bytes) -> None:
+    """Python's own unpickler goes on with the elements of an array that has no padding."""
+    data = _array(len(elements), elements)
+
+    assert joblib.load(io.BytesIO(data)).tobytes() == elements
+    assert pickle.loads(data) == OrderedDict()
+    assert [finding.rule for finding in scan_bytes(data, "m.pkl").findings] == ["two-formats"]
+
+
+def test_opcodes_without_joblib_that_reach_over_the_elements_are_unsafe() -> None:
+    """An element is an opcode that takes what follows for its argument, up to a text."""
+    literal = b"B" + struct.pack("<I", len(_HIDDEN)) + _HIDDEN
+    data = _array(3, b"0C\x05" + literal + b"\x86")
+
+    assert pickle.loads(data) == OrderedDict()
+    assert [finding.rule for finding in scan_bytes(data, "m.pkl").findings] == ["two-formats"]
+
+
+def test_many_arrays_without_padding_are_not_each_followed_to_the_end() -> None:
+    """Elements that are opcodes up to the end of the file are more work than a file may ask for."""
+    first = _array(1, b"N")[2:-1].replace(b")\x81}", b"\x94)\x81}\x94")
+    again = b"0h\x00)\x81h\x01bN"
+    begun = time.process_time()
+    report = scan_bytes(b"\x80\x04" + first + again * 50_000 + b".", "m.pkl")
+
+    assert time.process_time() - begun < 4
+    assert report.verdict is ScanVerdict.UNSAFE
+
+
+def test_an_array_of_objects_that_may_be_mapped_is_not_safe() -> None:
+    """With `mmap_mode`, joblib takes bytes of the file for the addresses of the objects."""
+    inner = pickle.dumps([1], 4)
+
+    assert scan_bytes(_array(1, inner, dtype=_OBJECTS), "m.joblib").verdict is ScanVerdict.SAFE
+    report = scan_bytes(_array(1, inner, dtype=_OBJECTS, allow_mmap=b"\x88"), "m.joblib")
+    assert report.verdict is not ScanVerdict.SAFE
