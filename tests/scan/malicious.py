@@ -368,6 +368,11 @@ _ZIPS: dict[str, tuple[str, bytes]] = {
         zipped({"m/.data/extern_modules": b"", "m/a.py": b"import os", "m/m.pkl": PAYLOAD}),
     ),
     "torch.export": ("m.pt2", zipped({"m/archive_format": b"pt2", "m/data.pkl": PAYLOAD})),
+    "torch.export, its older form": (
+        "m.pt2",
+        zipped({"serialized_exported_program.json": b"{}", "version": b"8.8"}),
+    ),
+    "TorchServe": ("m.mar", zipped({"MAR-INF/MANIFEST.json": b"{}", "handler.py": b"pass"})),
     "an .npz with objects": ("m.npz", zipped({"a.npy": npy(PAYLOAD)})),
     "an .npz with a pickle": ("m.npz", zipped({"a.npy": PAYLOAD})),
     "a Keras model with a Lambda": (

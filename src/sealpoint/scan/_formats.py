@@ -97,12 +97,15 @@ HOLDS_CODE = {
     "torchscript": "a TorchScript archive, which is a program",
     "torch-package": "a torch.package archive, which holds source code",
     "torch-export": "a torch.export archive, which is a program",
+    "torch-serve": "a TorchServe archive, which holds source code",
 }
 """Formats that can hold code and are not taken apart."""
 
-NOT_OPENED = {"zstd": "Zstandard", "7z": "7-Zip", "rar": "RAR"}
+NOT_OPENED = {"zstd": "Zstandard", "7z": "7-Zip", "rar": "RAR", "joblib-old": "Joblib 0.9"}
 """Containers that are not opened."""
 
+# A length in 19 characters, and the first byte of zlib; all of it can be text.
+_OLD_JOBLIB = re.compile(rb"ZF[\s\w+-]{19} ?[\x08\x18(8HXhx]")
 _TEXT_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\x0c\x1b")
 
 
@@ -119,6 +122,8 @@ def detect(source: Source, name: str) -> str:
     for magic, kind in (*_MAGICS, *_INERT):
         if head.startswith(magic):
             return kind
+    if _OLD_JOBLIB.match(head):
+        return "joblib-old"
     return _by_structure(head, source.size) or _by_name(head, suffix_of(name)) or _plain(source)
 
 
@@ -428,16 +433,23 @@ class _OpcodeWalk:
 
 _KERAS_NAMES = {"metadata.json", "model.weights.h5", "model.weights.npz", "model.weights.json"}
 _INNER_NAMES = {"constants.pkl": "torchscript", "archive_format": "torch-export"}
+_WHOLE_NAMES = {
+    "serialized_exported_program.json": "torch-export",  # its older form
+    "mar-inf/manifest.json": "torch-serve",
+}
 _INNER_BEGINNINGS = {"code/": "torchscript", ".data/extern_modules": "torch-package"}
 
 
 def zip_kind(names: list[str]) -> str:
     """Which format a zip is, by the names in it; to torch, large letters in them are small ones."""
     whole = set(names)
-    inner = {name.lower().partition("/")[2] for name in names}
+    lower = {name.lower() for name in names}
+    inner = {name.partition("/")[2] for name in lower}
     program = _program_kind(inner)
     if program is not None:
         return program
+    for name in _WHOLE_NAMES.keys() & lower:
+        return _WHOLE_NAMES[name]
     if "data.pkl" in inner | whole:
         return "torch-zip"
     if "config.json" in whole and whole & _KERAS_NAMES:

@@ -408,7 +408,8 @@ class _Scan:
 
 
 _ZIPS = frozenset({"zip", "torch-zip", "keras", "npz", "torchscript", "torch-package"}) | {
-    "torch-export"
+    "torch-export",
+    "torch-serve",
 }
 _ARCHIVES = _ZIPS | {"tar"}
 _READ_AS_PICKLE = frozenset({"pickle", "text", "unknown", "empty"})

@@ -8,12 +8,14 @@ import io
 import pickle
 import struct
 import time
+import zlib
 from collections import OrderedDict
+from pathlib import Path
 
 import joblib  # type: ignore[import-untyped]
 import pytest
 
-from sealpoint.scan import ScanVerdict, scan_bytes
+from sealpoint.scan import ScanVerdict, scan_bytes, scan_path
 from tests.scan.assembler import stack_name, text
 
 _WRAPPER = stack_name("joblib.numpy_pickle", "NumpyArrayWrapper")
@@ -120,3 +122,20 @@ def test_an_array_of_objects_that_may_be_mapped_is_not_safe() -> None:
     assert scan_bytes(_array(1, inner, dtype=_OBJECTS), "m.joblib").verdict is ScanVerdict.SAFE
     report = scan_bytes(_array(1, inner, dtype=_OBJECTS, allow_mmap=b"\x88"), "m.joblib")
     assert report.verdict is not ScanVerdict.SAFE
+
+
+def test_a_text_that_joblib_unpacks_is_not_safe(tmp_path: Path) -> None:
+    """Joblib before 0.10 packed in a way of which the first bytes, or all of them, can be text."""
+    opcodes = b"ccollections\nOrderedDict\n(tR.".ljust(0x7F3D)
+    # Blocks of zlib that are not packed, of a length that is text with and without all bits turned.
+    parts = [b"(=\x7f\xc2\x80" + each for each in (opcodes, *[b" " * len(opcodes)] * 2)]
+    content = b"".join(each[5:] for each in parts)
+    end = b"\x01\x00\x00\xff\xff" + struct.pack(">I", zlib.adler32(content))
+    data = b"ZF" + hex(len(content)).ljust(19).encode() + b"x^" + b"".join(parts) + end
+
+    path = tmp_path / "model"
+    path.write_bytes(data)
+
+    with pytest.warns(DeprecationWarning, match="less than 0.10"):
+        assert joblib.load(path) == OrderedDict()
+    assert [finding.rule for finding in scan_path(path).findings] == ["not-opened"]
