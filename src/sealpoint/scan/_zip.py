@@ -26,7 +26,7 @@ does.
 
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sealpoint.errors import FormatRefused, ModelLimitExceeded, ModelMalformed, RecordCompressed
@@ -52,6 +52,7 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _U16_MAX, _U32_MAX = 0xFFFF, 0xFFFFFFFF
+_UTF8_NAME = 0x7075
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,12 +176,25 @@ def _entries(data: bytes, count: int, what: str) -> tuple[ZipEntry, ...]:
             name = data[name_at:extra_at].decode("utf-8")
         except UnicodeDecodeError as exc:
             raise ModelMalformed(f"{what}: expected UTF-8 as the name of record {index}") from exc
-        entries.append(_entry(fields, name, data[extra_at : extra_at + extra_bytes]))
+        extra = data[extra_at : extra_at + extra_bytes]
+        if any(other != data[name_at:extra_at] for other in _other_names(extra)):
+            raise ModelMalformed(f"{what}: expected one name of record {index}, found two")
+        entries.append(_entry(fields, name, extra))
     if at != len(data):
         raise ModelMalformed(
             f"{what}: expected {count} records in the directory, found {len(data) - at} bytes more"
         )
     return tuple(entries)
+
+
+def _other_names(extra: bytes) -> Iterator[bytes]:
+    """What a member is called in UTF-8 beside its name, which Python since 3.12 believes."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<2H", extra, at)
+        if kind == _UTF8_NAME:  # after its version and a checksum of the name
+            yield extra[at + 9 : at + 4 + length]
+        at += 4 + length
 
 
 def _entry(fields: tuple[int, ...], name: str, extra: bytes) -> ZipEntry:

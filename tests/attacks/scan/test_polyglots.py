@@ -8,6 +8,7 @@ import struct
 import tarfile
 import time
 import zipfile
+import zlib
 
 import pytest
 import torch
@@ -118,6 +119,21 @@ def test_a_keras_archive_is_one_whatever_its_weights_are(weights: str) -> None:
 
     assert report.format == "keras"
     assert report.verdict is ScanVerdict.UNSAFE
+
+
+def test_a_member_of_a_zip_that_has_two_names_is_refused() -> None:
+    """Python since 3.12 takes the name in an extra field: Keras reads another configuration."""
+    packed = io.BytesIO()
+    other = zipfile.ZipInfo("assets/words.json")
+    field = struct.pack("<BL", 1, zlib.crc32(other.filename.encode())) + b"config.json"
+    other.extra = struct.pack("<2H", 0x7075, len(field)) + field
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("metadata.json", b"{}")
+        archive.writestr("config.json", b"{}")
+        archive.writestr(other, b'{"class_name": "Lambda", "module": "keras.layers"}')
+    report = scan_bytes(packed.getvalue(), "model.keras")
+
+    assert "archive-irregular" in {finding.rule for finding in report.findings}
 
 
 def test_many_ends_of_zips_are_not_looked_at_one_by_one() -> None:
