@@ -10,6 +10,7 @@ model's own variables, so that they are numbers and nothing else; they are menti
 
 import json
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
@@ -205,6 +206,27 @@ def scan_keras(config: Source, what: str) -> Iterator[ScanFinding]:
             stack += ((each, depth + 1) for each in reversed(value.values()))
         elif type(value) is list:
             stack += ((each, depth + 1) for each in reversed(value))
+
+
+def is_keras_config(name: str, source: Source, what: str) -> bool:
+    """Whether a file is the configuration of a model in a folder: Keras reads that, too.
+
+    Raises:
+        ModelLimitExceeded: It is too long.
+    """
+    if PurePosixPath(name.replace("\\", "/")).name.lower() != KERAS_CONFIG:
+        return False
+    found: list[bool] = []
+    try:
+        json.loads(
+            source.whole(MODEL_HEADER_BYTES_MAX, what).decode("utf-8"),
+            object_pairs_hook=lambda pairs: found.append(
+                {"class_name", "config"} <= {*dict(pairs)}
+            ),
+        )
+    except (ValueError, RecursionError):
+        return False
+    return any(found)
 
 
 def read_json(source: Source, what: str) -> Any:

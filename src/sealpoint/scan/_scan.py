@@ -44,7 +44,7 @@ from sealpoint.scan._formats import (
 )
 from sealpoint.scan._gguf import scan_gguf
 from sealpoint.scan._hidden import is_index, names_outside, text_names_code
-from sealpoint.scan._keras import KERAS_CONFIG, KERAS_WEIGHTS, scan_keras
+from sealpoint.scan._keras import KERAS_CONFIG, KERAS_WEIGHTS, is_keras_config, scan_keras
 from sealpoint.scan._npy import read_npy
 from sealpoint.scan._onnx import leaves_folder, scan_onnx
 from sealpoint.scan._pickles import PickleJudge
@@ -358,6 +358,8 @@ class _Scan:
         expected = suffix_of(thing.name) in MODEL_SUFFIXES
         found = self._without_magic(thing)
         yield from found or ()
+        if is_keras_config(thing.name, thing.source, thing.what):
+            yield from scan_keras(thing.source, thing.what)
         if found is None and self._calls(thing):
             yield ScanFinding(
                 rule="malformed", message="a pickle that is not spelled as Python spells it"

@@ -121,6 +121,28 @@ def test_a_keras_archive_is_one_whatever_its_weights_are(weights: str) -> None:
     assert report.verdict is ScanVerdict.UNSAFE
 
 
+_LAMBDA = {"class_name": "Lambda", "module": "keras.layers", "config": {}}
+
+
+@pytest.mark.parametrize("config", [_LAMBDA, {"a": [_LAMBDA]}])
+@pytest.mark.parametrize("name", ["config.json", "models/Config.json"])
+def test_the_configuration_of_keras_in_a_folder_is_judged(name: str, config: object) -> None:
+    """Keras builds a model of the configuration in a folder before it looks for weights."""
+    report = scan_bytes(json.dumps(config).encode(), name)
+
+    assert [finding.rule for finding in report.findings] == ["keras-code"]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"class_name": "Lambda"}', '{"a": 1, "a": {"module": "x"}}', "{", "# a comment"]
+)
+def test_the_configuration_of_something_else_is_text(text: str) -> None:
+    """What Keras would make nothing of is not held to its rules."""
+    report = scan_bytes(text.encode(), "config.json")
+
+    assert (report.format, report.verdict) == ("text", ScanVerdict.SAFE)
+
+
 def test_a_member_of_a_zip_that_has_two_names_is_refused() -> None:
     """Python since 3.12 takes the name in an extra field: Keras reads another configuration."""
     packed = io.BytesIO()
