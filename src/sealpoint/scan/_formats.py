@@ -227,7 +227,10 @@ _COUNTED = {
 _LINES = {**dict.fromkeys(b"FILSVgp", 1), **dict.fromkeys(b"ci", 2)}
 """How many lines follow."""
 _NAME_LINES = re.compile(rb"[^\s()]+\n[^\s()]+")
-_PLAIN_NAME_LINES = re.compile(rb"[A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n")
+_MODULE_LINE = re.compile(rb"[A-Za-z_][\w.]*\n")
+"""A module is imported whether or not it has what the next line names."""
+END_LINES = b"\n\n"
+"""To the unpickler that is written in Python, a file ends its last lines."""
 _FRAME = 0x95
 _STEPS_MAX = 200_000
 _TUPLE, _NAME, _OTHER, _ANY = "tuple", "name", "other", "any"
@@ -260,8 +263,7 @@ def calls_as_pickle(source: Source, budget: Budget, what: str, *, imports: bool 
     for length in (1 << 16, MODEL_PICKLE_BYTES_MAX):
         data = source.read(0, min(length, source.size))
         whole = len(data) == source.size
-        # To the unpickler that is written in Python, a file ends its last line.
-        walk = _OpcodeWalk(data + b"\n" if whole else data, imports=imports)
+        walk = _OpcodeWalk(data + END_LINES if whole else data, imports=imports)
         answer = walk.run()
         budget.step(walk.steps, what)
         if answer is not None:
@@ -332,7 +334,7 @@ class _OpcodeWalk:
                 return False
             if argument is None or opcode == ord("."):
                 return False
-            if opcode in b"ci" and _PLAIN_NAME_LINES.match(argument):
+            if opcode in b"ci" and _MODULE_LINE.match(argument):
                 return True
             # At first, an array is on the stack, and no name of something.
             if self.steps and opcode in b"\x82\x83\x84\x93":
@@ -390,7 +392,7 @@ class _OpcodeWalk:
         on_stack = opcode == 0x93
         self._drop(2 if on_stack else 0)
         self._stack.append(_NAME if on_stack or _NAME_LINES.match(argument) else _OTHER)
-        return self._imports and (on_stack or _PLAIN_NAME_LINES.match(argument) is not None)
+        return self._imports and (on_stack or _MODULE_LINE.match(argument) is not None)
 
     def _gather(self, opcode: int) -> bool:
         """Take what lies above a mark; whether it is put into something that was named."""
@@ -413,6 +415,8 @@ class _OpcodeWalk:
         """Whether a call is one that can be made: all others end a pickle."""
         stack = self._stack
         if opcode == ord("i"):
+            if self._imports and self._marks and _MODULE_LINE.match(argument):
+                return True
             function = _NAME if self._marks and _NAME_LINES.match(argument) else _OTHER
         elif opcode == ord("o"):
             function = stack[self._marks[-1]]

@@ -16,7 +16,7 @@ from functools import partial
 
 from sealpoint.errors import ModelLimitExceeded, SealpointError
 from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, SCAN_DEPTH_MAX
-from sealpoint.scan._formats import names_as_opcodes
+from sealpoint.scan._formats import END_LINES, names_as_opcodes
 from sealpoint.scan._hidden import literals, may_hide, may_name_code, names_of_code
 from sealpoint.scan._joblib import WRAPPER, ArraySkipper
 from sealpoint.scan._meaning import KNOWN_NAMES, read_meaning
@@ -134,7 +134,7 @@ class PickleJudge:
 
     def _opcodes(self, places: list[int], data: bytes) -> Iterator[ScanFinding]:
         """Arrays that import something, to a reader that does not know joblib."""
-        data += b"\n"  # to the unpickler that is written in Python, a file ends its last line
+        data += END_LINES
         for at in places:
             if names_as_opcodes(data, at, self.budget, self.what):
                 message = "without joblib, the elements of an array are opcodes that import"

@@ -95,6 +95,13 @@ def test_elements_that_are_opcodes_without_joblib_are_unsafe(elements: bytes) ->
     assert [finding.rule for finding in scan_bytes(data, "m.pkl").findings] == ["two-formats"]
 
 
+def test_elements_that_import_a_module_without_joblib_are_unsafe() -> None:
+    """A module is imported although it has nothing of the name that stands there."""
+    report = scan_bytes(_array(8, b"cthis\n%\n"), "m.pkl")
+
+    assert [finding.rule for finding in report.findings] == ["two-formats"]
+
+
 def test_opcodes_without_joblib_that_reach_over_the_elements_are_unsafe() -> None:
     """An element is an opcode that takes what follows for its argument, up to a text."""
     literal = b"B" + struct.pack("<I", len(_HIDDEN)) + _HIDDEN
