@@ -83,7 +83,7 @@ def flags(path):
                    for each in StackedPickle.load(file))
 """,
     _TORCH: """
-import os, sys, torch
+import os, sys, tarfile, torch
 def refuse(event, arguments):
     opened = event == "open" and arguments[1] is not None and set(arguments[1]) & set("wax+")
     if opened or event.partition(".")[0] in {"subprocess", "socket", "exec", "ctypes"} or (
@@ -93,6 +93,8 @@ def refuse(event, arguments):
 torch.load(sys.argv[1], map_location="cpu", weights_only=True)  # imports what it needs
 sys.addaudithook(refuse)
 def flags(path):
+    if tarfile.is_tarfile(path):
+        return True  # it refuses them, and makes a directory for that
     torch.load(path, map_location="cpu", weights_only=True)
     return False
 """,
