@@ -40,7 +40,6 @@ from sealpoint.errors import SealpointError, SparseInvalid
 from sealpoint.models._pt import load_pt
 from sealpoint.scan import (
     KNOWN_NAMES,
-    Mentions,
     Program,
     ScanReport,
     ScanVerdict,
@@ -217,15 +216,8 @@ class Target:
         """Each pickle of a file that is safe, and where it begins."""
         found: list[tuple[bytes, int, Program]] = []
 
-        def run(
-            data: bytes,
-            what: str,
-            *,
-            start: int = 0,
-            whole: bool = True,
-            mentions: Mentions | None = None,
-        ) -> Program:
-            del what, whole, mentions
+        def run(data: bytes, what: str, *, start: int = 0, **_options: Any) -> Program:
+            del what
             program = self._readers.run(data, start)
             found.append((data, start, program))
             return program

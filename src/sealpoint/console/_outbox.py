@@ -51,27 +51,20 @@ _TABLES = """
     CREATE TABLE key (event TEXT PRIMARY KEY, expires REAL NOT NULL);
     CREATE TABLE begun (at REAL NOT NULL);
 """
-_KIND = "json_extract(event, '$.kind')"
-_BY = "coalesce(json_extract(event, '$.by'), '')"
-# Put together of constants of this module alone.
-_MOST = " ".join(
-    (
-        *("SELECT", _KIND, ",", _BY, ", count(*) FROM waiting WHERE hook = ?"),
-        "GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1",
+_MOST = """
+    SELECT json_extract(event, '$.kind'), coalesce(json_extract(event, '$.by'), ''), count(*)
+    FROM waiting WHERE hook = ? GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1
+"""
+_DROP = """
+    DELETE FROM waiting WHERE number IN (
+        SELECT number FROM waiting WHERE hook = ? AND json_extract(event, '$.kind') = ?
+        AND coalesce(json_extract(event, '$.by'), '') = ? ORDER BY number LIMIT ?
     )
-)
-_DROP = " ".join(
-    (
-        "DELETE FROM waiting WHERE number IN (SELECT number FROM waiting WHERE hook = ?",
-        *("AND", _KIND, "= ? AND", _BY, "= ? ORDER BY number LIMIT ?)"),
-    )
-)
-_FIRST = " ".join(
-    (
-        "SELECT number, event, since FROM waiting WHERE hook = ? ORDER BY",
-        *(_KIND, "NOT IN ('unreadable', 'broken-glass'), number LIMIT 1"),
-    )
-)
+"""
+_FIRST = """
+    SELECT number, event, since FROM waiting WHERE hook = ?
+    ORDER BY json_extract(event, '$.kind') NOT IN ('unreadable', 'broken-glass'), number LIMIT 1
+"""
 """Alarms first: they do not wait behind what somebody has written to keep them waiting."""
 _FORGET_OTHERS = (
     "DELETE FROM waiting WHERE hook NOT IN (SELECT value FROM json_each(?))",

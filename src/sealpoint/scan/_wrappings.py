@@ -515,13 +515,18 @@ class _TarTables:
     def use(self, key: str) -> str:
         """Take note that something refers to a number."""
         if key not in self.references:
-            raise ModelMalformed(f"{self._what}: expected a tensor or storage {shown(key)}")
+            raise ModelMalformed(
+                f"{self._what}: expected a tensor or storage with the number {shown(key)}"
+            )
         self._used.add(key)
         return key
 
     def check_all_used(self) -> None:
         for key in self.references.keys() - self._used:
-            raise ModelMalformed(f"{self._what}: expected {shown(key)} to be used")
+            raise ModelMalformed(
+                f"{self._what}: expected every tensor and storage to be used, found {shown(key)} "
+                "unused"
+            )
 
     def _cursor(self, part: Member) -> Cursor:
         return Cursor(part.source, f"{self._what}: member {part.name!r}")

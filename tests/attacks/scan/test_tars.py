@@ -224,7 +224,7 @@ def test_a_frame_that_reaches_over_its_pickle_is_refused(tmp_path: Path) -> None
     about = tupled(integer(10), text("cpu"), named("torch", "ByteStorage"))
     entry = framed(about, 8) + struct.pack("<q", len(hidden)) + hidden
     storages = tmp_path / "storages"
-    storages.write_bytes(entry)
+    storages.write_bytes(entry.replace(_PAYLOAD, b"N."))
     with storages.open("rb", buffering=0) as file:
         pickle.load(file)
         end = file.tell()
