@@ -4,6 +4,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,32 @@ def test_a_link_that_leads_out_is_no_pass(folder: Path, tmp_path_factory: Any) -
     assert [Path(each["path"]).name for each in document["skipped"]] == ["again"]
 
 
+def test_a_link_to_a_folder_that_is_left_out_is_no_pass(tmp_path: Path) -> None:
+    """What `.git` or a pattern keeps from a scan is not reached by another name unseen."""
+    for hidden, link in ((".git/kept", "weights"), ("old", "model")):
+        (tmp_path / hidden).mkdir(parents=True)
+        (tmp_path / hidden / "bad.pkl").write_bytes(PAYLOAD)
+        (tmp_path / link).symlink_to(hidden)
+    result = _run(tmp_path, "--exclude", "old", "--json")
+    verdicts = {
+        Path(each["path"]).name: each["verdict"] for each in json.loads(result.stdout)["files"]
+    }
+
+    assert result.exit_code == UNSAFE_STATUS
+    assert verdicts == {"weights": "unreadable", "model": "unreadable"}
+
+
+def test_a_linked_folder_passes_if_it_is_scanned_by_its_own_name(tmp_path: Path) -> None:
+    """What the finding about a link to a folder asks for is all that is to be done."""
+    for name in ("run", "shared"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "shared" / "good.pkl").write_bytes(pickle(b"}"))
+    (tmp_path / "run" / "base").symlink_to("../shared")
+
+    assert _run(tmp_path / "run").exit_code == UNSAFE_STATUS
+    assert _run(tmp_path / "run", tmp_path / "shared").exit_code == 0
+
+
 def test_links_in_a_circle_pipes_and_sockets_are_unreadable(tmp_path: Path) -> None:
     """What is no file is reported and not waited for, and the other files are scanned."""
     (tmp_path / "a.pt").symlink_to("b.pt")
@@ -184,3 +212,25 @@ def test_sarif_is_printed_alone(folder: Path) -> None:
 
     assert json.loads(result.stdout)["version"] == "2.1.0"
     assert _run(folder, "--sarif", "-", "--json").exit_code == UsageError.exit_status
+
+
+def test_a_log_that_cannot_be_written_takes_no_report_along(folder: Path) -> None:
+    """A long scan is told in any case, and why there is no log as well."""
+    result = _run(folder, "--sarif", folder / "none" / "log.sarif")
+
+    assert result.exit_code == UsageError.exit_status
+    assert "4 files: 2 safe, 1 unreadable, 1 unsafe." in result.stdout
+    assert "found: No such file or directory" in result.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("form", [[], ["--json"], ["--sarif", "-"]])
+def test_a_report_that_has_no_room_is_no_pass(folder: Path, form: list[str]) -> None:
+    """A full disk behind the output is an error of its own, and no status of a scan."""
+    command = [sys.executable, "-m", "sealpoint", "scan", str(folder / "good.pkl"), *form]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert ended.returncode == UsageError.exit_status
+    assert "standard output: expected a place that can be written" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -2,7 +2,8 @@
 """`sealpoint scan`: what model files would run, without loading them.
 
 It needs no store, no key and no framework. A link to a file is followed wherever it leads, since a
-loader follows it; folders are walked without leaving them, and a link to another one is no pass.
+loader follows it; folders are walked without leaving them, and a link to a folder is no pass unless
+that one was walked as well.
 """
 
 import fnmatch
@@ -64,17 +65,18 @@ def scan(
     walk = _FolderWalk(tuple(excluded))
     with working("scanning") as report:
         files = [file for path in paths for file in walk.files(path)]
+        walk.judge_links()
         reports: list[ScanReport] = []
         for file in files:
             report(len(reports), len(files), f"{len(reports):,} of {len(files):,} files")
             reports.append(scan_path(file))
         reports += walk.unlistable
-    if sarif is not None:
-        _write_sarif(reports, sarif)
     if as_json:
         print_json(_document(reports, walk))
     elif sarif != "-":
         _print(reports, walk)
+    if sarif is not None:
+        _write_sarif(reports, sarif)
     if any(each.verdict is not ScanVerdict.SAFE for each in reports):
         click.get_current_context().exit(UNSAFE_STATUS)
 
@@ -87,6 +89,8 @@ class _FolderWalk:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     unlistable: list[ScanReport] = field(default_factory=list)
     """A folder that cannot be listed is no pass, as a file that cannot be read is none."""
+    _walked: set[str] = field(default_factory=set)
+    _links: list[tuple[str, str]] = field(default_factory=list)
 
     def files(self, path: str) -> Iterator[str]:
         """The path itself, or every file below it, in order."""
@@ -100,16 +104,23 @@ class _FolderWalk:
         if not stat.S_ISDIR(found.st_mode):
             yield path
             return
-        root = Path(os.path.realpath(path))
         for folder, folders, names in os.walk(path, onerror=self._unlistable):
-            inside = [each for each in sorted(folders) if self._enters(folder, each, path, root)]
-            folders[:] = inside
+            self._walked.add(os.path.realpath(folder))
+            folders[:] = [each for each in sorted(folders) if self._enters(folder, each, path)]
             for name in sorted(names):
                 file = os.path.join(folder, name)  # noqa: PTH118 - as it was given
                 if self._is_excluded(file, path):
                     self.skipped.append((file, "excluded"))
                 else:
                     yield file
+
+    def judge_links(self) -> None:
+        """Say of each link to a folder, when all are walked, whether that one was."""
+        for path, target in self._links:
+            if target in self._walked:
+                self.skipped.append((path, "a link to a folder that has its own place here"))
+            else:
+                self._add(path, "a link to a folder that has to be scanned too, by its own name")
 
     def _unlistable(self, error: OSError) -> None:
         self._add(str(error.filename), f"expected a folder to list: {error.strerror}")
@@ -118,7 +129,7 @@ class _FolderWalk:
         finding = ScanFinding(rule="not-accessible", message=message)
         self.unlistable.append(ScanReport(path=path, format="folder", size=0, findings=(finding,)))
 
-    def _enters(self, folder: str, name: str, top: str, root: Path) -> bool:
+    def _enters(self, folder: str, name: str, top: str) -> bool:
         path = os.path.join(folder, name)  # noqa: PTH118
         if name in _OWN_FOLDERS:
             self.skipped.append((path, "the records of a version control"))
@@ -126,10 +137,8 @@ class _FolderWalk:
             self.skipped.append((path, "excluded"))
         elif not os.path.islink(path):  # noqa: PTH114
             return True
-        elif Path(os.path.realpath(path)).is_relative_to(root):
-            self.skipped.append((path, "a link to a folder that has its own place here"))
         else:
-            self._add(path, "a link to a folder outside, which has to be scanned by its own name")
+            self._links.append((path, os.path.realpath(path)))
         return False
 
     def _is_excluded(self, path: str, top: str) -> bool:
@@ -174,7 +183,9 @@ def _write_sarif(reports: Sequence[ScanReport], place: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as exc:
-        raise UsageError(f"--sarif {place}: expected a file that can be written") from exc
+        raise UsageError(
+            f"--sarif {place}: expected a file that can be written, found: {exc.strerror}"
+        ) from exc
 
 
 def _print(reports: Sequence[ScanReport], walk: _FolderWalk) -> None:

@@ -8,6 +8,7 @@ the words do not. On a terminal long lines are folded with their indentation; in
 they are written as they are, and `rich` is not even loaded.
 """
 
+import errno
 import json
 import re
 import shutil
@@ -60,7 +61,7 @@ def print_lines(lines: Iterable[Line], *, hang: int = 2) -> None:
 def print_code(lines: Iterable[str]) -> None:
     """Print lines that are to be copied: never folded."""
     for line in lines:
-        click.echo(_encodable(escape_unprintable(line), err=False))
+        _echo(_encodable(escape_unprintable(line), err=False))
 
 
 def print_note(line: Line) -> None:
@@ -77,7 +78,7 @@ def print_fields(fields: Sequence[tuple[str, Span]]) -> None:
 
 def print_text(text: str) -> None:
     """Print a document that another program will read, exactly as it is."""
-    click.echo(text, nl=False)
+    _echo(text, nl=False)
 
 
 def print_document(data: bytes) -> None:
@@ -85,12 +86,12 @@ def print_document(data: bytes) -> None:
     if can_show():
         print_code(data.decode(errors="surrogateescape").removesuffix("\n").split("\n"))
     else:
-        click.echo(data, nl=False)
+        _echo(data, nl=False)
 
 
 def print_json(document: Any) -> None:
     """Print one JSON document."""
-    click.echo(json_text(document))
+    _echo(json_text(document))
 
 
 def json_text(document: Any) -> str:
@@ -124,7 +125,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> None
             for row in cells
         ]
     for line in lines:
-        click.echo(_encodable(line.rstrip(), err=False))
+        _echo(_encodable(line.rstrip(), err=False))
 
 
 def print_columns(
@@ -169,7 +170,7 @@ def _cells(text: str) -> int:
 def print_error(error: SealpointError, *, as_json: bool) -> None:
     """Print an error to standard error: message, then hint; or its JSON form."""
     if as_json:
-        click.echo(json_text({"error": error.as_dict()}), err=True)
+        _echo(json_text({"error": error.as_dict()}), err=True)
         return
     first, *code = error.hint.split("\n")
     _print(
@@ -316,13 +317,25 @@ def thread_progress(report: Callable[[int, int, str], None]) -> Callable[[int, i
     return lambda done, total: report(done, total, f"{done:,} of {total:,} threads")
 
 
+def _echo(text: str | bytes, *, nl: bool = True, err: bool = False) -> None:
+    try:
+        click.echo(text, nl=nl, err=err)
+    except OSError as exc:
+        if err or exc.errno == errno.EPIPE:  # nobody reads it any more: click ends the command
+            raise
+        raise UsageError(
+            f"standard output: expected a place that can be written, found: {exc.strerror}",
+            hint="Make room there, or send the output elsewhere. What was done before stays done.",
+        ) from exc
+
+
 def _print(lines: Iterable[Line], *, hang: int | None, err: bool) -> None:
     """Print lines; folded where `hang` says how far in the rest of a line is to stand."""
     terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in lines:
         spans = [line] if isinstance(line, str | Styled) else line
         shown = _styled(spans, hang, err=err) if terminal else "".join(map(_plain, spans))
-        click.echo(_encodable(shown, err=err), err=err)
+        _echo(_encodable(shown, err=err), err=err)
 
 
 def _styled(spans: Sequence[Span], hang: int | None, *, err: bool) -> str:
