@@ -24,6 +24,7 @@ import torch
 from click.testing import CliRunner
 
 from sealpoint.cli import main
+from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError, ValueNotAllowed
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._draft import waiting_path
 from tests.cli.machine import Machine
@@ -390,6 +391,40 @@ def test_convert_says_what_it_dropped_and_replaces_nothing_unasked(tmp_path: Pat
     assert (loaded["code"].type, loaded["code"].arguments) == ("posix.system", ("true",))
 
 
+@pytest.mark.parametrize(
+    ("state", "unknown", "hint"),
+    [
+        (_Calls(os.system, "true"), "drop", "--unknown inert"),
+        (np.array([None, "a"], dtype=object), "drop", "save it anew where it was made"),
+        (_Calls(print, np.array([None, "a"], dtype=object)), "inert", "load_checkpoint(path, "),
+    ],
+)
+def test_the_hint_of_a_refused_conversion_is_another_way(
+    tmp_path: Path, state: Any, unknown: str, hint: str
+) -> None:
+    """Nobody is told to do what they did; and the file is named, since there may be many."""
+    source, target = tmp_path / "run.pt", tmp_path / "run.safetensors"
+    torch.save(state, source)
+    arguments = ["model", "convert", str(source), str(target), "--unknown", unknown]
+    refused = CliRunner().invoke(main, arguments)
+
+    assert refused.exit_code == ValueNotAllowed.exit_status
+    assert refused.stderr.startswith(f"sealpoint: {source}: ")
+    assert hint in refused.stderr.partition("hint: ")[2]
+    assert f"--unknown {unknown}" not in refused.stderr
+
+
+def test_a_folder_in_the_place_of_out_is_not_to_be_forced(tmp_path: Path) -> None:
+    """The new file has to be named: no option puts one in the place of a folder."""
+    source = tmp_path / "run.pt"
+    torch.save({"weight": torch.ones(2)}, source)
+    refused = CliRunner().invoke(main, ["model", "convert", str(source), str(tmp_path)])
+
+    assert refused.exit_code == UsageError.exit_status
+    assert "found a folder" in refused.stderr
+    assert "--force" not in refused.stderr
+
+
 # ------------------------------------------------------------------ verify
 
 
@@ -670,6 +705,20 @@ def test_a_file_is_not_sealed_into_a_thread_of_folders(machine: Machine, folder:
         refused.stderr
     )
     assert machine.run("model", "verify", str(folder), "--thread", _RUN).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "told"), [("seal", "No such file or directory"), ("verify", "found one of a folder")]
+)
+def test_a_folder_that_is_gone_is_not_taken_for_a_file(
+    machine: Machine, folder: Path, verb: str, told: str
+) -> None:
+    """Whoever mistypes the name of a folder is not told to use another thread."""
+    refused = machine.run("model", verb, str(folder.with_name("tunde")), "--thread", _RUN)
+
+    assert refused.exit_code in {ModelUnreadable.exit_status, ModelMalformed.exit_status}
+    assert told in refused.stderr
+    assert "thread" not in refused.stderr.partition("hint: ")[2]
 
 
 def test_json_may_stand_before_the_verb(tmp_path: Path) -> None:

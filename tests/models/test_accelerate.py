@@ -115,6 +115,16 @@ def test_folders_that_accelerate_names_are_sealed_and_rotated(store: Store, tmp_
     training.accelerator.load_state()
 
 
+def test_a_run_whose_newest_is_no_folder_does_not_begin_anew(store: Store, tmp_path: Path) -> None:
+    """Only a run that never saved has no newest folder; anything else in its thread is an error."""
+    training = _Training(store)
+    training.states.save(tmp_path / "one")
+    store.thread(_RUN).save({"step": 1})
+
+    with pytest.raises(FileNotSealed, match="expected checkpoints of folders"):
+        training.states.newest(tmp_path)
+
+
 def test_a_folder_with_files_is_not_saved_into(store: Store, tmp_path: Path) -> None:
     """What somebody planted before a save does not become part of a sealed folder."""
     training = _Training(store)

@@ -51,7 +51,7 @@ def seal(path: str, *, thread: str, where: StoreOptions, as_json: bool) -> None:
     is_folder = os.path.isdir(path)  # noqa: PTH112 (a text)
     sealing = seal_folder if is_folder else seal_file
     with where.writing() as store, hashing() as progress:
-        if not is_folder:
+        if os.path.isfile(path):  # noqa: PTH113 (a text)
             _refuse_folders(store, thread)
         ref = sealing(path, store=store, thread=thread, progress=progress)
     described = ref.metadata["model"]

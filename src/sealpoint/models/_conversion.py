@@ -107,7 +107,7 @@ def convert_checkpoint(
         raise _taken(target)
     torch = require_torch()
     state = _loaded(torch, source, "refuse" if unknown == "refuse" else "inert")
-    conversion = _Conversion(torch, unknown)
+    conversion = _Conversion(torch, unknown, os.fspath(source))
     with without_torch_modes(torch):
         kept = conversion.run(state)
     if force:
@@ -121,6 +121,11 @@ def convert_checkpoint(
 
 
 def _taken(target: str | os.PathLike[str]) -> UsageError:
+    if os.path.isdir(target):  # noqa: PTH112 (a text)
+        return UsageError(
+            f"{os.fspath(target)}: expected no file there, found a folder",
+            hint="Name the new file, and not the folder that it is to lie in.",
+        )
     return UsageError(
         f"{os.fspath(target)}: expected no file there, found one",
         hint="Name another path, or replace it: force=True, on the command line --force.",
@@ -149,9 +154,10 @@ def _source(file: ReadFile) -> Source:
 class _Conversion:
     """One state on its way from what a source holds to what a file of ours can."""
 
-    def __init__(self, torch: Any, unknown: str) -> None:
+    def __init__(self, torch: Any, unknown: str, what: str) -> None:
         self._torch = torch
         self._unknown = unknown
+        self._what = what
         self.dropped: list[DroppedValue] = []
         self._refused: list[DroppedValue] = []
         self._open: dict[int, Path] = {}
@@ -182,11 +188,29 @@ class _Conversion:
             shown_first = "; ".join(f"{each.path}: {each.reason}" for each in listed[:_PATHS_SHOWN])
             more = f"; and {len(listed) - _PATHS_SHOWN} more" if len(listed) > _PATHS_SHOWN else ""
             raise ValueNotAllowed(
-                f"expected only what a model file holds, found {shown_first}{more}",
-                hint='sealpoint model inspect FILE shows all of it; unknown="drop", on the command '
-                "line --unknown drop, converts the rest.",
+                f"{self._what}: expected only what a model file holds, found {shown_first}{more}",
+                hint=self._way_out(state, nothing_left=kept is _DROPPED),
             )
         return kept
+
+    def _way_out(self, state: Any, *, nothing_left: bool) -> str:
+        """What converts a state that was refused."""
+        if isinstance(state, Inert):
+            if self._unknown == "drop":
+                return (
+                    'All of it is that name: unknown="inert", on the command line --unknown inert, '
+                    "keeps it with all that it holds."
+                )
+            return (
+                'load_checkpoint(path, unknown="inert") reads all of it; save the parts that you '
+                "need of it with save_checkpoint."
+            )
+        if nothing_left:
+            return "Nothing else is in it: save it anew where it was made, as tensors."
+        return (
+            'sealpoint model inspect FILE shows all of it; unknown="drop", on the command line '
+            "--unknown drop, converts the rest."
+        )
 
     def _keep(self, value: Any, path: Path) -> Any:
         if type(value) in _PLAIN:

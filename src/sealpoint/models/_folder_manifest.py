@@ -15,6 +15,7 @@ from sealpoint.errors import Edited, FileNotSealed, ModelMalformed, RolledBack, 
 from sealpoint.models._file import FileDigests
 from sealpoint.models._folder import ContentDigest, FolderDigests, is_folder_name
 from sealpoint.models._manifest import (
+    FOLDER_FORMAT,
     METADATA_KEY,
     TrainingRun,
     parse_digest,
@@ -23,7 +24,6 @@ from sealpoint.models._manifest import (
 )
 from sealpoint.store import CheckpointRef
 
-_FORMAT = "sealpoint.folder.v1"
 _KEYS = {"format", "files", "directories"}
 _CHANGED = "Do not use this folder: find out who changed it, then bring a good copy back."
 _NO_FOLDER = "Seal it first: sealpoint model seal FOLDER --thread RUN, or seal_folder."
@@ -96,7 +96,7 @@ def write_folder_manifest(digests: FolderDigests) -> dict[str, Any]:
         else:
             whole = write_manifest(each)
             files[name] = {key: value for key, value in whole.items() if key != "format"}
-    return {"format": _FORMAT, "files": files, "directories": list(digests.directories)}
+    return {"format": FOLDER_FORMAT, "files": files, "directories": list(digests.directories)}
 
 
 def parse_folder_manifest(state: Any, what: str) -> FolderDigests:
@@ -110,7 +110,7 @@ def parse_folder_manifest(state: Any, what: str) -> FolderDigests:
         ModelMalformed: It is not a checkpoint of a folder.
     """
     try:
-        if type(state) is dict and state.keys() == _KEYS and state["format"] == _FORMAT:
+        if type(state) is dict and state.keys() == _KEYS and state["format"] == FOLDER_FORMAT:
             digests = FolderDigests(
                 files={name: _part(each) for name, each in state["files"].items()},
                 directories=tuple(state["directories"]),

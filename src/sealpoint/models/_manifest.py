@@ -35,6 +35,8 @@ from sealpoint.store import CheckpointRef
 METADATA_KEY = "model"
 """Where the metadata of a checkpoint speaks of its file."""
 
+FOLDER_FORMAT = "sealpoint.folder.v1"
+"""What the checkpoint of a folder calls itself."""
 _FORMAT = "sealpoint.model.v1"
 _KEYS = {"format", "size", "header", "tensors"}
 _DIGITS = 64
@@ -126,6 +128,12 @@ def parse_manifest(state: Any, what: str) -> FileDigests:
                 return digests
     except (ValueError, TypeError, AttributeError):
         pass
+    if type(state) is dict and state.get("format") == FOLDER_FORMAT:
+        raise ModelMalformed(
+            f"{what}: expected a checkpoint of a model file, found one of a folder",
+            hint="Name the folder, and not a file: for sealpoint model verify, open_folder or "
+            "load_folder.",
+        )
     raise ModelMalformed(
         f"{what}: the checkpoint is not one of a model file",
         hint="Give each training run a thread of its own, which only save_checkpoint writes to.",

@@ -92,7 +92,12 @@ def seal_folder(
     with ReadFolder(path) as folder:
         digests = folder.digests(durable=True, progress=progress)
         _check_indices(folder, digests)
-    return save_folder_manifest(run, digests, Path(path).absolute().name, metadata)
+    return save_folder_manifest(run, digests, _name_of(path), metadata)
+
+
+def _name_of(path: str | os.PathLike[str]) -> str:
+    """What a folder is called, also where the path ends in two dots."""
+    return os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119 (Path keeps the dots)
 
 
 def seal_file(
@@ -513,7 +518,7 @@ def verified_copy(
         SealpointError: Whatever `Thread.load` raises.
     """
     seal = FolderSeal.of(required_run(store, thread), ref)
-    name = Path(path).absolute().name
+    name = _name_of(path)
     given = directory or tempfile.gettempdir()
     try:
         place = Path(os.path.realpath(given))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpoint.api import Store
-from sealpoint.errors import ExtraMissing, UnknownThread, UsageError
+from sealpoint.errors import ExtraMissing, FileNotSealed, UnknownThread, UsageError
 from sealpoint.models._folder_manifest import describe_folder
 from sealpoint.models._manifest import TrainingRun
 from sealpoint.models._sealed_folder import (
@@ -129,6 +129,7 @@ class SealedStates:
         """The folder in a directory that was sealed last; None if the run has never saved.
 
         Raises:
+            FileNotSealed: What was saved last in the run is no folder.
             SealpointError: Whatever `Thread.load` raises.
         """
         try:
@@ -136,7 +137,11 @@ class SealedStates:
         except UnknownThread:  # the anchor has never seen this run: it is the first start
             return None
         described = describe_folder(loaded.ref)
-        return None if described is None else Path(parent, described.folder)
+        if described is None:
+            raise FileNotSealed(
+                f"thread {self._run.name!r}: expected checkpoints of folders, found another one"
+            )
+        return Path(parent, described.folder)
 
     def _before_save(self, _models: Any, _weights: Any, output_dir: str) -> None:
         self._saved = Path(output_dir)

@@ -301,6 +301,18 @@ def test_a_copy_is_what_was_sealed_whatever_happens_to_the_folder(
     assert not copy.parent.exists()
 
 
+def test_a_path_that_ends_in_dots_is_the_folder_that_it_leads_to(
+    store: Store, folder: Path
+) -> None:
+    """Its name is in the checkpoint, and a copy has it, whatever the path looks like."""
+    path = folder / "state" / ".."
+    seal_folder(path, store=store, thread=_RUN)
+
+    assert next(sealed_folders(store, _RUN)).folder == "run"
+    with verified_copy(path, store=store, thread=_RUN) as copy:
+        assert copy.name == "run"
+
+
 def test_tensors_of_one_name_in_two_files_are_refused(store: Store, tmp_path: Path) -> None:
     """Which of them is meant would be a guess."""
     path = tmp_path / "twice"
@@ -339,6 +351,10 @@ def test_files_and_folders_of_one_thread_are_told_apart(store: Store, folder: Pa
         verify_folder(folder, store=store, thread=_RUN)
     with pytest.raises(FormatRefused, match="expected a safetensors file"):
         seal_file(folder / "config.json", store=store, thread=_RUN)
+    seal_folder(folder, store=store, thread=_RUN)
+    with pytest.raises(ModelMalformed, match="found one of a folder") as told:
+        load_checkpoint(file, store=store, thread=_RUN)
+    assert "load_folder" in told.value.hint
 
 
 def test_a_manifest_has_one_spelling(folder: Path) -> None:
