@@ -2,14 +2,19 @@
 """The hook for pre-commit and the guide for CI say what the command does."""
 
 import re
+from pathlib import Path
 
 import click
+import pytest
+from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from sealpoint.cli import main
+from sealpoint.cli._scan import UNSAFE_STATUS
 from sealpoint.scan._formats import EXPECTED, MODEL_SUFFIXES
 from tests.repo._markdown import blocks
 from tests.repo._tree import ROOT
+from tests.scan.assembler import PAYLOAD, pickle
 
 _HOOK = YAML(typ="safe").load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))[0]
 _NOT_TAKEN = {".dat", ".data", ".model", ".mdl", ".p", ".z"}
@@ -18,11 +23,26 @@ _GUIDE = (ROOT / "docs" / "guides" / "scan-in-ci.md").read_text(encoding="utf-8"
 
 
 def test_the_hook_calls_a_verb_that_is_there() -> None:
-    """The entry of the hook is the command, with a verb of it."""
-    program, verb = _HOOK["entry"].split()
+    """The entry of the hook is the command, with a verb of it, and then only names."""
+    program, verb, _ = _HOOK["entry"].split()
 
     assert program == "sealpoint"
     assert main.get_command(click.Context(main), verb) is not None
+
+
+@pytest.mark.parametrize("name", ["--exclude=m.pkl", "--sarif=m.pkl", "-h.pkl"])
+def test_a_file_that_is_called_as_an_option_is_scanned(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pre-commit appends names as they are: none of them is taken for an option of the command."""
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_bytes(PAYLOAD)
+    Path("good.pkl").write_bytes(pickle(b"}"))
+    result = CliRunner().invoke(main, [*_HOOK["entry"].split()[1:], "good.pkl", name])
+
+    assert result.exit_code == UNSAFE_STATUS
+    assert f"unsafe     {name} " in result.stdout
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_the_hook_takes_files_of_models_and_leaves_others() -> None:
