@@ -2,6 +2,7 @@
 """`sealpoint scan`: files and folders, what is printed, and how it ends."""
 
 import errno
+import inspect
 import json
 import os
 import subprocess
@@ -152,6 +153,22 @@ def test_a_folder_that_cannot_be_listed_is_unreadable(folder: Path) -> None:
     assert len(files) == 2
     assert (report.path, report.verdict) == (str(folder / "locked"), ScanVerdict.UNREADABLE)
     assert report.findings[0].message == "expected a folder to list: Permission denied"
+
+
+def test_folders_in_folders_do_not_end_a_scan(tmp_path: Path) -> None:
+    """Whoever nests them deeper than Python calls itself hides nothing, here or elsewhere."""
+    deepest = tmp_path.joinpath("a", *["d"] * 200)
+    deepest.mkdir(parents=True)
+    for place in (deepest, tmp_path):
+        (place / "bad.pkl").write_bytes(PAYLOAD)
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 100)
+    try:
+        files = list(_FolderWalk(()).files(str(tmp_path)))
+    finally:
+        sys.setrecursionlimit(before)
+
+    assert files == [str(place / "bad.pkl") for place in (tmp_path, deepest)]
 
 
 def test_names_of_files_cannot_steer_a_terminal(tmp_path: Path) -> None:

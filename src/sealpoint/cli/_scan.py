@@ -95,24 +95,38 @@ class _FolderWalk:
     def files(self, path: str) -> Iterator[str]:
         """The path itself, or every file below it, in order."""
         try:
-            found = os.stat(path)  # noqa: PTH116 - a path may be any text
+            is_folder = stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116 - a path may be any text
         except (OSError, ValueError) as exc:
             raise UsageError(
                 f"{path}: expected a file or a folder that can be read",
                 hint="Check the path and its permissions: ls -ld shows them.",
             ) from exc
-        if not stat.S_ISDIR(found.st_mode):
+        if is_folder:
+            yield from self._below(path)
+        else:
             yield path
-            return
-        for folder, folders, names in os.walk(path, onerror=self._unlistable):
-            self._walked.add(os.path.realpath(folder))
-            folders[:] = [each for each in sorted(folders) if self._enters(folder, each, path)]
-            for name in sorted(names):
+
+    def _below(self, top: str) -> Iterator[str]:
+        """Every file in a folder, then those in its folders."""
+        root = os.path.realpath(top)
+        folders = [top]
+        while folders:  # not os.walk, which calls itself for each folder in a folder before 3.12
+            folder = folders.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    found = sorted((entry.name, _leads_to_folder(entry)) for entry in entries)
+            except OSError as error:
+                self._unlistable(error)
+                continue
+            self._walked.add(os.path.normpath(root + os.sep + folder[len(top) :]))
+            for name in (name for name, inner in found if not inner):
                 file = os.path.join(folder, name)  # noqa: PTH118 - as it was given
-                if self._is_excluded(file, path):
+                if self._is_excluded(file, top):
                     self.skipped.append((file, "excluded"))
                 else:
                     yield file
+            inside = [name for name, inner in found if inner and self._enters(folder, name, top)]
+            folders += [os.path.join(folder, name) for name in reversed(inside)]  # noqa: PTH118
 
     def judge_links(self) -> None:
         """Say of each link to a folder, when all are walked, whether that one was."""
@@ -149,6 +163,13 @@ class _FolderWalk:
             for pattern in self.excluded
             for each in (below, name)
         )
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle: what opens it says so
+        return False
 
 
 def _worst(reports: Sequence[ScanReport]) -> ScanVerdict:
