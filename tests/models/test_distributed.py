@@ -22,6 +22,7 @@ from sealpoint.errors import (
     Edited,
     FileNotSealed,
     ModelMalformed,
+    ModelUnreadable,
     RolledBack,
     SealpointError,
     TypeNotAllowed,
@@ -297,3 +298,22 @@ def test_what_torch_wrote_is_read_and_sealed(store: Store, tmp_path: Path) -> No
 
     assert str(state) == str(_plain(4))
     assert verify_folder(tmp_path / "sealed", store=store, thread=_RUN).files == 3
+
+
+def test_links_to_what_torch_wrote_are_not_followed(tmp_path: Path) -> None:
+    """A snapshot of a cache has links only: the hint makes a copy of it that loads."""
+    save(_plain(4), checkpoint_id=tmp_path / "stock")
+    linked, copy = tmp_path / "linked", tmp_path / "copy"
+    linked.mkdir()
+    for path in (tmp_path / "stock").iterdir():
+        (linked / path.name).symlink_to(path)
+    state = _plain(0)
+    with pytest.raises(CheckpointException) as caught:
+        load(state, storage_reader=SafeFileSystemReader(linked))
+    error, _ = caught.value.failures[0]
+    shutil.copytree(linked, copy)  # as cp -rL does
+    load(state, storage_reader=SafeFileSystemReader(copy))
+
+    assert isinstance(error, ModelUnreadable)
+    assert "cp -rL FOLDER COPY" in error.hint
+    assert str(state) == str(_plain(4))

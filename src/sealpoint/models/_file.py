@@ -49,6 +49,7 @@ _HINTS = {
     errno.EROFS: "Save to a folder that can be written to.",
     errno.ENOSPC: "Make room on that disk, then do the same again: what was there before is whole.",
     errno.EDQUOT: "Make room on that disk, then do the same again: what was there before is whole.",
+    errno.ELOOP: "Put the file itself there, and not a link: cp -rL FOLDER COPY makes such a copy.",
     errno.EFBIG: "Save to a disk, or under a limit, that takes a file of this size.",
 }
 _CONTEXT = "sealpoint 2026-11 model {} v1"

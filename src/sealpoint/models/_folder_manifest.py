@@ -20,6 +20,7 @@ from sealpoint.models._manifest import (
     TrainingRun,
     parse_digest,
     root_in,
+    text_name,
     write_manifest,
 )
 from sealpoint.store import CheckpointRef
@@ -76,9 +77,14 @@ def describe_folder(ref: CheckpointRef) -> SealedFolder | None:
 def save_folder_manifest(
     run: TrainingRun, digests: FolderDigests, name: str, metadata: Mapping[str, Any] | None
 ) -> CheckpointRef:
-    """Make a folder of these digests the newest checkpoint of a run."""
+    """Make a folder of these digests the newest checkpoint of a run.
+
+    Raises:
+        UsageError: Its name is not text.
+        SealpointError: Whatever `Thread.save` raises.
+    """
     described = {
-        "folder": name,
+        "folder": text_name(name),
         "root": digests.root.hex(),
         "size": digests.size,
         "files": len(digests.files),

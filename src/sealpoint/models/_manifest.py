@@ -53,13 +53,33 @@ def write_manifest(digests: FileDigests) -> dict[str, Any]:
 
 
 def write_metadata(digests: FileDigests, file: str) -> dict[str, Any]:
-    """What its metadata says of the file; the name is only for people."""
+    """What its metadata says of the file; the name is only for people.
+
+    Raises:
+        UsageError: The name is not text.
+    """
     return {
-        "file": file,
+        "file": text_name(file),
         "root": digests.root.hex(),
         "size": digests.size,
         "tensors": len(digests.tensors),
     }
+
+
+def text_name(name: str) -> str:
+    """A name of a file or folder, if it is text.
+
+    Raises:
+        UsageError: It is bytes that are not UTF-8.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError as exc:
+        raise UsageError(
+            f"{name}: expected a name in UTF-8, found other bytes",
+            hint="Rename it, and do the same again.",
+        ) from exc
+    return name
 
 
 def root_in(metadata: Mapping[str, Any]) -> str | None:

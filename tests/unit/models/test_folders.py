@@ -313,6 +313,30 @@ def test_a_path_that_ends_in_dots_is_the_folder_that_it_leads_to(
         assert copy.name == "run"
 
 
+def test_a_name_that_is_no_text_is_to_be_changed(
+    store: Store, folder: Path, tmp_path: Path
+) -> None:
+    """No checkpoint can say such a name; the hint is about the name, and nothing is left behind."""
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/old\xff"))
+    folder.rename(path)
+    run: dict[str, Any] = {"store": store, "thread": _RUN}
+    file = path / "model-1.safetensors"
+    before = sorted(tmp_path.rglob("*"))
+    sealing: list[Callable[[], object]] = [
+        lambda: seal_folder(path, **run),
+        lambda: seal_file(file.rename(path / os.fsdecode(b"\xff.safetensors")), **run),
+        lambda: save_checkpoint({"step": 1}, tmp_path / os.fsdecode(b"run\xff"), **run),
+    ]
+    for seal in sealing:
+        with pytest.raises(UsageError, match="expected a name in UTF-8") as told:
+            seal()
+        assert told.value.hint.startswith("Rename it")
+    (path / os.fsdecode(b"\xff.safetensors")).rename(file)
+
+    assert sorted(tmp_path.rglob("*")) == before
+    assert verify_folder(path, **run).metadata == {"step": 2}
+
+
 def test_tensors_of_one_name_in_two_files_are_refused(store: Store, tmp_path: Path) -> None:
     """Which of them is meant would be a guess."""
     path = tmp_path / "twice"
