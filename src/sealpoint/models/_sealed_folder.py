@@ -34,6 +34,7 @@ from sealpoint.errors import (
     SealpointError,
     UsageError,
 )
+from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.models._file import FileDigests, Progress, ReadFile, unreadable
 from sealpoint.models._folder import (
     SAFETENSORS,
@@ -134,8 +135,13 @@ def seal_file(
 def _check_indices(folder: ReadFolder, digests: FolderDigests) -> None:
     """Refuse an index by which a program that reads the folder reads files outside of it."""
     for name, sealed in digests.files.items():
-        if not is_index(name, sealed.size):
+        if not is_index(name):
             continue
+        if sealed.size > MODEL_PICKLE_BYTES_MAX:
+            raise ModelLimitExceeded(
+                f"{folder.what}: expected an index of at most {MODEL_PICKLE_BYTES_MAX} bytes, "
+                f"found {sealed.size} in {name!r}"
+            )
         with folder.open(name) as file:
             data = file.read(0, min(file.size, sealed.size))
         if _memory_digests(data, sealed, folder.what) != sealed:

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.scan._onnx import leaves_folder
 from sealpoint.scan._symbols import SCALAR_TYPES, Dict, Made, Node, Value
 
@@ -157,9 +156,12 @@ def _from_hex(data: bytes) -> bytes | None:
     return binascii.unhexlify(data) if _HEX.fullmatch(data) else None
 
 
-def is_index(name: str, size: int) -> bool:
-    """Whether a file is the index of a model, and not too large to look into."""
-    return name.lower().endswith(".index.json") and size <= MODEL_PICKLE_BYTES_MAX
+def is_index(name: str) -> bool:
+    """Whether a file is the index of a model, or of a variant of it, as in `.index.fp16.json`."""
+    return _INDEX.search(name) is not None
+
+
+_INDEX = re.compile(r"\.index\.([^/\\]*\.)?json\Z", re.IGNORECASE)
 
 
 def names_outside(data: bytes) -> Iterator[str]:

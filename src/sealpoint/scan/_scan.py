@@ -205,8 +205,8 @@ class _Scan:
                 thing.kind = zip_kind([entry.name for entry in directory.entries])
             for finding in self._judge(thing):
                 self._add(finding, where)
-            if is_index(name, source.size):
-                self._add_outside(source.read(0, source.size), where)
+            if is_index(name):
+                self._add_outside(source.whole(MODEL_PICKLE_BYTES_MAX, thing.what), where)
         except SealpointError as error:
             self._add(_finding_of(error, thing.kind), where)
         except OSError:

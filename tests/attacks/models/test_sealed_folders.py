@@ -18,11 +18,13 @@ from sealpoint.api import Store
 from sealpoint.errors import (
     Edited,
     ModelError,
+    ModelLimitExceeded,
     ModelMalformed,
     ModelUnreadable,
     SealpointError,
     UsageError,
 )
+from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.models import (
     load_folder,
     open_folder,
@@ -32,7 +34,7 @@ from sealpoint.models import (
 )
 from sealpoint.models._file import ReadFile
 from sealpoint.models._folder import ReadFolder
-from sealpoint.scan import ScanVerdict, scan_bytes
+from sealpoint.scan import ScanVerdict, scan_bytes, scan_path
 
 _RUN = "run-1"
 _TOO_LARGE = 1 << 40
@@ -124,13 +126,14 @@ def test_a_file_that_grows_while_it_is_copied_is_not_copied_on(
     ["/srv/outside.safetensors", "../outside.safetensors", "a/../../x.bin", ".git/x", "C:\\x.bin"],
 )
 @pytest.mark.parametrize("form", ['{"weight_map": {"w": %s}}', '{"w": %s}'])
+@pytest.mark.parametrize("ending", [".index.json", ".index.fp16.json", ".INDEX.JSON"])
 def test_an_index_that_names_a_file_outside_is_neither_sealed_nor_safe(
-    store: Store, folder: Path, named: str, form: str
+    store: Store, folder: Path, named: str, form: str, ending: str
 ) -> None:
     """A reader of the folder, or of a verified copy of it, would read that file unverified."""
     text = form % json.dumps(named)
     twice = text.replace("}", ', "w": "model.safetensors"}', 1)
-    path = folder / "model.safetensors.index.json"
+    path = folder / f"model.safetensors{ending}"
     for index in (text, twice):
         path.write_text(index)
         with pytest.raises(ModelMalformed, match="an index of files next to it"):
@@ -141,6 +144,20 @@ def test_an_index_that_names_a_file_outside_is_neither_sealed_nor_safe(
     seal_folder(folder, store=store, thread=_RUN)
 
     assert scan_bytes(path.read_bytes(), path.name).verdict is ScanVerdict.SAFE
+
+
+def test_an_index_that_is_too_large_to_look_into_is_neither_sealed_nor_safe(
+    store: Store, folder: Path
+) -> None:
+    """Spaces behind it do not keep anybody from looking at the names in it."""
+    path = folder / "model.safetensors.index.json"
+    path.write_text('{"weight_map": {"w": "../outside.safetensors"}}')
+    with path.open("a") as file:
+        file.write(" " * MODEL_PICKLE_BYTES_MAX)
+    with pytest.raises(ModelLimitExceeded, match="expected an index of at most"):
+        seal_folder(folder, store=store, thread=_RUN)
+
+    assert "limit" in {finding.rule for finding in scan_path(path).findings}
 
 
 @pytest.mark.parametrize(
