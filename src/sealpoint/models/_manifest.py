@@ -76,7 +76,7 @@ def text_name(name: str) -> str:
         name.encode()
     except UnicodeEncodeError as exc:
         raise UsageError(
-            f"{name}: expected a name in UTF-8, found other bytes",
+            f"the file or folder: expected a name in UTF-8, found {name!a}",
             hint="Rename it, and do the same again.",
         ) from exc
     return name
