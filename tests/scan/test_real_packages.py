@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that the packages of each format write themselves are called what they are."""
 
+import io
 import json
 import subprocess
 import sys
@@ -17,6 +18,27 @@ from sealpoint.scan import ScanVerdict, scan_bytes, scan_path
 from sealpoint.scan._keras import _CODE, _is_own_class
 from tests.repo._tree import ROOT
 from tests.scan.assembler import PAYLOAD, zipped
+
+# Arrays.
+
+
+def test_arrays_whose_names_differ_in_the_size_of_letters_are_safe(tmp_path: Path) -> None:
+    """Weights may be called W and w: numpy tells them apart."""
+    np.savez(tmp_path / "m.npz", W=np.ones(3), w=np.ones(2))
+
+    assert scan_path(tmp_path / "m.npz").findings == ()
+
+
+def test_an_array_that_python_2_wrote_is_safe() -> None:
+    """Its header has an L after each number, and numpy reads it."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (2L, 1L), }\n"
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(16)
+    with pytest.warns(UserWarning, match="Python 2"):
+        read = np.load(io.BytesIO(data))
+
+    assert read.shape == (2, 1)
+    assert scan_bytes(data, "m.npy").findings == ()
+
 
 # GGUF.
 
@@ -86,6 +108,18 @@ def test_a_template_that_reaches_for_attributes_of_python_is_unsafe(
     (finding,) = scan_path(tmp_path / "m.gguf").findings
 
     assert finding.rule == "names-code"
+
+
+@pytest.mark.parametrize("lists", [[[1, 2], [3]], [["a"], ["b", "c"]], [[[1.5]], [[2.5]]]])
+def test_arrays_in_arrays_of_gguf_are_safe(lists: Any, tmp_path: Path) -> None:
+    """Metadata that the package nests is gone over as far as it reaches."""
+    writer = _gguf(tmp_path / "m.gguf", template=_TEMPLATE)
+    writer.add_array("nested", lists)
+    _written(writer)
+    report = scan_path(tmp_path / "m.gguf")
+
+    assert report.findings == ()
+    assert [note.rule for note in report.notes] == ["template"]
 
 
 def test_gguf_of_the_other_byte_order_is_said_to_be_so(tmp_path: Path) -> None:
@@ -181,6 +215,44 @@ def test_elements_in_a_file_beside_are_mentioned(tmp_path: Path) -> None:
     assert [(note.rule, "'m.data'" in note.message) for note in report.notes] == [
         ("external-data", True)
     ]
+
+
+def test_lists_of_a_forest_are_gone_over() -> None:
+    """A list of more fields than a file of its size may have is safe, and what follows is seen."""
+    count = 100_000
+    forest = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        nodes_featureids=[number % 300 for number in range(count)],
+        nodes_values=[number / 7 for number in range(count)],
+        nodes_modes=["BRANCH_LEQ" if number % 5 else "m" * 200 for number in range(count)],
+    )
+    elements = TensorProto(name="w", data_type=1, data_location=1)
+    elements.external_data.add(key="location", value="../w")
+    data = _model([forest]).SerializeToString()
+    outside = _model([forest], [elements]).SerializeToString()
+
+    assert scan_bytes(data, "m.onnx").findings == ()
+    assert [each.rule for each in scan_bytes(outside, "m.onnx").findings] == ["path-escapes"]
+
+
+def test_an_address_of_memory_is_no_file_beside_a_model() -> None:
+    """What ONNX Runtime takes for a place of its own memory is a path that leads out."""
+    elements = TensorProto(name="w", data_type=1, data_location=1)
+    elements.external_data.add(key="location", value="*/_ORT_MEM_ADDR_/*")
+    report = scan_bytes(_model([_relu()], [elements]).SerializeToString(), "m.onnx")
+
+    assert [finding.rule for finding in report.findings] == ["path-escapes"]
+
+
+def test_a_graph_that_was_compiled_for_a_device_holds_code() -> None:
+    """What ONNX Runtime compiled and put into one node is not called safe."""
+    compiled = _relu("com.microsoft", "EPContext")
+    report = scan_bytes(_model([compiled]).SerializeToString(), "m.onnx")
+
+    assert [finding.rule for finding in report.findings] == ["holds-code"]
 
 
 def _field(number: int, data: bytes) -> bytes:

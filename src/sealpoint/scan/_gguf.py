@@ -21,16 +21,18 @@ from typing import Any
 from sealpoint.errors import ModelLimitExceeded
 from sealpoint.limits import MODEL_ELEMENTS_MAX, MODEL_NAME_BYTES_MAX, MODEL_TENSORS_MAX
 from sealpoint.scan._report import ScanFinding
-from sealpoint.scan._source import Cursor, Source
+from sealpoint.scan._source import Budget, Cursor, Source
 from sealpoint.scan._zip import shown
 
 GGUF_MAGIC = b"GGUF"
 _HEAD = struct.Struct("<4sI2Q")
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _KEYS_MAX = 1 << 16
-_VALUES_MAX = 1 << 22
 _TEXT_BYTES_MAX = 1 << 24
 _DIMENSIONS_MAX = 8
+_DEPTH_MAX = 8
+_PART_STEPS = 4
+"""What a tensor, or an array in an array, is counted for."""
 _TEXT, _ARRAY, _UINT32 = 8, 9, 4
 _WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, _UINT32: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 """Bytes of each plain type of values."""
@@ -56,16 +58,16 @@ _BLOCKS = dict(
 """Elements and bytes of a block, for each type of tensors."""
 
 
-def scan_gguf(source: Source, what: str) -> Iterator[ScanFinding]:
+def scan_gguf(source: Source, budget: Budget, what: str) -> Iterator[ScanFinding]:
     """Walk a GGUF file; yields a note for each template.
 
     Raises:
         ModelMalformed: It breaks a rule of the format.
-        ModelLimitExceeded: It has more parts than it may.
+        ModelLimitExceeded: It has more parts than it may, or the budget is used up.
     """
     cursor = Cursor(source, what)
     tensors, keys = _read_head(cursor)
-    values = _Values(cursor)
+    values = _Values(cursor, budget)
     alignment = 32
     seen: set[str] = set()
     for _ in range(keys):
@@ -81,6 +83,7 @@ def scan_gguf(source: Source, what: str) -> Iterator[ScanFinding]:
             yield from _judge_template(key, value, at)
     if alignment not in {1 << bits for bits in range(3, 20)}:
         raise cursor.fault("an alignment that is a power of two from 8 on")
+    budget.step(_PART_STEPS * tensors, what)
     _check_tensors(cursor, values, tensors, alignment)
 
 
@@ -141,9 +144,9 @@ def _check_tensors(cursor: Cursor, values: "_Values", count: int, alignment: int
 class _Values:
     """Reads metadata, and counts what it reads."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, budget: Budget) -> None:
         self._cursor = cursor
-        self._count = 0
+        self._budget = budget
 
     def name(self, what: str) -> str:
         (length,) = self._cursor.unpack(_U64)
@@ -160,30 +163,32 @@ class _Values:
         if kind == _UINT32:
             return self._cursor.unpack(_U32)[0]
         begin = self._cursor.at + _U64.size
-        self._skip(kind, 1)
+        self._skip(kind)
         if kind == _TEXT:
             data = self._cursor.source.read(begin, self._cursor.at - begin)
             return data.decode("utf-8", "replace")
         return None
 
-    def _skip(self, kind: int, count: int) -> None:
-        """Go over `count` values of a kind; arrays lie in arrays at most once."""
-        depth = 0
-        while kind == _ARRAY:
-            kind, count = *self._cursor.unpack(_U32), *self._cursor.unpack(_U64)
-            depth += 1
-            if depth > 1:
-                raise self._cursor.fault("an array of plain values")
-        if kind in _WIDTHS:
-            self._cursor.skip(_WIDTHS[kind] * count)
-            return
-        if kind != _TEXT:
-            raise self._cursor.fault(f"a type of values that the format has, found {kind}")
-        self._count += count
-        if self._count > _VALUES_MAX:
-            raise ModelLimitExceeded(
-                f"{self._cursor.what}: expected at most {_VALUES_MAX} texts in its metadata"
-            )
+    def _skip(self, kind: int) -> None:
+        """Go over one value, and all that lies in it."""
+        left = [(kind, 1)]
+        while left:
+            kind, count = left.pop()
+            if kind in _WIDTHS:
+                self._cursor.skip(_WIDTHS[kind] * count)
+            elif kind == _TEXT:
+                self._skip_texts(count)
+            elif kind != _ARRAY:
+                raise self._cursor.fault(f"a type of values that the format has, found {kind}")
+            elif count:
+                self._budget.step(_PART_STEPS, self._cursor.what)
+                left.append((_ARRAY, count - 1))
+                left.append((*self._cursor.unpack(_U32), *self._cursor.unpack(_U64)))
+                if len(left) > _DEPTH_MAX:
+                    raise self._cursor.fault(f"arrays at most {_DEPTH_MAX} deep")
+
+    def _skip_texts(self, count: int) -> None:
+        self._budget.step(count, self._cursor.what)
         for _ in range(count):
             (length,) = self._cursor.unpack(_U64)
             if length > _TEXT_BYTES_MAX:

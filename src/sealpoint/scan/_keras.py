@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
-from sealpoint.limits import MODEL_DEPTH_MAX, MODEL_HEADER_BYTES_MAX, MODEL_NODES_MAX
+from sealpoint.limits import MODEL_DEPTH_MAX, MODEL_HEADER_BYTES_MAX
 from sealpoint.scan._report import ScanFinding
-from sealpoint.scan._source import Source
+from sealpoint.scan._source import Budget, Source
 from sealpoint.scan._zip import shown
 
 KERAS_CONFIG = "config.json"
@@ -185,22 +185,18 @@ _LOOKUPS = frozenset({"StringLookup", "IntegerLookup", "TextVectorization"})
 """Layers that read their words from a file if they are given its path."""
 
 
-def scan_keras(config: Source, what: str) -> Iterator[ScanFinding]:
+def scan_keras(config: Source, budget: Budget, what: str) -> Iterator[ScanFinding]:
     """Walk the configuration of a model; yields each class that is not one of Keras' own.
 
     Raises:
         ModelMalformed: It is not JSON, or names a member twice.
-        ModelLimitExceeded: It is too long, too deep, or has too many values.
+        ModelLimitExceeded: It is too long or too deep, or the budget is used up.
     """
-    stack = [(read_json(config, what), 0)]
-    values = 0
+    stack = [(_parse(read_json(config, budget, what), what), 0)]
     while stack:
         value, depth = stack.pop()
-        values += 1
-        if values > MODEL_NODES_MAX or depth > MODEL_DEPTH_MAX:
-            raise ModelLimitExceeded(
-                f"{what}: expected at most {MODEL_NODES_MAX} values, {MODEL_DEPTH_MAX} deep"
-            )
+        if depth > MODEL_DEPTH_MAX:
+            raise ModelLimitExceeded(f"{what}: expected values at most {MODEL_DEPTH_MAX} deep")
         if type(value) is dict:
             yield from _judge(value)
             stack += ((each, depth + 1) for each in reversed(value.values()))
@@ -208,18 +204,18 @@ def scan_keras(config: Source, what: str) -> Iterator[ScanFinding]:
             stack += ((each, depth + 1) for each in reversed(value))
 
 
-def is_keras_config(name: str, source: Source, what: str) -> bool:
+def is_keras_config(name: str, source: Source, budget: Budget, what: str) -> bool:
     """Whether a file is the configuration of a model in a folder: Keras reads that, too.
 
     Raises:
-        ModelLimitExceeded: It is too long.
+        ModelLimitExceeded: It is too long, or the budget is used up.
     """
     if PurePosixPath(name.replace("\\", "/")).name.lower() != KERAS_CONFIG:
         return False
     found: list[bool] = []
     try:
         json.loads(
-            source.whole(MODEL_HEADER_BYTES_MAX, what).decode("utf-8"),
+            read_json(source, budget, what).decode("utf-8"),
             object_pairs_hook=lambda pairs: found.append(
                 {"class_name", "config"} <= {*dict(pairs)}
             ),
@@ -229,13 +225,21 @@ def is_keras_config(name: str, source: Source, what: str) -> bool:
     return any(found)
 
 
-def read_json(source: Source, what: str) -> Any:
-    """A JSON document whose members are there once.
+def read_json(source: Source, budget: Budget, what: str) -> bytes:
+    """The bytes of a JSON document, whose values are counted before any is made.
 
     Raises:
-        ModelMalformed: It is not JSON, or names a member twice.
-        ModelLimitExceeded: It is too long.
+        ModelMalformed: It ends before its end.
+        ModelLimitExceeded: It is too long, or the budget is used up.
     """
+    data = source.whole(MODEL_HEADER_BYTES_MAX, what)
+    # A key takes as much memory as two values.
+    budget.step(sum(map(data.count, (b"[", b"{", b",", b":", b":"))), what)
+    return data
+
+
+def _parse(data: bytes, what: str) -> Any:
+    """A JSON document whose members are there once."""
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -243,7 +247,6 @@ def read_json(source: Source, what: str) -> Any:
             raise ModelMalformed(f"{what}: expected each name once, found one of them twice")
         return found
 
-    data = source.whole(MODEL_HEADER_BYTES_MAX, what)
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=members)
     except (ValueError, RecursionError) as exc:

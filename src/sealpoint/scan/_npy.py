@@ -14,13 +14,15 @@ from typing import Any
 
 from sealpoint.errors import ModelMalformed
 from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_ELEMENTS_MAX
-from sealpoint.scan._source import Cursor, Source
+from sealpoint.scan._source import Budget, Cursor, Source
 
 NPY_MAGIC = b"\x93NUMPY"
 _HEADER_BYTES_MAX = 1 << 16
+_PLAIN_HEADER_BYTES = 128
 _DEPTH_MAX = 8
 _TOKEN = re.compile(
-    r"\s*(?:(?P<text>'[^'\\\n]*'|\"[^\"\\\n]*\")|(?P<number>0|[1-9][0-9]{0,18})"
+    # Python 2 wrote an L after a number.
+    r"\s*(?:(?P<text>'[^'\\\n]*'|\"[^\"\\\n]*\")|(?P<number>0|[1-9][0-9]{0,18})L?"
     r"|(?P<word>True|False)|(?P<mark>[][(){},:]))",
     re.ASCII,
 )
@@ -52,11 +54,17 @@ class NpyHeader:
     is_fortran: bool
 
 
-def read_npy(source: Source, what: str) -> NpyHeader:
+def read_npy(source: Source, what: str, budget: Budget | None = None) -> NpyHeader:
     """Read the header, and check that the file ends where the elements do.
+
+    Args:
+        source: The bytes.
+        what: What they are, for messages.
+        budget: What the whole file may cost, if there are more arrays in it.
 
     Raises:
         ModelMalformed: It is not a header that numpy writes, or the file has another size.
+        ModelLimitExceeded: The budget is used up.
     """
     cursor = Cursor(source, what)
     if cursor.take(6) != NPY_MAGIC:
@@ -67,6 +75,8 @@ def read_npy(source: Source, what: str) -> NpyHeader:
     length = int.from_bytes(cursor.take(2 if version == 1 else 4), "little")
     if length > _HEADER_BYTES_MAX:
         raise cursor.fault(f"a header of at most {_HEADER_BYTES_MAX} bytes, found {length}")
+    if budget is not None:  # the header of a plain array is no more than one member
+        budget.step(max(length - _PLAIN_HEADER_BYTES, 0) // 2, what)
     try:
         text = cursor.take(length).decode("utf-8" if version == 3 else "latin-1")
     except UnicodeDecodeError as exc:

@@ -1,33 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX model, walked as the protocol buffer that it is, without building it.
 
-A graph of ONNX calls operators that a runtime has; it brings no code. Two things reach out of the
-file: tensors whose elements lie in another file, named by a path, and operators of domains that a
-runtime has to load from somewhere. A path that leads out of the folder is a finding, and the others
-are notes.
+A graph of ONNX calls operators that a runtime has; it brings no code, unless a runtime compiled a
+part of it and saved that, which is not taken apart. Two things reach out of the file: tensors whose
+elements lie in another file, named by a path, and operators of domains that a runtime has to load
+from somewhere. A path that leads out of the folder is a finding, and the others are notes.
 
-Every message that can hold a node or a tensor is walked, with an explicit stack and a bound on the
-number of fields. A field that ONNX does not define is malformed, and so is a text or message that
-is spelled as a number. Of a field that is there twice, readers of protocol buffers take the last:
-the entry that names a path has to have its key and its value once, in this order.
+Every message that can hold a node or a tensor is walked, with an explicit stack; each field is
+counted, but for long lists of numbers and short texts. A field that ONNX does not define is
+malformed, and so is a text or message that is spelled as a number. Of a field that is there twice,
+readers of protocol buffers take the last: the entry that names a path has to have its key and its
+value once, in this order.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sealpoint.errors import ModelLimitExceeded
-from sealpoint.limits import MODEL_NAME_BYTES_MAX, MODEL_NODES_MAX
+from sealpoint.limits import MODEL_NAME_BYTES_MAX
 from sealpoint.scan._report import ScanFinding
-from sealpoint.scan._source import Cursor, Source
+from sealpoint.scan._source import Budget, Cursor, Source
 from sealpoint.scan._zip import shown
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _DEPTH_MAX = 64
-_FIELDS_MAX = MODEL_NODES_MAX
 _OWN_DOMAINS = frozenset(
     ["", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft"]
 )
 _DOMAINS_SHOWN = 20
+_COMPILED = "EPContext"
+"""What ONNX Runtime leaves of nodes that it compiled: bytes for a driver, or a path to them."""
+_FIELD_STEPS = 3
+_LISTS = (7, 8, 9)
+"""Numbers and texts of an attribute: each of them is a field."""
+_SHORT_TEXT = b"|".join(rb"\x%02x[\s\S]{%d}" % (length, length) for length in range(128))
+_RUN = re.compile(
+    rb"(?:\x3d[\s\S]{4}|\x40[\x80-\xff]{0,9}[\x00-\x7f]|\x4a(?:" + _SHORT_TEXT + rb"))++"
+)
+_RUN_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +83,21 @@ class _OpenMessage:
     """Those of its fields that mean something here."""
 
 
-def scan_onnx(source: Source, what: str) -> Iterator[ScanFinding]:
+def scan_onnx(source: Source, budget: Budget, what: str) -> Iterator[ScanFinding]:
     """Walk a model; yields what reaches out of it.
 
     Raises:
         ModelMalformed: It is not a model of ONNX.
-        ModelLimitExceeded: It has more fields or nesting than it may.
+        ModelLimitExceeded: It has more nesting than it may, or the budget is used up.
     """
     cursor = Cursor(source, what)
-    walk = _OnnxWalk(cursor)
+    walk = _OnnxWalk(cursor, budget)
     yield from walk.run()
     if not walk.has_graph or not walk.has_version:
         raise cursor.fault("a model with a version and a graph")
+    if any(name == _COMPILED for _, name in walk.called):
+        message = f"a part of the graph is a program for a device, in a node {_COMPILED}"
+        yield ScanFinding(rule="holds-code", message=message)
     foreign = sorted({domain for domain, _ in walk.called - walk.defined} - _OWN_DOMAINS)
     for domain in foreign[:_DOMAINS_SHOWN]:
         yield ScanFinding(
@@ -95,11 +109,11 @@ def scan_onnx(source: Source, what: str) -> Iterator[ScanFinding]:
 class _OnnxWalk:
     """One walk over one model."""
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, budget: Budget) -> None:
         self._cursor = cursor
+        self._budget = budget
         self._stack = [_OpenMessage("model", cursor.source.size)]
         self._noted: set[str] = set()
-        self._fields = 0
         self.called: set[tuple[str, str]] = set()
         """Domain and name of each operator that a node calls."""
         self.defined: set[tuple[str, str]] = set()
@@ -114,11 +128,7 @@ class _OnnxWalk:
             if cursor.at == message.end:
                 self._close(self._stack.pop())
                 continue
-            self._fields += 1
-            if self._fields > _FIELDS_MAX:
-                raise ModelLimitExceeded(
-                    f"{cursor.what}: expected at most {_FIELDS_MAX} fields in its messages"
-                )
+            self._budget.step(_FIELD_STEPS, cursor.what)
             at = cursor.at
             tag = self._varint()
             number, wire = tag >> 3, tag & 7
@@ -127,10 +137,18 @@ class _OnnxWalk:
             length = self._length(wire, message.end)
             if wire == _BYTES:
                 yield from self._bytes(message, number, length, at)
-                continue
-            if _is_text(message.kind, number):
+            elif _is_text(message.kind, number):
                 raise cursor.fault(f"bytes in field {number} of {message.kind}, found a number")
-            self.has_version |= (message.kind, number) == ("model", 1)
+            else:
+                self.has_version |= (message.kind, number) == ("model", 1)
+            if message.kind == "attribute" and number in _LISTS:
+                self._skip_list(message.end)
+
+    def _skip_list(self, end: int) -> None:
+        """Go over what follows of a list: those of a forest of decisions have millions."""
+        cursor = self._cursor
+        while run := _RUN.match(cursor.source.read(cursor.at, min(end - cursor.at, _RUN_BYTES))):
+            cursor.skip(run.end())
 
     def _close(self, message: _OpenMessage) -> None:
         """Take note of the operator that a node calls, or that a function defines."""
@@ -200,8 +218,11 @@ class _OnnxWalk:
             raise self._cursor.fault("a name in UTF-8") from exc
 
     def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
+        value = self._cursor.take(1)[0]
+        if value < 0x80:
+            return value
+        value &= 0x7F
+        for shift in range(7, 70, 7):
             byte = self._cursor.take(1)[0]
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
@@ -218,7 +239,8 @@ def _is_text(message: str, number: int) -> bool:
 def leaves_folder(path: str) -> bool:
     """Whether a path leads out of the folder that it is relative to, on any system."""
     parts = path.replace("\\", "/").split("/")
-    return not path or parts[0] == "" or ".." in parts or ":" in parts[0] or "\x00" in path
+    # To ONNX Runtime, a path that begins with a star is an address of its own memory.
+    return parts[0] in {"", "*"} or ".." in parts or ":" in parts[0] or "\x00" in path
 
 
 def is_saved_model(head: bytes) -> bool:

@@ -44,7 +44,13 @@ from sealpoint.scan._formats import (
 )
 from sealpoint.scan._gguf import scan_gguf
 from sealpoint.scan._hidden import is_index, names_outside, text_names_code
-from sealpoint.scan._keras import KERAS_CONFIG, KERAS_WEIGHTS, is_keras_config, scan_keras
+from sealpoint.scan._keras import (
+    KERAS_CONFIG,
+    KERAS_WEIGHTS,
+    is_keras_config,
+    read_json,
+    scan_keras,
+)
 from sealpoint.scan._npy import read_npy
 from sealpoint.scan._onnx import leaves_folder, scan_onnx
 from sealpoint.scan._pickles import PickleJudge
@@ -157,8 +163,8 @@ class _Scan:
             "npz": self._archive,
             "tar": self._tar,
             "npy": self._npy,
-            "gguf": lambda thing: scan_gguf(thing.source, thing.what),
-            "onnx": lambda thing: scan_onnx(thing.source, thing.what),
+            "gguf": lambda thing: scan_gguf(thing.source, self._budget, thing.what),
+            "onnx": lambda thing: scan_onnx(thing.source, self._budget, thing.what),
             "safetensors": self._safetensors,
             "pickle": self._pickle,
             "text": self._text,
@@ -203,10 +209,10 @@ class _Scan:
             if thing.kind == "zip":
                 directory = zip_entries(source, thing.what)
                 thing.kind = zip_kind([entry.name for entry in directory.entries])
-            for finding in self._judge(thing):
+            for finding in self._found(thing):
                 self._add(finding, where)
-            if is_index(name):
-                self._add_outside(source.whole(MODEL_PICKLE_BYTES_MAX, thing.what), where)
+                if len(self._findings) > SCAN_FINDINGS_MAX:
+                    break
         except SealpointError as error:
             self._add(_finding_of(error, thing.kind), where)
         except OSError:
@@ -216,10 +222,12 @@ class _Scan:
             self._add(ScanFinding(rule="reader-failed", message=message), where)
         return thing.kind
 
-    def _add_outside(self, index: bytes, where: str) -> None:
-        for name in names_outside(index):
-            message = f"an index names the file {shown(name)}"
-            self._add(ScanFinding(rule="path-escapes", message=message), where)
+    def _found(self, thing: _Thing) -> Iterator[ScanFinding]:
+        yield from self._judge(thing)
+        if is_index(thing.name):
+            for name in names_outside(read_json(thing.source, self._budget, thing.what)):
+                message = f"an index names the file {shown(name)}"
+                yield ScanFinding(rule="path-escapes", message=message)
 
     def _judge(self, thing: _Thing) -> Iterator[ScanFinding]:
         expected = EXPECTED.get(suffix_of(thing.name))
@@ -289,7 +297,7 @@ class _Scan:
         directory = zip_entries(thing.source, thing.what)
         for member in zip_members(thing.source, directory, self._budget, thing.what):
             if member.name == KERAS_CONFIG:
-                for finding in scan_keras(member.source, KERAS_CONFIG):
+                for finding in scan_keras(member.source, self._budget, KERAS_CONFIG):
                     yield replace(finding, where=thing.inside(KERAS_CONFIG))
             elif member.name == KERAS_WEIGHTS and is_hdf5(member.source):
                 yield ScanFinding(
@@ -303,7 +311,7 @@ class _Scan:
     # Arrays and tensors.
 
     def _npy(self, thing: _Thing) -> Iterator[ScanFinding]:
-        header = read_npy(thing.source, thing.what)
+        header = read_npy(thing.source, thing.what, self._budget)
         if header.objects:
             rest = thing.source.window(header.begin, thing.source.size - header.begin)
             judge = self._judge_of(thing)
@@ -313,7 +321,9 @@ class _Scan:
     def _safetensors(self, thing: _Thing) -> Iterator[ScanFinding]:
         source = thing.source
         end = header_end(source.read(0, LENGTH_BYTES), source.size, thing.what)
-        header = read_header(source.read(0, end), source.size, thing.what)
+        raw = source.read(0, end)
+        self._budget.step(raw.count(b","), thing.what)
+        header = read_header(raw, source.size, thing.what)
         for text in header.metadata.values():
             for each in text_names_code(text):
                 yield ScanFinding(
@@ -358,8 +368,8 @@ class _Scan:
         expected = suffix_of(thing.name) in MODEL_SUFFIXES
         found = self._without_magic(thing)
         yield from found or ()
-        if is_keras_config(thing.name, thing.source, thing.what):
-            yield from scan_keras(thing.source, thing.what)
+        if is_keras_config(thing.name, thing.source, self._budget, thing.what):
+            yield from scan_keras(thing.source, self._budget, thing.what)
         if found is None and self._calls(thing):
             yield ScanFinding(
                 rule="malformed", message="a pickle that is not spelled as Python spells it"

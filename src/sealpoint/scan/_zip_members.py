@@ -47,7 +47,8 @@ def zip_entries(source: Source, what: str) -> ZipDirectory:
         )
     names: set[str] = set()
     for entry in directory.entries:
-        folded = entry.name.casefold()
+        # Arrays may be called W and w: numpy reads them by their names, and both are looked at.
+        folded = entry.name if entry.name.endswith(".npy") else entry.name.casefold()
         if folded in names:
             raise ModelMalformed(
                 f"{what}: expected each name once, found {shown(entry.name)} twice"

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickles of megabytes that say little and take long: one opcode, or a few, again and again.
+"""Files of megabytes that say little and take long: one opcode, or a few, again and again.
 
-What a reader spends on a pickle is bounded by its size. Most of these are refused for what they
+What a reader spends on a file is bounded by its size. Most of these are refused for what they
 cost; the longest that is not refused costs most, since its meaning is read as well.
 """
 
 import gc
 import io
 import json
+import struct
 import subprocess
 import sys
 import tarfile
@@ -22,6 +23,7 @@ from sealpoint.errors import ModelLimitExceeded
 from sealpoint.models import load_checkpoint
 from sealpoint.scan import run_pickle, scan_bytes, scan_path
 from tests.repo._tree import ROOT
+from tests.scan.assembler import zipped
 
 _HOSTILE_BYTES = 14_000_000
 _SCALE = 20
@@ -199,6 +201,69 @@ def test_what_the_members_of_an_archive_may_cost_follows_from_its_size(
     taken = time.process_time() - began
 
     assert any(each.rule == "limit" and words in each.message for each in report.findings)
+    assert taken < 3 * 2.0 / _SCALE
+
+
+def _arrays() -> bytes:
+    header = b"{'descr': [" + b"('','<f8')," * 5900 + b"], 'fortran_order': False, 'shape': (0,)}"
+    array = b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header
+    members = {f"{number}.npy": array for number in range(200)}
+    return zipped(members, method=zipfile.ZIP_DEFLATED)
+
+
+def _onnx(node: bytes) -> bytes:
+    graph = node * (1_000_000 // len(node))
+    size = bytes([len(graph) >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]) + b"\0"
+    return b"\x08\x0a\x3a" + size + graph
+
+
+def _keras(value: bytes) -> bytes:
+    values = b"[" + (value + b",") * (1_000_000 // len(value)) + b"0]"
+    return zipped({"metadata.json": b"{}", "config.json": values})
+
+
+def _safetensors(text: bytes) -> bytes:
+    header = b'{"__metadata__":{"a":"' + text + b'"}}'
+    return len(header).to_bytes(8, "little") + header
+
+
+def _gguf(kind: int) -> bytes:
+    texts = struct.pack("<2IQ", 9, kind, 1 << 18) + bytes(3 << 20)
+    return b"GGUF" + struct.pack("<I3Q", 3, 0, 1, 1) + b"k" + texts
+
+
+def _index() -> bytes:
+    return json.dumps({f"{number}": f"/{number}" for number in range(70_000)}).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        pytest.param("m.npz", _arrays, id="long headers of arrays"),
+        pytest.param("m.onnx", lambda: _onnx(b"\x0a\x06\x22\x01R\x3a\x01a"), id="small nodes"),
+        pytest.param("m.onnx", lambda: _onnx(b"\x2a\x06" + b"\x08\x01" * 3), id="small tensors"),
+        pytest.param("m.keras", lambda: _keras(b"[]"), id="lists of Keras"),
+        pytest.param("m.keras", lambda: _keras(b'{"":0}'), id="keys of Keras"),
+        pytest.param("m.keras", lambda: _keras(b'{"class_name":1}'), id="classes of Keras"),
+        pytest.param("m.safetensors", lambda: _safetensors(b"class_path:" * 70_000), id="texts"),
+        pytest.param("m.gguf", lambda: _gguf(8), id="texts of GGUF"),
+        pytest.param("m.gguf", lambda: _gguf(9), id="arrays of GGUF"),
+        pytest.param("m.index.json", _index, id="an index"),
+        pytest.param("config.json", lambda: b"[" + b"[]," * 300_000 + b"0]", id="a configuration"),
+    ],
+)
+def test_what_is_no_pickle_costs_what_its_size_allows(
+    name: str, data: Callable[[], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a twentieth of the scale, formats of many small parts are refused before they are read."""
+    monkeypatch.setattr("sealpoint.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", (32 << 20) // _SCALE)
+    file = data()
+
+    began = time.process_time()
+    report = scan_bytes(file, name)
+    taken = time.process_time() - began
+
+    assert report.verdict == "unsafe"
     assert taken < 3 * 2.0 / _SCALE
 
 
