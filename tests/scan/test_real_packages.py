@@ -229,7 +229,7 @@ def test_lists_of_a_forest_are_gone_over() -> None:
         nodes_values=[number / 7 for number in range(count)],
         nodes_modes=["BRANCH_LEQ" if number % 5 else "m" * 200 for number in range(count)],
     )
-    elements = TensorProto(name="w", data_type=1, data_location=1)
+    elements = TensorProto(name="w", data_type=1, data_location="EXTERNAL")
     elements.external_data.add(key="location", value="../w")
     data = _model([forest]).SerializeToString()
     outside = _model([forest], [elements]).SerializeToString()
@@ -240,7 +240,7 @@ def test_lists_of_a_forest_are_gone_over() -> None:
 
 def test_an_address_of_memory_is_no_file_beside_a_model() -> None:
     """What ONNX Runtime takes for a place of its own memory is a path that leads out."""
-    elements = TensorProto(name="w", data_type=1, data_location=1)
+    elements = TensorProto(name="w", data_type=1, data_location="EXTERNAL")
     elements.external_data.add(key="location", value="*/_ORT_MEM_ADDR_/*")
     report = scan_bytes(_model([_relu()], [elements]).SerializeToString(), "m.onnx")
 

@@ -267,6 +267,13 @@ def test_what_is_no_pickle_costs_what_its_size_allows(
     assert taken < 3 * 2.0 / _SCALE
 
 
+def test_an_index_that_is_too_long_to_look_into_is_no_pass() -> None:
+    """Spaces behind an index that names a file outside do not make it safe."""
+    index = b'{"weight_map": {"a": "../../a"}}' + b" " * (64 << 20)
+
+    assert [each.rule for each in scan_bytes(index, "m.index.json").findings] == ["limit"]
+
+
 def test_archives_and_state_dicts_of_thousands_of_parts_are_safe(tmp_path: Path) -> None:
     """What people have in one file passes: thousands of members, and of tensors."""
     torch = pytest.importorskip("torch")
