@@ -3,22 +3,26 @@
 
 A name only says what is expected. Where a name promises a format that holds no code, such as
 `.safetensors`, other content is a finding of its own. The end of a file is looked at as well: a zip
-is read from its end, so that a file can be a zip behind the back of everything else. And a pickle
-is read from its beginning until it ends itself, whatever follows: the first bytes of a picture or
-the first name in a tar can be its opcodes, and so can a text. `calls_as_pickle` says whether they
-are, by how long opcodes are and what they leave on the stack, and by no rule of spelling.
+is read from its end, so that a file can be a zip behind the back of everything else; only where a
+tar ends with a zip, and everybody finds that one, it is no other format. And a pickle is read from
+its beginning until it ends itself, whatever follows: the first bytes of a picture or the first name
+in a tar can be its opcodes, and so can a text. `calls_as_pickle` says whether they are, by how long
+opcodes are and what they leave on the stack, and by no rule of spelling.
 """
 
 import re
 import struct
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from sealpoint.errors import SealpointError
 from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.scan._gguf import GGUF_MAGIC
 from sealpoint.scan._npy import NPY_MAGIC
 from sealpoint.scan._onnx import is_saved_model
-from sealpoint.scan._source import Budget, Source
+from sealpoint.scan._source import Budget, Member, Source
 from sealpoint.scan._streams import is_tar
+from sealpoint.scan._zip import read_directory
 
 HEAD_BYTES = 1024
 _TAIL_BYTES = 1 << 17
@@ -28,6 +32,9 @@ _SAFETENSORS_HEADER_MAX = 100_000_000
 _ZIP_ENDS_MAX = 64
 _END = struct.Struct("<4s4H2LH")
 _LOCATOR_BYTES = 20
+_WIDE_BYTES = 56 + _LOCATOR_BYTES
+"""The end record of 64 bits, and what says where it lies."""
+_NARROW_MAX = 0xFFFFFFFF
 
 EXPECTED = {
     ".safetensors": {"safetensors"},
@@ -176,27 +183,52 @@ def _plain(source: Source) -> str:
     return "text"
 
 
-def second_format(source: Source, kind: str) -> str | None:
-    """Another format that the same bytes are as well, or None."""
+def second_format(source: Source, kind: str, members: Iterable[Member] = ()) -> str | None:
+    """Another format that the same bytes are as well, or None.
+
+    Args:
+        source: The bytes.
+        kind: Which format they are.
+        members: What lies in them if they are a tar, and is judged by itself.
+    """
     head = source.read(0, 512)
     if kind != "tar" and is_tar(head):
         return "tar"
     if kind == "zip":
         return None
-    length = min(source.size, _TAIL_BYTES)
-    tail = source.read(source.size - length, length)
-    at = tail.rfind(b"PK\x05\x06")
-    for _ in range(_ZIP_ENDS_MAX):
-        if at < 0:
-            return None
-        if _is_zip_end(source, source.size - length + at, tail[at : at + _END.size]):
-            return "zip"
-        at = tail.rfind(b"PK\x05\x06", 0, at)
-    return "zip"  # nobody has so many of them by chance
+    begin = max(source.size - _TAIL_BYTES, 0)
+    tail = source.read(begin, source.size - begin)
+    ends = {begin + found.start() for found in re.finditer(rb"PK\x05\x06", tail)}
+    for member in members:
+        at = member.offset + member.source.size - _END.size
+        if at in ends and _is_read_as_member(source, member):
+            ends.remove(at)
+    # Nobody has so many of them by chance.
+    is_zip = len(ends) > _ZIP_ENDS_MAX or any(_is_zip_end(source, at) for at in ends)
+    return "zip" if is_zip else None
 
 
-def _is_zip_end(source: Source, at: int, record: bytes) -> bool:
+def _is_read_as_member(tar: Source, member: Member) -> bool:
+    """Whether readers of zips who are given a tar find a zip in it as it was judged, or nothing.
+
+    Those who add what lies before a zip to its offsets find its own directory. Those who do not,
+    such as torch, must find neither a directory nor an end record of 64 bits, which new versions of
+    Python look for there, too. A member that only ends as a zip is two formats by itself.
+    """
+    try:
+        offset = read_directory(member.source.read, member.source.size, member.name).offset
+    except SealpointError:
+        return False
+    places = {offset, min(offset, _NARROW_MAX)}
+    if any(tar.read(place, 4) == b"PK\x01\x02" for place in places):
+        return False
+    wide = member.source.size - _END.size - _WIDE_BYTES
+    return tar.read(wide, 4) != b"PK\x06\x06"
+
+
+def _is_zip_end(source: Source, at: int) -> bool:
     """Whether an end record has a directory where some reader looks for it."""
+    record = source.read(at, _END.size)
     if len(record) < _END.size:
         return False
     # Readers believe the records of 64 bits before it, whatever it says itself.
@@ -205,7 +237,7 @@ def _is_zip_end(source: Source, at: int, record: bytes) -> bool:
     _, _, _, _, count, length, offset, _ = _END.unpack(record)
     if not count and not length:
         return False
-    places = (offset, at - length, at - length - 76)
+    places = (offset, at - length, at - length - _WIDE_BYTES)
     return any(place >= 0 and source.read(place, 4) == b"PK\x01\x02" for place in places)
 
 

@@ -13,7 +13,7 @@ a depth, within one budget for the whole file.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -237,11 +237,8 @@ class _Scan:
                 message=f"expected {' or '.join(sorted(expected))}, as the name says, "
                 f"found {thing.kind}",
             )
-        second = second_format(thing.source, "zip" if thing.kind in _ZIPS else thing.kind)
-        if second is not None:
-            yield ScanFinding(
-                rule="two-formats", message=f"the bytes are {thing.kind} and {second} at once"
-            )
+        if thing.kind != "tar":  # after its members, which may be zips
+            yield from _second_format(thing)
         if thing.kind not in _READ_AS_PICKLE and self._calls(thing, imports=True):
             yield ScanFinding(
                 rule="two-formats",
@@ -278,11 +275,16 @@ class _Scan:
 
     def _tar(self, thing: _Thing) -> Iterator[ScanFinding]:
         if is_torch_tar(thing.source, thing.what):
+            yield from _second_format(thing)
             thing.kind = "torch-tar"
             judge = self._judge_of(thing)
             yield from self._told(judge, judge.judge_wrapping, thing.source, thing.kind)
-        else:
-            yield from self._members(tar_members(thing.source, self._budget, thing.what), thing)
+            return
+        members: list[Member] = []
+        for member in tar_members(thing.source, self._budget, thing.what):
+            members.append(member)
+            yield from self._members(iter((member,)), thing)
+        yield from _second_format(thing, members)
 
     def _stream(self, thing: _Thing) -> Iterator[ScanFinding]:
         data = unpack_stream(thing.source, thing.kind, self._budget, thing.what)
@@ -426,6 +428,15 @@ _ZIPS = frozenset({"zip", "torch-zip", "keras", "npz", "torchscript", "torch-pac
 _ARCHIVES = _ZIPS | {"tar"}
 _READ_AS_PICKLE = frozenset({"pickle", "text", "unknown", "empty"})
 """What is held to be a pickle anyway, or is never safe."""
+
+
+def _second_format(thing: _Thing, members: Iterable[Member] = ()) -> Iterator[ScanFinding]:
+    kind = "zip" if thing.kind in _ZIPS else thing.kind
+    second = second_format(thing.source, kind, members)
+    if second is not None:
+        yield ScanFinding(
+            rule="two-formats", message=f"the bytes are {thing.kind} and {second} at once"
+        )
 
 
 def _moved(offset: int | None, by: int) -> int | None:

@@ -194,7 +194,8 @@ def _named(cursor: Cursor, budget: Budget) -> Iterator[tuple[bytes, str, Member]
         kind = block[156:157]
         is_member = kind not in {_LONG_NAME, _PAX, _PAX_ALL}
         if is_member:
-            short = _short_name(block, cursor)
+            # One that is cut off may end in the middle of a character.
+            short = _short_name(block, cursor, "strict" if long_name is None else "replace")
             name = short if long_name is None else long_name
             yield kind, short, Member(name=name, source=content, offset=begin)
             long_name = None
@@ -237,18 +238,18 @@ def _octal(field: bytes, cursor: Cursor) -> int:
         raise cursor.fault("a size in octal digits") from exc
 
 
-def _short_name(block: bytes, cursor: Cursor) -> str:
+def _short_name(block: bytes, cursor: Cursor, errors: str) -> str:
     name = block[:100].partition(b"\x00")[0]
     if prefix := block[345:500].partition(b"\x00")[0]:
         if block[257:263] != b"ustar\x00":  # some readers take it for times
             raise cursor.fault("the whole name of a member in one place")
         name = prefix + b"/" + name
-    return _text(name, cursor)
+    return _text(name, cursor, errors)
 
 
-def _text(name: bytes, cursor: Cursor) -> str:
+def _text(name: bytes, cursor: Cursor, errors: str = "strict") -> str:
     try:
-        return name.decode("utf-8")
+        return name.decode("utf-8", errors)
     except UnicodeDecodeError as exc:
         raise cursor.fault("a name in UTF-8") from exc
 
