@@ -411,7 +411,7 @@ class _ArrayFiles:
         return np.ndarray(shape, dtype, buffer=bytearray(data), order=order)
 
     def _npy(self, source: Source) -> Any:
-        header = read_npy(source, self._what)
+        header = read_npy(source, self._budget, self._what)
         if header.objects:
             rest = source.window(header.begin, source.size - header.begin)
             data = rest.whole(MODEL_PICKLE_BYTES_MAX, self._what)

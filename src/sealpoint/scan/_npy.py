@@ -54,13 +54,8 @@ class NpyHeader:
     is_fortran: bool
 
 
-def read_npy(source: Source, what: str, budget: Budget | None = None) -> NpyHeader:
+def read_npy(source: Source, budget: Budget, what: str) -> NpyHeader:
     """Read the header, and check that the file ends where the elements do.
-
-    Args:
-        source: The bytes.
-        what: What they are, for messages.
-        budget: What the whole file may cost, if there are more arrays in it.
 
     Raises:
         ModelMalformed: It is not a header that numpy writes, or the file has another size.
@@ -75,8 +70,8 @@ def read_npy(source: Source, what: str, budget: Budget | None = None) -> NpyHead
     length = int.from_bytes(cursor.take(2 if version == 1 else 4), "little")
     if length > _HEADER_BYTES_MAX:
         raise cursor.fault(f"a header of at most {_HEADER_BYTES_MAX} bytes, found {length}")
-    if budget is not None:  # the header of a plain array is no more than one member
-        budget.step(max(length - _PLAIN_HEADER_BYTES, 0) // 2, what)
+    # The header of a plain array is no more than one member.
+    budget.step(max(length - _PLAIN_HEADER_BYTES, 0) // 2, what)
     try:
         text = cursor.take(length).decode("utf-8" if version == 3 else "latin-1")
     except UnicodeDecodeError as exc:

@@ -313,7 +313,7 @@ class _Scan:
     # Arrays and tensors.
 
     def _npy(self, thing: _Thing) -> Iterator[ScanFinding]:
-        header = read_npy(thing.source, thing.what, self._budget)
+        header = read_npy(thing.source, self._budget, thing.what)
         if header.objects:
             rest = thing.source.window(header.begin, thing.source.size - header.begin)
             judge = self._judge_of(thing)

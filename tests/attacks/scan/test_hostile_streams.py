@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import ModelLimitExceeded
-from sealpoint.models import load_checkpoint
+from sealpoint.models import convert_checkpoint, load_checkpoint
 from sealpoint.scan import run_pickle, scan_bytes, scan_path
 from tests.repo._tree import ROOT
 from tests.scan.assembler import zipped
@@ -113,7 +113,7 @@ _MEASURED = f"""
 import json, resource, sys, time
 from pathlib import Path
 from sealpoint.scan import _machine, scan_bytes
-from sealpoint.models import load_checkpoint
+from sealpoint.models import convert_checkpoint, load_checkpoint
 from tests.attacks.scan.test_hostile_streams import FITTING, fitting
 _machine.MODEL_SYMBOLS_BYTES_LEAST = {_LEAST}
 file = Path(sys.argv[1])
@@ -264,6 +264,22 @@ def test_what_is_no_pickle_costs_what_its_size_allows(
     taken = time.process_time() - began
 
     assert report.verdict == "unsafe"
+    assert taken < 3 * 2.0 / _SCALE
+
+
+def test_arrays_with_long_headers_are_not_converted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a twentieth of the scale, a conversion refuses what a scan of the same file does."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr("sealpoint.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", (32 << 20) // _SCALE)
+    (tmp_path / "m.npz").write_bytes(_arrays())
+
+    began = time.process_time()
+    with pytest.raises(ModelLimitExceeded):
+        convert_checkpoint(tmp_path / "m.npz", tmp_path / "m.safetensors")
+    taken = time.process_time() - began
+
     assert taken < 3 * 2.0 / _SCALE
 
 
