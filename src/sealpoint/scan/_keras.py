@@ -5,7 +5,9 @@ Keras builds a model by importing what `module`, `class_name` and `registered_na
 of them has to be one of Keras' own layers, operations, initializers and the like, from a closed
 table; a `Lambda` layer, a serialized function, a custom class, or a layer that loads another file
 by its path is a finding. Weights lie beside it in HDF5: Keras reads them by the paths of the
-model's own variables, so that they are numbers and nothing else; they are mentioned and not read.
+model's own variables, as numbers, and runs nothing of them. They are mentioned and not read. HDF5
+can have its numbers in other files of the disk, by links, or as external or virtual datasets: new
+versions of Keras refuse that, and older ones read those files (CVE-2026-1669).
 """
 
 import json

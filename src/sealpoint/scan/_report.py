@@ -114,7 +114,7 @@ RULES = {
     ),
     "weights-not-read": ScanRule(
         verdict=ScanVerdict.SAFE,
-        title="A note: HDF5 weights of a Keras archive, which hold numbers, were not read.",
+        title="A note: HDF5 weights of a Keras archive, which may name other files, were not read.",
     ),
 }
 """Every rule by its id. A rule whose verdict is `safe` is a note."""

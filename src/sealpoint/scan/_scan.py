@@ -304,7 +304,7 @@ class _Scan:
             elif member.name == KERAS_WEIGHTS and is_hdf5(member.source):
                 yield ScanFinding(
                     rule="weights-not-read",
-                    message="weights in HDF5, which Keras reads as numbers, were not read",
+                    message="weights in HDF5, which may name other files, were not read",
                     where=thing.inside(KERAS_WEIGHTS),
                 )
             else:
