@@ -36,7 +36,6 @@ __all__ = [
     "MODEL_PICKLE_BYTES_MAX",
     "MODEL_SYMBOLS_BYTES_LEAST",
     "MODEL_SYMBOLS_BYTES_MAX",
-    "MODEL_SYMBOLS_TIMES_MAX",
     "MODEL_TENSORS_MAX",
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
@@ -210,12 +209,9 @@ MODEL_DEPTH_MAX = 128
 MODEL_NODES_MAX = 4 * _MIB
 """Values in a `.pt` file, each counted wherever it is used; and in the structure of one of ours."""
 
-MODEL_SYMBOLS_BYTES_LEAST = 32 * _MIB
-"""What the symbols of all pickles of a file may take in memory, about, beside a multiple of the
-file; a call counts for more than its memory, by the time that it takes."""
-
-MODEL_SYMBOLS_TIMES_MAX = 4
-"""That multiple."""
+MODEL_SYMBOLS_BYTES_LEAST = 44 * _MIB
+"""What the symbols of all pickles of a file may take in memory, about, beside the size of the file;
+what takes long counts for more than its memory."""
 
 MODEL_SYMBOLS_BYTES_MAX = 512 * _MIB
 """What they may take in any case, however long the file is."""

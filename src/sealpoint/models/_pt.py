@@ -91,7 +91,7 @@ def load_pt(
             swapped=wrapping.is_big_endian != (sys.byteorder == "big"),
             what=what,
         )
-        return read(maker=maker)
+        return read(maker=maker, again=True)
 
 
 def _memory(torch: Any, file: io.FileIO, place: FilePlace, what: str) -> Any:

@@ -4,8 +4,8 @@
 Some frameworks look into data that was loaded and import what it names. The keys by which they do
 so are in a closed table. Others keep a pickle as bytes, or as text in base 64 or hexadecimal
 digits, and load it themselves. `names_of_code` finds the first, `literals` gives the second to
-whoever reads pickles. Both walk each value once, with an explicit stack; a look at the bytes of
-the pickle says beforehand whether there is anything to walk for.
+whoever reads pickles. Both go over what a pickle has, used or not; a look at its bytes says
+beforehand whether there is anything to find.
 
 The index of a model in several files is JSON that says which of them holds which tensor. Readers
 join its names to the folder and open what is there, by `..` and by an absolute path too:
@@ -17,10 +17,11 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from sealpoint.scan._onnx import leaves_folder
-from sealpoint.scan._symbols import SCALAR_TYPES, Dict, Made, Node, Value
+from sealpoint.scan._symbols import Dict, Made, Program
 
 _KEYS = {
     "_target_": "Hydra imports and calls it",
@@ -35,24 +36,28 @@ _KEYS = {
 }
 """Keys under which data names code, and who looks there."""
 
-_KEY_BYTES = re.compile(b"|".join(re.escape(key.encode()) for key in _KEYS) + b"|!!python/")
+_KEY_BYTES = [*(key.encode() for key in _KEYS), b"!!python/"]
 _IN_TEXT = re.compile(
     r"""["']?(?P<key>""" + "|".join(map(re.escape, _KEYS)) + r""")["']?\s*:|!!python/[a-z/]+:"""
 )
-_SCALARS = frozenset({str, bytes, bytearray})
-_NODES = (Node, Made)
 
 # A pickle of protocol 2 to 5; a name of protocols 0 and 1; compressed streams; and what may be any
 # of these in base 64 or in hexadecimal digits.
-# Three patterns are searched for in half of the time that one with all of them takes.
-_HIDDEN_BYTES = (
-    re.compile(rb"\x80[\x02-\x05]|\x1f\x8b\x08|x[\x01\x5e\x9c\xda]|BZh[1-9]|\xfd7zXZ|gA[I-X]"),
-    re.compile(rb"[ci][A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n"),
-    re.compile(rb"[A-Za-z0-9+/_-]{24}"),
+# Each of these looks at a byte a few times at most, whatever the bytes are.
+_PACKED_OR_PICKLE = re.compile(
+    rb"\x80[\x02-\x05]|\x1f\x8b\x08|x[\x01\x5e\x9c\xda]|BZh[1-9]|\xfd7zXZ|gA[I-X]"
 )
-_BASE64 = re.compile(rb"[A-Za-z0-9+/_\s-]{12,}={0,2}\s*")
-_HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){6,}")
-_OLD_NAME = re.compile(rb"[ci][A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n")
+_TO_OLD_NAME = re.compile(
+    rb"(?:[^ci]++|[ci](?![A-Za-z_])|[ci][A-Za-z_][\w.]*+(?!\n[A-Za-z_][\w.]*+\n))*+[ci]"
+)
+"""All up to the first lines that name something; it does not match where there are none."""
+_BASE64 = re.compile(rb"[A-Za-z0-9+/_\s-]{12,}+={0,2}+\s*+")
+_HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){6,}+")
+_DIGITS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
+_IS_DIGIT = bytes(byte in _DIGITS for byte in range(256))
+_RUN = b"\1" * 24
+"""So many digits of base 64, or of base 16, that a pickle may be in them."""
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,24 +71,39 @@ class NamedCode:
 
 def may_name_code(data: bytes, start: int, end: int) -> bool:
     """Whether the pickle at a place holds any of the keys, as bytes."""
-    return _KEY_BYTES.search(data, start, end) is not None
+    return any(data.find(key, start, end) >= 0 for key in _KEY_BYTES)
 
 
 def may_hide(data: bytes, start: int, end: int) -> bool:
     """Whether the pickle at a place holds the beginning of another, after its own."""
-    return any(each.search(data, start + 2, end) is not None for each in _HIDDEN_BYTES)
+    start += 2
+    return (
+        _PACKED_OR_PICKLE.search(data, start, end) is not None
+        or _TO_OLD_NAME.match(data, start, end) is not None
+        or _has_run(data, start, end)
+    )
 
 
-def names_of_code(value: Value) -> Iterator[NamedCode]:
+def _has_run(data: bytes, start: int, end: int) -> bool:
+    """Whether so many digits follow one another; quick, and in little memory."""
+    for at in range(start, end, _CHUNK_BYTES):
+        chunk = data[at : min(end, at + _CHUNK_BYTES + len(_RUN) - 1)]
+        if _RUN in chunk.translate(_IS_DIGIT):
+            return True
+    return False
+
+
+def names_of_code(program: Program) -> Iterator[NamedCode]:
     """Every key of a dict, or of a document in a text, that names code for somebody."""
-    for each in _walk(value):
-        if type(each) is str:
-            yield from text_names_code(each)
-        elif isinstance(each, Dict | Made):
+    for text in program.texts:
+        if type(text) is str:
+            yield from text_names_code(text)
+    for each in program.made:
+        if isinstance(each, Dict | Made):
             for key, named in each.pairs:
                 if type(key) is str and key in _KEYS and named is not None:
-                    text = named if type(named) is str else None
-                    yield NamedCode(key=key, reason=_KEYS[key], name=text)
+                    name = named if type(named) is str else None
+                    yield NamedCode(key=key, reason=_KEYS[key], name=name)
 
 
 def text_names_code(text: str) -> Iterator[NamedCode]:
@@ -94,25 +114,9 @@ def text_names_code(text: str) -> Iterator[NamedCode]:
         yield NamedCode(key=key, reason=reason, name=None)
 
 
-def literals(value: Value) -> Iterator[bytes]:
+def literals(program: Program) -> Iterator[bytes]:
     """Every text and byte string that may be a pickle, or packed, also out of base 64 and hex."""
-    for each in _walk(value):
-        if type(each) in _SCALARS:
-            yield from _readings(each)  # type: ignore[arg-type]  # it is one of these
-
-
-def _walk(value: Value) -> Iterator[Value]:
-    """Every value of a tree, those that hold others once."""
-    seen: set[int] = set()
-    stack = [value]
-    while stack:
-        each = stack.pop()
-        if type(each) not in SCALAR_TYPES and isinstance(each, _NODES):
-            if id(each) in seen:
-                continue
-            seen.add(id(each))
-            stack += each.held()
-        yield each
+    return chain.from_iterable(map(_readings, program.texts))
 
 
 def _readings(literal: str | bytes | bytearray) -> Iterator[bytes]:
@@ -139,7 +143,7 @@ def _is_pickle_like(data: bytes) -> bool:
     packed = head == b"\x1f\x8b" or data[:3] == b"BZh" or data[:5] == b"\xfd7zXZ"
     zlib = head[0] == 0x78 and (head[0] << 8 | head[1]) % 31 == 0
     binary = head[0] == 0x80 and 2 <= head[1] <= 5
-    return packed or zlib or binary or _OLD_NAME.search(data) is not None
+    return packed or zlib or binary or _TO_OLD_NAME.match(data) is not None
 
 
 def _from_base64(data: bytes) -> bytes | None:

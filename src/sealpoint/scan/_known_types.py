@@ -22,8 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from fractions import Fraction
-from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from sealpoint.errors import ModelMalformed
 from sealpoint.scan import _torch_names as torch_names
@@ -264,11 +263,15 @@ class Maker(Protocol):
         """Set attributes on a tensor that was made."""
 
 
+Filling: TypeAlias = tuple[Callable[[Any, Any], None], Any, Any]
+"""A function that puts symbols into something, that, and these."""
+
+
 class PartReader(Protocol):
     """Reads the values that others are made of."""
 
     maker: Maker
-    later: list[Callable[[], None]]
+    later: list[Filling]
     """What is left to do after all that holds a container was made."""
 
     def value(self, node: Value) -> Any:
@@ -279,6 +282,9 @@ class PartReader(Protocol):
 
     def keys(self, symbols: list[Value], *, in_set: bool) -> list[Any]:
         """What each means, if all of them can be the keys of one table."""
+
+    def extend(self, listed: Any, nodes: list[Value]) -> None:
+        """Put values into a new list."""
 
     def put(self, mapping: Any, pairs: list[tuple[Value, Value]]) -> None:
         """Put pairs into a new dict."""
@@ -303,7 +309,7 @@ def _ordered_dict(reader: PartReader, node: Made) -> Any:
     reader.require(node, pairs=True)
     pairs = _ordered_pairs(reader, node)
     if pairs:
-        reader.later.append(partial(reader.put, made, pairs))
+        reader.later.append((reader.put, made, pairs))
     if node.built:
         # The attribute that `state_dict()` sets, with the versions of its modules.
         match node.state:
@@ -348,7 +354,7 @@ def _namespace(reader: PartReader, node: Made) -> Any:
             raise reader.form_of(node.function)
         reader.fresh(node.state, node.built_at)
         if node.state.pairs:
-            reader.later.append(partial(reader.put, vars(made), node.state.pairs))
+            reader.later.append((reader.put, vars(made), node.state.pairs))
     return made
 
 
@@ -420,7 +426,7 @@ def _counter(reader: PartReader, node: Made) -> Any:
         case (Dict(pairs=pairs) as given,) if not node.built:
             reader.fresh(given, node.at)
             made: Any = Counter()
-            reader.later.append(lambda: reader.put(made, pairs))
+            reader.later.append((reader.put, made, pairs))
             return made
         case _:
             raise reader.form_of(node.function)
@@ -461,7 +467,7 @@ def _deque(reader: PartReader, node: Made) -> Any:
     if isinstance(longest, int) and not len(items) <= longest < 1 << 63:
         raise reader.form_of(node.function)
     made: deque[Any] = deque(maxlen=longest)
-    reader.later.append(lambda: made.extend(reader.values(items)))
+    reader.later.append((reader.extend, made, items))
     return made
 
 
@@ -478,7 +484,7 @@ def _default_dict(reader: PartReader, node: Made) -> Any:
     if node.built:
         raise reader.form_of(node.function)
     made: defaultdict[Any, Any] = defaultdict(factory)
-    reader.later.append(lambda: reader.put(made, node.pairs))
+    reader.later.append((reader.put, made, node.pairs))
     return made
 
 

@@ -18,7 +18,6 @@ from sealpoint.limits import (
     MODEL_PICKLE_BYTES_MAX,
     MODEL_SYMBOLS_BYTES_LEAST,
     MODEL_SYMBOLS_BYTES_MAX,
-    MODEL_SYMBOLS_TIMES_MAX,
 )
 from sealpoint.scan._symbols import (
     Call,
@@ -82,7 +81,7 @@ class Work:
     @classmethod
     def of(cls, file_bytes: int) -> "Work":
         """What a file of so many bytes may ask for."""
-        by_size = MODEL_SYMBOLS_BYTES_LEAST + MODEL_SYMBOLS_TIMES_MAX * file_bytes
+        by_size = MODEL_SYMBOLS_BYTES_LEAST + file_bytes
         return cls(file_bytes, min(by_size, MODEL_SYMBOLS_BYTES_MAX))
 
     def fault(self, what: str) -> str:
@@ -127,6 +126,7 @@ class Machine:
         self.room = self._work.left
         self.acts: list[Call | New | Persistent | Dict | Set] = []
         """Calls, references and tables, in order: dropping one from the stack undoes nothing."""
+        self.texts: list[str | bytes | bytearray] = []
         self._made = False
         self._used: set[int] = set()
         self.skip: Skip | None = None
@@ -235,15 +235,19 @@ class Machine:
         end = self.data.find(b"\n", at, at + most)
         if end < 0:
             raise self.fault(f"a line of at most {most} bytes", at)
+        self._take_long(end - at)
         return self.data[at:end], end + 1
 
     def content(self, at: int, length_bytes: int) -> tuple[bytes, int]:
         """The bytes whose length stands before them, and the place after them."""
         begin = at + length_bytes
         end = begin + int.from_bytes(self.data[at:begin], "little")
-        if end - begin > _LONG_TEXT_BYTES:
-            self.room -= end - begin
+        self._take_long(end - begin)
         return self.data[begin:end], end
+
+    def _take_long(self, size: int) -> None:
+        if size > _LONG_TEXT_BYTES:
+            self.room -= size
 
     def decoded(self, data: bytes, at: int, errors: str = "strict") -> str:
         try:
@@ -279,7 +283,12 @@ Step: TypeAlias = Callable[[Machine, int], int]
 _LINE_BYTES_MAX = 512
 _INDEX = re.compile(rb"0|[1-9][0-9]{0,9}")
 _EXTENSION_MAX = (1 << 31) - 1
-_PAIR_BYTES = 80
+_PAIR_BYTES = 192
+_MEMBER_BYTES = 112
+_ITEMS_BYTES = 512
+"""What the first item counts for that is put into the result of a call."""
+_ARGUMENTS_BYTES = 640
+"""What a call with arguments counts for, beside what each call does."""
 _UINT4 = struct.Struct("<I")
 _HOLE = object()
 _HOLE_BYTES = 16
@@ -364,7 +373,12 @@ def put_byte(machine: Machine, at: int) -> int:
 
 
 def put_long(machine: Machine, at: int) -> int:
-    return put(machine, _UINT4.unpack_from(machine.data, at)[0], at + 4)
+    index = _UINT4.unpack_from(machine.data, at)[0]
+    memo = machine.memo
+    if index == len(memo):  # as picklers count
+        memo.append(machine.stack[-1])
+        return at + 4
+    return put(machine, index, at + 4)
 
 
 def read_index(machine: Machine, at: int) -> tuple[int, int]:
@@ -422,31 +436,37 @@ def push_act(machine: Machine, made: Call | New | Persistent | Dict | Set, at: i
 
 
 def freeze(machine: Machine, at: int) -> int:
-    return push_act(machine, Set(machine.marked(), frozen=True), at)
+    members = machine.marked()
+    machine.room -= _MEMBER_BYTES * len(members)
+    return push_act(machine, Set(members, frozen=True), at)
 
 
 def append_one(machine: Machine, at: int) -> int:
     value = machine.stack.pop()
     target = machine.stack[-1]
-    if type(target) is List:
+    if type(target) is List and target.values:
         target.values.append(value)
         target.grown_at = at
         return at
     return append(machine, [value], at)
 
 
+def _hold(target: List | Set | Made, values: list[Value]) -> None:
+    if target.values:
+        target.values.extend(values)
+    elif values:
+        target.values = values
+
+
 def append(machine: Machine, values: list[Value], at: int) -> int:
     target = machine.stack[-1]
     if type(target) is List:
-        target.values += values
         target.grown_at = at
-    elif isinstance(target, Made) and not (machine.dialect.habits and target.built):
-        if target.values:
-            target.values.extend(values)
-        else:
-            target.values = values
-    else:
+    elif not isinstance(target, Made) or (machine.dialect.habits and target.built):
         raise machine.fault("something to append to", at)
+    elif not target.values:
+        machine.room -= _ITEMS_BYTES
+    _hold(target, values)
     return at
 
 
@@ -455,7 +475,8 @@ def add_members(machine: Machine, at: int) -> int:
     target = machine.stack[-1]
     if type(target) is not Set or target.frozen:
         raise machine.fault("a set to put members into", at)
-    target.values += values
+    machine.room -= _MEMBER_BYTES * len(values)
+    _hold(target, values)
     return at
 
 
@@ -465,22 +486,37 @@ def dictionary(machine: Machine, at: int) -> int:
     return set_items(machine, values, at)
 
 
+def set_item(machine: Machine, at: int) -> int:
+    stack = machine.stack
+    value, key = stack.pop(), stack.pop()
+    target = stack[-1]
+    if type(target) is not Dict:
+        return set_items(machine, (key, value), at)
+    machine.room -= _PAIR_BYTES
+    target.grown_at = at
+    if target.pairs:
+        target.pairs.append((key, value))
+    else:
+        target.pairs = [(key, value)]
+    return at
+
+
 def set_items(machine: Machine, values: Sequence[Value], at: int) -> int:
     target = machine.stack[-1]
     if len(values) % 2:
         raise machine.fault("keys and values in pairs", at)
     machine.room -= _PAIR_BYTES * len(values) // 2
-    pairs = zip(values[::2], values[1::2], strict=True)
     if type(target) is Dict:
-        target.pairs += pairs
         target.grown_at = at
-    elif isinstance(target, Made) and not (machine.dialect.habits and target.built):
-        if target.pairs:
-            target.pairs.extend(pairs)
-        else:
-            target.pairs = list(pairs)
-    else:
+    elif not isinstance(target, Made) or (machine.dialect.habits and target.built):
         raise machine.fault("a dict to put items into", at)
+    elif not target.pairs:
+        machine.room -= _ITEMS_BYTES
+    pairs = zip(values[::2], values[1::2], strict=True)
+    if target.pairs:
+        target.pairs.extend(pairs)
+    elif values:
+        target.pairs = list(pairs)
     return at
 
 
@@ -488,7 +524,8 @@ def set_items(machine: Machine, values: Sequence[Value], at: int) -> int:
 
 
 def call(machine: Machine, made: type[Call] | type[New], at: int, keywords: Value = None) -> int:
-    function, arguments = machine.last(2)
+    arguments = machine.stack.pop()
+    function = machine.stack.pop()
     if type(arguments) is not Tuple:
         raise machine.fault("a tuple of arguments", at)
     push_call(machine, made, function, arguments, at=at, keywords=keywords)
@@ -509,11 +546,11 @@ def push_call(
         if machine.dialect.habits:
             raise machine.fault("a named function and a tuple of its arguments", at)
         receiver, function = function, UNNAMED
+    if arguments.values or receiver is not None:
+        machine.room -= _ARGUMENTS_BYTES
     machine.mentions.called.append(function)
     machine.mentions.called_at.append(at - 1)
-    push_act(
-        machine, made(function, arguments, receiver=receiver, keywords=keywords, at=at - 1), at
-    )
+    push_act(machine, made(function, arguments, receiver, keywords, at - 1), at)
 
 
 def call_with_keywords(machine: Machine, at: int) -> int:
@@ -546,6 +583,7 @@ def build(machine: Machine, at: int) -> int:
     # It sets attributes of whatever that is: no less than a call, and of no name.
     if machine.dialect.habits:
         raise machine.fault("a state for something that was just made", at)
+    machine.room -= _ARGUMENTS_BYTES
     machine.mentions.called.append(UNNAMED)
     machine.mentions.called_at.append(at - 1)
-    return push_act(machine, Call(UNNAMED, Tuple((state,)), receiver=target, at=at - 1), at)
+    return push_act(machine, Call(UNNAMED, Tuple((state,)), target, at=at - 1), at)

@@ -13,7 +13,6 @@ the caller says so. What is malformed is called malformed, and nothing else is.
 
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from sealpoint.codec import collision_fault
@@ -28,6 +27,7 @@ from sealpoint.scan._known_types import (
     FROZENSETS,
     PLAIN_CALLS,
     UUID,
+    Filling,
     Maker,
     TorchName,
     builtin,
@@ -85,11 +85,12 @@ _HASHABLE = (
     - set(builtin("slice"))
     - set(builtin("bytearray"))
 )
-_MADE_OF_OTHERS = (Tuple, List, Set, Dict, Call, New, Persistent)
 _KEY_DEPTH_MAX = 8
 _KEY_BITS_MAX = 1 << 12
 """An int is hashed anew each time it is a key, and so is a number that is made of ints."""
 _KEY_LIMITS = Limits()
+_SHORT_KEYS = SCALAR_TYPES - {int, bytearray}
+"""Scalars that can be keys, whatever they are."""
 _COPIED_BYTES_LEAST = 32 << 20
 _COPIED_TIMES = 3
 """What is made of texts and bytes may take this, and so many times the file: see `_copy`."""
@@ -138,6 +139,7 @@ def read_meaning(
     views: bool = False,
     beside: Mapping[Global, Reading] = types.MappingProxyType({}),
     tensors: Tensors | None = None,
+    again: bool = False,
 ) -> Any:
     """What a pickle means.
 
@@ -150,7 +152,8 @@ def read_meaning(
         maker: What makes tensors and arrays; None: they stay descriptions.
         views: Whether storages may be parts of records.
         beside: Names that only the format around this pickle has, and how each is read.
-        tensors: Of a reading of the same program before this one, which judged them.
+        tensors: What judges tensors, or judged those of the same program before.
+        again: Whether all of the program was read before, with these tensors, and had no fault.
 
     Raises:
         GlobalNotAllowed: It has names that are in no table; the message has all of them.
@@ -169,7 +172,7 @@ def read_meaning(
         beside=beside,
     )
     try:
-        return reader.run(program)
+        return reader.run(program, again=again)
     except RecursionError as exc:  # the caller is nested deeply itself
         raise ModelLimitExceeded(
             f"{what}: expected room on the stack for values nested in one another"
@@ -203,15 +206,27 @@ class _MeaningReader:
         self._unknown = unknown
         self._made: dict[int, Any] = {}
         self._names: dict[Global, Any] = {}
+        self._texts: dict[Global, str] = {}
         self._depth = 0
         # Containers are filled after all that holds them was made: they may hold it, too.
-        self.later: list[Callable[[], None]] = []
+        self.later: list[Filling] = []
         self._beside: Mapping[Global, Reading] = beside
         self._references: Mapping[str, Value] | None = None
+        self._readings: Mapping[type, Callable[[Any], Any]] = {
+            Tuple: self._tuple,
+            List: self._list,
+            Dict: self._dict,
+            Set: self._set,
+            Persistent: self._referred,
+            Call: self._called,
+            New: self._called,
+        }
 
-    def run(self, program: Program) -> Any:
+    def run(self, program: Program, *, again: bool) -> Any:
         self._references = program.references
         made = self._filled(program.value)
+        if again:
+            return made
         self._tensors.check_all_used()
         # What nobody asked for is read as well, for its faults: an unpickler does it. Nothing is
         # made of it.
@@ -223,25 +238,26 @@ class _MeaningReader:
 
     def _filled(self, node: Value) -> Any:
         made = self.value(node)
-        while self.later:
-            self.later.pop()()
+        later = self.later
+        while later:
+            fill, target, held = later.pop()
+            fill(target, held)
         return made
 
-    def value(self, node: Value) -> Any:
+    def value(self, node: Any) -> Any:
         """What a symbol means."""
-        if type(node) in SCALAR_TYPES:
+        kind = type(node)
+        if kind in SCALAR_TYPES:
             return node
+        if kind is Global:
+            return self._name(node)
+        if kind is Tuple and _are_scalars(node.values):
+            return node.values
         found = self._made.get(id(node), self)
         if found is not self:
             if found is _OPEN:
                 raise self.fault("no tuple or call that is inside of itself")
             return found
-        if type(node) is Tuple and not node.values:
-            return ()
-        if isinstance(node, Global):
-            return self._name(node)
-        if not isinstance(node, _MADE_OF_OTHERS):
-            return node
         self._depth += 1
         if self._depth > _PLACES_MAX:
             raise ModelLimitExceeded(
@@ -249,7 +265,7 @@ class _MeaningReader:
             )
         self._made[id(node)] = _OPEN
         try:
-            made = self._made[id(node)] = self._container(node)
+            made = self._made[id(node)] = self._readings[kind](node)
         except ModelMalformed:
             del self._made[id(node)]  # somebody may read it in another way
             raise
@@ -257,35 +273,40 @@ class _MeaningReader:
             self._depth -= 1
         return made
 
-    def _extend(self, listed: list[Any], nodes: list[Value]) -> None:
-        listed += self.values(nodes)
-
     def values(self, nodes: Iterable[Value]) -> list[Any]:
         """What each of them means; most are scalars, which stand for themselves."""
         value, scalars = self.value, SCALAR_TYPES
         return [node if type(node) in scalars else value(node) for node in nodes]
 
-    def _container(self, node: Tuple | List | Set | Dict | Call | New | Persistent) -> Any:
-        match node:
-            case Tuple():
-                return tuple(self.values(node.values))
-            case List():
-                listed: list[Any] = []
-                if node.values:
-                    self.later.append(partial(self._extend, listed, node.values))
-                return listed
-            case Dict():
-                mapping: dict[Any, Any] = {}
-                if node.pairs:
-                    self.later.append(partial(self.put, mapping, node.pairs))
-                return mapping
-            case Set():
-                members = self.keys(node.values, in_set=True)
-                return frozenset(members) if node.frozen else set(members)
-            case Persistent():
-                return self._referred(node)
-            case Call() | New():
-                return self._called(node)
+    def _tuple(self, node: Tuple) -> tuple[Any, ...]:
+        return tuple(self.values(node.values))
+
+    # What holds only scalars is filled at once: it cannot hold itself.
+
+    def _list(self, node: List) -> list[Any]:
+        if _are_scalars(node.values):
+            return list(node.values)
+        listed: list[Any] = []
+        self.later.append((self.extend, listed, node.values))
+        return listed
+
+    def extend(self, listed: Any, nodes: list[Value]) -> None:
+        """Put values into a new list."""
+        listed.extend(self.values(nodes))
+
+    def _dict(self, node: Dict) -> dict[Any, Any]:
+        if not node.pairs:
+            return {}
+        if _are_scalars(node.held()):
+            self.keys([key for key, _ in node.pairs], in_set=False)
+            return dict(node.pairs)
+        mapping: dict[Any, Any] = {}
+        self.later.append((self.put, mapping, node.pairs))
+        return mapping
+
+    def _set(self, node: Set) -> set[Any] | frozenset[Any]:
+        members = self.keys(node.values, in_set=True)
+        return frozenset(members) if node.frozen else set(members)
 
     def _referred(self, node: Persistent) -> Any:
         if self._references is not None and type(node.identity) is str:
@@ -343,7 +364,7 @@ class _MeaningReader:
             return self.maker.make(TorchName("qscheme", name.name))
         if self._unknown == "refuse":
             raise _not_allowed([name], self._what)
-        return Inert(str(name))
+        return Inert(self._spelled(name))
 
     def _called(self, node: Call | New) -> Any:
         function = node.function
@@ -367,22 +388,32 @@ class _MeaningReader:
             raise _not_allowed([node.function], self._what)
         cls = self._saved_class(node.receiver)
         name = node.function if cls is None else cls
-        made = Inert(str(name), made="call" if isinstance(node, Call) else "object")
-        self._made[id(node)] = made
-
-        def fill() -> None:
-            given = (*node.arguments.values,)
-            if node.receiver is not None and cls is None:
-                given = (node.receiver, *given)
-            made.arguments = tuple(self.values(given))
-            made.keywords = self.value(node.keywords)
-            made.state = self.value(node.state)
-            made.items = self.values(node.values)
-            made.pairs = [(self.value(key), self.value(held)) for key, held in node.pairs]
-
-        if node.arguments.values or node.receiver is not None or not node.bare:
-            self.later.append(fill)
+        given = node.arguments.values
+        if node.receiver is not None and cls is None:
+            given = (node.receiver, *given)
+        made = Inert(self._spelled(name), made="call" if type(node) is Call else "object")
+        if _are_scalars(given):
+            made.arguments = given
+        else:
+            self.later.append((self._give, made, given))
+        if not node.bare:
+            self.later.append((self._fill, made, node))
         return made
+
+    def _spelled(self, name: Global) -> str:
+        found = self._texts.get(name)
+        if found is None:
+            found = self._texts[name] = str(name)
+        return found
+
+    def _give(self, made: Inert, given: tuple[Value, ...]) -> None:
+        made.arguments = tuple(self.values(given))
+
+    def _fill(self, made: Inert, node: Made) -> None:
+        made.keywords = self.value(node.keywords)
+        made.state = self.value(node.state)
+        made.items = self.values(node.values)
+        made.pairs = [(self.value(key), self.value(held)) for key, held in node.pairs]
 
     # Tensors and arrays.
 
@@ -390,12 +421,11 @@ class _MeaningReader:
         meaning = self._tensors.judge(call)
         made = self.maker.make(meaning)
         if meaning.attributes:
-            self.later.append(
-                lambda: self.maker.attach(
-                    made, {name: self.value(held) for name, held in meaning.attributes}
-                )
-            )
+            self.later.append((self._attach, made, meaning.attributes))
         return made
+
+    def _attach(self, tensor: Any, attributes: tuple[tuple[str, Value], ...]) -> None:
+        self.maker.attach(tensor, {name: self.value(held) for name, held in attributes})
 
     def array(self, node: Made) -> Any:
         if not isinstance(node, Call):
@@ -405,9 +435,11 @@ class _MeaningReader:
             self._copy(len(meaning.data))
         made = self.maker.make(meaning)
         if isinstance(meaning, ArrayMeaning) and meaning.symbols:
-            symbols = meaning.symbols
-            self.later.append(lambda: self.maker.fill(made, self.values(symbols)))
+            self.later.append((self._fill_array, made, meaning.symbols))
         return made
+
+    def _fill_array(self, array: Any, symbols: tuple[Value, ...]) -> None:
+        self.maker.fill(array, self.values(symbols))
 
     # Python's own types.
 
@@ -456,17 +488,18 @@ class _MeaningReader:
         for key, value in zip(keys, held, strict=True):
             mapping[key] = value
 
-    def keys(self, symbols: list[Value], *, in_set: bool) -> list[Any]:
+    def keys(self, symbols: list[Any], *, in_set: bool) -> list[Any]:
         """Values that can be the keys of one table: plain, few collisions, each once."""
-        if set(map(type, symbols)) <= {str}:
-            keys: list[Any] = [*symbols]
+        kinds = set(map(type, symbols))
+        if kinds <= _SHORT_KEYS or (kinds == {int} and _are_small(symbols)):
+            keys = symbols
         else:
             for symbol in symbols:
                 self._check_key(symbol, 0)
             keys = self.values(symbols)
-            fault = collision_fault(keys, _KEY_LIMITS, in_set=in_set)
-            if fault is not None:
-                raise ModelLimitExceeded(f"{self._what}: {fault}")
+        fault = collision_fault(keys, _KEY_LIMITS, in_set=in_set)
+        if fault is not None:
+            raise ModelLimitExceeded(f"{self._what}: {fault}")
         if len(set(keys)) != len(keys):
             raise self.fault("each key of a dict and member of a set once")
         return keys
@@ -496,6 +529,14 @@ class _MeaningReader:
                 return
             case _:
                 raise self.fault("keys and members that are plain values")
+
+
+def _are_small(ints: list[int]) -> bool:
+    return max(map(int.bit_length, ints)) <= _KEY_BITS_MAX
+
+
+def _are_scalars(values: Iterable[Value]) -> bool:
+    return SCALAR_TYPES.issuperset(map(type, values))
 
 
 def _new_object(reader: _MeaningReader, node: Made) -> Any:

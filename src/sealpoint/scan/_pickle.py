@@ -110,7 +110,12 @@ def run_pickle(
         fault = measure(List([program.value, *dropped]), MODEL_NODES_MAX, MODEL_DEPTH_MAX + 1)
     if fault is not None:
         raise dialect.exceeded(f"{what}: {fault}")
-    return replace(program, acts=_acts(machine, dropped))
+    return replace(
+        program,
+        acts=_acts(machine, dropped),
+        texts=tuple(machine.texts),
+        made=tuple(machine.acts),
+    )
 
 
 def _acts(machine: Machine, dropped: Iterable[Value]) -> tuple[Value, ...]:
@@ -174,8 +179,7 @@ def _float_line(machine: Machine, at: int) -> int:
 def _bytes_line(machine: Machine, at: int) -> int:
     line, after = machine.line(at)
     if _PLAIN_STRING.fullmatch(line):
-        machine.stack.append(line[1:-1].decode("ascii"))
-        return after
+        return _text_pushed(machine, line[1:-1].decode("ascii"), after)
     machine.room -= _SLOW_BYTES + len(line)
     try:
         data = line[1:-1].decode("unicode-escape").encode("latin-1")
@@ -183,8 +187,7 @@ def _bytes_line(machine: Machine, at: int) -> int:
         data = b""
     if repr(data)[1:].encode("ascii") != line:
         raise machine.fault("a quoted byte string as Python writes it", at)
-    machine.stack.append(_old_string(data))
-    return after
+    return _text_pushed(machine, _old_string(data), after)
 
 
 def _old_string(data: bytes) -> str | bytes:
@@ -195,8 +198,7 @@ def _old_string(data: bytes) -> str | bytes:
 def _text_line(machine: Machine, at: int) -> int:
     line, after = machine.line(at)
     if _PLAIN_TEXT.fullmatch(line):
-        machine.stack.append(line.decode("ascii"))
-        return after
+        return _text_pushed(machine, line.decode("ascii"), after)
     machine.room -= _SLOW_BYTES + 3 * len(line)
     try:
         text = line.decode("raw-unicode-escape")
@@ -207,8 +209,7 @@ def _text_line(machine: Machine, at: int) -> int:
     full = short.replace("\0", "\\u0000").replace("\r", "\\u000d").replace("\x1a", "\\u001a")
     if line not in (full.encode("raw-unicode-escape"), short.encode("raw-unicode-escape")):
         raise machine.fault("a text with the escapes that Python writes", at)
-    machine.stack.append(text)
-    return after
+    return _text_pushed(machine, text, after)
 
 
 def _persistent_line(machine: Machine, at: int) -> int:
@@ -232,29 +233,31 @@ def _long(machine: Machine, at: int, length_bytes: int) -> int:
 
 def _bytes(machine: Machine, at: int, length_bytes: int) -> int:
     data, after = machine.content(at, length_bytes)
-    machine.stack.append(data)
-    return after
+    return _text_pushed(machine, data, after)
 
 
 def _bytearray(machine: Machine, at: int) -> int:
     data, after = machine.content(at, 8)
-    machine.stack.append(bytearray(data))
-    return after
+    return _text_pushed(machine, bytearray(data), after)
 
 
 def _text(machine: Machine, at: int, length_bytes: int) -> int:
     data, after = machine.content(at, length_bytes)
     # Python's pickler writes half of a surrogate pair, too.
-    machine.stack.append(machine.decoded(data, at, "surrogatepass"))
-    return after
+    return _text_pushed(machine, machine.decoded(data, at, "surrogatepass"), after)
 
 
 def _string(machine: Machine, at: int, length_bytes: int) -> int:
     data, after = machine.content(at, length_bytes)
     if after - at > 1 << 31:
         raise machine.fault("a length that is not negative", at)
-    machine.stack.append(_old_string(data))
-    return after
+    return _text_pushed(machine, _old_string(data), after)
+
+
+def _text_pushed(machine: Machine, text: str | bytes | bytearray, at: int) -> int:
+    machine.stack.append(text)
+    machine.texts.append(text)
+    return at
 
 
 def _int_byte(machine: Machine, at: int) -> int:
@@ -287,8 +290,45 @@ def _pushed(machine: Machine, value: Value, at: int) -> int:
     return at
 
 
-def _packed(machine: Machine, values: list[Value], at: int) -> int:
+# Most of a pickle are these: each is one function, without others in between.
+
+
+def _tuple(machine: Machine, at: int) -> int:
+    values = machine.stack
+    machine.stack = machine.below.pop()
     machine.stack.append(Tuple(tuple(values)))
+    return at
+
+
+def _tuple_of_one(machine: Machine, at: int) -> int:
+    stack = machine.stack
+    stack[-1] = Tuple((stack[-1],))
+    return at
+
+
+def _tuple_of_two(machine: Machine, at: int) -> int:
+    stack = machine.stack
+    second = stack.pop()
+    stack[-1] = Tuple((stack[-1], second))
+    return at
+
+
+def _tuple_of_three(machine: Machine, at: int) -> int:
+    stack = machine.stack
+    third, second = stack.pop(), stack.pop()
+    stack[-1] = Tuple((stack[-1], second, third))
+    return at
+
+
+def _empty_list(machine: Machine, at: int) -> int:
+    machine.stack.append(List())
+    return at
+
+
+def _empty_dict(machine: Machine, at: int) -> int:
+    made = Dict()
+    machine.stack.append(made)
+    machine.acts.append(made)
     return at
 
 
@@ -347,17 +387,17 @@ _STEPS: dict[int, Step] = {
         "Q": lambda m, at: steps.push_act(m, Persistent(m.last(1)[0]), at),
         # Containers.
         ")": lambda m, at: _pushed(m, EMPTY_TUPLE, at),
-        "t": lambda m, at: _packed(m, m.marked(), at),
-        "\x85": lambda m, at: _packed(m, m.last(1), at),
-        "\x86": lambda m, at: _packed(m, m.last(2), at),
-        "\x87": lambda m, at: _packed(m, m.last(3), at),
-        "]": lambda m, at: _pushed(m, List(), at),
+        "t": _tuple,
+        "\x85": _tuple_of_one,
+        "\x86": _tuple_of_two,
+        "\x87": _tuple_of_three,
+        "]": _empty_list,
         "l": lambda m, at: _pushed(m, List(m.marked()), at),
         "a": steps.append_one,
         "e": lambda m, at: steps.append(m, m.marked(), at),
-        "}": lambda m, at: steps.push_act(m, Dict(), at),
+        "}": _empty_dict,
         "d": steps.dictionary,
-        "s": lambda m, at: steps.set_items(m, m.last(2), at),
+        "s": steps.set_item,
         "u": lambda m, at: steps.set_items(m, m.marked(), at),
         "\x8f": lambda m, at: steps.push_act(m, Set(), at),
         "\x90": steps.add_members,
@@ -376,19 +416,19 @@ _STEPS: dict[int, Step] = {
 _COSTS = [32] * 256
 for _opcodes, _bytes_each in {
     "(": 96,
-    "MJGa": 40,
-    "hj2": 56,
+    "a": 40,
+    "hj2": 64,
     "su\x8a\x8b": 72,
     "ILgp": 128,
     "F": 192,
     "\x8cX\x8dVUTSCB\x8e": 80,
     "\x96P": 160,
     "c\x93\x82\x83\x84": 320,
-    "i": 1088,
-    "t\x85\x86\x87Q": 192,
-    "]l": 224,
-    "}d\x8f\x91": 320,
-    "R\x81\x92o": 768,
+    "t\x85\x86\x87Q": 288,
+    "]l": 400,
+    "}d\x8f\x91": 480,
+    "R\x81\x92o": 704,
+    "i": 1024,
     "b": 640,
 }.items():
     for _opcode in _opcodes:

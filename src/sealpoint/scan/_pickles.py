@@ -211,7 +211,7 @@ class PickleJudge:
 
     def _hidden(self, program: Program, data: bytes, start: int) -> Iterator[ScanFinding]:
         if may_name_code(data, start, program.end):
-            for each in names_of_code(program.value):
+            for each in names_of_code(program):
                 named = "" if each.name is None else f", here {shown(each.name)}"
                 yield ScanFinding(
                     rule="names-code",
@@ -227,7 +227,7 @@ class PickleJudge:
                 rule="limit", message=f"pickles inside of pickles, more than {SCAN_DEPTH_MAX} deep"
             )
             return
-        for number, literal in enumerate(literals(program.value)):
+        for number, literal in enumerate(literals(program)):
             if number >= _LITERALS_MAX:
                 yield ScanFinding(
                     rule="limit", message=f"more than {_LITERALS_MAX} texts that may be pickles"

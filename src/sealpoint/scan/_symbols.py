@@ -32,6 +32,10 @@ class Global(NamedTuple):
         return f"{self.module}.{self.name}" if self.module else self.name
 
 
+_NO_ITEMS: Any = ()
+"""Most that is made holds none: no list for it."""
+
+
 class Node:
     """What holds other values."""
 
@@ -40,10 +44,6 @@ class Node:
     """How many values it is, itself included: 0 until that is measured."""
     depth: int
     """How deep it is nested."""
-
-    def __init__(self) -> None:
-        self.nodes = 0
-        self.depth = 0
 
     def held(self) -> Iterable["Value"]:
         """The values in it."""
@@ -57,7 +57,7 @@ class Tuple(Node):
     __match_args__ = ("values",)
 
     def __init__(self, values: tuple["Value", ...] = ()) -> None:
-        self.nodes = self.depth = 0  # as `Node` does: most that is made are these
+        self.nodes = self.depth = 0
         self.values = values
 
     def held(self) -> Iterable["Value"]:
@@ -77,10 +77,10 @@ class List(Node):
     __match_args__ = ("values",)
 
     def __init__(self, values: list["Value"] | None = None) -> None:
-        super().__init__()
+        self.nodes = self.depth = 0
         self.grown_at = 0
         """The place after the last step that put something into it."""
-        self.values: list[Value] = [] if values is None else values
+        self.values: list[Value] = _NO_ITEMS if values is None else values
 
     def held(self) -> Iterable["Value"]:
         """The values in it."""
@@ -93,8 +93,8 @@ class Set(Node):
     __slots__ = ("frozen", "values")
 
     def __init__(self, values: list["Value"] | None = None, *, frozen: bool = False) -> None:
-        super().__init__()
-        self.values: list[Value] = [] if values is None else values
+        self.nodes = self.depth = 0
+        self.values: list[Value] = _NO_ITEMS if values is None else values
         self.frozen = frozen
 
     def held(self) -> Iterable["Value"]:
@@ -109,18 +109,14 @@ class Dict(Node):
     __match_args__ = ("pairs",)
 
     def __init__(self, pairs: list[tuple["Value", "Value"]] | None = None) -> None:
-        super().__init__()
+        self.nodes = self.depth = 0
         self.grown_at = 0
         """The place after the last step that put something into it."""
-        self.pairs: list[tuple[Value, Value]] = [] if pairs is None else pairs
+        self.pairs: list[tuple[Value, Value]] = _NO_ITEMS if pairs is None else pairs
 
     def held(self) -> Iterable["Value"]:
         """The keys and values in it."""
         return chain.from_iterable(self.pairs)
-
-
-_NO_ITEMS: Any = ()
-"""Most that is made has none: no list for it."""
 
 
 class Made:
@@ -145,7 +141,6 @@ class Made:
         self,
         function: Global,
         arguments: Tuple,
-        *,
         receiver: Union["Value", None] = None,
         keywords: Union["Value", None] = None,
         at: int = 0,
@@ -198,7 +193,7 @@ class Persistent(Node):
     __match_args__ = ("identity",)
 
     def __init__(self, identity: "Value") -> None:
-        super().__init__()
+        self.nodes = self.depth = 0
         self.identity = identity
 
     def held(self) -> Iterable["Value"]:
@@ -240,6 +235,10 @@ class Program:
     acts: tuple[Value, ...] = ()
     """Every call and every reference that it makes, used or not, and the tables that it drops: an
     unpickler does all of it, whatever becomes of the results."""
+    texts: Sequence[str | bytes | bytearray] = ()
+    """Every text and byte string of it, used or not."""
+    made: Sequence["Call | New | Persistent | Dict | Set"] = ()
+    """All calls, references and tables, in order."""
     references: Mapping[str, "Value"] | None = None
     """What a reference means that is a text, where the file around the pickle says so."""
 
@@ -255,15 +254,34 @@ class Program:
 
 
 _OPEN = -1
-_NODES = (Node, Made)
 
 
-def _is_flat(node: Node | Made) -> bool:
-    """Whether a tuple holds only leaves, as most do: then it is measured here and now."""
-    if type(node) is not Tuple or not LEAF_TYPES.issuperset(map(type, node.values)):
-        return False
-    node.nodes, node.depth = 1 + len(node.values), 1
+def _is_flat(node: Any) -> bool:
+    """Whether something holds only leaves, as most do: then it is measured here and now.
+
+    A call counts as flat with arguments that are.
+    """
+    kind = type(node)
+    if kind in _SEQUENCES:
+        if not LEAF_TYPES.issuperset(map(type, node.values)):
+            return False
+        node.nodes, node.depth = 1 + len(node.values), 1
+    elif kind is Dict:
+        if not LEAF_TYPES.issuperset(map(type, node.held())):
+            return False
+        node.nodes, node.depth = 1 + 2 * len(node.pairs), 1
+    else:
+        if kind is Persistent or not node.bare or node.receiver is not None:
+            return False
+        arguments = node.arguments
+        if arguments.nodes <= 0 and (arguments.nodes == _OPEN or not _is_flat(arguments)):
+            return False
+        node.nodes, node.depth = 2 + arguments.nodes, 1 + arguments.depth
     return True
+
+
+_SEQUENCES = frozenset({Tuple, List, Set})
+"""Those whose values are all that they hold."""
 
 
 def measure(value: Value, nodes_max: int, depth_max: int) -> str | None:
@@ -272,15 +290,15 @@ def measure(value: Value, nodes_max: int, depth_max: int) -> str | None:
     Returns:
         Why it is too large, or None; then every node knows its count and depth.
     """
-    if not isinstance(value, _NODES) or value.nodes:
+    if not isinstance(value, Node | Made) or value.nodes:
         return None
-    path: list[tuple[Node | Made, Iterator[Value]]] = [(value, iter(value.held()))]
+    path: list[tuple[Node | Made, Iterator[Any]]] = [(value, iter(value.held()))]
     value.nodes, value.depth = _OPEN, 1
     counts, deepest = [0, 1], [0, 0]  # of what is around the value, too
     while path:
         node, rest = path[-1]
         for part in rest:
-            if not isinstance(part, _NODES) or part.nodes == _OPEN:
+            if type(part) in LEAF_TYPES or part.nodes == _OPEN:
                 counts[-1] += 1
             elif part.nodes or _is_flat(part):
                 counts[-1] += part.nodes

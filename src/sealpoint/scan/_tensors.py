@@ -505,11 +505,9 @@ class Tensors:
         return value
 
     def _sides(self, value: Value) -> tuple[int, ...]:
-        match value:
-            case Call(function=table.SIZE, arguments=Tuple(values=(sides,)), bare=True):
-                value = sides
-            case _:
-                pass
+        if isinstance(value, Call) and value.function == table.SIZE and value.bare:
+            given = value.arguments.values
+            value = given[0] if len(given) == 1 else None
         if not isinstance(value, Tuple):
             raise self._fault("a size")
         if len(value.values) > MODEL_DIMENSIONS_MAX:
@@ -517,7 +515,7 @@ class Tensors:
                 f"{self._what}: expected tensors of at most {MODEL_DIMENSIONS_MAX} dimensions, "
                 f"found {len(value.values)}"
             )
-        return tuple(self._number(side) for side in value.values)
+        return tuple(map(self._number, value.values))
 
     def _gradient(self, required: Value, hooks: Value, element: table.Element) -> bool:
         if type(required) is not bool or (required and not element.differentiable):

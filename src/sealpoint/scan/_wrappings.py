@@ -37,9 +37,7 @@ from sealpoint.scan._symbols import (
     Dict,
     Global,
     List,
-    Made,
     Mentions,
-    Node,
     Persistent,
     Program,
     Tuple,
@@ -296,7 +294,7 @@ def _from_stream(
         raise ModelMalformed(f"{what}: expected plain data around the value of a stream")
     _check_machine(machine.value, _VERSION, what)
     storages: dict[str, FilePlace] = {}
-    at, items = keys.end, _item_bytes(program.value)
+    at, items = keys.end, _item_bytes(program)
     for key in _keys(keys.value, what):
         if key not in items or key in storages:
             raise RecordMismatch(f"{what}: storage {shown(key)}: expected it to be used, and once")
@@ -351,24 +349,16 @@ def _keys(value: Value, what: str) -> list[str]:
     return found
 
 
-def _item_bytes(value: Value) -> dict[str, int]:
-    """How long an element of each storage is that a value refers to."""
+def _item_bytes(program: Program) -> dict[str, int]:
+    """How long an element of each storage is that a program refers to."""
     found: dict[str, int] = {}
-    todo: list[Value] = [value]
-    seen: set[int] = set()
-    while todo:
-        each = todo.pop()
-        if not isinstance(each, Node | Made) or id(each) in seen:
-            continue
-        seen.add(id(each))
-        if isinstance(each, Persistent):
-            match each.identity:
-                case Tuple(values=("storage", Global() as kind, str() as key, *_)):
-                    element = table.STORAGES.get(kind)
-                    found.setdefault(key, 1 if element is None else element.size)
-                case _:
-                    pass  # it is refused where its meaning is read
-        todo += each.held()
+    for each in program.acts:
+        match each:
+            case Persistent(Tuple(("storage", Global() as kind, str() as key, *_))):
+                element = table.STORAGES.get(kind)
+                found.setdefault(key, 1 if element is None else element.size)
+            case _:
+                pass  # what is no reference to a storage is refused where its meaning is read
     return found
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import ModelLimitExceeded
+from sealpoint.limits import MODEL_SYMBOLS_BYTES_LEAST
 from sealpoint.models import convert_checkpoint, load_checkpoint
 from sealpoint.scan import run_pickle, scan_bytes, scan_path
 from tests.repo._tree import ROOT
@@ -63,7 +64,7 @@ def test_what_a_stream_may_cost_follows_from_its_size(
 ) -> None:
     """On a twentieth of the scale, a stream of only this is refused, in a twentieth of the time."""
     least = "sealpoint.scan._machine.MODEL_SYMBOLS_BYTES_LEAST"
-    monkeypatch.setattr(least, (32 << 20) // _SCALE)
+    monkeypatch.setattr(least, MODEL_SYMBOLS_BYTES_LEAST // _SCALE)
     data = _stream(label, _HOSTILE_BYTES // _SCALE)
 
     taken = []
@@ -78,60 +79,70 @@ def test_what_a_stream_may_cost_follows_from_its_size(
     assert min(taken) < 3 * 2.0 / _SCALE
 
 
-_PART = 4
-"""How much smaller than in life the base of what a file may cost is below, and so all figures."""
-_LEAST = (32 << 20) // _PART
-
+_PART = 8
+"""How much smaller than in life the files below are, and what they may cost."""
+_LEAST = MODEL_SYMBOLS_BYTES_LEAST // _PART
+_FILE_BYTES = _HOSTILE_BYTES // _PART
+_STORAGE = b"(X\x07\0\0\0storagectorch\nByteStorage\nX\x01\0\0\x000X\x03\0\0\0cpuJ%bNtQ"
+_TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\nq\x05(" + _STORAGE + b"K\0K\1\x85K\1\x85\x89" + _DICT
+_TENSOR += b")Rtq\x06R"
 _META = (
     b"(ctorch._utils\n_rebuild_meta_tensor_no_storage\nq\x00ctorch\nint8\nq\x01)q\x02"
     b"(h\x01h\x02h\x02\x89tq\x031"
 )
-_PATTERNS_KEPT: dict[str, tuple[bytes, bytes, bytes]] = {
-    "empty dicts": (b"\x80\x02(", b"}", b"t."),
-    "sets that are dropped": (b"\x80\x04", b"(\x910", b"N."),
-    "dicts that are dropped": (b"\x80\x02", b"}K\x01Ns0", b"N."),
-    "tensors without storage": (b"\x80\x02" + _META + b"(", b"h\x00h\x03R", b"t."),
-    "calls of what is unknown": (b"\x80\x02(ca\nb\nq\x00K\x01\x85q\x011(", b"h\x00h\x01R", b"t."),
+_KEPT: dict[str, tuple[int, bytes, bytes, bytes]] = {
+    "empty dicts": (15_600, b"(", b"}", b"t"),
+    "sets that are dropped": (12_300, b"", b"(\x910", b"N"),
+    "dicts that are dropped": (8_900, b"", b"}K\x01Ns0", b"N"),
+    "dicts of tuples": (6_800, b"(", b"}N)\x85s", b"t"),
+    "lists of lists": (8_900, b"(", b"]]a", b"t"),
+    "tensors without storage": (5_000, _META + b"(", b"h\x00h\x03R", b"t"),
+    "tensors of one storage": (5_000, b"(", b"h\x05h\x06R", b"t"),
+    "calls of what is unknown": (5_000, b"(ca\nb\nq\x00K\x01\x85q\x011(", b"h\x00h\x01R", b"t"),
+    "items of what is unknown": (4_500, b"(ca\nb\nq\x001(", b"h\x00)\x81NNs", b"t"),
 }
-FITTING = {
-    "empty dicts": 26_000,
-    "sets that are dropped": 57_000,
-    "dicts that are dropped": 92_000,
-    "tensors without storage": 48_000,
-    "calls of what is unknown": 48_000,
-}
-"""The size of the longest stream of a kind that is just not refused."""
+"""How often something fits into a file, what comes before it, it, and what comes after it."""
 
 
-def fitting(label: str, *, more: float = 1.0) -> bytes:
-    """That stream, or a longer one."""
-    head, unit, tail = _PATTERNS_KEPT[label]
-    return head + unit * (int(FITTING[label] * more) // len(unit)) + tail
+def long_file(label: str, *, more: float = 1.0) -> bytes:
+    """A file of before torch 1.6 with as much of something as just passes, or more.
+
+    Its one storage makes it as long as it has to be.
+    """
+    count, head, unit, tail = _KEPT[label]
+    body = head + unit * int(count * more) + tail
+    start = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."
+    start += b"\x80\x02}(X\x10\0\0\0protocol_versionM\xe9\x03X\x0d\0\0\0little_endian\x88u."
+    length = _FILE_BYTES - len(body)
+    tensor = _TENSOR % length.to_bytes(4, "little")
+    keys = b"\x80\x02]X\x01\0\0\x000a."
+    stream = start + b"\x80\x04(" + tensor + body + b"t." + keys
+    return stream + length.to_bytes(8, "little") + bytes(length)
 
 
 _MEASURED = f"""
 import json, resource, sys, time
 from pathlib import Path
 from sealpoint.scan import _machine, scan_bytes
-from sealpoint.models import convert_checkpoint, load_checkpoint
-from tests.attacks.scan.test_hostile_streams import FITTING, fitting
+from sealpoint.models import load_checkpoint
+from tests.attacks.scan.test_hostile_streams import _KEPT, long_file
 _machine.MODEL_SYMBOLS_BYTES_LEAST = {_LEAST}
 file = Path(sys.argv[1])
 file.write_bytes(b"\\x80\\x02N.")
 scan_bytes(file.read_bytes())
 load_checkpoint(file)
 found = {{}}
-for label in FITTING:
-    data = fitting(label)
+for label in _KEPT:
+    data = long_file(label)
     file.write_bytes(data)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
-    limited = any(finding.rule == "limit" for finding in scan_bytes(data).findings)
+    rules = [finding.rule for finding in scan_bytes(data).findings]
     scanned = time.process_time() - began
     load_checkpoint(file, unknown="inert")
     loaded = time.process_time() - began - scanned
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    found[label] = [limited, scanned, loaded, more * 1024]
+    found[label] = [rules, scanned, loaded, more * 1024]
 print(json.dumps(found))
 """
 
@@ -151,14 +162,41 @@ def test_the_longest_streams_that_pass_end_soon_and_take_little_memory(
     found = json.loads(done.stdout)
     monkeypatch.setattr("sealpoint.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", _LEAST)
 
-    assert found.keys() == FITTING.keys()
-    for limited, scanned, loaded, more in found.values():
-        assert not limited
+    assert found.keys() == _KEPT.keys()
+    for label, (rules, scanned, loaded, more) in found.items():
+        assert set(rules) == ({"name-unknown"} if "unknown" in label else set())
         assert max(scanned, loaded) < 3 * 2.0 / _PART
         assert more < 128_000_000 / _PART
-    # A tenth more of each is refused.
-    for label in FITTING:
-        assert "limit" in {found.rule for found in scan_bytes(fitting(label, more=1.1)).findings}
+    # A twentieth more of each is refused.
+    for label in _KEPT:
+        assert "limit" in {each.rule for each in scan_bytes(long_file(label, more=1.05)).findings}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"ca" * 350_000, id="what may be a name, without an end"),
+        pytest.param(b"ca\n " * 175_000, id="what may be names, again and again"),
+        pytest.param(b"A" * 12 + b" " * 700_000 + b"!", id="what may be base 64, up to its end"),
+        pytest.param(b"00" * 350_000 + b"g", id="what may be hexadecimal, up to its end"),
+        pytest.param(b"class_path" + b" " * 700_000, id="what may be a key"),
+    ],
+)
+@pytest.mark.parametrize("uses", [1, 20_000])
+def test_a_text_is_searched_once_in_a_time_that_follows_from_its_size(
+    text: bytes, uses: int
+) -> None:
+    """On a twentieth of the scale: texts that a search goes back in, and texts used often."""
+    data = (
+        b"\x80\x02(X" + len(text).to_bytes(4, "little") + text + b"q\x00" + b"h\x00" * uses + b"t."
+    )
+
+    began = time.process_time()
+    report = scan_bytes(data)
+    taken = time.process_time() - began
+
+    assert report.verdict == "safe"
+    assert taken < 3 * 2.0 / _SCALE
 
 
 def _zip(count: int, content: bytes) -> bytes:
@@ -192,7 +230,9 @@ def test_what_the_members_of_an_archive_may_cost_follows_from_its_size(
     data: Callable[[], bytes], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a twentieth of the scale, an archive of many small files is refused by its limit."""
-    monkeypatch.setattr("sealpoint.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", (32 << 20) // _SCALE)
+    monkeypatch.setattr(
+        "sealpoint.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", MODEL_SYMBOLS_BYTES_LEAST // _SCALE
+    )
     monkeypatch.setattr("sealpoint.scan._source.SCAN_MEMBERS_LEAST", 8192 // _SCALE)
     archive = data()
 
