@@ -188,7 +188,7 @@ SQL_STEPS_MAX = 1_000_000
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
 """The header of a safetensors file, with the structure that is in it."""
 
-MODEL_TENSORS_MAX = 256 * _KIB
+MODEL_TENSORS_MAX = 128 * _KIB
 """Tensors in one model file, and records in one `.pt` archive."""
 
 MODEL_DIMENSIONS_MAX = 64

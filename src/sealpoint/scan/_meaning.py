@@ -62,12 +62,12 @@ _NEW_OBJECTS = (Global("copy_reg", "__newobj__"), Global("copyreg", "__newobj__"
 _VERSION = Global("torch.torch_version", "TorchVersion")
 
 KNOWN_NAMES: Mapping[Global, str] = {
+    **dict.fromkeys(FACTORIES, "what a defaultdict makes of what is missing"),
     **{name: reason for name, (_, reason) in PLAIN_CALLS.items()},
     **torch_names.TORCH_REASONS,
     **ARRAY_REASONS,
     **{name: reason for name, (_, reason) in COMPOSED_CALLS.items()},
     **dict.fromkeys(_OBJECTS, "what protocols before 2 begin an object with"),
-    **dict.fromkeys(FACTORIES, "what a defaultdict makes of what is missing"),
     **dict.fromkeys((*_RECONSTRUCTORS, *_NEW_OBJECTS), "how older protocols begin an object"),
 }
 """The closed table: each name that may be in a file, and why."""
