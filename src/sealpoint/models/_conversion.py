@@ -356,7 +356,7 @@ class _ArrayFiles:
     """One file, and what is in it."""
 
     def __init__(self, torch: Any, budget: Budget, what: str, unknown: Unknown) -> None:
-        self._budget = budget
+        self.budget = budget
         self.work = budget.work
         """What all pickles of the file may take."""
         self._what = what
@@ -372,7 +372,7 @@ class _ArrayFiles:
         if kind == "zip":
             return self._npz(source)
         if kind in STREAMS and not packed:
-            data = unpack_stream(source, kind, self._budget, self._what)
+            data = unpack_stream(source, kind, self.budget, self._what)
             return self.load(Source.of(data), packed=True)
         if wrapping_kind(source.read(0, HEAD_BYTES)) == "stream" or kind != "pickle":
             return None
@@ -411,7 +411,7 @@ class _ArrayFiles:
         return np.ndarray(shape, dtype, buffer=bytearray(data), order=order)
 
     def _npy(self, source: Source) -> Any:
-        header = read_npy(source, self._budget, self._what)
+        header = read_npy(source, self.budget, self._what)
         if header.objects:
             rest = source.window(header.begin, source.size - header.begin)
             data = rest.whole(MODEL_PICKLE_BYTES_MAX, self._what)
@@ -434,7 +434,7 @@ class _ArrayFiles:
         names = [entry.name for entry in directory.entries]
         if zip_kind(names) != "npz":
             raise self._fault("arrays, and nothing else, in an archive of numpy")
-        members = zip_members(source, directory, self._budget, self._what)
+        members = zip_members(source, directory, self.budget, self._what)
         return FoundValue(
             {member.name.removesuffix(_NPY): self._npy(member.source) for member in members}
         )
@@ -455,7 +455,7 @@ class _JoblibArrays:
         self._files = files
         self._data = data
         self._what = what
-        self._skipper = ArraySkipper(data, what, self._run)
+        self._skipper = ArraySkipper(data, what, files.budget, self._run)
         self._inner: Program | None = None
         # With what stands for it, so that nothing else gets its identity.
         self._found: dict[int, tuple[Made, int, int, Program | None]] = {}

@@ -265,6 +265,7 @@ END_LINES = b"\n\n"
 """To the unpickler that is written in Python, a file ends its last lines."""
 _FRAME = 0x95
 _STEPS_MAX = 200_000
+_ARGUMENT_BYTES_A_STEP = 1 << 13
 _TUPLE, _NAME, _OTHER, _ANY = "tuple", "name", "other", "any"
 _PUSHED = {
     **dict.fromkeys(b"NFIGJKLMSTUVXBC]}\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\x96\x97", _OTHER),
@@ -371,7 +372,8 @@ class _OpcodeWalk:
             # At first, an array is on the stack, and no name of something.
             if self.steps and opcode in b"\x82\x83\x84\x93":
                 return True
-            self.steps += 1
+            # The same long line may follow any number of places.
+            self.steps += 1 + len(argument) // _ARGUMENT_BYTES_A_STEP
         return True
 
     def _argument(self, opcode: int) -> bytes | None:

@@ -29,6 +29,7 @@ _HEAD = struct.Struct("<4sI2Q")
 _U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _KEYS_MAX = 1 << 16
 _TEXT_BYTES_MAX = 1 << 24
+_TEMPLATE_CHARS_MAX = 1 << 20
 _DIMENSIONS_MAX = 8
 _DEPTH_MAX = 8
 _PART_STEPS = 4
@@ -80,6 +81,11 @@ def scan_gguf(source: Source, budget: Budget, what: str) -> Iterator[ScanFinding
         if key == "general.alignment":
             alignment = value if type(value) is int else 0
         if "chat_template" in key and type(value) is str:
+            if len(value) > _TEMPLATE_CHARS_MAX:
+                raise ModelLimitExceeded(
+                    f"{what}: expected a template of at most {_TEMPLATE_CHARS_MAX} characters, "
+                    f"found {len(value)}"
+                )
             yield from _judge_template(key, value, at)
     if alignment not in {1 << bits for bits in range(3, 20)}:
         raise cursor.fault("an alignment that is a power of two from 8 on")

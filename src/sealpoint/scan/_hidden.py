@@ -58,6 +58,7 @@ _IS_DIGIT = bytes(byte in _DIGITS for byte in range(256))
 _RUN = b"\1" * 24
 """So many digits of base 64, or of base 16, that a pickle may be in them."""
 _CHUNK_BYTES = 1 << 20
+_LITERAL_BYTES_LEAST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +126,16 @@ def _readings(literal: str | bytes | bytearray) -> Iterator[bytes]:
         data = literal.encode("latin-1" if _is_narrow(literal) else "utf-8", "replace")
     else:
         data = bytes(literal)
-    if len(data) < 4:
+    if len(data) < _LITERAL_BYTES_LEAST:
         return
     if _is_pickle_like(data):
         yield data
     for decoded in (_from_base64(data), _from_hex(data)):
-        if decoded is not None and _is_pickle_like(decoded):
+        if (
+            decoded is not None
+            and len(decoded) >= _LITERAL_BYTES_LEAST
+            and _is_pickle_like(decoded)
+        ):
             yield decoded
 
 

@@ -11,11 +11,12 @@ Joblib before 1.2 wrote no padding: the first element stands where a reader that
 joblib looks for the next opcode. `bare_elements` says where that is, for whoever judges it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sealpoint.errors import ModelMalformed
 from sealpoint.scan._npy import element_count, item_bytes
+from sealpoint.scan._source import Budget
 from sealpoint.scan._symbols import Dict, Global, List, Made, Tuple, Value
 
 WRAPPER = Global("joblib.numpy_pickle", "NumpyArrayWrapper")
@@ -24,14 +25,19 @@ _ATTRIBUTES = {"subclass", "shape", "order", "dtype", "allow_mmap"}
 _LATER = "numpy_array_alignment_bytes"
 """An attribute that joblib before 1.2 did not have."""
 _ALIGNMENT = 16
+_TYPE_VALUES_MAX = 10_000
+_TYPE_VALUES_A_STEP = 2
+_VALUES_A_STEP = 16
+"""So many values are looked at in the time of one step of a budget."""
 
 
 class ArraySkipper:
     """Goes over the elements of the arrays in one pickle."""
 
-    def __init__(self, data: bytes, what: str, inner: Callable[[int], int]) -> None:
+    def __init__(self, data: bytes, what: str, budget: Budget, inner: Callable[[int], int]) -> None:
         """Over `data`; `inner` reads a pickle that begins at a place, and returns its end."""
         self._data = data
+        self._budget = budget
         self._what = what
         self._inner = inner
         self.bare_elements: list[int] = []
@@ -45,6 +51,7 @@ class ArraySkipper:
         """
         if made.function != WRAPPER:
             # Whoever makes it, joblib takes elements from the file as soon as it has a state.
+            self._budget.step(len(made.arguments.values) // _VALUES_A_STEP, self._what)
             if WRAPPER in made.arguments.values:
                 raise self._fault("an array that is made as joblib does", at)
             return at
@@ -95,7 +102,10 @@ class ArraySkipper:
         value(state["dtype"])
 
     def _state(self, state: Value) -> dict[Any, Value]:
-        if type(state) is not Dict or any(type(key) is not str for key, _ in state.pairs):
+        # The same state may be said of any number of arrays: one with more is not looked at.
+        if type(state) is not Dict or len(state.pairs) > len(_ATTRIBUTES) + 1:
+            raise self._fault("what joblib says of an array", 0)
+        if any(type(key) is not str for key, _ in state.pairs):
             raise self._fault("what joblib says of an array", 0)
         found = dict(state.pairs)
         if len(found) != len(state.pairs):
@@ -112,25 +122,28 @@ class ArraySkipper:
         if name[:1] == "V":
             # The fields of records are in the state, and what they take is in the name.
             held = dtype.state.values if type(dtype.state) is Tuple else ()
-            if any(_holds_objects(each) for each in held):
+            if self._holds_objects(held):
                 raise self._fault("records of numbers and texts", at)
         return name
 
+    def _holds_objects(self, held: Iterable[Value]) -> bool:
+        """Whether a type inside of a type is of objects; types inside of that one are refused too.
+
+        A type may be that of any number of arrays: each look at it counts.
+        """
+        stack = [*held]
+        for seen in range(_TYPE_VALUES_MAX):
+            if not stack:
+                self._budget.step(seen // _TYPE_VALUES_A_STEP, self._what)
+                return False
+            each = stack.pop()
+            if isinstance(each, Made):
+                name = each.arguments.values[0] if each.arguments.values else None
+                if type(name) is not str or name[:1] in "OV":
+                    return True
+            elif isinstance(each, Tuple | List | Dict):
+                stack += each.held()
+        return True
+
     def _fault(self, expected: str, at: int) -> ModelMalformed:
         return ModelMalformed(f"{self._what}: expected {expected}, at byte {at}")
-
-
-def _holds_objects(value: Value) -> bool:
-    """Whether a type inside of a type is of objects; types inside of that one are refused too."""
-    stack = [value]
-    for _ in range(10_000):
-        if not stack:
-            return False
-        each = stack.pop()
-        if isinstance(each, Made):
-            name = each.arguments.values[0] if each.arguments.values else None
-            if type(name) is not str or name[:1] in "OV":
-                return True
-        elif isinstance(each, Tuple | List | Dict):
-            stack += each.held()
-    return True

@@ -10,12 +10,13 @@ Only what joblib writes between the opcodes of a pickle is read here and not by 
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 from sealpoint.errors import ModelLimitExceeded, SealpointError
-from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, SCAN_DEPTH_MAX
+from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, SCAN_DEPTH_MAX, SCAN_FINDINGS_MAX
 from sealpoint.scan._formats import END_LINES, names_as_opcodes
 from sealpoint.scan._hidden import literals, may_hide, may_name_code, names_of_code
 from sealpoint.scan._joblib import WRAPPER, ArraySkipper
@@ -111,7 +112,7 @@ class PickleJudge:
     ) -> Program:
         """Run a pickle as `run_pickle` does, and judge its names and its data."""
         mentions = Mentions() if mentions is None else mentions
-        skip = ArraySkipper(data, what, partial(self._objects, data)) if self.joblib else None
+        skip = self._skipper(data) if self.joblib else None
         try:
             program = run_pickle(
                 data,
@@ -126,11 +127,19 @@ class PickleJudge:
             self.error = error
             raise
         finally:
-            self.findings.extend(self._names(mentions))
-        self.findings.extend(self._hidden(program, data, start))
+            self._keep(self._names(mentions))
+        self._keep(self._hidden(program, data, start))
         if skip is not None and skip.bare_elements:
-            self.findings.extend(self._opcodes(skip.bare_elements, data))
+            self._keep(self._opcodes(skip.bare_elements, data))
         return program
+
+    def _keep(self, findings: Iterable[ScanFinding]) -> None:
+        """Keep findings; of more than a report has, none is made."""
+        room = SCAN_FINDINGS_MAX + 1 - len(self.findings)
+        self.findings.extend(islice(findings, max(room, 0)))
+
+    def _skipper(self, data: bytes) -> ArraySkipper:
+        return ArraySkipper(data, self.what, self.budget, partial(self._objects, data))
 
     def _opcodes(self, places: list[int], data: bytes) -> Iterator[ScanFinding]:
         """Arrays that import something, to a reader that does not know joblib."""
@@ -147,7 +156,7 @@ class PickleJudge:
             program = inner.run(data, self.what, start=at, whole=False)
             inner._judge_meaning(program, len(data))
         finally:
-            self.findings.extend(inner.findings)
+            self._keep(inner.findings)
         return program.end
 
     def _judge_meaning(
@@ -161,7 +170,7 @@ class PickleJudge:
         """Judge what a pickle means, if all of its names are known."""
         if any(finding.rule in _ABOUT_NAMES for finding in self.findings):
             return
-        beside = {WRAPPER: ArraySkipper(b"", self.what, int).read} if self.joblib else {}
+        beside = {WRAPPER: self._skipper(b"").read} if self.joblib else {}
         try:
             read_meaning(
                 program,

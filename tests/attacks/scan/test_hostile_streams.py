@@ -8,6 +8,7 @@ cost; the longest that is not refused costs most, since its meaning is read as w
 import gc
 import io
 import json
+import pickle
 import struct
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import ModelLimitExceeded
-from sealpoint.limits import MODEL_SYMBOLS_BYTES_LEAST
+from sealpoint.limits import MODEL_SYMBOLS_BYTES_LEAST, SCAN_FINDINGS_MAX
 from sealpoint.models import convert_checkpoint, load_checkpoint
 from sealpoint.scan import run_pickle, scan_bytes, scan_path
 from tests.repo._tree import ROOT
@@ -340,3 +341,31 @@ def test_archives_and_state_dicts_of_thousands_of_parts_are_safe(tmp_path: Path)
     assert scan_path(file).verdict == "safe"
     assert len(load_checkpoint(file)) == len(state)
     assert scan_bytes(_zip(3000, b"\x80\x02N.")).verdict == "safe"
+
+
+def test_of_more_findings_than_a_report_has_none_is_made() -> None:
+    """A text that names code half a million times is judged as soon as one that does so twice."""
+    named = b"py/type:" * 500_000
+
+    began = time.process_time()
+    report = scan_bytes(b"\x80\x02X" + struct.pack("<I", len(named)) + named + b".", "m.pkl")
+
+    assert len(report.findings) == SCAN_FINDINGS_MAX + 1
+    assert time.process_time() - began < 1.0
+
+
+@pytest.mark.parametrize("end", [b"", b"eA", b"gA"])
+def test_spaces_that_are_nothing_in_base_64_are_a_text(end: bytes) -> None:
+    """A text that decodes to no bytes, or to one, hides nothing."""
+    data = pickle.dumps([b" " * 16 + end, "0" * 24])
+
+    assert scan_bytes(data, "m.pkl").findings == ()
+
+
+def test_a_template_that_is_too_long_to_look_into_is_no_pass() -> None:
+    """A template of GGUF with more characters than any has is not taken apart."""
+    template = b"\xff'+'" * (1 << 19)
+    head = b"GGUF" + struct.pack("<I3Q", 3, 0, 1, 13) + b"chat_template"
+    data = head + struct.pack("<IQ", 8, len(template)) + template
+
+    assert [each.rule for each in scan_bytes(data, "m.gguf").findings] == ["limit"]

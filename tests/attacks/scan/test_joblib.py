@@ -146,3 +146,57 @@ def test_a_text_that_joblib_unpacks_is_not_safe(tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match="less than 0.10"):
         assert joblib.load(path) == OrderedDict()
     assert [finding.rule for finding in scan_path(path).findings] == ["not-opened"]
+
+
+_NAMED_ARRAY = b"cjoblib.numpy_pickle\nNumpyArrayWrapper\nq\x00"
+
+
+def _arrays(state: dict[str, bytes], count: int, element: bytes, tail: bytes = b"") -> bytes:
+    """A pickle with many arrays, all of which share one state."""
+    attributes = {
+        "subclass": stack_name("numpy", "ndarray"),
+        "shape": b"K\x01\x85",
+        "order": text("C"),
+        "dtype": _BYTES,
+        "allow_mmap": b"\x89",
+        **state,
+    }
+    said = b"}(" + b"".join(text(key) + value for key, value in attributes.items()) + b"uq\x01"
+    arrays = (b"h\x00)\x81h\x01b" + element) * count
+    return b"\x80\x04(" + _NAMED_ARRAY + said + b"1(" + arrays + tail + b"t."
+
+
+_RECORDS = (
+    stack_name("numpy", "dtype") + text("V8") + b"\x89\x88\x87R(K\x03(" + b"N" * 9000 + b"ttb"
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(_arrays({"dtype": _RECORDS}, 20_000, b"F" * 8), id="types of many values"),
+        pytest.param(
+            _arrays({f"{number}": b"N" for number in range(20_000)}, 5000, b"F"),
+            id="states of many attributes",
+        ),
+        pytest.param(
+            b"\x80\x04(ca\nb\nq\x00("
+            + b"N" * 300_000
+            + b"tq\x011("
+            + b"h\x00h\x01RNb" * 5000
+            + b"t.",
+            id="calls with many arguments",
+        ),
+        pytest.param(
+            _arrays({}, 10_000, b"F", b"B" + struct.pack("<I", 5_000_000) + b"!" * 5_000_000),
+            id="elements that begin a long line",
+        ),
+    ],
+)
+def test_what_arrays_share_is_counted_for_each_of_them(data: bytes) -> None:
+    """Arrays that share a type, a state, arguments or a line are judged in a bounded time."""
+    began = time.process_time()
+    report = scan_bytes(data, "m.joblib")
+
+    assert report.verdict is not ScanVerdict.SAFE
+    assert time.process_time() - began < 3 * 2.0
