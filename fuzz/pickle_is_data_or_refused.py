@@ -18,6 +18,7 @@ For Python's reading see `_pickle_reading`: nothing that a case names is ever lo
 Which cases get the costly checks follows from their bytes, so that a case can be replayed.
 """
 
+import gc
 import io
 import os
 import re
@@ -143,6 +144,7 @@ class Target:
             tracemalloc.start()
         value: Any = None
         refusal: SealpointError | None = None
+        gc.disable()  # what the fuzzer keeps is gone through by itself, not in the time of a case
         began = time.process_time()
         try:
             if what == "scan":
@@ -158,6 +160,7 @@ class Target:
         except BaseException as exc:  # native code may raise more than Exception
             raise Escape(f"{what} raised {type(exc).__name__}", f"{exc}"[:300]) from exc
         finally:
+            gc.enable()
             peak = tracemalloc.get_traced_memory()[1] if measured else 0
             if measured:
                 tracemalloc.stop()

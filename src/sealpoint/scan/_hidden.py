@@ -59,6 +59,7 @@ _RUN = b"\1" * 24
 """So many digits of base 64, or of base 16, that a pickle may be in them."""
 _CHUNK_BYTES = 1 << 20
 _LITERAL_BYTES_LEAST = 4
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +132,7 @@ def _readings(literal: str | bytes | bytearray) -> Iterator[bytes]:
     if _is_pickle_like(data):
         yield data
     for decoded in (_from_base64(data), _from_hex(data)):
-        if (
-            decoded is not None
-            and len(decoded) >= _LITERAL_BYTES_LEAST
-            and _is_pickle_like(decoded)
-        ):
+        if len(decoded) >= _LITERAL_BYTES_LEAST and _is_pickle_like(decoded):
             yield decoded
 
 
@@ -144,25 +141,25 @@ def _is_narrow(text: str) -> bool:
 
 
 def _is_pickle_like(data: bytes) -> bool:
-    head = data[:2]
-    packed = head == b"\x1f\x8b" or data[:3] == b"BZh" or data[:5] == b"\xfd7zXZ"
-    zlib = head[0] == 0x78 and (head[0] << 8 | head[1]) % 31 == 0
-    binary = head[0] == 0x80 and 2 <= head[1] <= 5
-    return packed or zlib or binary or _TO_OLD_NAME.match(data) is not None
+    if data.startswith(_PACKED) or (data[0] == 0x80 and 2 <= data[1] <= 5):
+        return True
+    if data[0] == 0x78 and (data[0] << 8 | data[1]) % 31 == 0:
+        return True
+    return b"\n" in data and _TO_OLD_NAME.match(data) is not None
 
 
-def _from_base64(data: bytes) -> bytes | None:
+def _from_base64(data: bytes) -> bytes:
     if not _BASE64.fullmatch(data):
-        return None
+        return b""
     plain = data.translate(bytes.maketrans(b"-_", b"+/"), b" \t\r\n").rstrip(b"=")
     try:
         return binascii.a2b_base64(plain + b"=" * (-len(plain) % 4))
     except binascii.Error:
-        return None
+        return b""
 
 
-def _from_hex(data: bytes) -> bytes | None:
-    return binascii.unhexlify(data) if _HEX.fullmatch(data) else None
+def _from_hex(data: bytes) -> bytes:
+    return binascii.unhexlify(data) if _HEX.fullmatch(data) else b""
 
 
 def is_index(name: str) -> bool:

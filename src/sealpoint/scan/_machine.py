@@ -291,7 +291,7 @@ _ARGUMENTS_BYTES = 640
 """What a call with arguments counts for, beside what each call does."""
 _UINT4 = struct.Struct("<I")
 _HOLE = object()
-_HOLE_BYTES = 16
+_HOLE_BYTES = 64
 
 UNNAMED = Global("", "a value that is no name")
 """What is called where a pickle calls the result of something else, or sets a state on a name."""

@@ -52,6 +52,8 @@ _PLAIN_STRING = re.compile(rb"'[ -&(-\[\]-~]*'")
 _PLAIN_TEXT = re.compile(rb"[^\\\0\r\x1a\x80-\xff]*")
 _SLOW_BYTES = 640
 """What a line counts for that is written once more to compare it: that takes time, no memory."""
+_SEARCHED_LEAST, _SEARCHED_BYTES = 12, 128
+"""From which length on a text may be a pickle in base 64, and what a look at it counts for."""
 _DOUBLE, _UINT2, _INT4 = struct.Struct(">d"), struct.Struct("<H"), struct.Struct("<i")
 
 
@@ -199,7 +201,10 @@ def _text_line(machine: Machine, at: int) -> int:
     line, after = machine.line(at)
     if _PLAIN_TEXT.fullmatch(line):
         return _text_pushed(machine, line.decode("ascii"), after)
-    machine.room -= _SLOW_BYTES + 3 * len(line)
+    # A character takes up to four bytes, and there are copies with and without escapes.
+    machine.room -= _SLOW_BYTES + 12 * len(line)
+    if machine.room < 0:
+        raise machine.exceeded()
     try:
         text = line.decode("raw-unicode-escape")
     except UnicodeDecodeError as exc:
@@ -255,6 +260,8 @@ def _string(machine: Machine, at: int, length_bytes: int) -> int:
 
 
 def _text_pushed(machine: Machine, text: str | bytes | bytearray, at: int) -> int:
+    if len(text) >= _SEARCHED_LEAST:
+        machine.room -= _SEARCHED_BYTES
     machine.stack.append(text)
     machine.texts.append(text)
     return at

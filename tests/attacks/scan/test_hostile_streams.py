@@ -51,6 +51,9 @@ _PATTERNS: dict[str, tuple[bytes, bytes, bytes]] = {
     "states": (b"\x80\x02ca\nb\n)R", b"Nb", b"."),
     "names": (b"\x80\x02", b"ctorch\nint8\n0", b"N."),
     "references": (b"\x80\x02", b"NQ0", b"N."),
+    "digits of base 64": (b"\x80\x02(", b"U\x0c000000000000", b"t."),
+    "places that nothing is at": (b"\x80\x02N", b"r\0\0\x10\0", b"."),
+    "a text with escapes": (b"\x80\x02V\\U0001f600\\u005c", b"a", b"\n."),
 }
 
 
