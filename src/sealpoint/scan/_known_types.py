@@ -289,12 +289,6 @@ class PartReader(Protocol):
     def put(self, mapping: Any, pairs: list[tuple[Value, Value]]) -> None:
         """Put pairs into a new dict."""
 
-    def require(self, node: Made, *, pairs: bool = False, values: bool = False) -> None:
-        """Refuse what is put into a result, or set on it, unless its type takes that."""
-
-    def fresh(self, held: List | Dict, at: int) -> None:
-        """Refuse what was changed after it was copied."""
-
     def fault(self, expected: str) -> ModelMalformed:
         """The error that says what was expected."""
 
@@ -302,11 +296,24 @@ class PartReader(Protocol):
         """The error about something that is not in the form in which its type writes it."""
 
 
+def _require(reader: PartReader, node: Made, *, pairs: bool = False, values: bool = False) -> None:
+    """Refuse what is put into a result, or set on it, unless its type takes that."""
+    good = node.keywords is None and (pairs or not node.pairs) and (values or not node.values)
+    if not good or not isinstance(node, Call):
+        raise reader.form_of(node.function)
+
+
+def _fresh(reader: PartReader, held: List | Dict, at: int) -> None:
+    """Refuse what was changed after it was copied: the copy does not know of it."""
+    if held.grown_at > at:
+        raise reader.fault("no change of a container that was used already")
+
+
 def _ordered_dict(reader: PartReader, node: Made) -> Any:
     made: Any = OrderedDict()
     if type(node) is Call and node.bare and not node.arguments.values:
         return made  # the hooks of each tensor
-    reader.require(node, pairs=True)
+    _require(reader, node, pairs=True)
     pairs = _ordered_pairs(reader, node)
     if pairs:
         reader.later.append((reader.put, made, pairs))
@@ -314,7 +321,7 @@ def _ordered_dict(reader: PartReader, node: Made) -> Any:
         # The attribute that `state_dict()` sets, with the versions of its modules.
         match node.state:
             case Dict(pairs=[("_metadata", (Dict() | Call()) as metadata)]) as state:
-                reader.fresh(state, node.built_at)
+                _fresh(reader, state, node.built_at)
                 made._metadata = reader.value(metadata)  # noqa: SLF001 (where torch looks)
             case Dict(pairs=[]):
                 pass
@@ -329,13 +336,13 @@ def _ordered_pairs(reader: PartReader, node: Made) -> list[tuple[Value, Value]]:
         case ():
             return node.pairs
         case (List(values=listed) as given,):
-            reader.fresh(given, node.at)
+            _fresh(reader, given, node.at)
         case _:
             raise reader.form_of(node.function)
     pairs: list[tuple[Value, Value]] = []
     for each in listed:
         if isinstance(each, List):
-            reader.fresh(each, node.at)
+            _fresh(reader, each, node.at)
         if not isinstance(each, List | Tuple) or len(each.values) != 2:
             raise reader.form_of(node.function)
         pairs.append((each.values[0], each.values[1]))
@@ -352,7 +359,7 @@ def _namespace(reader: PartReader, node: Made) -> Any:
             type(name) is str for name, _ in node.state.pairs
         ):
             raise reader.form_of(node.function)
-        reader.fresh(node.state, node.built_at)
+        _fresh(reader, node.state, node.built_at)
         if node.state.pairs:
             reader.later.append((reader.put, vars(made), node.state.pairs))
     return made
@@ -397,7 +404,7 @@ def _layout(reader: PartReader, node: Made) -> Any:
 def _uuid(reader: PartReader, node: Made) -> Any:
     held: dict[Value, Value] = {}
     if isinstance(node.state, Dict):
-        reader.fresh(node.state, node.built_at)
+        _fresh(reader, node.state, node.built_at)
         held = {key: value for key, value in node.state.pairs if type(key) is str}
         if len(held) != len(node.state.pairs):
             raise reader.form_of(node.function)
@@ -421,10 +428,10 @@ def _safe_uuid(reader: PartReader, node: Made) -> Any:
 
 
 def _counter(reader: PartReader, node: Made) -> Any:
-    reader.require(node)
+    _require(reader, node)
     match node.arguments.values:
         case (Dict(pairs=pairs) as given,) if not node.built:
-            reader.fresh(given, node.at)
+            _fresh(reader, given, node.at)
             made: Any = Counter()
             reader.later.append((reader.put, made, pairs))
             return made
@@ -437,7 +444,7 @@ def _set_call(reader: PartReader, node: Made) -> Any:
         raise reader.form_of(node.function)
     match node.arguments.values:
         case (List(values=values) as given,):
-            reader.fresh(given, node.at)
+            _fresh(reader, given, node.at)
             members = reader.keys(values, in_set=True)
         case ():
             members = []
@@ -447,7 +454,7 @@ def _set_call(reader: PartReader, node: Made) -> Any:
 
 
 def _deque(reader: PartReader, node: Made) -> Any:
-    reader.require(node, values=True)
+    _require(reader, node, values=True)
     items: list[Value] = list(node.values)
     match node.arguments.values:
         case ():
@@ -455,10 +462,10 @@ def _deque(reader: PartReader, node: Made) -> Any:
         case (Tuple(values=()), longest):
             pass
         case (List(values=first) as given,):
-            reader.fresh(given, node.at)
+            _fresh(reader, given, node.at)
             longest, items = None, [*first, *items]
         case (List(values=first) as given, longest):
-            reader.fresh(given, node.at)
+            _fresh(reader, given, node.at)
             items = [*first, *items]
         case _:
             raise reader.form_of(node.function)
@@ -472,7 +479,7 @@ def _deque(reader: PartReader, node: Made) -> Any:
 
 
 def _default_dict(reader: PartReader, node: Made) -> Any:
-    reader.require(node, pairs=True)
+    _require(reader, node, pairs=True)
     factory: Any = None
     match node.arguments.values:
         case () | (None,):

@@ -13,6 +13,7 @@ the caller says so. What is malformed is called malformed, and nothing else is.
 
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from sealpoint.codec import collision_fault
@@ -213,10 +214,10 @@ class _MeaningReader:
         self._beside: Mapping[Global, Reading] = beside
         self._references: Mapping[str, Value] | None = None
         self._readings: Mapping[type, Callable[[Any], Any]] = {
-            Tuple: self._tuple,
-            List: self._list,
-            Dict: self._dict,
-            Set: self._set,
+            Tuple: partial(_tuple, self),
+            List: partial(_list, self),
+            Dict: partial(_dict, self),
+            Set: partial(_set, self),
             Persistent: self._referred,
             Call: self._called,
             New: self._called,
@@ -278,35 +279,9 @@ class _MeaningReader:
         value, scalars = self.value, SCALAR_TYPES
         return [node if type(node) in scalars else value(node) for node in nodes]
 
-    def _tuple(self, node: Tuple) -> tuple[Any, ...]:
-        return tuple(self.values(node.values))
-
-    # What holds only scalars is filled at once: it cannot hold itself.
-
-    def _list(self, node: List) -> list[Any]:
-        if _are_scalars(node.values):
-            return list(node.values)
-        listed: list[Any] = []
-        self.later.append((self.extend, listed, node.values))
-        return listed
-
     def extend(self, listed: Any, nodes: list[Value]) -> None:
         """Put values into a new list."""
         listed.extend(self.values(nodes))
-
-    def _dict(self, node: Dict) -> dict[Any, Any]:
-        if not node.pairs:
-            return {}
-        if _are_scalars(node.held()):
-            self.keys([key for key, _ in node.pairs], in_set=False)
-            return dict(node.pairs)
-        mapping: dict[Any, Any] = {}
-        self.later.append((self.put, mapping, node.pairs))
-        return mapping
-
-    def _set(self, node: Set) -> set[Any] | frozenset[Any]:
-        members = self.keys(node.values, in_set=True)
-        return frozenset(members) if node.frozen else set(members)
 
     def _referred(self, node: Persistent) -> Any:
         if self._references is not None and type(node.identity) is str:
@@ -364,7 +339,7 @@ class _MeaningReader:
             return self.maker.make(TorchName("qscheme", name.name))
         if self._unknown == "refuse":
             raise _not_allowed([name], self._what)
-        return Inert(self._spelled(name))
+        return Inert(str(name))
 
     def _called(self, node: Call | New) -> Any:
         function = node.function
@@ -391,25 +366,18 @@ class _MeaningReader:
         given = node.arguments.values
         if node.receiver is not None and cls is None:
             given = (node.receiver, *given)
-        made = Inert(self._spelled(name), made="call" if type(node) is Call else "object")
-        if _are_scalars(given):
+        # One text for all of them.
+        named = self._texts.setdefault(name, str(name))
+        made = Inert(named, made="call" if type(node) is Call else "object")
+        if node.bare and _are_scalars(given):
             made.arguments = given
         else:
-            self.later.append((self._give, made, given))
-        if not node.bare:
-            self.later.append((self._fill, made, node))
+            self.later.append((self._fill, made, (given, node)))
         return made
 
-    def _spelled(self, name: Global) -> str:
-        found = self._texts.get(name)
-        if found is None:
-            found = self._texts[name] = str(name)
-        return found
-
-    def _give(self, made: Inert, given: tuple[Value, ...]) -> None:
+    def _fill(self, made: Inert, held: tuple[tuple[Value, ...], Made]) -> None:
+        given, node = held
         made.arguments = tuple(self.values(given))
-
-    def _fill(self, made: Inert, node: Made) -> None:
         made.keywords = self.value(node.keywords)
         made.state = self.value(node.state)
         made.items = self.values(node.values)
@@ -461,17 +429,6 @@ class _MeaningReader:
         if made is None:
             raise self.form_of(node.function)
         return made
-
-    def require(self, node: Made, *, pairs: bool = False, values: bool = False) -> None:
-        """Refuse what is put into a result, or set on it, unless its type takes that."""
-        good = node.keywords is None and (pairs or not node.pairs) and (values or not node.values)
-        if not good or not isinstance(node, Call):
-            raise self.form_of(node.function)
-
-    def fresh(self, held: List | Dict, at: int) -> None:
-        """Refuse what was changed after it was copied: the copy does not know of it."""
-        if held.grown_at > at:
-            raise self.fault("no change of a container that was used already")
 
     def as_new(self, node: Made, cls: Global, given: tuple[Value, ...]) -> Any:
         new = New(cls, Tuple(given), keywords=node.keywords, at=node.at)
@@ -529,6 +486,37 @@ class _MeaningReader:
                 return
             case _:
                 raise self.fault("keys and members that are plain values")
+
+
+# Containers. What holds only scalars is filled at once: it cannot hold itself.
+
+
+def _tuple(reader: _MeaningReader, node: Tuple) -> tuple[Any, ...]:
+    return tuple(reader.values(node.values))
+
+
+def _list(reader: _MeaningReader, node: List) -> list[Any]:
+    if _are_scalars(node.values):
+        return list(node.values)
+    listed: list[Any] = []
+    reader.later.append((reader.extend, listed, node.values))
+    return listed
+
+
+def _dict(reader: _MeaningReader, node: Dict) -> dict[Any, Any]:
+    if not node.pairs:
+        return {}
+    if _are_scalars(node.held()):
+        reader.keys([key for key, _ in node.pairs], in_set=False)
+        return dict(node.pairs)
+    mapping: dict[Any, Any] = {}
+    reader.later.append((reader.put, mapping, node.pairs))
+    return mapping
+
+
+def _set(reader: _MeaningReader, node: Set) -> set[Any] | frozenset[Any]:
+    members = reader.keys(node.values, in_set=True)
+    return frozenset(members) if node.frozen else set(members)
 
 
 def _are_small(ints: list[int]) -> bool:
