@@ -53,6 +53,8 @@ class BlobWriter:
         before: Blobs of the save before by their digests, in order. A state that grew puts mostly
             the same blobs again, and comparing bytes is ten times faster than hashing them.
         others: More that may be left out: what other lanes' newest checkpoints hold.
+        collected: How often others have collected what was stored ahead of this entry. Each time
+            twice as much waits for the entry, so however busy they are, it comes to an end.
     """
 
     __slots__ = (
@@ -63,6 +65,7 @@ class BlobWriter:
         "_order",
         "_others",
         "_pending_bytes",
+        "_pending_bytes_max",
         "_seen_bytes",
         "_spill",
         "_spills",
@@ -82,6 +85,8 @@ class BlobWriter:
         known: set[bytes],
         before: Mapping[bytes, bytes] = {},
         others: Sequence[set[bytes]] = (),
+        *,
+        collected: int = 0,
     ) -> None:
         self._storage = storage
         self._thread = thread
@@ -91,6 +96,7 @@ class BlobWriter:
         self._order = list(before)
         self._at = 0
         self._pending_bytes = 0
+        self._pending_bytes_max = _PENDING_BYTES_MAX << collected
         self._seen_bytes = 0
         self._is_entered = False
         self._spills: ThreadPoolExecutor | None = None
@@ -124,7 +130,7 @@ class BlobWriter:
                 self.fresh[name] = None
                 self.pending[name] = blob
                 self._pending_bytes += len(blob)
-                if self._pending_bytes > _PENDING_BYTES_MAX:
+                if self._pending_bytes > self._pending_bytes_max:
                     self._begin_spill()
         return name
 

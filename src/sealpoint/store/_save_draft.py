@@ -143,6 +143,7 @@ class _PayloadDraft:
     __slots__ = (
         "_repeats",
         "blocked_by_pause",
+        "collected",
         "declared",
         "lane",
         "origin",
@@ -171,6 +172,8 @@ class _PayloadDraft:
         self.origin = None if origin is None else _check_origin(origin)
         self.blocked_by_pause = False
         """A pause stops it although its kind would be let pass."""
+        self.collected = 0
+        """How often somebody collected what was put ahead of its entry."""
         self._repeats = _REPEATS_MAX
         self.declare(world)
 
@@ -183,18 +186,14 @@ class _PayloadDraft:
         self.declared = world
         self.world = None if world is None else world.encode()
 
-    def may_repeat(self) -> bool:
-        """Whether it is worth while to begin once more."""
-        self._repeats -= 1
-        return self._repeats >= 0
-
     def repeat_after(self, newest: Entry, thread: str) -> None:
         """Begin once more because somebody else wrote first, but not for ever.
 
         Raises:
             HeadMoved: It has been so too often.
         """
-        if not self.may_repeat():
+        self._repeats -= 1
+        if self._repeats < 0:
             raise HeadMoved(
                 f"thread {thread!r}: gave up after {_REPEATS_MAX} attempts, because others wrote "
                 f"first each time, the last of them {newest.writer!r} entry {newest.seq}",

@@ -142,10 +142,6 @@ def _append(
     return append_all(chain, drafts, blobs=blobs, needs=needs) if entries is None else entries
 
 
-def _may_repeat(group: Sequence[_Item], spilled: set[bytes]) -> bool:
-    return bool(spilled) and all(item.draft.may_repeat() for item in group)
-
-
 _UNPRINTED_MAX = 32
 
 
@@ -372,9 +368,12 @@ class ThreadWriter:
         except HeadMoved:
             entries = []  # what became of it is said below, without this as its context
         except Missing:
-            if not _may_repeat(group, spilled):
+            if not spilled:
                 raise
-            return []  # somebody collected what was put ahead: it is put once more
+            # Somebody collected what was put ahead: it is put once more, and less of it ahead.
+            for item in group:
+                item.draft.collected += 1
+            return []
         except BaseException as exc:
             if (saved := self._after_failure(exc, drafts, group, start)) is None:
                 raise
@@ -547,6 +546,7 @@ class ThreadWriter:
             known,
             seen if saves else {},
             caches.known_but(draft.lane),
+            collected=draft.collected,
         )
         root, world = self._put_blobs(draft, blobs, memo)
         payload = blobs.take_root(root)
