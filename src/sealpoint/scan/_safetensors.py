@@ -22,6 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import msgspec
+
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import (
     MODEL_DIMENSIONS_MAX,
@@ -112,14 +114,14 @@ LENGTH_BYTES = 8
 _ALIGNMENT = 8
 _METADATA = "__metadata__"
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_FIELDS = {"dtype", "shape", "data_offsets"}
+_SURROGATES = re.compile(r"[\ud800-\udfff]")
+_WHOLE = frozenset({int})
 _INT_DIGITS_MAX = 19
 _METADATA_KEYS_MAX = 4096
 _SHOWN_CHARS = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where one tensor lies in the file, and what it is."""
 
     name: str
@@ -133,6 +135,17 @@ class Tensor:
     def size(self) -> int:
         """How many bytes it takes."""
         return self.end - self.begin
+
+
+class _Entry(msgspec.Struct, gc=False):
+    """What stands there for a tensor: a dict of the same would take most of the memory."""
+
+    dtype: Any
+    shape: Any
+    data_offsets: Any
+
+
+_FIELDS = {*_Entry.__struct_fields__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,13 +200,9 @@ def read_header(raw: bytes, size: int, what: str) -> ModelHeader:
     # (1) Bounds, before anything is built.
     if header_end(raw[:LENGTH_BYTES], size, what) != len(raw):
         raise ModelMalformed(f"{what}: expected the whole header, found {len(raw)} bytes")
-    body = raw[LENGTH_BYTES:]
-    _check_counts(body, what)
+    _check_counts(raw, what)
     # (2) One JSON object from the first byte on, then spaces at most.
-    text = body.rstrip(b" ")
-    if not (text.startswith(b"{") and text.endswith(b"}")):
-        raise ModelMalformed(f"{what}: expected a header of one object, then spaces at most")
-    members = _parse(text, what)
+    members = _parse(_text(raw, what), what)
     # (3) The metadata: texts only.
     metadata = _metadata(members.pop(_METADATA, {}), what)
     if len(members) > MODEL_TENSORS_MAX:
@@ -219,7 +228,7 @@ def read_header(raw: bytes, size: int, what: str) -> ModelHeader:
     )
 
 
-def _check_counts(body: bytes, what: str) -> None:
+def _check_counts(raw: bytes, what: str) -> None:
     """Refuse a header with more parts than its tensors can have: they cost more than bytes."""
     for delimiter, most in (
         (b"{", MODEL_TENSORS_MAX + 2 + _METADATA_KEYS_MAX),
@@ -227,18 +236,28 @@ def _check_counts(body: bytes, what: str) -> None:
         (b",", 8 * MODEL_TENSORS_MAX + _METADATA_KEYS_MAX),
         (b'"', 16 * MODEL_TENSORS_MAX + _METADATA_KEYS_MAX),
     ):
-        if (found := body.count(delimiter)) > most:
+        if (found := raw.count(delimiter, LENGTH_BYTES)) > most:
             raise ModelLimitExceeded(
                 f"{what}: expected at most {most} {delimiter.decode()} in the header, found {found}"
             )
 
 
-def _parse(body: bytes, what: str) -> dict[str, Any]:
-    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _text(raw: bytes, what: str) -> str:
+    body = raw[LENGTH_BYTES:].rstrip(b" ")
+    if not (body.startswith(b"{") and body.endswith(b"}")):
+        raise ModelMalformed(f"{what}: expected a header of one object, then spaces at most")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ModelMalformed(f"{what}: its header is not UTF-8") from exc
+
+
+def _parse(text: str, what: str) -> dict[str, Any]:
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any] | _Entry:
         found = dict(members)
         if len(found) != len(members):
             raise ModelMalformed(f"{what}: expected each name once, found one of them twice")
-        return found
+        return _Entry(**found) if found.keys() == _FIELDS else found
 
     def whole(text: str) -> int:
         if len(text) > _INT_DIGITS_MAX or text.startswith("-"):
@@ -249,8 +268,8 @@ def _parse(body: bytes, what: str) -> dict[str, Any]:
         raise ModelMalformed(f"{what}: expected whole numbers, found {text[:24]!r}")
 
     try:
-        members = json.loads(
-            body.decode("utf-8"),
+        found = json.loads(
+            text,
             object_pairs_hook=pairs,
             parse_int=whole,
             parse_float=refuse,
@@ -258,21 +277,29 @@ def _parse(body: bytes, what: str) -> dict[str, Any]:
         )
     except (ValueError, RecursionError) as exc:
         raise ModelMalformed(f"{what}: its header is not JSON") from exc
-    if type(members) is not dict:
+    if (members := _members(found)) is None:
         raise ModelMalformed(f"{what}: expected a JSON object as header")
     return members
 
 
+def _members(found: Any) -> dict[str, Any] | None:
+    """A JSON object as a dict; tensors and metadata may be called like the fields of a tensor."""
+    if type(found) is _Entry:
+        return msgspec.structs.asdict(found)
+    return found if type(found) is dict else None
+
+
 def _metadata(found: Any, what: str) -> dict[str, str]:
-    if type(found) is not dict or any(type(text) is not str for text in found.values()):
+    texts = _members(found)
+    if texts is None or any(type(text) is not str for text in texts.values()):
         raise ModelMalformed(f"{what}: its metadata are not texts")
-    if len(found) > _METADATA_KEYS_MAX:
+    if len(texts) > _METADATA_KEYS_MAX:
         raise ModelLimitExceeded(
-            f"{what}: expected at most {_METADATA_KEYS_MAX} metadata keys, found {len(found)}"
+            f"{what}: expected at most {_METADATA_KEYS_MAX} metadata keys, found {len(texts)}"
         )
-    if any(_is_broken(text) for pair in found.items() for text in pair):
+    if any(_is_broken(text) for pair in texts.items() for text in pair):
         raise ModelMalformed(f"{what}: expected metadata of Unicode, found lone surrogates")
-    return found
+    return texts
 
 
 def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
@@ -281,12 +308,16 @@ def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
 
     if (fault := name_fault(name)) is not None:
         raise ModelMalformed(f"{where()}: {fault}")
-    if type(entry) is not dict or entry.keys() != _FIELDS:
+    if type(entry) is not _Entry:
         raise ModelMalformed(f"{where()}: expected exactly dtype, shape and data_offsets")
-    element, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    element, shape, offsets = entry.dtype, entry.shape, entry.data_offsets
     if type(element) is not str or element not in ELEMENT_BITS:
         raise ModelMalformed(f"{where()}: expected a dtype of the format, found {_shown(element)}")
-    if not _are_whole(shape) or not _are_whole(offsets) or len(offsets) != 2:
+    if not (
+        type(shape) is list is type(offsets)
+        and _WHOLE.issuperset(map(type, shape + offsets))
+        and len(offsets) == 2
+    ):
         raise ModelMalformed(f"{where()}: expected a shape and two offsets of whole numbers")
     _check_sides(shape, where)
     begin, end = offsets
@@ -326,11 +357,7 @@ def name_fault(name: str) -> str | None:
 
 def _is_broken(text: str) -> bool:
     """Whether a text holds half a character, which no UTF-8 can say."""
-    return not text.isascii() and any("\ud800" <= ch <= "\udfff" for ch in text)
-
-
-def _are_whole(numbers: Any) -> bool:
-    return type(numbers) is list and set(map(type, numbers)) <= {int}
+    return not text.isascii() and _SURROGATES.search(text) is not None
 
 
 def _shown(text: Any) -> str:

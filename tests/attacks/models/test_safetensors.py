@@ -176,6 +176,7 @@ _HONEST: dict[str, dict[str, torch.Tensor]] = {
     "no elements": {"a": torch.zeros(0), "b": torch.zeros(3, 0, 2, dtype=torch.int8)},
     "no dimensions": {"a": torch.tensor(1.5), "b": torch.tensor(2)},
     "names": {"model.layers.0.weight": torch.ones(2), "é/ü": torch.ones(1), " ": torch.ones(3)},
+    "names of fields": {name: torch.ones(2) for name in ("dtype", "shape", "data_offsets")},
     "nothing": {},
 }
 
@@ -184,7 +185,14 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     return tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
-@pytest.mark.parametrize("metadata", [None, {"format": "pt", "note": 'quoted "text", é'}])
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        {"format": "pt", "note": 'quoted "text", é'},
+        {"dtype": "F32", "shape": "[1]", "data_offsets": "[0, 4]"},
+    ],
+)
 @pytest.mark.parametrize("kind", _HONEST)
 def test_honest_files_are_read_alike(
     kind: str, metadata: dict[str, str] | None, path: Path
