@@ -209,7 +209,7 @@ MODEL_DEPTH_MAX = 128
 MODEL_NODES_MAX = 4 * _MIB
 """Values in a `.pt` file, each counted wherever it is used; and in the structure of one of ours."""
 
-MODEL_SYMBOLS_BYTES_LEAST = 44 * _MIB
+MODEL_SYMBOLS_BYTES_LEAST = 42 * _MIB
 """What the symbols of all pickles of a file may take in memory, about, beside the size of the file;
 what takes long counts for more than its memory."""
 

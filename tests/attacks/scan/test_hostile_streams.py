@@ -95,15 +95,15 @@ _META = (
     b"(h\x01h\x02h\x02\x89tq\x031"
 )
 _KEPT: dict[str, tuple[int, bytes, bytes, bytes]] = {
-    "empty dicts": (15_600, b"(", b"}", b"t"),
-    "sets that are dropped": (12_300, b"", b"(\x910", b"N"),
-    "dicts that are dropped": (8_900, b"", b"}K\x01Ns0", b"N"),
-    "dicts of tuples": (6_800, b"(", b"}N)\x85s", b"t"),
-    "lists of lists": (8_900, b"(", b"]]a", b"t"),
-    "tensors without storage": (5_000, _META + b"(", b"h\x00h\x03R", b"t"),
-    "tensors of one storage": (5_000, b"(", b"h\x05h\x06R", b"t"),
-    "calls of what is unknown": (5_000, b"(ca\nb\nq\x00K\x01\x85q\x011(", b"h\x00h\x01R", b"t"),
-    "items of what is unknown": (4_500, b"(ca\nb\nq\x001(", b"h\x00)\x81NNs", b"t"),
+    "empty dicts": (15_000, b"(", b"}", b"t"),
+    "sets that are dropped": (11_850, b"", b"(\x910", b"N"),
+    "dicts that are dropped": (8_600, b"", b"}K\x01Ns0", b"N"),
+    "dicts of tuples": (6_550, b"(", b"}N)\x85s", b"t"),
+    "lists of lists": (8_600, b"(", b"]]a", b"t"),
+    "tensors without storage": (4_820, _META + b"(", b"h\x00h\x03R", b"t"),
+    "tensors of one storage": (4_820, b"(", b"h\x05h\x06R", b"t"),
+    "calls of what is unknown": (4_820, b"(ca\nb\nq\x00K\x01\x85q\x011(", b"h\x00h\x01R", b"t"),
+    "items of what is unknown": (4_340, b"(ca\nb\nq\x001(", b"h\x00)\x81NNs", b"t"),
 }
 """How often something fits into a file, what comes before it, it, and what comes after it."""
 
