@@ -30,6 +30,8 @@ _LEFT_OUT = frozenset(b"pqr\x94\x95\x80")
 """What a part does without, so that it can stand anywhere: numbers of the memo, and frames."""
 _PART_MAX = 60
 _POOL_MAX = 4000
+_STREAM = b"\x80\x02\x8a\nl\xfc"
+_STREAM_BEGINS = 16
 _MARK = pickletools.markobject
 _DATA = "data.pkl"
 
@@ -134,6 +136,11 @@ class PickleChanger:
         rng = self._rng
         if not opcodes:
             opcodes += [b"N", b"."]
+        given = [place for place, code in enumerate(opcodes) if _STREAM in code[:_STREAM_BEGINS]]
+        if given and rng.random() < 0.5:
+            place = rng.choice(given)
+            opcodes[place] = self._changed_inside(opcodes[place])
+            return
         at = rng.randrange(len(opcodes))
         if rng.random() < 0.95:  # mostly between the beginning and the end
             at = max(1, min(at, len(opcodes) - 2))
@@ -160,6 +167,11 @@ class PickleChanger:
                 self._wrap(opcodes, at)
             case _:
                 opcodes[at:at] = rng.choice(self._pool)
+
+    def _changed_inside(self, opcode: bytes) -> bytes:
+        """A stream of torch that is given as bytes, changed as if it were a file."""
+        data = self.changed(_parsed(opcode[opcode.index(_STREAM) :], self._rng))
+        return pickle.BINBYTES + struct.pack("<I", len(data)) + data
 
     def _stretch_frame(self, opcodes: list[bytes]) -> None:
         """A frame that ends a little elsewhere, such as in the pickle after its own."""

@@ -20,6 +20,9 @@ _ERRORS = (
 )
 
 
+_LOADS = ("torch.storage", "_load_from_bytes")
+
+
 class Standin:
     """What stands where an unpickler would have had a class, a function or an object."""
 
@@ -32,6 +35,8 @@ class Reading:
 
     names: list[tuple[str, str]] = field(default_factory=list)
     """Each name as often as it is resolved, in order; a number of a registry has no module."""
+    given: list[Any] = field(default_factory=list)
+    """The arguments of each call of what loads a storage from bytes."""
     acts: int = 0
     """How many calls, states and references there were."""
     value: Any = None
@@ -64,11 +69,12 @@ class _Unpickler(_PURE):  # type: ignore[misc]
         super().__init__(file)
         self._found = found
         self._size = size
+        self._loads = Standin()
 
     def find_class(self, module: str, name: str) -> Standin:
         """Keep the name."""
         self._found.names.append((module, name))
-        return Standin()
+        return self._loads if (module, name) == _LOADS else Standin()
 
     def get_extension(self, code: int) -> None:
         """Keep the number; there is no table to look it up in."""
@@ -95,6 +101,8 @@ class _Unpickler(_PURE):  # type: ignore[misc]
     def load_reduce(self) -> None:
         arguments, function = self.stack.pop(), self.stack.pop()
         tuple(arguments)
+        if function is self._loads:
+            self._found.given.append(arguments)
         self._called(function)
 
     def load_newobj_ex(self) -> None:

@@ -127,6 +127,28 @@ def _without_address(data: bytes) -> Iterator[bytes]:
         yield b"".join(named) + rest
 
 
+def _pickled() -> Iterator[bytes]:
+    """Tensors that bring their storages in bytes of their own."""
+    for value in _tensors():
+        for protocol in (3, 4):
+            try:
+                opcodes, _ = opcodes_of(pickle.dumps(value, protocol))
+            except RuntimeError:
+                continue  # as above
+            named = [_given(each) if b"storage" in each[5:200] else each for each in opcodes]
+            correct_frames(named)
+            yield b"".join(named)
+
+
+def _given(opcode: bytes) -> bytes:
+    """An opcode whose argument may be a stream of one storage, with `0` for its key."""
+    begin = opcode.find(b"\x80\x02\x8a")
+    if begin < 0:
+        return opcode
+    data = b"".join(_without_address(opcode[begin:]))
+    return pickle.BINBYTES + len(data).to_bytes(4, "little") + data
+
+
 def _joblib() -> Iterator[bytes]:
     for value in ({"a": np.arange(4.0)}, np.array([None, 1], object), [np.zeros((2, 2)), "a"]):
         buffer = io.BytesIO()
@@ -143,6 +165,7 @@ def _attacks() -> Iterator[Sample]:
     yield from irregular.irregular_tensors()
     yield from irregular.irregular_streams()
     yield from irregular.irregular_tars()
+    yield from irregular.irregular_storages()
 
 
 def seeds() -> Iterator[bytes]:
@@ -153,6 +176,7 @@ def seeds() -> Iterator[bytes]:
             for protocol in _PROTOCOLS:
                 yield pickle.dumps(value, protocol)
         yield from _saved()
+        yield from _pickled()
         yield from map(bytes, HONEST_TARS.values())
         yield from _joblib()
     for sample in _attacks():

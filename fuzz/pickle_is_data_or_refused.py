@@ -11,7 +11,8 @@ For one case, the bytes of a file, this is, in order:
    readers, and for what only elements of tensors can tell;
 5. if it is safe, Python's own unpickler reads each pickle of it too: it resolves the names that our
    reader kept, in the same order, all of them of the closed table; it ends at the same byte; and
-   where nothing is called it reads the same value;
+   where nothing is called it reads the same value; so it is of each pickle of a stream that is
+   given to torch as bytes;
 6. what is loaded is made of allowed types only, and of `Inert` only where that was asked for.
 
 For Python's reading see `_pickle_reading`: nothing that a case names is ever looked up or called.
@@ -34,13 +35,14 @@ import numpy as np
 import torch
 
 from fuzz._claim import Escape, Outcome
-from fuzz._pickle_reading import Reading, read_as_python_does
+from fuzz._pickle_reading import Reading, Standin, read_as_python_does
 from fuzz._pickle_value import check_types, same
 from fuzz._watch import Watch
 from sealpoint.errors import SealpointError, SparseInvalid
 from sealpoint.models._pt import load_pt
 from sealpoint.scan import (
     KNOWN_NAMES,
+    Global,
     Program,
     ScanReport,
     ScanVerdict,
@@ -50,6 +52,8 @@ from sealpoint.scan import (
     scan_bytes,
 )
 from sealpoint.scan._joblib import WRAPPER
+from sealpoint.scan._torch_names import STORAGES, UNTYPED
+from sealpoint.scan._wrappings import LOADED
 
 __all__ = ["Readers", "Target"]
 
@@ -67,6 +71,8 @@ _OF_ELEMENTS = (
     "attributes that tensors do not",
 )
 """Refusals that a scan, which reads no elements and needs no torch, cannot know of."""
+_STORAGES = frozenset({*STORAGES, UNTYPED})
+_STREAM_PICKLES = 5
 _VARYING = re.compile(r"""(?:'[^']*'|"[^"]*"|\d+|/[^ :]*)+""")
 
 
@@ -195,15 +201,17 @@ class Target:
         """(5)."""
         if _is_joblib(data):
             return
-        for pickled, start, program in self._programs(data):
+        for number, (pickled, start, program) in enumerate(self._programs(data)):
             reading = read_as_python_does(pickled, start)
             if reading.error is not None:
                 found = reading.error
                 raise Escape(f"safe, and Python raised {type(found).__name__}", f"{found}"[:200])
             self._check_names(program, reading)
+            for given in reading.given:
+                _check_given(given)
             if reading.end != program.end:
                 raise Escape("safe, and Python ends elsewhere", f"{reading.end}, {program.end}")
-            is_plain = kind == "pickle" and not reading.acts and not reading.names
+            is_plain = kind == "pickle" and not number and not reading.acts and not reading.names
             if is_loaded and is_plain and not same(value, reading.value):
                 raise Escape("Python reads another value")
 
@@ -211,7 +219,7 @@ class Target:
         ours = [(name.module, name.name) for name in program.names]
         if ours != list(dict.fromkeys(reading.names)):
             raise Escape("safe, and Python resolves other names", f"{reading.names}"[:200])
-        foreign = [name for name in program.names if name not in KNOWN_NAMES]
+        foreign = [name for name in program.names if name not in KNOWN_NAMES and name != LOADED]
         if foreign:
             raise Escape("safe, with a name outside of the table", str(foreign[0]))
 
@@ -230,6 +238,27 @@ class Target:
         except SealpointError as exc:
             raise Escape("safe, and a part of it is refused", str(exc)[:200]) from exc
         return found
+
+
+def _check_given(arguments: Any) -> None:
+    """What torch is given as bytes is a stream of plain data and one storage, as Python reads it.
+
+    Older protocols make the bytes by a call, which nobody makes here.
+    """
+    if len(arguments) != 1 or type(arguments[0]) not in (bytes, Standin):
+        raise Escape("safe, and torch is given something else than bytes")
+    data = arguments[0]
+    if type(data) is Standin:
+        return
+    at, names = 0, []
+    for _ in range(_STREAM_PICKLES):
+        reading = read_as_python_does(data, at)
+        if reading.error is not None:
+            raise Escape("safe, and a stream in it is broken", f"{reading.error}"[:200])
+        at = reading.end
+        names += reading.names
+    if len(names) != 1 or Global(*names[0]) not in _STORAGES:
+        raise Escape("safe, and a stream in it names something", f"{names}"[:200])
 
 
 def _is_joblib(data: bytes) -> bool:

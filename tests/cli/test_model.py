@@ -150,6 +150,20 @@ def test_a_tar_of_the_first_torch_is_inspected_and_converted(tmp_path: Path) -> 
     assert sorted(tmp_path.iterdir()) == [new, old]
 
 
+def test_tensors_in_a_pickle_are_inspected_and_converted(tmp_path: Path) -> None:
+    """Each has its storage in bytes of its own, which are read and not given to torch."""
+    old, new = tmp_path / "old.pkl", tmp_path / "new.safetensors"
+    weight = torch.arange(6.0).view(2, 3)
+    old.write_bytes(pickle.dumps({"epoch": 3, "weight": weight}))
+    document = json.loads(_alone("inspect", str(old), "--json"))
+    _alone("convert", str(old), str(new))
+
+    assert (document["format"], document["loads"]) == ("pickle", "data")
+    assert [(each["name"], each["shape"]) for each in document["tensors"]] == [("weight", [2, 3])]
+    assert all(each["known"] for each in document["names"])
+    assert torch.equal(load_checkpoint(new)["weight"], weight)
+
+
 def test_inspect_shows_the_names_of_a_pickle_that_is_refused(tmp_path: Path) -> None:
     """What stands before a fault is printed, and the exit status is that of the error."""
     path = tmp_path / "broken.pkl"

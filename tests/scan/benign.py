@@ -191,6 +191,16 @@ def pickles() -> Iterator[Sample]:
     yield Sample("pickle", "a list in itself", "m.pkl", pickle.dumps(inside))
 
 
+def pickled_tensors() -> Iterator[Sample]:
+    """What Python's pickler writes of tensors: each brings its storage in bytes of its own."""
+    import torch  # noqa: PLC0415 - as above
+
+    for number, (label, value) in enumerate(_states(torch)):
+        for protocol in (number % 3, 3 + number % 3):
+            data = pickle.dumps(value, protocol)
+            yield Sample("pickle", f"{label}, pickled, protocol {protocol}", "m.pkl", data)
+
+
 _PACKERS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".z": zlib.compress,
@@ -332,6 +342,8 @@ def joblib_files() -> Iterator[Sample]:
         import joblib  # type: ignore[import-untyped]  # noqa: PLC0415
     except ImportError:
         return
+    import torch  # noqa: PLC0415 - as above
+
     values: dict[str, object] = {
         "an array": np.arange(100.0),
         "arrays": {"a": np.arange(10), "b": [np.ones((2, 2)), np.zeros(0)], "c": "text"},
@@ -339,6 +351,7 @@ def joblib_files() -> Iterator[Sample]:
         "objects": {"o": np.array([1, "a", None], dtype=object), "n": np.arange(3)},
         "plain": {"a": [1, 2], "b": (3,)},
         "texts": np.array(["a", "bc"]),
+        "tensors": {"w": torch.ones(2, 3), "a": np.arange(3)},
     }
     for label, value in values.items():
         for kind in (0, 3, "gzip", "zlib", "bz2", "xz", "lzma", "lz4"):
@@ -352,5 +365,8 @@ def joblib_files() -> Iterator[Sample]:
 
 def benign() -> Iterator[Sample]:
     """All samples."""
-    for samples in (torch_files, pickles, containers, numpy_files, other_formats, joblib_files):
+    for samples in (
+        *(torch_files, pickles, pickled_tensors, containers, numpy_files, other_formats),
+        joblib_files,
+    ):
         yield from samples()

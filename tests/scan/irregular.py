@@ -177,6 +177,50 @@ def stream(program: bytes, count: int = 4, tail: bytes = b"") -> bytes:
     return head + pickle(program) + keys + struct.pack("<q", count) + bytes(16) + tail
 
 
+def given(data: bytes, *, latin: bool = False) -> bytes:
+    """A storage as a pickle has it that `torch.save` did not write: in bytes of its own."""
+    held = b"B" + struct.pack("<I", len(data)) + data
+    if latin:
+        held = call("_codecs", "encode", text(data.decode("latin-1")), text("latin1"))
+    return call("torch.storage", "_load_from_bytes", held)
+
+
+def irregular_storages() -> Iterator[Sample]:
+    """Pickles that give torch other bytes than those of one storage, or in another way."""
+    load = named("torch.storage", "_load_from_bytes")
+    good = stream(_FLOATS)
+    held = b"B" + struct.pack("<I", len(good)) + good
+    changed = {
+        "bytes of no stream": given(b"abc"),
+        "bytes of a zip of torch": given(pickled(_FLOATS, {"0": bytes(16)})),
+        "bytes of a pickle": given(pickle(b"N")),
+        "a text": call("torch.storage", "_load_from_bytes", text("a")),
+        "an array of bytes": load + b"\x96" + struct.pack("<Q", len(good)) + good + b"\x85R",
+        "a reference": call("torch.storage", "_load_from_bytes", _FLOATS),
+        "two arguments": call("torch.storage", "_load_from_bytes", held, b"N"),
+        "one text of a wrong encoding": given(good, latin=True).replace(b"latin1", b"latin2"),
+        "the same bytes twice": listed(load + held + b"q\x05\x85R", load + b"h\x05\x85R"),
+        "an object": load + held + b"\x85\x81",
+        "items behind it": given(good) + b"Na",
+        "a state": given(good) + b"Nb",
+        "nothing, but its name": load,
+        "nothing that is used": given(good) + b"0N",
+        "a tensor": given(stream(tensor(_FLOATS, [4], [1]))),
+        "a list of a storage": given(stream(listed(_FLOATS))),
+        "plain data": given(stream(b"N")[:-36] + pickle(b"]")),
+        "two storages": given(stream(tensor(_FLOATS, [4], [1]) + b"0" + _FLOATS)),
+        "a part of a storage": given(stream(stream_part("1", 0, 2))),
+        "a call that is dropped": given(stream(EMPTY + b"0" + _FLOATS)),
+        "a name that is dropped": given(stream(named("torch", "float32") + b"0" + _FLOATS)),
+        "more elements than there are": given(stream(_FLOATS, 1 << 40)),
+        "bytes after the storage": given(stream(_FLOATS, 4, b"\0")),
+        "too little for its tensor": tensor(given(good), [5], [1]),
+        "a storage on no device": given(stream(_FLOATS.replace(b"\3\0\0\0cpu", b"\4\0\0\0meta"))),
+    }
+    for label, program in changed.items():
+        yield Sample("irregular", f"a storage in bytes: {label}", "m.pkl", pickle(program, 5))
+
+
 def stream_part(key: str, begin: int, count: int) -> bytes:
     """A reference to a part of the storage of a stream."""
     whole = text("storage") + named("torch", "FloatStorage") + text("0") + text("cpu") + integer(4)

@@ -514,6 +514,35 @@ _WRAPPERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+def _streams() -> dict[str, bytes]:
+    """Streams of torch before 1.6 that call something in one of their five pickles."""
+    magic, machine = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19", b"}(" + old_text("protocol_version")
+    machine += b"M\xe9\x03" + old_text("little_endian") + b"\x88u"
+    reference = b"(" + old_text("storage") + name("torch", "ByteStorage") + old_text("0")
+    reference += old_text("cpu") + b"K\x01NtQ"
+    parts = {
+        "in its number": magic,
+        "in its version": b"M\xe9\x03",
+        "in its machine": machine,
+        "beside its storage": reference,
+        "in its keys": b"]" + old_text("0") + b"a",
+    }
+    hidden = name("os", "system") + old_text(COMMAND) + b"\x85R0"
+    found = {
+        label: b"".join(
+            pickle((hidden if at == label else b"") + part) for at, part in parts.items()
+        )
+        for label in parts
+    }
+    found["in place of its storage"] = b"".join(
+        map(pickle, (magic, b"M\xe9\x03", machine, hidden[:-1], b"]"))
+    )
+    return {
+        label: data + struct.pack("<q", 1) + b"\0" if "place" not in label else data
+        for label, data in found.items()
+    }
+
+
 def nested_pickles() -> Iterator[Sample]:
     """A pickle inside of the data of another, for somebody who loads it later."""
     inner = {protocol: spoken("os", "system", protocol) for protocol in (0, 2, 4)}
@@ -521,6 +550,14 @@ def nested_pickles() -> Iterator[Sample]:
         for protocol, data in inner.items():
             body = b"}" + old_text("optimizer") + wrap(data) + b"s"
             yield Sample("7", f"{label}, protocol {protocol}", "m.pkl", pickle(body, 5))
+    for label, data in _streams().items():
+        held = _WRAPPERS["raw"](data)
+        yield Sample("7", f"in a stream of torch, {label}", "m.pkl", pickle(b"]" + held + b"a", 5))
+        load = name("torch.storage", "_load_from_bytes") + held + b"\x85R"
+        yield Sample("7", f"in a storage of torch, {label}", "m.pkl", pickle(load, 5))
+        yield Sample(
+            "7", f"in a storage that is dropped, {label}", "m.pkl", pickle(load + b"0N", 5)
+        )
     twice = _WRAPPERS["base 64"](pickle(b"]" + _WRAPPERS["raw"](inner[2]) + b"a"))
     yield Sample("7", "in a pickle in a pickle", "m.pkl", pickle(b"]" + twice + b"a"))
 

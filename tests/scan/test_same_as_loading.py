@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file is called safe if and only if `load_checkpoint` reads it."""
 
+import pickle as python_pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import torch
 from sealpoint.errors import GlobalNotAllowed, SealpointError
 from sealpoint.models import load_checkpoint
 from sealpoint.scan import Inert, ScanVerdict, Unknown, scan_bytes
-from tests.pt_files import EMPTY, call, dictionary, named, storage, tensor, text, tupled
+from tests.pt_files import EMPTY, call, dictionary, named, pickled, storage, tensor, text, tupled
 from tests.scan import benign, irregular
 from tests.scan.assembler import PAYLOAD, pickle
 from tests.scan.malicious import GROUPS, Sample
@@ -61,23 +62,27 @@ def _attacks() -> Iterable[Sample]:
     [
         (benign.torch_files, 90),
         (benign.pickles, 150),
+        (benign.pickled_tensors, 90),
         (benign.other_formats, 4),
         (irregular.irregular_calls, 80),
         (irregular.hidden_calls, 280),
         (irregular.irregular_tensors, 20),
         (irregular.irregular_streams, 7),
         (irregular.irregular_tars, 40),
+        (irregular.irregular_storages, 25),
         (_attacks, 200),
     ],
     ids=[
         "torch",
         "pickles",
+        "pickled tensors",
         "others",
         "calls",
         "hidden",
         "tensors",
         "streams",
         "tars",
+        "storages",
         "malicious",
     ],
 )
@@ -99,8 +104,9 @@ def test_safe_is_what_loads(
         irregular.irregular_tensors,
         irregular.irregular_streams,
         irregular.irregular_tars,
+        irregular.irregular_storages,
     ],
-    ids=["calls", "hidden", "tensors", "streams", "tars"],
+    ids=["calls", "hidden", "tensors", "streams", "tars", "storages"],
 )
 def test_known_names_with_odd_arguments_are_not_safe(
     family: Callable[[], Iterable[Sample]],
@@ -150,6 +156,50 @@ def test_an_honest_stream_of_the_samples_is_safe() -> None:
 
     assert scan_bytes(good, "m.pth").findings == ()
     assert scan_bytes(good, "m.pth").format == "torch-legacy"
+
+
+@pytest.mark.parametrize("latin", [False, True])
+def test_an_honest_storage_in_bytes_is_safe(*, latin: bool) -> None:
+    """The control: the pickle that the others are changes of; it is none that torch wrote."""
+    program = tensor(
+        irregular.given(irregular.stream(storage("FloatStorage", "0", 4)), latin=latin), [4], [1]
+    )
+
+    assert scan_bytes(pickle(program, 5), "m.pkl").findings == ()
+    for wrapped in (pickled(program), irregular.stream(program)):
+        assert "name-unknown" in {each.rule for each in scan_bytes(wrapped, "m.pt").findings}
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("protocol", range(python_pickle.HIGHEST_PROTOCOL + 1))
+def test_tensors_that_pickle_wrote_are_what_pickle_reads(protocol: int, tmp_path: Path) -> None:
+    """Types, shapes, strides and elements are those of a trusted load of the same bytes."""
+    base = torch.arange(6.0)
+    data = python_pickle.dumps(
+        {
+            "tensors": [base, base[1:3], base.view(2, 3).t(), torch.zeros(0), torch.tensor(1)],
+            "types": [torch.ones(2, dtype=kind) for kind in (torch.bool, torch.bfloat16)],
+            "parameter": torch.nn.Parameter(torch.ones(2)),
+            "rate": 0.5,
+        },
+        protocol,
+    )
+    path = tmp_path / "m.pkl"
+    path.write_bytes(data)
+
+    found, trusted = load_checkpoint(path), python_pickle.loads(data)  # noqa: S301 - made above
+
+    assert found.keys() == trusted.keys()
+    assert found["rate"] == trusted["rate"]
+    assert type(found["parameter"]) is torch.nn.Parameter
+    pairs = zip(
+        [*found["tensors"], *found["types"], found["parameter"]],
+        [*trusted["tensors"], *trusted["types"], trusted["parameter"]],
+        strict=True,
+    )
+    for ours, theirs in pairs:
+        assert (ours.dtype, ours.stride()) == (theirs.dtype, theirs.stride())
+        assert torch.equal(ours, theirs)
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")

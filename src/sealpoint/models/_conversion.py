@@ -19,6 +19,7 @@ import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from sealpoint.errors import (
@@ -37,7 +38,7 @@ from sealpoint.models._maker import StorageMaker
 from sealpoint.models._model_file import ModelFile
 from sealpoint.models._nodes import write_structure
 from sealpoint.models._placing import Placing
-from sealpoint.models._pt import load_pt
+from sealpoint.models._pt import load_pt, storage_memory
 from sealpoint.scan import (
     Inert,
     Made,
@@ -54,7 +55,7 @@ from sealpoint.scan._joblib import WRAPPER, ArraySkipper
 from sealpoint.scan._npy import read_npy
 from sealpoint.scan._source import Budget, Source
 from sealpoint.scan._streams import STREAMS, unpack_stream
-from sealpoint.scan._wrappings import HEAD_BYTES
+from sealpoint.scan._wrappings import HEAD_BYTES, LOADED, given_storages, read_given, sizes_of
 from sealpoint.scan._zip_members import zip_entries, zip_members
 
 Path = tuple[Any, ...]
@@ -361,9 +362,8 @@ class _ArrayFiles:
         """What all pickles of the file may take."""
         self._what = what
         self._unknown = unknown
-        # There are no storages: only types, arrays and the like are asked for.
-        placing = Placing(torch, "cpu", what)
-        self._maker = StorageMaker(torch, _no_storage, placing, swapped=False, what=what)
+        self._torch = torch
+        self._run = partial(run_pickle, work=self.work)
 
     def load(self, source: Source, *, packed: bool = False) -> FoundValue | None:
         kind = detect(source, "")
@@ -387,15 +387,25 @@ class _ArrayFiles:
         size: int,
         beside: Callable[[Made, Callable[[Value], Any]], Any] | None = None,
     ) -> Any:
-        """What a pickle without storages means."""
+        """What a pickle means, whose storages are in bytes of their own."""
+        torch, what = self._torch, self._what
+        storages = given_storages(program, what, self._run, self.work)
+        maker = StorageMaker(
+            torch,
+            lambda key: storage_memory(torch, storages[key], what),
+            Placing(torch, "cpu", what),
+            swapped=sys.byteorder == "big",
+            what=what,
+        )
         return read_meaning(
             program,
-            storages={},
+            storages=sizes_of(storages),
             file_bytes=size,
-            what=self._what,
+            what=what,
             unknown=self._unknown,
-            maker=self._maker,
-            beside={} if beside is None else {WRAPPER: beside},
+            maker=maker,
+            beside={LOADED: partial(read_given, what=what)}
+            | ({} if beside is None else {WRAPPER: beside}),
         )
 
     def array(self, dtype: Any, shape: tuple[int, ...], data: bytes, *, is_fortran: bool) -> Any:
@@ -492,7 +502,3 @@ class _JoblibArrays:
             raise ModelMalformed(f"{self._what}: expected {length} bytes of elements")
         held = self._data[end - length : end]
         return self._files.array(dtype, shape, held, is_fortran=state["order"] == "F")
-
-
-def _no_storage(key: str) -> Any:
-    raise ModelMalformed(f"expected no storage, found {key!r}")

@@ -60,6 +60,7 @@ from sealpoint.scan import (
     shown,
     wrapping_kind,
 )
+from sealpoint.scan._wrappings import LOADED, LOADED_REASON
 
 _VALUES_MAX = 10_000
 _NUMBERS_MAX = 32
@@ -181,7 +182,7 @@ def _of_pickle(file: io.FileIO, size: int, what: str) -> Inspection:
         if not mentions.names and not mentions.called:
             raise
         found.loads, found.error = "refused", error
-    found.names = _names(mentions)
+    found.names = _names(mentions, found.format)
     return found
 
 
@@ -196,6 +197,7 @@ def _read_values(found: Inspection, wrapping: Wrapping, what: str) -> None:
             unknown=unknown,
             maker=look,
             views=wrapping.views,
+            beside=wrapping.beside,
         )
         _Walk(found, look.attributes).run(meaning)
 
@@ -206,13 +208,14 @@ def _read_values(found: Inspection, wrapping: Wrapping, what: str) -> None:
         read("inert")
 
 
-def _names(mentions: Mentions) -> list[MentionedName]:
+def _names(mentions: Mentions, kind: str) -> list[MentionedName]:
     called = frozenset(mentions.called)
     places = dict(mentions.names)
     if UNNAMED in called:
         places.setdefault(UNNAMED, mentions.called_at[mentions.called.index(UNNAMED)])
+    reasons = {**KNOWN_NAMES, LOADED: LOADED_REASON} if kind == "pickle" else KNOWN_NAMES
     listed = [
-        MentionedName(name=str(name), at=at, is_called=name in called, reason=KNOWN_NAMES.get(name))
+        MentionedName(name=str(name), at=at, is_called=name in called, reason=reasons.get(name))
         for name, at in places.items()
     ]
     return sorted(listed, key=lambda each: (each.reason is not None, each.at))

@@ -77,6 +77,7 @@ def load_pt(
         file_bytes=size,
         what=what,
         unknown=unknown,
+        beside=wrapping.beside,
         tensors=Tensors(wrapping.sizes, size, what, views=wrapping.views),
     )
     # (2) What is wrong with it, before it costs memory.
@@ -86,7 +87,7 @@ def load_pt(
     with without_torch_modes(torch):
         maker = StorageMaker(
             torch,
-            lambda key: _memory(torch, file, wrapping.storages[key], what),
+            lambda key: storage_memory(torch, wrapping.storages[key], what, file),
             Placing(torch, map_location, what),
             swapped=wrapping.is_big_endian != (sys.byteorder == "big"),
             what=what,
@@ -94,8 +95,9 @@ def load_pt(
         return read(maker=maker, again=True)
 
 
-def _memory(torch: Any, file: io.FileIO, place: FilePlace, what: str) -> Any:
+def storage_memory(torch: Any, place: FilePlace, what: str, file: io.FileIO | None = None) -> Any:
     """The bytes of a storage, in memory of our own: never mapped, since a mapping can change."""
+    source = io.BytesIO(place.data or b"") if file is None or place.data is not None else file
     memory = torch.empty(place.size, dtype=torch.uint8, device="cpu")
     try:
         target, done = memoryview(memory.numpy()), 0
@@ -105,8 +107,8 @@ def _memory(torch: Any, file: io.FileIO, place: FilePlace, what: str) -> Any:
             hint="Load it outside of FakeTensorMode and the like.",
         ) from exc
     try:
-        file.seek(place.offset)
-        while done < place.size and (count := file.readinto(target[done:])):
+        source.seek(place.offset)
+        while done < place.size and (count := source.readinto(target[done:])):
             done += count
         found = "its end"
     except OSError as exc:

@@ -15,7 +15,7 @@ join its names to the folder and open what is there, by `..` and by an absolute 
 import binascii
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -116,9 +116,9 @@ def text_names_code(text: str) -> Iterator[NamedCode]:
         yield NamedCode(key=key, reason=reason, name=None)
 
 
-def literals(program: Program) -> Iterator[bytes]:
+def literals(texts: Iterable[str | bytes | bytearray]) -> Iterator[bytes]:
     """Every text and byte string that may be a pickle, or packed, also out of base 64 and hex."""
-    return chain.from_iterable(map(_readings, program.texts))
+    return chain.from_iterable(map(_readings, texts))
 
 
 def _readings(literal: str | bytes | bytearray) -> Iterator[bytes]:

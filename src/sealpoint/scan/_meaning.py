@@ -14,7 +14,7 @@ the caller says so. What is malformed is called malformed, and nothing else is.
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from sealpoint.codec import collision_fault
 from sealpoint.errors import GlobalNotAllowed, ModelLimitExceeded, ModelMalformed
@@ -45,6 +45,7 @@ from sealpoint.scan._symbols import (
     New,
     Persistent,
     Program,
+    Reading,
     Set,
     Tuple,
     Value,
@@ -98,10 +99,6 @@ _COPIED_TIMES = 3
 _NAMES_SHOWN = 20
 _PLACES_MAX = 2 * MODEL_DEPTH_MAX
 _OPEN = object()
-
-
-Reading: TypeAlias = Callable[[Made, Callable[[Value], Any]], Any]
-"""Says what a call of one name means, with a function that says it of any symbol."""
 
 
 class _NoMaker:

@@ -11,7 +11,7 @@ Only what joblib writes between the opcodes of a pickle is read here and not by 
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
@@ -25,8 +25,18 @@ from sealpoint.scan._pickle import run_pickle
 from sealpoint.scan._report import ScanFinding
 from sealpoint.scan._source import Budget, Source
 from sealpoint.scan._streams import unpack_stream
-from sealpoint.scan._symbols import Global, Mentions, Program
-from sealpoint.scan._wrappings import HEAD_BYTES, may_be_pickle, read_wrapping
+from sealpoint.scan._symbols import Global, Mentions, Program, Reading
+from sealpoint.scan._wrappings import (
+    HEAD_BYTES,
+    LOADED,
+    given_literals,
+    given_storages,
+    may_be_pickle,
+    read_given,
+    read_wrapping,
+    sizes_of,
+    wrapping_kind,
+)
 from sealpoint.scan._zip import shown
 
 _NAMES_SHOWN_MAX = 40
@@ -34,7 +44,6 @@ _LITERALS_MAX = 4096
 _FOLLOWING_MAX = 4
 """How many pickles after the first are looked at, where only one may be."""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz"}
-_NO_STORAGES: Mapping[str, int] = {}
 _ABOUT_NAMES = frozenset({"name-unknown", "call-unresolved"})
 
 
@@ -47,6 +56,8 @@ class PickleJudge:
     depth: int = 0
     joblib: bool = False
     """Whether elements of arrays may lie between opcodes."""
+    gives: bool = False
+    """Whether storages may be given as bytes: somebody reads them."""
     findings: list[ScanFinding] = field(default_factory=list)
     error: SealpointError | None = None
     """Why a pickle could not be read to its end."""
@@ -60,9 +71,7 @@ class PickleJudge:
         wrapping = read_wrapping(
             source.read, source.size, self.what, run=self.run, work=self.budget.work
         )
-        self._judge_meaning(
-            wrapping.program, source.size, storages=wrapping.sizes, views=wrapping.views
-        )
+        self._judge_meaning(wrapping.program, source.size, wrapping.sizes, views=wrapping.views)
 
     def judge_pickle(self, source: Source) -> None:
         """Judge a file that is one pickle.
@@ -72,9 +81,10 @@ class PickleJudge:
         """
         # What joblib wrote may be longer than pickles are, by the elements of its arrays.
         data = source.read(0, min(source.size, MODEL_PICKLE_BYTES_MAX))
+        self.gives = True
         program = self.run(data, self.what, whole=False)
         if program.end == source.size:
-            self._judge_meaning(program, source.size)
+            self._judge_meaning(program, source.size, self._given(program))
             return
         self.findings.append(
             ScanFinding(
@@ -93,9 +103,10 @@ class PickleJudge:
             SealpointError: It is none, or damaged.
         """
         data = source.whole(MODEL_PICKLE_BYTES_MAX, self.what)
+        self.gives = True
         program = self.run(data, self.what)
         if may_be_pickle(data[:HEAD_BYTES]):
-            self._judge_meaning(program, source.size)
+            self._judge_meaning(program, source.size, self._given(program))
         else:
             self.findings.append(
                 ScanFinding(rule="format-unknown", message="the content is of no known format")
@@ -133,6 +144,14 @@ class PickleJudge:
             self._keep(self._opcodes(skip.bare_elements, data))
         return program
 
+    def run_nested(self, data: bytes) -> None:
+        """Run the pickle, or the pickles of a stream of torch, that lie in some bytes."""
+        if wrapping_kind(data[:HEAD_BYTES]) == "stream":
+            source, work = Source.of(data), self.budget.work
+            read_wrapping(source.read, source.size, self.what, run=self.run, work=work)
+        else:
+            self.run(data, self.what, whole=False)
+
     def _keep(self, findings: Iterable[ScanFinding]) -> None:
         """Keep findings; of more than a report has, none is made."""
         room = SCAN_FINDINGS_MAX + 1 - len(self.findings)
@@ -151,10 +170,10 @@ class PickleJudge:
 
     def _objects(self, data: bytes, at: int) -> int:
         """An array of objects in a file of joblib is a pickle for Python's own reader."""
-        inner = PickleJudge(self.what, self.budget, self.depth)
+        inner = PickleJudge(self.what, self.budget, self.depth, gives=True)
         try:
             program = inner.run(data, self.what, start=at, whole=False)
-            inner._judge_meaning(program, len(data))
+            inner._judge_meaning(program, len(data), inner._given(program))
         finally:
             self._keep(inner.findings)
         return program.end
@@ -163,14 +182,18 @@ class PickleJudge:
         self,
         program: Program,
         file_bytes: int,
+        storages: Mapping[str, int],
         *,
-        storages: Mapping[str, int] = _NO_STORAGES,
         views: bool = False,
     ) -> None:
         """Judge what a pickle means, if all of its names are known."""
         if any(finding.rule in _ABOUT_NAMES for finding in self.findings):
             return
-        beside = {WRAPPER: self._skipper(b"").read} if self.joblib else {}
+        beside: dict[Global, Reading] = (
+            {LOADED: partial(read_given, what=self.what)} if self.gives else {}
+        )
+        if self.joblib:
+            beside[WRAPPER] = self._skipper(b"").read
         try:
             read_meaning(
                 program,
@@ -183,6 +206,17 @@ class PickleJudge:
         except SealpointError as error:
             rule = "limit" if isinstance(error, ModelLimitExceeded) else "call-irregular"
             self.findings.append(ScanFinding(rule=rule, message=error.message))
+
+    def _given(self, program: Program) -> dict[str, int]:
+        """The sizes of the storages that a pickle gives as bytes, which are judged as well."""
+        inner = PickleJudge(self.what, self.budget, self.depth)
+        try:
+            return sizes_of(given_storages(program, self.what, inner.run, self.budget.work))
+        finally:
+            self._keep(
+                replace(each, message=f"in the bytes of a storage: {each.message}", offset=None)
+                for each in inner.findings
+            )
 
     def _names(self, mentions: Mentions) -> Iterator[ScanFinding]:
         # The first of each is the last that is put in.
@@ -216,7 +250,11 @@ class PickleJudge:
                 )
 
     def _knows(self, name: Global) -> bool:
-        return name in KNOWN_NAMES or (self.joblib and name == WRAPPER)
+        return (
+            name in KNOWN_NAMES
+            or (self.joblib and name == WRAPPER)
+            or (self.gives and name == LOADED)
+        )
 
     def _hidden(self, program: Program, data: bytes, start: int) -> Iterator[ScanFinding]:
         if may_name_code(data, start, program.end):
@@ -236,7 +274,9 @@ class PickleJudge:
                 rule="limit", message=f"pickles inside of pickles, more than {SCAN_DEPTH_MAX} deep"
             )
             return
-        for number, literal in enumerate(literals(program)):
+        given = given_literals(program) if self.gives else ()
+        texts = [text for text in program.texts if id(text) not in given]
+        for number, literal in enumerate(literals(texts)):
             if number >= _LITERALS_MAX:
                 yield ScanFinding(
                     rule="limit", message=f"more than {_LITERALS_MAX} texts that may be pickles"
@@ -249,7 +289,7 @@ class PickleJudge:
             # Only its names: what storages it may have, its own reader knows.
             inner = PickleJudge(self.what, self.budget, self.depth + 1, joblib=True)
             with contextlib.suppress(SealpointError):  # it may only have begun as one
-                inner.run(unpacked, self.what, whole=False)
+                inner.run_nested(unpacked)
             for finding in inner.findings:
                 yield ScanFinding(
                     rule="nested-pickle",

@@ -2,8 +2,8 @@
 """What a pickle says, as symbols: names that nobody looks up and calls that nobody makes.
 
 None, bool, int, float, str and byte strings stand for themselves; all else is one of the classes
-below. After the machine that made them returned, nobody changes them. Values may be inside
-themselves, where a pickle says so.
+below. After the machine that made them returned, nobody changes them, but for what a call `gives`.
+Values may be inside themselves, where a pickle says so.
 
 An `Inert` is what becomes of a name that is in no table: nothing looks it up or calls it.
 
@@ -11,7 +11,7 @@ An `Inert` is what becomes of a name that is in no table: nothing looks it up or
 they are nested: a small program for a huge tree is seen before anybody walks it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeAlias, Union
@@ -130,6 +130,7 @@ class Made:
             "built_at",
             "depth",
             "function",
+            "gives",
             "keywords",
             "nodes",
             "pairs",
@@ -157,6 +158,8 @@ class Made:
         self.pairs: list[tuple[Value, Value]] = _NO_ITEMS
         self.values: list[Value] = _NO_ITEMS
         self.state: Value = None
+        self.gives: Persistent | None = None
+        """What it makes, where whoever read the file around the pickle found out."""
         self.built = False
         self.built_at = 0
 
@@ -206,6 +209,10 @@ SCALAR_TYPES = frozenset({bool, int, float, str, bytes, bytearray, type(None)})
 LEAF_TYPES = SCALAR_TYPES | {Global}
 """The types of what holds no other values."""
 Value: TypeAlias = Scalar | Global | Tuple | List | Set | Dict | Call | New | Persistent
+
+
+Reading: TypeAlias = Callable[[Made, Callable[[Value], Any]], Any]
+"""Says what a call of one name means, with a function that says it of any symbol."""
 
 
 @dataclass(slots=True)

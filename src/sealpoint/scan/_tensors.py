@@ -415,6 +415,8 @@ class Tensors:
         known = self._referred.get(id(value))
         if known is not None:
             return known
+        if isinstance(value, Call) and value.gives is not None:
+            return self.storage(value.gives)
         if not isinstance(value, Persistent) or not isinstance(value.identity, Tuple):
             raise self._fault("a storage")
         found = _identity(value.identity.values, views=self._views)

@@ -2,9 +2,9 @@
 """What torch and trainers wrap pickles and storages in: from each, one program and its storages.
 
 Four wrappings, and the same rules for all of them: the zip of torch since 1.6, the stream of
-before, the tar of before 0.1.10, and a bare pickle, which has no storages. Every byte of a file
-belongs to its structure, to the pickles or to exactly one storage; a storage that is said to be
-longer than the file, bytes that nobody uses and keys that nobody names are refused. Nothing is
+before, the tar of before 0.1.10, and a bare pickle, whose storages are such streams. Every byte of
+a file belongs to its structure, to the pickles or to exactly one storage; a storage that is said to
+be longer than the file, bytes that nobody uses and keys that nobody names are refused. Nothing is
 written to a disk or decompressed.
 
 Other formats are refused by their name, with what to do about it.
@@ -13,11 +13,11 @@ Other formats are refused by their name, with what to do about it.
 import functools
 import re
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from sealpoint.errors import (
     FormatRefused,
@@ -37,9 +37,11 @@ from sealpoint.scan._symbols import (
     Dict,
     Global,
     List,
+    Made,
     Mentions,
     Persistent,
     Program,
+    Reading,
     Tuple,
     Value,
 )
@@ -106,6 +108,8 @@ class FilePlace:
 
     offset: int
     size: int
+    data: bytes | None = None
+    """What they lie in, where that is not the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +122,18 @@ class Wrapping:
     is_big_endian: bool = False
     views: bool = False
     """Whether storages may be parts of records."""
+    beside: Mapping[Global, Reading] = field(default_factory=dict)
+    """Names that only such a file has, and how each is read."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
         """The bytes of each storage, by its key."""
-        return {key: place.size for key, place in self.storages.items()}
+        return sizes_of(self.storages)
+
+
+def sizes_of(storages: Mapping[str, FilePlace]) -> dict[str, int]:
+    """The bytes of each storage, by its key."""
+    return {key: place.size for key, place in storages.items()}
 
 
 class PickleRun(Protocol):
@@ -182,12 +193,14 @@ def read_wrapping(
     if kind == "tar":
         return _from_tar(Source(read, size), what, mentions, run, work)
     if _PICKLE.match(head):
-        return _from_pickle(read, size, what, mentions, run, reads_arrays=reads_arrays)
+        return _from_pickle(read, size, what, mentions, run, work=work, reads_arrays=reads_arrays)
     found, advice = _kind(head) if size else ("an empty file", "save or fetch it again")
     if found is None:
         # It may be a pickle of protocol 0 or 1, which begins like any text.
         try:
-            return _from_pickle(read, size, what, mentions, run, reads_arrays=reads_arrays)
+            return _from_pickle(
+                read, size, what, mentions, run, work=work, reads_arrays=reads_arrays
+            )
         except ModelMalformed:
             found = "no format that is known"
     raise FormatRefused(
@@ -258,6 +271,7 @@ def _from_pickle(
     mentions: Mentions | None,
     run: PickleRun,
     *,
+    work: Work,
     reads_arrays: bool,
 ) -> Wrapping:
     data = read_exactly(read, 0, min(size, MODEL_PICKLE_BYTES_MAX + 1), what)
@@ -271,7 +285,124 @@ def _from_pickle(
             "between its opcodes",
             hint=f"{_CONVERT[0].upper()}{_CONVERT[1:]}.",
         ) from exc
-    return Wrapping(kind="pickle", program=program, storages={})
+    return Wrapping(
+        kind="pickle",
+        program=program,
+        storages=given_storages(program, what, run, work),
+        beside={LOADED: functools.partial(read_given, what=what)},
+    )
+
+
+# The storages of a pickle: each in bytes of its own, since nothing can lie beside it.
+
+LOADED = Global("torch.storage", "_load_from_bytes")
+"""What torch calls with such bytes: it loads whatever is in them, and here that is one storage."""
+LOADED_REASON = "a storage in bytes of its own, read as a file of torch"
+_ENCODE = Global("_codecs", "encode")
+_GIVEN_COST = 2048
+"""They are five pickles, which take longer to read than their few bytes let expect."""
+
+
+def given_storages(program: Program, what: str, run: PickleRun, work: Work) -> dict[str, FilePlace]:
+    """Read the bytes that a pickle gives to torch, and keep with each call what it gives.
+
+    (1) Bytes that are given once; (2) a stream of torch, by all rules of such a file; (3) in it one
+    storage and nothing else, no other name, call or reference, used or not.
+
+    Args:
+        program: The pickle; the calls in it are changed.
+        what: The file, for messages.
+        run: Runs each pickle of the streams.
+        work: What they may take, together with all others of the file.
+
+    Returns:
+        The storages by new keys: each stream has its own.
+
+    Raises:
+        RecordMismatch, ModelLimitExceeded, ModelMalformed: A part of it is not as it has to be.
+    """
+    found: dict[str, FilePlace] = {}
+    given: set[int] = set()
+    for call in _loads(program):
+        # (1) Else a short file could ask for any amount of memory.
+        literal, data = _given_bytes(call)
+        if data is None or id(literal) in given:
+            raise ModelMalformed(f"{what}: expected each call of {LOADED} with bytes of its own")
+        given.add(id(literal))
+        if (left := work.left - _GIVEN_COST) < 0:
+            raise ModelLimitExceeded(work.fault(what))
+        work.left = left
+        # (2) As torch reads it, which takes no tar from memory.
+        if not _LEGACY.match(data):
+            raise ModelMalformed(f"{what}: expected a stream of torch in the bytes of a storage")
+        stream = _from_stream(Source.of(data).read, len(data), what, None, run)
+        # (3) Whoever reads the pickle looks no further than the storage.
+        only = _only_storage(stream)
+        if only is None:
+            raise ModelMalformed(f"{what}: expected one storage, and nothing else, in bytes")
+        kind, location, count = only
+        (place,) = stream.storages.values()
+        key = str(len(found))
+        found[key] = replace(place, data=data)
+        call.gives = Persistent(Tuple(("storage", kind, key, location, count)))
+    return found
+
+
+def _only_storage(stream: Wrapping) -> tuple[Global, Value, Value] | None:
+    """Type, device and length of the storage in a stream; None if anything else is in it."""
+    program = stream.program
+    match program.value:
+        case Persistent(
+            Tuple(("storage", Global() as kind, str() as key, location, count, *view))
+        ) if view in ([], [None]):
+            is_all = len(program.acts) == 1 and [*program.names] == [kind]
+            return (kind, location, count) if is_all and [*stream.storages] == [key] else None
+        case _:
+            return None
+
+
+def given_literals(program: Program) -> set[int]:
+    """The identities of the texts and byte strings that `given_storages` reads."""
+    return {id(_given_bytes(call)[0]) for call in _loads(program)}
+
+
+def _loads(program: Program) -> Iterator[Call]:
+    for act in program.acts:
+        if type(act) is Call and act.function == LOADED:
+            yield act
+
+
+def _given_bytes(call: Call) -> tuple[Value, bytes | None]:
+    """What is given to a call, as it stands in the pickle, and the bytes that this is."""
+    match call.arguments.values:
+        case (bytes() as data,) if call.bare:
+            return data, data
+        case (Call(function=function, arguments=Tuple((str() as text, "latin1"))) as encoded,) if (
+            function == _ENCODE and encoded.bare and call.bare
+        ):
+            # As protocols before 3 write bytes.
+            try:
+                return text, text.encode("latin-1")
+            except UnicodeEncodeError:
+                return text, None
+        case _:
+            return None, None
+
+
+def read_given(made: Made, value: Callable[[Value], Any], *, what: str) -> Any:
+    """What a call means that `given_storages` has looked at.
+
+    Args:
+        made: The call.
+        value: Says what a symbol means.
+        what: The file, for messages.
+
+    Raises:
+        ModelMalformed: It is no such call.
+    """
+    if made.gives is None:
+        raise ModelMalformed(f"{what}: expected a call of {LOADED} with bytes of its own")
+    return value(made.gives)
 
 
 def _from_stream(

@@ -26,7 +26,6 @@ from sealpoint.errors import SealpointError
 from sealpoint.models import convert_checkpoint, load_checkpoint
 from tests.models.wild import hugging_face_runs, lightning_runs, torch_runs
 from tests.models.wild.comparison import Comparison
-from tests.models.wild.expected import NOT_OPENED
 
 _PROGRAMS = {"torch": torch_runs, "lightning": lightning_runs, "hugging_face": hugging_face_runs}
 _NO_MODELS = frozenset({".json", ".csv", ".yaml", ".md"})
@@ -71,8 +70,8 @@ def _converted(path: Path, unknown: Any, theirs: Any) -> str:
     return "same" if found is None else f"differs: {found}"
 
 
-def _judged(path: Path, *, is_read: bool) -> dict[str, Any]:
-    reading, ours = _reading(path) if is_read else ("refused", None)
+def _judged(path: Path) -> dict[str, Any]:
+    reading, ours = _reading(path)
     found = {"reading": reading, "weights_only": _reads_weights_only(path)}
     if reading == "refused":
         return found
@@ -103,7 +102,7 @@ def main() -> None:
         if path.is_file() and path.suffix not in _NO_MODELS
     ]
     names = {str(path.relative_to(folder)): path for path in paths}
-    found = {name: _judged(path, is_read=name not in NOT_OPENED) for name, path in names.items()}
+    found = {name: _judged(path) for name, path in names.items()}
     json.dump(found, sys.stdout)
 
 

@@ -45,16 +45,10 @@ CONVERTED: dict[str, str] = {
 }
 """Read by `convert_checkpoint`."""
 
-NOT_OPENED: dict[str, str] = {
-    "torch/random_states/rng.pkl": "a tensor in a bare pickle is a stream inside of it, as bytes",
-}
-"""Inert values, but their tensors are not read: counted as refused."""
-
 REFUSED: dict[str, str] = {
     "torch/arrays/objects.npy": "an array of objects, which a file of ours does not hold",
     "torch/arrays/objects.joblib": "an array of objects, which a file of ours does not hold",
     "torch/distributed/sharded/__0_0.distcp": "a part of a folder that .metadata describes",
-    **NOT_OPENED,
 }
 """Not read."""
 

@@ -11,6 +11,7 @@ from typing import Any
 import joblib  # type: ignore[import-untyped]
 import numpy as np
 import pytest
+import torch
 
 from sealpoint.errors import GlobalNotAllowed, ModelError, ModelMalformed, ValueNotAllowed
 from sealpoint.models import convert_checkpoint, load_checkpoint
@@ -67,6 +68,23 @@ def test_files_of_joblib_are_converted(compress: Any, tmp_path: Path) -> None:
     joblib.dump(state, buffer, compress=compress)
 
     assert same_state(_converted(buffer.getvalue(), tmp_path), state)
+
+
+@pytest.mark.parametrize("compress", [0, 3])
+def test_tensors_in_files_of_joblib_are_converted(compress: int, tmp_path: Path) -> None:
+    """Beside arrays and among objects: each brings its storage, and shares it with nobody."""
+    state = {
+        "tensor": torch.arange(6.0).view(2, 3).t(),
+        "array": np.arange(3),
+        "parameter": torch.nn.Parameter(torch.ones(2)),
+    }
+    buffer = io.BytesIO()
+    joblib.dump(state, buffer, compress=compress)
+    found = _converted(buffer.getvalue(), tmp_path)
+
+    assert same_state(found["array"], state["array"])
+    assert torch.equal(found["tensor"], state["tensor"])
+    assert type(found["parameter"]) is torch.nn.Parameter
 
 
 def test_a_packed_pickle_is_converted(tmp_path: Path) -> None:
