@@ -137,7 +137,7 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.end - self.begin
 
 
-class _Entry(msgspec.Struct, gc=False):
+class _TensorFields(msgspec.Struct, gc=False):
     """What stands there for a tensor: a dict of the same would take most of the memory."""
 
     dtype: Any
@@ -145,7 +145,7 @@ class _Entry(msgspec.Struct, gc=False):
     data_offsets: Any
 
 
-_FIELDS = {*_Entry.__struct_fields__}
+_FIELDS = {*_TensorFields.__struct_fields__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,11 +253,11 @@ def _text(raw: bytes, what: str) -> str:
 
 
 def _parse(text: str, what: str) -> dict[str, Any]:
-    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any] | _Entry:
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any] | _TensorFields:
         found = dict(members)
         if len(found) != len(members):
             raise ModelMalformed(f"{what}: expected each name once, found one of them twice")
-        return _Entry(**found) if found.keys() == _FIELDS else found
+        return _TensorFields(**found) if found.keys() == _FIELDS else found
 
     def whole(text: str) -> int:
         if len(text) > _INT_DIGITS_MAX or text.startswith("-"):
@@ -284,7 +284,7 @@ def _parse(text: str, what: str) -> dict[str, Any]:
 
 def _members(found: Any) -> dict[str, Any] | None:
     """A JSON object as a dict; tensors and metadata may be called like the fields of a tensor."""
-    if type(found) is _Entry:
+    if type(found) is _TensorFields:
         return msgspec.structs.asdict(found)
     return found if type(found) is dict else None
 
@@ -308,7 +308,7 @@ def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
 
     if (fault := name_fault(name)) is not None:
         raise ModelMalformed(f"{where()}: {fault}")
-    if type(entry) is not _Entry:
+    if type(entry) is not _TensorFields:
         raise ModelMalformed(f"{where()}: expected exactly dtype, shape and data_offsets")
     element, shape, offsets = entry.dtype, entry.shape, entry.data_offsets
     if type(element) is not str or element not in ELEMENT_BITS:

@@ -412,11 +412,10 @@ class Tensors:
 
     def storage(self, value: Value) -> TensorStorage:
         """Check a reference to a storage. Errors are those of `judge`."""
+        value = _given(value)
         known = self._referred.get(id(value))
         if known is not None:
             return known
-        if isinstance(value, Call) and value.gives is not None:
-            return self.storage(value.gives)
         if not isinstance(value, Persistent) or not isinstance(value.identity, Tuple):
             raise self._fault("a storage")
         found = _identity(value.identity.values, views=self._views)
@@ -586,6 +585,11 @@ def _layout(value: Value) -> str | None:
         ):
             return name
     return None
+
+
+def _given(value: Value) -> Value:
+    """What a call gives, where that is known; else the same."""
+    return value.gives if isinstance(value, Call) and value.gives is not None else value
 
 
 def _identity(
