@@ -212,6 +212,12 @@ class PickleJudge:
         inner = PickleJudge(self.what, self.budget, self.depth)
         try:
             return sizes_of(given_storages(program, self.what, inner.run, self.budget.work))
+        except SealpointError:
+            # It is as unknown as any other name if what it is given is not what it should be.
+            self.gives = False
+            names = self._names(program.mentions)
+            self._keep(each for each in names if each.name == str(LOADED))
+            raise
         finally:
             self._keep(
                 replace(each, message=f"in the bytes of a storage: {each.message}", offset=None)

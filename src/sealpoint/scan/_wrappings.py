@@ -325,14 +325,15 @@ def given_storages(program: Program, what: str, run: PickleRun, work: Work) -> d
     given: set[int] = set()
     for call in _loads(program):
         # (1) Else a short file could ask for any amount of memory.
-        literal, data = _given_bytes(call)
-        if data is None or id(literal) in given:
+        literal = _given_literal(call)
+        if literal is None or id(literal) in given:
             raise ModelMalformed(f"{what}: expected each call of {LOADED} with bytes of its own")
         given.add(id(literal))
         if (left := work.left - _GIVEN_COST) < 0:
             raise ModelLimitExceeded(work.fault(what))
         work.left = left
         # (2) As torch reads it, which takes no tar from memory.
+        data = literal if isinstance(literal, bytes) else literal.encode("latin-1", "replace")
         if not _LEGACY.match(data):
             raise ModelMalformed(f"{what}: expected a stream of torch in the bytes of a storage")
         stream = _from_stream(Source.of(data).read, len(data), what, None, run)
@@ -363,7 +364,7 @@ def _only_storage(stream: Wrapping) -> tuple[Global, Value, Value] | None:
 
 def given_literals(program: Program) -> set[int]:
     """The identities of the texts and byte strings that `given_storages` reads."""
-    return {id(_given_bytes(call)[0]) for call in _loads(program)}
+    return {id(_given_literal(call)) for call in _loads(program)}
 
 
 def _loads(program: Program) -> Iterator[Call]:
@@ -372,21 +373,17 @@ def _loads(program: Program) -> Iterator[Call]:
             yield act
 
 
-def _given_bytes(call: Call) -> tuple[Value, bytes | None]:
-    """What is given to a call, as it stands in the pickle, and the bytes that this is."""
+def _given_literal(call: Call) -> bytes | str | None:
+    """What is given to a call; before protocol 3 bytes are written as a text of Latin-1."""
     match call.arguments.values:
         case (bytes() as data,) if call.bare:
-            return data, data
+            return data
         case (Call(function=function, arguments=Tuple((str() as text, "latin1"))) as encoded,) if (
             function == _ENCODE and encoded.bare and call.bare
         ):
-            # As protocols before 3 write bytes.
-            try:
-                return text, text.encode("latin-1")
-            except UnicodeEncodeError:
-                return text, None
+            return text
         case _:
-            return None, None
+            return None
 
 
 def read_given(made: Made, value: Callable[[Value], Any], *, what: str) -> Any:

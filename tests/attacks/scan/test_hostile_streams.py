@@ -203,6 +203,21 @@ def test_a_text_is_searched_once_in_a_time_that_follows_from_its_size(
     assert taken < 3 * 2.0 / _SCALE
 
 
+def test_a_text_that_is_given_to_torch_often_is_made_bytes_once() -> None:
+    """On a twentieth of the scale: one text, and a thousand calls that would load it."""
+    text = b"X" + (500_000).to_bytes(4, "little") + bytes(500_000)
+    encode, load = b"c_codecs\nencode\nq\x00", b"ctorch.storage\n_load_from_bytes\nq\x01"
+    start = b"\x80\x02(" + encode + load + text + b"X\x06\0\0\0latin1\x86q\x021("
+    data = start + b"h\x01h\x00h\x02R\x85R" * 1_000 + b"t."
+
+    began = time.process_time()
+    report = scan_bytes(data)
+    taken = time.process_time() - began
+
+    assert report.verdict == "unsafe"
+    assert taken < 3 * 2.0 / _SCALE
+
+
 def _zip(count: int, content: bytes) -> bytes:
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
