@@ -73,7 +73,7 @@ def test_files_of_joblib_are_converted(compress: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("compress", [0, 3])
 def test_tensors_in_files_of_joblib_are_converted(compress: int, tmp_path: Path) -> None:
     """Beside arrays and among objects: each brings its storage, and shares it with nobody."""
-    state = {
+    state: dict[str, Any] = {
         "tensor": torch.arange(6.0).view(2, 3).t(),
         "array": np.arange(3),
         "parameter": torch.nn.Parameter(torch.ones(2)),
