@@ -39,7 +39,7 @@ _OURS = "sealpoint scan"
 _TORCH = "torch.load(weights_only=True)"
 _TOOLS = {
     "torch": "files of torch",
-    "pickle": "pickles of plain data",
+    "pickle": "pickles of plain data and of tensors",
     "container": "archives and compressed pickles",
     "numpy": "files of numpy",
     "other": "safetensors, GGUF, ONNX, Keras and others",
