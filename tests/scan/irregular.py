@@ -203,6 +203,8 @@ def irregular_storages() -> Iterator[Sample]:
         "an object": load + held + b"\x85\x81",
         "items behind it": given(good) + b"Na",
         "a state": given(good) + b"Nb",
+        "a key of a dict": b"}" + given(good) + b"Ns",
+        "a reference by its key": listed(given(good), _FLOATS),
         "nothing, but its name": load,
         "nothing that is used": given(good) + b"0N",
         "a tensor": given(stream(tensor(_FLOATS, [4], [1]))),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from sealpoint.errors import GlobalNotAllowed, SealpointError
+from sealpoint.errors import GlobalNotAllowed, ModelMalformed, SealpointError
 from sealpoint.models import load_checkpoint
 from sealpoint.scan import Inert, ScanVerdict, Unknown, scan_bytes
 from tests.pt_files import EMPTY, call, dictionary, named, pickled, storage, tensor, text, tupled
@@ -69,7 +69,7 @@ def _attacks() -> Iterable[Sample]:
         (irregular.irregular_tensors, 20),
         (irregular.irregular_streams, 7),
         (irregular.irregular_tars, 40),
-        (irregular.irregular_storages, 25),
+        (irregular.irregular_storages, 27),
         (_attacks, 200),
     ],
     ids=[
@@ -176,6 +176,16 @@ def test_an_honest_storage_in_bytes_is_safe(*, latin: bool) -> None:
     assert scan_bytes(pickle(program, 5), "m.pkl").findings == ()
     for wrapped in (pickled(program), irregular.stream(program)):
         assert "name-unknown" in {each.rule for each in scan_bytes(wrapped, "m.pt").findings}
+
+
+def test_a_malformed_tensor_over_a_storage_in_bytes_is_not_inert(tmp_path: Path) -> None:
+    """What loads a storage is no unknown name, so that nothing around it may be odd."""
+    held = irregular.given(irregular.stream(storage("FloatStorage", "0", 4)))
+    path = tmp_path / "m.pkl"
+    path.write_bytes(pickle(tensor(held, [4], [1]).replace(b"\x89c", b"Nc"), 5))
+
+    with pytest.raises(ModelMalformed, match="requires a gradient"):
+        load_checkpoint(path, unknown="inert")
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")

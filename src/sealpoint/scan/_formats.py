@@ -306,16 +306,25 @@ def calls_as_pickle(source: Source, budget: Budget, what: str, *, imports: bool 
     return True
 
 
-def names_as_opcodes(data: bytes, at: int, budget: Budget, what: str) -> bool:
+def names_as_opcodes(
+    data: bytes, at: int, budget: Budget, what: str, *, or_calls: bool = False
+) -> bool:
     """Whether an unpickler that goes on at a place of a pickle would import something from there.
 
     What it has on its stack by then is not known: opcodes are followed by their lengths alone.
+
+    Args:
+        data: The file.
+        at: The place.
+        budget: What the whole file may cost.
+        what: The file, for messages.
+        or_calls: Whether to call something is enough: what was imported before is remembered.
 
     Raises:
         ModelLimitExceeded: The budget is used up.
     """
     walk = _OpcodeWalk(data, imports=True)
-    answer = walk.names_from(at)
+    answer = walk.names_from(at, or_calls=or_calls)
     budget.step(walk.steps, what)
     return answer
 
@@ -356,7 +365,7 @@ class _OpcodeWalk:
             return False
         return True  # no other format is so many opcodes
 
-    def names_from(self, at: int) -> bool:
+    def names_from(self, at: int, *, or_calls: bool) -> bool:
         """Whether the opcodes from a place on name something before they end, or are none."""
         self._at = at
         while self.steps < _STEPS_MAX:
@@ -371,6 +380,8 @@ class _OpcodeWalk:
                 return True
             # At first, an array is on the stack, and no name of something.
             if self.steps and opcode in b"\x82\x83\x84\x93":
+                return True
+            if or_calls and opcode in b"Ro\x81\x92":
                 return True
             # The same long line may follow any number of places.
             self.steps += 1 + len(argument) // _ARGUMENT_BYTES_A_STEP

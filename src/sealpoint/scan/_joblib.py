@@ -8,7 +8,9 @@ and has inner ones read. What the small object says has to be what joblib writes
 built.
 
 Joblib before 1.2 wrote no padding: the first element stands where a reader that does not know
-joblib looks for the next opcode. `bare_elements` says where that is, for whoever judges it.
+joblib looks for the next opcode. `bare_elements` says where that is, for whoever judges it. Such a
+reader goes on in the pickle of an array of objects too, with what it remembers from the outer one:
+`objects`.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,6 +44,8 @@ class ArraySkipper:
         self._inner = inner
         self.bare_elements: list[int] = []
         """Where elements lie that have nothing in front of them."""
+        self.objects: list[int] = []
+        """Where the pickles of arrays of objects lie."""
 
     def __call__(self, made: Made, at: int) -> int:
         """Where the pickle goes on after something got its state.
@@ -63,6 +67,7 @@ class ArraySkipper:
         if objects:
             if state.get("allow_mmap") is not False:  # else, the file is taken for their addresses
                 raise self._fault("an array of objects that is not mapped into memory", at)
+            self.objects.append(at)
             return self._inner(at)
         length = item * element_count(shape.values, self._what)
         alignment = state.get(_LATER)

@@ -351,9 +351,24 @@ class _MeaningReader:
             reading = self._beside.get(function)
             return self._inert(node) if reading is None else reading(node, self.value)
         except ModelMalformed:
-            if self._unknown == "inert" and _is_about_unknown(node):
+            if self._unknown == "inert" and self._is_about_unknown(node):
                 return self._inert(node)
             raise
+
+    def _knows(self, name: Global) -> bool:
+        """Whether a name is in the table, or has a reading in this format."""
+        return name in KNOWN_NAMES or name in self._beside
+
+    def _is_about_unknown(self, node: Call | New) -> bool:
+        """Whether something of the table is given something that is not, and so cannot be made."""
+        for part in (*node.arguments.values, node.state):
+            if isinstance(part, Global) and not self._knows(part):
+                return True
+            if isinstance(part, Call | New) and (
+                not self._knows(part.function) or self._is_about_unknown(part)
+            ):
+                return True
+        return False
 
     def _inert(self, node: Call | New) -> Inert:
         if self._unknown == "refuse":
@@ -467,7 +482,7 @@ class _MeaningReader:
                 )
             case None | bool() | int() | float() | str() | bytes():
                 return
-            case Global() if symbol in torch_names.DTYPES or symbol not in KNOWN_NAMES:
+            case Global() if symbol in torch_names.DTYPES or not self._knows(symbol):
                 return
             case Tuple() if depth < _KEY_DEPTH_MAX:
                 for part in symbol.values:
@@ -477,7 +492,7 @@ class _MeaningReader:
                 return  # its members were looked at
             case Call() | New() if (
                 symbol.function in _HASHABLE
-                or symbol.function not in KNOWN_NAMES
+                or not self._knows(symbol.function)
                 or symbol.receiver is not None
             ):
                 return
@@ -550,15 +565,3 @@ _CALLS: Mapping[Global, Callable[[_MeaningReader, Made], Any]] = {
     **dict.fromkeys(ARRAY_REASONS, _MeaningReader.array),
 }
 """What says what a call of each name means."""
-
-
-def _is_about_unknown(node: Call | New) -> bool:
-    """Whether something of the table is given something that is not, and so cannot be made."""
-    for part in (*node.arguments.values, node.state):
-        if isinstance(part, Global) and part not in KNOWN_NAMES:
-            return True
-        if isinstance(part, Call | New) and (
-            part.function not in KNOWN_NAMES or _is_about_unknown(part)
-        ):
-            return True
-    return False

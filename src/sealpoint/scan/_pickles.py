@@ -140,8 +140,8 @@ class PickleJudge:
         finally:
             self._keep(self._names(mentions))
         self._keep(self._hidden(program, data, start))
-        if skip is not None and skip.bare_elements:
-            self._keep(self._opcodes(skip.bare_elements, data))
+        if skip is not None:
+            self._keep(self._opcodes(skip, data, loads=LOADED in program.names))
         return program
 
     def run_nested(self, data: bytes) -> None:
@@ -160,20 +160,31 @@ class PickleJudge:
     def _skipper(self, data: bytes) -> ArraySkipper:
         return ArraySkipper(data, self.what, self.budget, partial(self._objects, data))
 
-    def _opcodes(self, places: list[int], data: bytes) -> Iterator[ScanFinding]:
-        """Arrays that import something, to a reader that does not know joblib."""
-        data += END_LINES
-        for at in places:
-            if names_as_opcodes(data, at, self.budget, self.what):
+    def _opcodes(self, skip: ArraySkipper, data: bytes, *, loads: bool) -> Iterator[ScanFinding]:
+        """Arrays that import something, to a reader that does not know joblib.
+
+        What `loads` bytes runs whatever is in them: where the pickle around an array names it, no
+        import is needed, and the pickle of an array of objects may mean another thing.
+        """
+        if skip.bare_elements:
+            data += END_LINES
+        for at in skip.bare_elements:
+            if names_as_opcodes(data, at, self.budget, self.what, or_calls=loads):
                 message = "without joblib, the elements of an array are opcodes that import"
                 yield ScanFinding(rule="two-formats", message=message, offset=at)
+        for at in skip.objects[:1] if loads else ():
+            message = f"without joblib, the objects of an array may be given to {LOADED}"
+            yield ScanFinding(rule="two-formats", message=message, offset=at)
 
     def _objects(self, data: bytes, at: int) -> int:
-        """An array of objects in a file of joblib is a pickle for Python's own reader."""
-        inner = PickleJudge(self.what, self.budget, self.depth, gives=True)
+        """An array of objects in a file of joblib is a pickle for Python's own reader.
+
+        To one that does not know joblib its memo is another one, so that it gives no storages.
+        """
+        inner = PickleJudge(self.what, self.budget, self.depth)
         try:
             program = inner.run(data, self.what, start=at, whole=False)
-            inner._judge_meaning(program, len(data), inner._given(program))
+            inner._judge_meaning(program, len(data), {})
         finally:
             self._keep(inner.findings)
         return program.end

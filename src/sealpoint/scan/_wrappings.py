@@ -346,6 +346,9 @@ def given_storages(program: Program, what: str, run: PickleRun, work: Work) -> d
         key = str(len(found))
         found[key] = replace(place, data=data)
         call.gives = Persistent(Tuple(("storage", kind, key, location, count)))
+    # The keys are ours: nothing in the pickle may refer by them.
+    if found and any(type(act) is Persistent for act in program.acts):
+        raise ModelMalformed(f"{what}: expected no references in a pickle with storages in bytes")
     return found
 
 
