@@ -6,6 +6,7 @@ import pytest
 from sealpoint.scan import ScanVerdict, scan_bytes
 from tests.pt_files import call, dictionary, integer, named, text, tupled
 from tests.scan.assembler import PAYLOAD
+from tests.scan.assembler import text as short_text
 
 # Calls of what stands in the memo: to Python's unpickler, in that of the outer pickle.
 _CALLS = b"h\x00h\x01h\x02h\x03\x86R\x85R."
@@ -60,3 +61,15 @@ def test_what_loads_bytes_is_not_called_by_the_content_of_an_array(
     assert control.findings == ()
     assert report.verdict is ScanVerdict.UNSAFE
     assert {each.rule for each in report.findings} == {"two-formats"}
+
+
+def test_names_in_an_array_of_objects_do_not_come_from_the_memo() -> None:
+    """Python's unpickler has the texts of the outer pickle there, and so another name."""
+    inner = b"\x80\x04" + b"".join(
+        short_text(each) + b"\x940" for each in ("fractions", "Fraction", "1/2")
+    )
+    recalled = _array("O8", 1, inner + b"h\x00h\x01\x93h\x02\x85R.", text("os"))
+    written = inner + b"h\x00" + short_text("Fraction") + b"\x94\x93h\x02\x85R."
+
+    assert scan_bytes(_array("O8", 1, written, text("os")), "m.joblib").findings == ()
+    assert [each.rule for each in scan_bytes(recalled, "m.joblib").findings] == ["two-formats"]

@@ -413,8 +413,17 @@ def global_on_stack(machine: Machine, at: int) -> int:
         raise machine.fault("the texts of a module and a name", at)
     if max(len(name), len(module)) > _LINE_BYTES_MAX:
         raise machine.fault(f"a name of at most {_LINE_BYTES_MAX} characters", at)
+    if machine.mentions.recalled_at is None and not _ends_text(machine.data, at - 1, name):
+        machine.mentions.recalled_at = at - 1
     named(machine, module, name, at - 1)
     return at
+
+
+def _ends_text(data: bytes, at: int, text: str) -> bool:
+    """Whether a short text stands right before a place, remembered or not."""
+    held = text.encode("utf-8", "surrogatepass")
+    literal = b"\x8c" + len(held).to_bytes(2, "little")[:1] + held
+    return data.endswith((literal, literal + b"\x94"), 0, at)
 
 
 def extension(machine: Machine, at: int, length: int) -> int:

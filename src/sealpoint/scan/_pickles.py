@@ -185,6 +185,10 @@ class PickleJudge:
         try:
             program = inner.run(data, self.what, start=at, whole=False)
             inner._judge_meaning(program, len(data), {})
+            if program.mentions.recalled_at is not None:
+                message = "without joblib, the objects of an array name something else"
+                place = program.mentions.recalled_at
+                inner._keep([ScanFinding(rule="two-formats", message=message, offset=place)])
         finally:
             self._keep(inner.findings)
         return program.end

@@ -223,6 +223,9 @@ class Mentions:
     """The byte of the first mention of each name, in order."""
     called: list[Global] = field(default_factory=list)
     called_at: list[int] = field(default_factory=list)
+    recalled_at: int | None = None
+    """The byte of the first name whose text does not stand right before it: the memo may have it,
+    and whoever comes there with another memo reads another name."""
 
     @property
     def calls(self) -> list[tuple[Global, int]]:
