@@ -17,7 +17,7 @@ import re
 import sys
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -40,6 +40,8 @@ from sealpoint.models._nodes import write_structure
 from sealpoint.models._placing import Placing
 from sealpoint.models._pt import load_pt, storage_memory
 from sealpoint.scan import (
+    FilePlace,
+    Global,
     Inert,
     Made,
     Program,
@@ -55,6 +57,7 @@ from sealpoint.scan._joblib import WRAPPER, ArraySkipper
 from sealpoint.scan._npy import read_npy
 from sealpoint.scan._source import Budget, Source
 from sealpoint.scan._streams import STREAMS, unpack_stream
+from sealpoint.scan._symbols import Reading
 from sealpoint.scan._wrappings import HEAD_BYTES, LOADED, given_storages, read_given, sizes_of
 from sealpoint.scan._zip_members import zip_entries, zip_members
 
@@ -363,7 +366,6 @@ class _ArrayFiles:
         self._what = what
         self._unknown = unknown
         self._torch = torch
-        self._run = partial(run_pickle, work=self.work)
 
     def load(self, source: Source, *, packed: bool = False) -> FoundValue | None:
         kind = detect(source, "")
@@ -385,11 +387,11 @@ class _ArrayFiles:
         self,
         program: Program,
         size: int,
-        beside: Callable[[Made, Callable[[Value], Any]], Any] | None = None,
+        storages: Mapping[str, FilePlace] = types.MappingProxyType({}),
+        beside: Mapping[Global, Reading] = types.MappingProxyType({}),
     ) -> Any:
-        """What a pickle means, whose storages are in bytes of their own."""
+        """What a pickle means; that of an array of objects has no storages."""
         torch, what = self._torch, self._what
-        storages = given_storages(program, what, self._run, self.work)
         maker = StorageMaker(
             torch,
             lambda key: storage_memory(torch, storages[key], what),
@@ -404,8 +406,8 @@ class _ArrayFiles:
             what=what,
             unknown=self._unknown,
             maker=maker,
-            beside={LOADED: partial(read_given, what=what)}
-            | ({} if beside is None else {WRAPPER: beside}),
+            beside=beside,
+            work=self.work,
         )
 
     def array(self, dtype: Any, shape: tuple[int, ...], data: bytes, *, is_fortran: bool) -> Any:
@@ -455,7 +457,11 @@ class _ArrayFiles:
             return None
         joblib = _JoblibArrays(self, data, self._what)
         program = run_pickle(data, self._what, skip=joblib.skip, work=self.work)
-        return FoundValue(self.read_meaning(program, len(data), joblib.read))
+        run = partial(run_pickle, work=self.work)
+        storages = given_storages(program, self._what, run, self.work)
+        beside: dict[Global, Reading] = {WRAPPER: joblib.read}
+        beside[LOADED] = partial(read_given, what=self._what)
+        return FoundValue(self.read_meaning(program, len(data), storages, beside))
 
 
 class _JoblibArrays:
@@ -494,7 +500,7 @@ class _JoblibArrays:
             raise ModelMalformed(f"{self._what}: expected an array as joblib writes it")
         _, begin, end, inner = found
         if inner is not None:
-            return self._files.read_meaning(inner, len(self._data))
+            return self._files.read_meaning(inner, end - begin)
         dtype, shape = value(state["dtype"]), value(state["shape"])
         length = dtype.itemsize * math.prod(shape)
         padding = end - length - begin

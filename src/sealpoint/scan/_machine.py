@@ -38,6 +38,7 @@ from sealpoint.scan._symbols import (
 FRAME = 0x95
 _STOP = 0x2E
 _LONG_TEXT_BYTES = 64
+_COPIED_BYTES_LEAST = 32 << 20
 
 _GETS = frozenset(b"ghj")
 _PUTS = frozenset(b"pqr\x94")
@@ -77,6 +78,8 @@ class Work:
 
     file_bytes: int
     left: int
+    copies_left: int = _COPIED_BYTES_LEAST
+    """What may be made anew of texts and bytes, beside what each pickle may by its own size."""
 
     @classmethod
     def of(cls, file_bytes: int) -> "Work":

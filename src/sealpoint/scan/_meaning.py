@@ -33,7 +33,7 @@ from sealpoint.scan._known_types import (
     TorchName,
     builtin,
 )
-from sealpoint.scan._machine import UNNAMED
+from sealpoint.scan._machine import UNNAMED, Work
 from sealpoint.scan._symbols import (
     SCALAR_TYPES,
     Call,
@@ -93,9 +93,8 @@ _KEY_BITS_MAX = 1 << 12
 _KEY_LIMITS = Limits()
 _SHORT_KEYS = SCALAR_TYPES - {int, bytearray}
 """Scalars that can be keys, whatever they are."""
-_COPIED_BYTES_LEAST = 32 << 20
 _COPIED_TIMES = 3
-"""What is made of texts and bytes may take this, and so many times the file: see `_copy`."""
+"""How many times its own size may be made of the texts and bytes of a pickle."""
 _NAMES_SHOWN = 20
 _PLACES_MAX = 2 * MODEL_DEPTH_MAX
 _OPEN = object()
@@ -137,6 +136,7 @@ def read_meaning(
     views: bool = False,
     beside: Mapping[Global, Reading] = types.MappingProxyType({}),
     tensors: Tensors | None = None,
+    work: Work | None = None,
     again: bool = False,
 ) -> Any:
     """What a pickle means.
@@ -144,13 +144,14 @@ def read_meaning(
     Args:
         program: The pickle, as symbols.
         storages: The bytes of each storage of the file, by its key.
-        file_bytes: The size of the whole file.
+        file_bytes: The size of the whole file, or of a pickle beside others in it.
         what: The file, for messages.
         unknown: What to do with names that are in no table.
         maker: What makes tensors and arrays; None: they stay descriptions.
         views: Whether storages may be parts of records.
         beside: Names that only the format around this pickle has, and how each is read.
         tensors: What judges tensors, or judged those of the same program before.
+        work: What it may take, together with others of the file; None: it is the only one.
         again: Whether all of the program was read before, with these tensors, and had no fault.
 
     Raises:
@@ -167,6 +168,7 @@ def read_meaning(
         what,
         unknown=unknown,
         file_bytes=file_bytes,
+        work=Work.of(file_bytes) if work is None else work,
         beside=beside,
     )
     try:
@@ -194,9 +196,11 @@ class _MeaningReader:
         *,
         unknown: Unknown,
         file_bytes: int,
+        work: Work,
         beside: Mapping[Global, Reading],
     ) -> None:
-        self._copied_left = _COPIED_BYTES_LEAST + _COPIED_TIMES * file_bytes
+        self._work = work
+        work.copies_left += _COPIED_TIMES * file_bytes
         self._tensors = tensors
         self._arrays = Arrays(self.value, what)
         self.maker = maker
@@ -309,8 +313,8 @@ class _MeaningReader:
         Raises:
             ModelLimitExceeded: It is more than honest files ask for.
         """
-        self._copied_left -= size
-        if self._copied_left < 0:
+        self._work.copies_left -= size
+        if self._work.copies_left < 0:
             raise ModelLimitExceeded(
                 f"{self._what}: expected values that are not much larger than the file"
             )

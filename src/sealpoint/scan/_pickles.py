@@ -184,7 +184,7 @@ class PickleJudge:
         inner = PickleJudge(self.what, self.budget, self.depth)
         try:
             program = inner.run(data, self.what, start=at, whole=False)
-            inner._judge_meaning(program, len(data), {})
+            inner._judge_meaning(program, program.end - at, {})
             if program.mentions.recalled_at is not None:
                 message = "without joblib, the objects of an array name something else"
                 place = program.mentions.recalled_at
@@ -217,6 +217,7 @@ class PickleJudge:
                 what=self.what,
                 views=views,
                 beside=beside,
+                work=self.budget.work,
             )
         except SealpointError as error:
             rule = "limit" if isinstance(error, ModelLimitExceeded) else "call-irregular"

@@ -25,7 +25,7 @@ from sealpoint.limits import MODEL_SYMBOLS_BYTES_LEAST, SCAN_FINDINGS_MAX
 from sealpoint.models import convert_checkpoint, load_checkpoint
 from sealpoint.scan import run_pickle, scan_bytes, scan_path
 from tests.repo._tree import ROOT
-from tests.scan.assembler import zipped
+from tests.scan.assembler import npy, zipped
 
 _HOSTILE_BYTES = 14_000_000
 _SCALE = 20
@@ -216,6 +216,17 @@ def test_a_text_that_is_given_to_torch_often_is_made_bytes_once() -> None:
 
     assert report.verdict == "unsafe"
     assert taken < 3 * 2.0 / _SCALE
+
+
+def test_pickles_of_one_file_share_what_may_be_made_of_their_texts() -> None:
+    """An array of objects may make 10 MB of a text of 100 kB; ten arrays may not make 100 MB."""
+    text = b"X" + (100_000).to_bytes(4, "little") + b"a" * 100_000
+    start = b"\x80\x02](c_codecs\nencode\nq\x00" + text + b"X\x06\0\0\0latin1\x86q\x0100"
+    array = npy(start + b"h\x00h\x01R" * 100 + b"e.")
+
+    assert scan_bytes(zipped({"0.npy": array}), "m.npz").findings == ()
+    many = zipped({f"{number}.npy": array for number in range(10)})
+    assert {each.rule for each in scan_bytes(many, "m.npz").findings} == {"limit"}
 
 
 def _zip(count: int, content: bytes) -> bytes:
