@@ -13,6 +13,7 @@ the caller says so. What is malformed is called malformed, and nothing else is.
 
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Literal
 
@@ -213,6 +214,7 @@ class _MeaningReader:
         # Containers are filled after all that holds them was made: they may hold it, too.
         self.later: list[Filling] = []
         self._beside: Mapping[Global, Reading] = beside
+        self._known = KNOWN_NAMES.keys() | beside.keys()
         self._references: Mapping[str, Value] | None = None
         self._readings: Mapping[type, Callable[[Any], Any]] = {
             Tuple: partial(_tuple, self),
@@ -355,24 +357,9 @@ class _MeaningReader:
             reading = self._beside.get(function)
             return self._inert(node) if reading is None else reading(node, self.value)
         except ModelMalformed:
-            if self._unknown == "inert" and self._is_about_unknown(node):
+            if self._unknown == "inert" and _is_about_unknown(node, self._known):
                 return self._inert(node)
             raise
-
-    def _knows(self, name: Global) -> bool:
-        """Whether a name is in the table, or has a reading in this format."""
-        return name in KNOWN_NAMES or name in self._beside
-
-    def _is_about_unknown(self, node: Call | New) -> bool:
-        """Whether something of the table is given something that is not, and so cannot be made."""
-        for part in (*node.arguments.values, node.state):
-            if isinstance(part, Global) and not self._knows(part):
-                return True
-            if isinstance(part, Call | New) and (
-                not self._knows(part.function) or self._is_about_unknown(part)
-            ):
-                return True
-        return False
 
     def _inert(self, node: Call | New) -> Inert:
         if self._unknown == "refuse":
@@ -486,7 +473,7 @@ class _MeaningReader:
                 )
             case None | bool() | int() | float() | str() | bytes():
                 return
-            case Global() if symbol in torch_names.DTYPES or not self._knows(symbol):
+            case Global() if symbol in torch_names.DTYPES or symbol not in self._known:
                 return
             case Tuple() if depth < _KEY_DEPTH_MAX:
                 for part in symbol.values:
@@ -496,7 +483,7 @@ class _MeaningReader:
                 return  # its members were looked at
             case Call() | New() if (
                 symbol.function in _HASHABLE
-                or not self._knows(symbol.function)
+                or symbol.function not in self._known
                 or symbol.receiver is not None
             ):
                 return
@@ -569,3 +556,15 @@ _CALLS: Mapping[Global, Callable[[_MeaningReader, Made], Any]] = {
     **dict.fromkeys(ARRAY_REASONS, _MeaningReader.array),
 }
 """What says what a call of each name means."""
+
+
+def _is_about_unknown(node: Call | New, known: AbstractSet[Global]) -> bool:
+    """Whether something that is known is given something that is not, and so cannot be made."""
+    for part in (*node.arguments.values, node.state):
+        if isinstance(part, Global) and part not in known:
+            return True
+        if isinstance(part, Call | New) and (
+            part.function not in known or _is_about_unknown(part, known)
+        ):
+            return True
+    return False
