@@ -286,5 +286,5 @@ class _Watched:
 
 
 def _template(text: str) -> str:
-    """A message without what differs from case to case."""
-    return _VARYING.sub("#", text[:400])[:120]
+    """A message without what differs from case to case: what was found is said last."""
+    return _VARYING.sub("#", text.partition(", found ")[0])[:120]
