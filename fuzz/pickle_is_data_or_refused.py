@@ -257,7 +257,7 @@ def _check_given(arguments: Any) -> None:
             raise Escape("safe, and a stream in it is broken", f"{reading.error}"[:200])
         at = reading.end
         names += reading.names
-    if len(names) != 1 or Global(*names[0]) not in _STORAGES:
+    if len(set(names)) != 1 or Global(*names[0]) not in _STORAGES:
         raise Escape("safe, and a stream in it names something", f"{names}"[:200])
 
 
