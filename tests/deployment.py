@@ -7,10 +7,12 @@ and the clock. Each `open` is a process of its own that looks at it.
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from msgspec.structs import replace
 
@@ -488,6 +490,19 @@ class Deployment:
         self.memory._positions[thread] = sorted(rows)
         if not rows:
             del self.memory._records[thread], self.memory._positions[thread]
+
+    def turn_anchor(self, slot: bytes, position: Position) -> None:
+        """Put a position into a slot of the anchor, as no call of an anchor would."""
+        if self.folder is None:
+            self.anchored._positions[slot] = position
+            return
+        with (
+            patch("sealpoint.anchor.local.require_rising"),
+            closing(self._anchor(read_only=False)) as anchor,
+        ):
+            held = anchor.get(slot)
+            assert held is not None
+            assert anchor.advance(slot, held, position) == position
 
     def forget(self, name: str) -> None:
         """Lose the anchor's slot of a name, in memory."""

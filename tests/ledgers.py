@@ -25,6 +25,7 @@ from sealpoint.ledger import (
     GenesisBody,
     Header,
     Kind,
+    Marks,
     Place,
     PositionList,
     PositionLists,
@@ -158,6 +159,8 @@ class StoreLedger:
             skip=hashes[skip_seq(seq)].hex() if seq else None,
             kind=kind,
             fence=0,
+            pause=0,
+            owner=0,
             roster=self.chain.rosters[-1].seq if self.chain.rosters else 0,
             at=NOW + timedelta(seconds=seq),
             by=signer.public.id.raw.hex(),
@@ -273,7 +276,8 @@ class ThreadLedger:
         """The next header, with some fields changed."""
         seq = self.seq
         hashes = [link_hash(record.header) for record in self.records]
-        sets_fence = KINDS[kind].sets_fence or self.tip is None
+        before = Marks(0, 0, 0) if self.tip is None else Marks.of(self.tip.entry.header)
+        marks = before.after(Kind.GENESIS if self.tip is None else kind, seq)
         header = Header(
             store=self.place.store,
             epoch=0,
@@ -284,7 +288,9 @@ class ThreadLedger:
             prev=hashes[-1].hex() if seq else None,
             skip=hashes[skip_seq(seq)].hex() if seq else None,
             kind=kind,
-            fence=seq if sets_fence or self.tip is None else self.tip.fence.seq,
+            fence=marks.fence,
+            pause=marks.pause,
+            owner=marks.owner,
             roster=self.chain.roster.seq,
             at=NOW + timedelta(seconds=seq),
             by=signer.public.id.raw.hex(),

@@ -79,7 +79,13 @@ def frozen_core(
     thread = bytes.fromhex(newest.thread)
     blobs = {bytes.fromhex(each): bytes.fromhex(data) for each, data in frozen["blobs"].items()}
     storage.append(thread, 0, list(records), blobs=blobs)
-    position = Position(thread, 0, newest.gen, newest.seq, link_hash(records[-1].header))
+    position = Position(
+        *(thread, 0, newest.gen, newest.seq, link_hash(records[-1].header)),
+        fence=newest.fence,
+        pause=newest.pause,
+        owner=newest.owner,
+        owner_entry=link_hash(records[newest.owner].header),
+    )
     anchor.create(thread_slot(_SECRET, "default", name), position)
     return core
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vectors of the gate: pauses, requests, verdicts, break-glass and handoffs, every byte fixed.
 
-One store chain of two rosters, the second with a policy. Six threads: one that was paused, one
+One store chain of two rosters, the second with a policy. Seven threads: one that was paused, one
 with a request that became a grant, one that was handed off twice, one that was erased while it was
-paused, a book of rollouts, and one that went on because of a rollout. A refused case is one entry
-in the place of the next one of a genuine thread, validly signed unless its name says otherwise.
+paused, a book of rollouts, one that continued because of a rollout, and one under a reserved name
+that a writer began. A refused case is one entry in the place of the next one of a genuine thread,
+validly signed unless its name says otherwise.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Pool, Statement, TrustPin
 from sealpoint.storage import Record
-from tests.ledgers import SALT, StoreLedger, ThreadLedger, pin, roster
+from tests.ledgers import SALT, StoreLedger, ThreadLedger, genesis_body, pin, roster
 from tests.unit.ledger.gating import (
     add,
     approve,
@@ -147,7 +148,7 @@ def _rolled() -> ThreadLedger:
     """A book that an operator begins: a rollout of two pairs, two approvals, a withdrawal."""
     ledger = _thread(5)
     ledger.writer = ledger.owner = "operator"
-    add(ledger, Kind.GENESIS)
+    ledger.add(Kind.GENESIS, genesis_body("operator", "sealpoint:rollouts"))
     worlds = {_digest(world): world for world in (_BEFORE, _WORLD, {})}
     low, middle, high = sorted(worlds)
     about = stated(
@@ -168,6 +169,14 @@ def _rolled() -> ThreadLedger:
     verdict = VerdictBody(salt=SALT, attestation=deny(about, "operator")[0], actor="marked")
     ledger.add(Kind.DENIAL, verdict, signer="operator")
     return ledger
+
+
+@cache
+def _reserved_by_writer() -> ThreadLedger:
+    """A thread under a reserved name whose owner may write state elsewhere."""
+    ledger = _thread(7)
+    ledger.add(Kind.GENESIS, genesis_body("worker", "sealpoint:"))
+    return add(ledger, Kind.REQUEST, Kind.ADOPT, Kind.EXPIRY)
 
 
 @cache
@@ -245,6 +254,7 @@ _THREADS = {
     "erased": _erased,
     "rolled out": _rolled,
     "deployed": _deployed,
+    "reserved": _reserved_by_writer,
 }
 _ERASED_BELOW = {"erased": 7}
 
@@ -295,6 +305,60 @@ def _pauses() -> Iterator[dict[str, Any]]:
     yield _case(
         "erased", 6, "a checkpoint while paused", "not-trusted", late.record(Kind.CHECKPOINT)
     )
+
+
+def _marks() -> Iterator[dict[str, Any]]:
+    """Headers that leave out a pause or a handoff, or make one up."""
+
+    def case(where: str, name: str, ledger: ThreadLedger, made: Record) -> dict[str, Any]:
+        return _case(where, ledger.seq, name, "not-trusted", made)
+
+    running, halted, ended = cut("paused", 3), cut("paused", 4), cut("paused", 8)
+    for kind in (Kind.REQUEST, Kind.CHECKPOINT, Kind.RESUME, Kind.PRUNE, Kind.HANDOFF):
+        made = record(halted, kind, pause=0)
+        yield case("paused", f"a {kind} that leaves out the pause", halted, made)
+    for kind, ledger in ((Kind.PAUSE, running), (Kind.UNPAUSE, halted), (Kind.ERASE, halted)):
+        made = record(ledger, kind, pause=ledger.seq - 1)
+        yield case("paused", f"a {kind} that leaves out itself", ledger, made)
+    made = record(ended, Kind.HELD, pause=6)
+    yield case("paused", "a held that leaves out the end of the pause", ended, made)
+    made = record(running, Kind.HELD, pause=2)
+    yield case("paused", "a held that names another entry as the pause", running, made)
+    given = cut("handed off", 7)
+    given.owner = "pods"
+    for kind in (Kind.REQUEST, Kind.RESUME, Kind.PRUNE, Kind.PAUSE):
+        signer = "operator" if kind is Kind.PAUSE else "second"
+        made = record(given, kind, signer=signer, owner=3)
+        yield case("handed off", f"a {kind} that leaves out the handoff", given, made)
+    made = record(given, Kind.RESUME, signer="second", owner=3, fence=4)
+    yield case("handed off", "a resume that leaves out handoff and session", given, made)
+    made = record(given, Kind.REQUEST, owner=7)
+    yield case("handed off", "a request that says whose the thread is", given, made)
+    made = record(given, Kind.HANDOFF, owner=6)
+    yield case("handed off", "a handoff that leaves out itself", given, made)
+    erased = cut("erased", 8)
+    for mark in ("pause", "owner"):
+        named: dict[str, Any] = {mark: 7}
+        made = erased.record(Kind.GENESIS, **named)
+        yield case("erased", f"a genesis that leaves out itself as {mark}", erased, made)
+
+
+def _reserved() -> Iterator[dict[str, Any]]:
+    """What a book of rollouts does not hold, each by a person who may write it elsewhere."""
+    for after in (1, 5):
+        book = cut("rolled out", after)
+        book.owner = "operator"
+        for kind in (Kind.CHECKPOINT, Kind.RESUME, Kind.HELD, Kind.PRUNE, Kind.ERASE, Kind.PAUSE):
+            name = f"a {kind} at {after} in a book of rollouts"
+            yield _case("rolled out", after, name, "not-trusted", record(book, kind))
+        for kind in (Kind.UNPAUSE, Kind.HANDOFF):
+            made = record(book, kind, signer="operator")
+            name = f"a {kind} at {after} in a book of rollouts"
+            yield _case("rolled out", after, name, "not-trusted", made)
+    owned = cut("reserved", 4)
+    for kind in (Kind.CHECKPOINT, Kind.RESUME, Kind.PRUNE, Kind.HANDOFF):
+        made = record(owned, kind)
+        yield _case("reserved", 4, f"a {kind} on a reserved thread", "not-trusted", made)
 
 
 def _verdicts() -> Iterator[dict[str, Any]]:
@@ -433,7 +497,7 @@ def gate_vectors() -> str:
         "pin": json.dumps(json.loads(_pin().encode())),
         "store_chain": _lines([vector_entry(each) for each in _store().records]),
         "threads": "{\n" + ",\n".join(f"{json.dumps(k)}: {v}" for k, v in threads.items()) + "\n}",
-        "refused": _lines([*_pauses(), *_verdicts(), *handoffs]),
+        "refused": _lines([*_pauses(), *_marks(), *_reserved(), *_verdicts(), *handoffs]),
     }
     body = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items())
     return "{\n" + body + "\n}\n"

@@ -25,6 +25,7 @@ __all__ = [
     "BODIES",
     "FREE",
     "MOVES",
+    "ON_RESERVED",
     "RESUME_FIELDS",
     "ROLES",
     "TYPES",
@@ -37,6 +38,10 @@ __all__ = [
 _TYPE = b"application/vnd.sealpoint.statement.v1+json"
 MOVES = {"resume", "checkpoint", "held", "writes", "prune", "hide", "handoff", "erase"}
 """The kinds that move the basis."""
+ON_RESERVED = {
+    *("genesis", "request", "approval", "denial", "break-glass", "expiry", "adopt"),
+}
+"""The kinds that a thread may hold whose name begins with `sealpoint:`."""
 _ANYBODY = {"approver", "auditor", "operator", "privacy", "writer"}
 ROLES: dict[str, set[str]] = {
     **{key: {"writer", "operator"} for key in ("genesis", "handoff", "request")},

@@ -188,6 +188,8 @@ def _refused_on_store_chain() -> Iterator[dict[str, Any]]:
     yield case("a gap", "misplaced", changed(seq=2))
     yield case("another link", "misplaced", changed(prev=_DIGEST))
     yield case("an epoch", "misplaced", changed(epoch=1))
+    for mark in ("fence", "pause", "owner"):
+        yield case(f"a {mark} on the store chain", "misplaced", changed(**{mark: 1}))
     yield case("the same roster again", "misplaced", _store(1).records[0])
     yield case(
         "a right taken away", "not-trusted", one.roster_record(_less("operator", roles=()), *_BY)
@@ -231,6 +233,8 @@ def _refused_in_thread() -> Iterator[dict[str, Any]]:
     yield case("an older roster", "not-trusted", changed(roster=0))
     yield case("an unknown roster", "not-trusted", changed(roster=1))
     yield case("another fence", "not-trusted", changed(fence=0))
+    yield case("a pause that is not there", "not-trusted", changed(pause=9))
+    yield case("an owner that is not there", "not-trusted", changed(owner=10))
     for signer, why in {
         "operator": "a key of another role",
         "biller": "a key of another namespace",
@@ -307,8 +311,14 @@ def _refused_spellings(good: Record) -> Iterator[dict[str, Any]]:
         ).encode(),
         "an unknown field": raw[:-1] + b',"x":1}',
         "an unknown kind": raw.replace(b'"checkpoint"', b'"snapshot"'),
-        "version 1": raw.replace(b'"v":2', b'"v":1'),
-        "version 3": raw.replace(b'"v":2', b'"v":3'),
+        "version 1": raw.replace(b'"v":3', b'"v":1'),
+        "version 2": raw.replace(b'"v":3', b'"v":2'),
+        "version 4": raw.replace(b'"v":3', b'"v":4'),
+        "no pause": raw.replace(b'"pause":0,', b""),
+        "no owner": raw.replace(b'"owner":0,', b""),
+        "the fields of version 2": raw.replace(b'"v":3', b'"v":2').replace(
+            b'"pause":0,"owner":0,', b""
+        ),
         "an encryption": raw.replace(b'"none"', b'"aes"'),
         "a time of another zone": raw.replace(b"Z", b"+00:00"),
         "a time without zone": raw.replace(b'Z"', b'"'),

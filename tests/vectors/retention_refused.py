@@ -162,6 +162,8 @@ def _erasures() -> Iterator[dict[str, Any]]:
     yield erase("an erasure by an operator", _NOT_TRUSTED, signer="ann")
     yield erase("an erasure by the privacy role of another namespace", _NOT_TRUSTED, signer="clerk")
     yield erase("an erasure that sets no fence", _NOT_TRUSTED, fence=1)
+    yield erase("an erasure that ends no pause", _NOT_TRUSTED, pause=0)
+    yield erase("an erasure that ends no ownership", _NOT_TRUSTED, owner=0)
     yield erase("an erasure of the next generation", _MISPLACED, gen=1)
     yield erase("an erasure without a reason", _EDITED, Body(salt=SALT))
     yield erase(
@@ -186,8 +188,10 @@ def _generations() -> Iterator[dict[str, Any]]:
     yield genesis("a genesis of the erased generation", _MISPLACED, gen=0)
     yield genesis("a genesis of a generation too far", _MISPLACED, gen=2)
     yield genesis("a genesis without links", _MISPLACED, prev=None, skip=None)
-    yield genesis("a genesis at position 0", _MISPLACED, seq=0, prev=None, skip=None, fence=0)
-    yield genesis("a genesis under the fence of the erasure", _NOT_TRUSTED, fence=5)
+    first: dict[str, Any] = {"prev": None, "skip": None, "fence": 0, "pause": 0, "owner": 0}
+    yield genesis("a genesis at position 0", _MISPLACED, seq=0, **first)
+    for mark in ("fence", "pause", "owner"):
+        yield genesis(f"a genesis under the {mark} of the erasure", _NOT_TRUSTED, **{mark: 5})
     yield genesis("a genesis for another owner", _NOT_TRUSTED, body=genesis_body("worker"))
     gone = msgspec.structs.replace(six.record(Kind.GENESIS), body=None)
     yield case(six, "a genesis without its body", _MISSING, gone)

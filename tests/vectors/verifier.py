@@ -40,11 +40,11 @@ __all__ = [
 ]
 
 _TYPE = b"application/vnd.sealpoint.entry.v1+json"
-_NUMBERS = {"v", "epoch", "gen", "seq", "fence", "roster"}
+_NUMBERS = {"v", "epoch", "gen", "seq", "fence", "pause", "owner", "roster"}
 _LINKS = {"prev", "skip"}
 _FIELDS = [
-    *("v", "store", "epoch", "ns", "thread", "gen", "seq", "prev", "skip", "kind", "fence"),
-    *("roster", "at", "by", "enc", "body"),
+    *("v", "store", "epoch", "ns", "thread", "gen", "seq", "prev", "skip", "kind"),
+    *("fence", "pause", "owner", "roster", "at", "by", "enc", "body"),
 ]
 _BODIES: dict[str, tuple[list[str], list[str]]] = {
     "genesis": (["salt", "name", "owner"], []),
@@ -68,6 +68,12 @@ _TYPES = {
 }
 _OWNED = {"genesis", "resume", "checkpoint", "prune", *lanes.OWNED}
 _IN_SESSION = {"checkpoint", "held", "writes"}
+_SETTLES = {
+    "fence": {"genesis", "resume", "handoff", "erase"},
+    "pause": {"genesis", "pause", "unpause", "erase"},
+    "owner": {"genesis", "handoff", "erase"},
+}
+"""Which kinds each mark of a header is the position of."""
 _ROLES = {
     **{key: {"writer"} for key in _OWNED},
     "erase": {"privacy"},
@@ -98,7 +104,7 @@ def _header(data: bytes) -> dict[str, Any]:
             require(type(value) is int and 0 <= value < 2**53, name)
         else:
             require(type(value) is str or (name in _LINKS and value is None), name)
-    require(header["v"] == 2 and header["enc"] == "none", "version")
+    require(header["v"] == 3 and header["enc"] == "none", "version")
     as_time(header["at"])
     return header
 
@@ -171,8 +177,9 @@ def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
         header, newest = _header(raw), max(rosters, default=0)
         kind, epoch = header["kind"], len(restores) + (header["kind"] == "restore")
         links = (hashes[seq - 1], hashes[seq & (seq - 1)]) if seq else (None, None)
-        place = [header[name] for name in ("store", "ns", "thread", "seq", "epoch", "gen", "fence")]
-        require(place == [store, "", "0" * 32, seq, epoch, 0, 0], "place")
+        place = [header[name] for name in ("store", "ns", "thread", "seq", "epoch", "gen")]
+        require(place == [store, "", "0" * 32, seq, epoch, 0], "place")
+        require([header[name] for name in _SETTLES] == [0, 0, 0], "marks")
         require((header["prev"], header["skip"], header["roster"]) == (*links, newest), "links")
         seals = _seals(sealed)
         require(next(iter(seals)) == header["by"], "first seal")
@@ -244,7 +251,8 @@ def verify_thread(
     """The hash of every entry, if the chain is genuine and has every body that it must have."""
     hashes: list[str] = []
     owner: str | None = None
-    fence, session, newest, epoch, gen, erased = 0, "", 0, 0, -1, True
+    session, newest, epoch, gen, erased, reserved = "", 0, 0, -1, True, False
+    marks = dict.fromkeys(_SETTLES, 0)
     standing, times = gate.Standing(), []
     for seq, (raw, sealed, data) in enumerate(rows):
         header, seals = _header(raw), _seals(sealed)
@@ -268,8 +276,12 @@ def verify_thread(
         gen, erased = gen + erased, kind == "erase"
         require(header["gen"] == gen, "generation")
         require(standing.follow(kind, seq, sha256(raw)), "paused")
-        sets_fence = kind in {"genesis", "resume", "erase", "handoff"}
-        require(header["fence"] == (seq if sets_fence else fence), "fence")
+        marks |= {name: seq for name, kinds in _SETTLES.items() if kind in kinds}
+        require(all(header[name] == marks[name] for name in marks), "marks")
+        if kind == "genesis":
+            name = "" if data is None else _body(header, data)["name"]
+            reserved = name.startswith("sealpoint:")
+        require(not reserved or kind in gate.ON_RESERVED, "a reserved thread")
         said = owner
         if kind == "genesis" or (kind == "resume" and owner is not None):
             said = None if data is None else _body(header, data)["owner"]
@@ -283,8 +295,8 @@ def verify_thread(
         require(kind not in _IN_SESSION or session == by, "session")
         require(said in {None, owner}, "another owner")
         owner = None if erased else said
-        if sets_fence:
-            fence, session = seq, by if kind == "resume" else ""
+        if kind in _SETTLES["fence"]:
+            session = by if kind == "resume" else ""
         hashes.append(sha256(raw))
     lanes.judge_tables(living(rows))
     return hashes

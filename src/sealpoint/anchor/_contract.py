@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every anchor promises.
 
-An anchor remembers, outside the store, how far each thread was seen: whoever can write the store
-cannot make the anchor forget. It keeps fixed-size positions under opaque keys and knows neither
-names nor entries. `sealpoint.testing.conformance` tests every sentence below; `memory.py` is the
-reference implementation.
+An anchor remembers, outside the store, how far each thread was seen: an attacker who can write the
+store cannot make the anchor forget. It keeps fixed-size positions under opaque keys and knows
+neither names nor entries. A position carries three marks, the newest session, pause and owner entry
+of the thread: a member of the roster who moves the anchor forward to an entry of its own cannot
+leave out a pause, a handoff or a session that the anchor has seen. `sealpoint.testing.conformance`
+tests every sentence below; `memory.py` is the reference implementation.
 
 Every anchor refuses the same calls, by the functions at the end: fixed-size fields are checked
 before they are kept, so that nothing is cut off or padded on the way into a slot.
@@ -34,6 +36,16 @@ class Position(msgspec.Struct, frozen=True):
     """32 bytes: the hash of that entry; zeros while reserved."""
     erased: bool = False
     """The thread was erased on purpose at this position."""
+    fence: int = RESERVED_SEQ
+    """The newest entry seen that begins or ends a session; RESERVED_SEQ: none yet."""
+    pause: int = RESERVED_SEQ
+    """The newest entry seen that settles whether the thread is paused."""
+    owner: int = RESERVED_SEQ
+    """The newest entry seen that settles who owns the thread."""
+    owner_entry: bytes = bytes(32)
+    """32 bytes: the hash of that entry."""
+    paused: bool = False
+    """The thread was paused at this position: whoever plans a restore is told."""
 
     @property
     def reserved(self) -> bool:
@@ -69,7 +81,8 @@ class Anchor(Protocol):
         """Replace `expected` by `position`; a slot that holds anything else MUST stay as it is.
 
         The compare and the write MUST be one step for every process that shares the anchor. An
-        anchor MAY rely on it that positions rise: `is_behind(expected, position)`.
+        anchor MAY rely on it that positions rise: `is_behind(expected, position)`. A position whose
+        marks go down MUST be refused, unless its epoch is a later one (`require_rising`).
 
         Returns:
             What the slot holds now: `position` if it was written.
@@ -124,21 +137,50 @@ def require_position(position: Position) -> None:
         and len(position.entry) == _ENTRY_BYTES
         and 0 <= position.epoch <= _COUNT_MAX
         and 0 <= position.gen <= _COUNT_MAX
+        and len(position.owner_entry) == _ENTRY_BYTES
         and RESERVED_SEQ <= position.seq <= _SEQ_MAX
+        and min(position.fence, position.pause, position.owner) >= RESERVED_SEQ
+        and max(position.fence, position.pause, position.owner) <= max(position.seq, 0)
     ):
         return
     _refuse(position)
+
+
+def require_rising(expected: Position, position: Position) -> None:
+    """Refuse a position that forgets a session, a pause or an owner which the anchor has seen.
+
+    Raises:
+        UsageError: A mark goes down, or another entry has the place of the owner's.
+    """
+    if position.epoch > expected.epoch:
+        return
+    before = (expected.fence, expected.pause, expected.owner)
+    marks = (position.fence, position.pause, position.owner)
+    same_owner = expected.owner != position.owner or expected.owner_entry == position.owner_entry
+    if same_owner and all(old <= new for old, new in zip(before, marks, strict=True)):
+        return
+    raise UsageError(
+        f"anchor position: expected session, pause and owner at entries {before} or later, found "
+        f"{marks}"
+    )
 
 
 def _refuse(position: Position) -> NoReturn:
     for field, found, expected in (
         ("thread", len(position.thread), _THREAD_BYTES),
         ("entry", len(position.entry), _ENTRY_BYTES),
+        ("owner_entry", len(position.owner_entry), _ENTRY_BYTES),
     ):
         if found != expected:
             raise UsageError(
                 f"anchor position: expected {expected} bytes of {field}, found {found}"
             )
+    marks = (position.fence, position.pause, position.owner)
+    if min(marks) < RESERVED_SEQ or max(marks) > max(position.seq, 0):
+        raise UsageError(
+            f"anchor position: expected session, pause and owner from {RESERVED_SEQ} to "
+            f"{position.seq}, found {marks}"
+        )
     raise UsageError(
         f"anchor position: expected epoch and gen from 0 to {_COUNT_MAX} and seq from "
         f"{RESERVED_SEQ} to {_SEQ_MAX}, found {position.epoch}, {position.gen}, {position.seq}"

@@ -7,13 +7,15 @@ never brought into memory: it is left out, and what lacks it is no position. Sta
 schema: a connection looks in that of its URL, after PostgreSQL's own.
 """
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TABLES = {
     "anchor_version": "number integer PRIMARY KEY",
     "slots": (
         "store bytea NOT NULL, slot bytea NOT NULL, thread bytea NOT NULL, epoch bigint NOT NULL, "
         "gen bigint NOT NULL, seq bigint NOT NULL, entry bytea NOT NULL, erased boolean NOT NULL, "
+        "fence bigint NOT NULL, pause bigint NOT NULL, owner bigint NOT NULL, "
+        "owner_entry bytea NOT NULL, paused boolean NOT NULL, "
         "PRIMARY KEY (store, slot)"
     ),
     "slot_secrets": "store bytea PRIMARY KEY, secret bytea NOT NULL",
@@ -23,7 +25,8 @@ SLOTS_ROWS = 512
 
 _POSITION = (
     "CASE WHEN octet_length(thread) = 16 THEN thread END, epoch, gen, seq, "
-    "CASE WHEN octet_length(entry) = 32 THEN entry END, erased"
+    "CASE WHEN octet_length(entry) = 32 THEN entry END, erased, fence, pause, owner, "
+    "CASE WHEN octet_length(owner_entry) = 32 THEN owner_entry END, paused"
 )
 
 
@@ -56,14 +59,32 @@ GET_BOTH = _sql(
     *("SELECT CASE WHEN octet_length(slot) = 32 THEN slot END,", _POSITION, "FROM slots"),
     "WHERE store = $1 AND slot IN ($2, $3) LIMIT 3",
 )
-CREATE = (
-    "INSERT INTO slots (store, slot, thread, epoch, gen, seq, entry, erased) "
-    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8 <> 0) ON CONFLICT (store, slot) DO NOTHING"
+_COLUMNS = (
+    *("thread", "epoch", "gen", "seq", "entry", "erased"),
+    *("fence", "pause", "owner", "owner_entry", "paused"),
 )
-ADVANCE = (
-    "UPDATE slots SET thread = $9, epoch = $10, gen = $11, seq = $12, entry = $13, "
-    "erased = ($14 <> 0) WHERE store = $1 AND slot = $2 AND thread = $3 AND epoch = $4 "
-    "AND gen = $5 AND seq = $6 AND entry = $7 AND erased = ($8 <> 0)"
+
+
+def _value(column: str, number: int) -> str:
+    """The parameter of a column; a truth value is sent as a number."""
+    return f"(${number} <> 0)" if column in ("erased", "paused") else f"${number}"
+
+
+def _pairs(first: int, join: str) -> str:
+    """Every column with its parameter, numbered from `first` on."""
+    return join.join(f"{each} = {_value(each, at)}" for at, each in enumerate(_COLUMNS, first))
+
+
+_FIRST = 3
+"""The first parameter of a position, after store and slot."""
+CREATE = _sql(
+    *("INSERT INTO slots (store, slot,", ", ".join(_COLUMNS), ") VALUES ($1, $2,"),
+    ", ".join(_value(column, at) for at, column in enumerate(_COLUMNS, _FIRST)),
+    ") ON CONFLICT (store, slot) DO NOTHING",
+)
+ADVANCE = _sql(
+    *("UPDATE slots SET", _pairs(_FIRST + len(_COLUMNS), ", ")),
+    *("WHERE store = $1 AND slot = $2 AND", _pairs(_FIRST, " AND ")),
 )
 SLOTS = _sql(
     *("SELECT CASE WHEN octet_length(slot) = 32 THEN slot END,", _POSITION, "FROM slots"),
@@ -77,5 +98,5 @@ KEEP_KEY_OF_SLOTS = (
     "INSERT INTO slot_secrets (store, secret) VALUES ($1, $2) ON CONFLICT (store) DO NOTHING"
 )
 
-COLUMNS = {VERSION: 1, KEY_OF_SLOTS: 1, GET: 6, GET_BOTH: 7, SLOTS: 7}
+COLUMNS = {VERSION: 1, KEY_OF_SLOTS: 1, GET: 11, GET_BOTH: 12, SLOTS: 12}
 """How many columns the statements are answered with that are answered with rows."""

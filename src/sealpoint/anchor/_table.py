@@ -6,14 +6,14 @@ genuine: a damaged key is `AnchorUnavailable`, never an unknown thread. It is re
 map without any lock; it is written with system calls, so that a full disk is an error and not the
 end of the process. Who may write, and when, is left to `local.py`.
 
-All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 256.
+All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 384.
 
 Header, at offset 0:
 
 | Offset | Bytes | Field |
 |---|---|---|
 | 0 | 8 | magic, `SEALANCH` |
-| 8 | 4 | version, 1 |
+| 8 | 4 | version, 2 |
 | 12 | 4 | zeros |
 | 16 | 16 | store id |
 | 32 | 8 | capacity: how many slots, a power of two, 256 or more |
@@ -22,13 +22,13 @@ Header, at offset 0:
 | 72 | 8 | used: about how many slots are taken; a hint that only decides when to count |
 | 80 | 4016 | zeros, not read |
 
-Slot number `i`, at offset 4096 + 256 * i:
+Slot number `i`, at offset 4096 + 384 * i:
 
 | Offset | Bytes | Field |
 |---|---|---|
 | 0 | 32 | slot key; zeros: the slot is free, whatever follows |
-| 32 | 112 | copy A |
-| 144 | 112 | copy B |
+| 32 | 176 | copy A |
+| 208 | 176 | copy B |
 
 Copy:
 
@@ -40,9 +40,13 @@ Copy:
 | 16 | 8 | sequence number, signed; -1: reserved |
 | 24 | 16 | thread id |
 | 40 | 32 | hash of the entry |
-| 72 | 1 | flags: 1 erased; no other value is known |
-| 73 | 23 | zeros |
-| 96 | 16 | code over the slot key and bytes 0 to 96 of the copy |
+| 72 | 8 | newest session entry, signed; -1: none |
+| 80 | 8 | newest pause entry, signed; -1: none |
+| 88 | 8 | newest owner entry, signed; -1: none |
+| 96 | 32 | hash of the newest owner entry |
+| 128 | 1 | flags: 1 erased, 2 paused; no other bit is known |
+| 129 | 31 | zeros |
+| 160 | 16 | code over the slot key and bytes 0 to 160 of the copy |
 
 A code is BLAKE2b with the secret as its key, 16 bytes long, over the store id and then the
 bytes named above; the personalisation is `sealpoint/header` for the header and
@@ -68,7 +72,7 @@ from sealpoint.errors import AnchorUnavailable, DirectoryUnusable
 
 CAPACITY_MIN = 256
 HEADER_BYTES = 4096
-SLOT_BYTES = 256
+SLOT_BYTES = 384
 PIECE_BYTES = 256 * SLOT_BYTES
 """So many bytes of slots are compared at once with what was verified before."""
 KEY_BYTES = 32
@@ -77,23 +81,24 @@ SUPERSEDED_AT = 64
 USED_AT = 72
 USED = Struct("<Q")
 
-COPIES = (32, 144)
+COPIES = (32, 208)
 """Where the two copies of a slot begin."""
 
 _COPY_A, _COPY_B = COPIES
 _BODY_AT = 8
-_CODE_AT = 96
-_COPY_BYTES = 112
+_CODE_AT = 160
+_COPY_BYTES = 176
 _CODE_BYTES = 16
 
 _MAGIC = b"SEALANCH"
-_VERSION = 1
+_VERSION = 2
 _HEADER = Struct("<8sI4x16sQ")
-_BODY = Struct("<IIq16s32sB23x")
-_COUNTED = Struct("<QIIq16s32sB23x")
+_BODY = Struct("<IIq16s32sqqq32sB31x")
+_COUNTED = Struct("<QIIq16s32sqqq32sB31x")
 _COUNTER = Struct("<Q")
-_COUNTERS = Struct("<32xQ104xQ")
+_COUNTERS = Struct("<32xQ168xQ")
 _ERASED = 1
+_PAUSED = 2
 
 
 def home_of(slot: bytes) -> int:
@@ -108,10 +113,24 @@ def position_of(raw: bytes, start: int) -> Position:
     Raises:
         AnchorUnavailable: The copy is genuine and carries a flag that this version does not know.
     """
-    epoch, gen, seq, thread, entry, flags = _BODY.unpack_from(raw, start + _BODY_AT)
-    if flags > _ERASED:
-        raise AnchorUnavailable(f"anchor slot: expected flags 0 or 1, found {flags}")
-    return Position(thread, epoch, gen, seq, entry, flags == _ERASED)
+    epoch, gen, seq, thread, entry, fence, pause, owner, owner_entry, flags = _BODY.unpack_from(
+        raw, start + _BODY_AT
+    )
+    if flags > _ERASED | _PAUSED:
+        raise AnchorUnavailable(f"anchor slot: expected flags 0 to 3, found {flags}")
+    return Position(
+        thread,
+        epoch,
+        gen,
+        seq,
+        entry,
+        bool(flags & _ERASED),
+        fence,
+        pause,
+        owner,
+        owner_entry,
+        bool(flags & _PAUSED),
+    )
 
 
 class SlotSeal:
@@ -185,7 +204,11 @@ class SlotSeal:
             position.seq,
             position.thread,
             position.entry,
-            _ERASED if position.erased else 0,
+            position.fence,
+            position.pause,
+            position.owner,
+            position.owner_entry,
+            _ERASED * position.erased | _PAUSED * position.paused,
         )
         code = self._copy.copy()
         code.update(slot + counted)

@@ -44,7 +44,12 @@ import msgspec
 
 from sealpoint import _disk
 from sealpoint._disk import DIRECTORY, refusing, reporting
-from sealpoint.anchor._contract import Position, require_position, require_slot
+from sealpoint.anchor._contract import (
+    Position,
+    require_position,
+    require_rising,
+    require_slot,
+)
 from sealpoint.anchor._table import (
     FREE,
     KEY_BYTES,
@@ -474,6 +479,7 @@ class LocalAnchor:
         if known is None:
             require_slot(slot)
         require_position(position)
+        require_rising(expected, position)
         with file.mutex:
             try:
                 table = self._locked_for_writing() if self._read_only else file.locked()

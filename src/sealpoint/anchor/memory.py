@@ -9,7 +9,12 @@ for stores in memory, and for reading.
 import threading
 from collections.abc import Iterator
 
-from sealpoint.anchor._contract import Position, require_position, require_slot
+from sealpoint.anchor._contract import (
+    Position,
+    require_position,
+    require_rising,
+    require_slot,
+)
 from sealpoint.errors import AnchorUnavailable, UsageError
 
 __all__ = ["MemoryAnchor"]
@@ -47,6 +52,7 @@ class MemoryAnchor:
         require_slot(slot)
         require_position(expected)
         require_position(position)
+        require_rising(expected, position)
         with self._lock:
             self._require_open()
             found = self._positions.get(slot)

@@ -30,7 +30,13 @@ from psycopg import errors
 from sealpoint._postgres import Connection, Connections, Password, Row, Value, create_all
 from sealpoint._postgres_url import PostgresUrl
 from sealpoint.anchor import _postgres_schema as sql
-from sealpoint.anchor._contract import Position, is_behind, require_position, require_slot
+from sealpoint.anchor._contract import (
+    Position,
+    is_behind,
+    require_position,
+    require_rising,
+    require_slot,
+)
 from sealpoint.errors import AnchorUnavailable, Edited, UsageError
 
 __all__ = ["PostgresAnchor"]
@@ -40,6 +46,8 @@ _STORE_BYTES = 16
 _SECRET_BYTES = 32
 _SLOT_BYTES = 32
 _TOLD_MAX = 65_536
+_TYPES = (bytes, int, int, int, bytes, bool, int, int, int, bytes, bool)
+"""Of the columns of a position."""
 
 
 class PostgresAnchor:
@@ -145,6 +153,7 @@ class PostgresAnchor:
         require_slot(slot)
         require_position(expected)
         require_position(position)
+        require_rising(expected, position)
         named = (self._store, slot, *_columns(expected), *_columns(position))
 
         def work(connection: Connection) -> Position:
@@ -176,6 +185,7 @@ class PostgresAnchor:
         require_slot(other)
         require_position(expected)
         require_position(position)
+        require_rising(expected, position)
         named = (self._store, slot, *_columns(expected), *_columns(position))
         told = self._told.get(other)
 
@@ -331,16 +341,8 @@ class PostgresAnchor:
 
     def _position(self, slot: bytes, row: Row) -> Position:
         """A row as a position, or the refusal of one that cannot be."""
-        thread, epoch, gen, seq, entry, erased = row
-        if (
-            type(thread) is bytes
-            and type(entry) is bytes
-            and type(epoch) is int
-            and type(gen) is int
-            and type(seq) is int
-            and type(erased) is bool
-        ):
-            position = Position(thread, epoch, gen, seq, entry, erased)
+        if tuple(map(type, row)) == _TYPES:
+            position = Position(*row)
             try:
                 require_position(position)
             except UsageError as exc:
@@ -364,4 +366,9 @@ def _columns(position: Position) -> tuple[Value, ...]:
         position.seq,
         position.entry,
         int(position.erased),
+        position.fence,
+        position.pause,
+        position.owner,
+        position.owner_entry,
+        int(position.paused),
     )

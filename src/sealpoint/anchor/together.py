@@ -5,14 +5,18 @@ A call is judged by whichever of the two has seen more. A write goes to the shar
 acknowledged when the local one has followed; should either fail, the call is `AnchorUnavailable`,
 and the next one finds both as they are.
 
-- *Local behind* (the machine was off, or is new): the shared one counts, and the local one follows
-  as soon as the store shows that what the shared one holds descends from what the local one held. A
-  machine that remembers another history says `Forked`, however far the others went on with theirs.
+- *Local behind* (the machine was off, or is new): the shared one counts. The local one follows once
+  this machine has judged the thread up to there (`confirm`), and the store shows that what the
+  shared one holds descends from what the local one held. A machine that remembers another history
+  says `Forked`, however far the others went on with theirs.
 - *Shared behind* (its database was put back): the local one counts. The next advance is told what
   the shared one holds; the caller proves, as after every advance that met something else, that
   this is an ancestor, and advances it from there. A slot that the shared one lost is made again
   with what this machine has seen.
 - *Neither* descends from the other: `Forked`.
+
+The marks of both count, whichever has seen more entries: a pause that this machine has seen is not
+left out because somebody moved the shared anchor past it.
 
 A name that was only reserved says nothing about entries, and gives way. An anchor never writes what
 the store does not show: a shared anchor that somebody else writes cannot spoil the local one with
@@ -29,6 +33,8 @@ What it leaves to others: whether one entry descends from another, which only th
 import threading
 from collections.abc import Callable, Iterator
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 from sealpoint.anchor._contract import Anchor, Position, is_behind
 from sealpoint.errors import AnchorUnavailable, Forked
@@ -191,16 +197,31 @@ class AnchorsTogether:
         self._came_along.position = watched
         return found
 
+    def confirm(self, slot: bytes, position: Position) -> None:
+        """Let the local anchor follow to a position up to which the caller has judged the thread.
+
+        Raises:
+            AnchorUnavailable: It cannot be written.
+            Forked: It knows another history.
+        """
+        if self._read_only:
+            return
+        local = self.local.get(slot)
+        if local is None or is_behind(local, position):
+            self._follow(slot, position, told=None)
+
     def _settled(
         self, slot: bytes, local: Position | None, shared: Position | None
     ) -> Position | None:
-        """What counts, of what the two hold; the local one follows where the store shows that."""
+        """What counts, of what the two hold: the newer position, with the marks of both."""
         if shared is None or shared == local:
             return local
-        newer, shown = self._judged(slot, local, shared)
-        if newer == shared and shown and not self._read_only:
-            self._follow(slot, shared, told=local)
-        return newer
+        newer, _ = self._judged(slot, local, shared)
+        if local is None:
+            if newer.reserved and not self._read_only:
+                self.local.create(slot, newer)  # no entry hangs on it that could be judged
+            return newer
+        return _with_marks(newer, local if newer == shared else shared)
 
     def _judged(
         self, slot: bytes, local: Position | None, shared: Position
@@ -231,6 +252,30 @@ class AnchorsTogether:
                     return
             if self.local.advance(slot, local, position) == position:
                 return
+
+
+def _with_marks(newer: Position, other: Position) -> Position:
+    """A position with the marks of another, where those are later ones of the same history.
+
+    Raises:
+        Forked: The two have seen different entries that say whose the thread is.
+    """
+    if newer.epoch != other.epoch or newer.thread != other.thread:
+        return newer
+    if newer.owner == other.owner and newer.owner_entry != other.owner_entry:
+        raise Forked(
+            f"anchors of thread {newer.thread.hex()[:12]}: they have seen different entries "
+            f"{newer.owner}, which say whose the thread is",
+            hint=FORKED_HINT,
+        )
+    owner = newer if newer.owner >= other.owner else other
+    return msgspec.structs.replace(
+        newer,
+        fence=max(newer.fence, other.fence),
+        pause=max(newer.pause, other.pause),
+        owner=owner.owner,
+        owner_entry=owner.owner_entry,
+    )
 
 
 def newer_position(local: Position, shared: Position) -> Position:

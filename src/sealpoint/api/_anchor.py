@@ -27,6 +27,7 @@ from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,
     Forked,
+    Missing,
     RolledBack,
     SealpointError,
     Unanchored,
@@ -260,6 +261,11 @@ class AnchorAdmin:
             core.renewed_trust()
             for slot, _ in core.anchor.slots():
                 newest = core.anchor.get(slot)
+                if newest is not None and newest != core.parts.anchor.get(slot):
+                    # This machine's own follows once the thread is judged.
+                    with suppress(Missing, RolledBack):
+                        Chain.at_slot(core, slot, newest.thread).refresh()
+                    newest = core.anchor.get(slot)
                 if newest != core.parts.anchor.get(slot):
                     raise RolledBack(
                         f"anchor {url}: it has seen what the store does not show, and this machine "

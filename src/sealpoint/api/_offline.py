@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, Literal, Self
 
 import msgspec
 
-from sealpoint.anchor import Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api._location import Directory, StoreLocation, Trust, now, read_pin
 from sealpoint.api._open import WORKER, remote_key
@@ -29,6 +28,7 @@ from sealpoint.errors import (
     BundleInvalid,
     DecodeError,
     Forked,
+    Missing,
     NotTrusted,
     SealpointError,
     UsageError,
@@ -49,6 +49,7 @@ from sealpoint.store import (
     StoreParts,
     blob_digest,
     enter_copy,
+    shown_position,
 )
 from sealpoint.world import WorldDiff
 
@@ -529,9 +530,10 @@ def _enter_proven(core: Core, thread: BundleThread) -> None:
     So it is read as what was seen then: a key that has expired since takes nothing back.
     """
     uid = bytes.fromhex(thread.thread)
-    record = core.storage.read(uid, thread.seq)
-    gen = 0 if record is None else parse_header(record.header).gen
-    position = Position(uid, core.trust().epoch, gen, thread.seq, bytes.fromhex(thread.entry))
+    entry, epoch = bytes.fromhex(thread.entry), core.trust().epoch
+    position = shown_position(core, uid, thread.seq, entry, epoch=epoch)
+    if position is None:
+        raise Missing(f"bundle: entry {thread.seq} of thread {thread.name!r} is missing")
     # An erasure has taken the name of a thread that has none.
     slot = Chain(core, thread.name).slot if thread.name else os.urandom(_SECRET_BYTES)
     if core.anchor.create(slot, position) != position:

@@ -23,11 +23,19 @@ from sealpoint.gate._requests import (
     make_request,
     roster_then,
 )
-from sealpoint.ledger import Header, Kind, RequestBody, Unreadable, VerdictBody, read_body
+from sealpoint.ledger import (
+    RESERVED,
+    Header,
+    Kind,
+    RequestBody,
+    Unreadable,
+    VerdictBody,
+    read_body,
+)
 from sealpoint.limits import ROLLOUT_DAYS_MAX
 from sealpoint.signing import Action, Attestation, Roster, Statement, count
 from sealpoint.storage import Record
-from sealpoint.store import RESERVED, Chain, Core
+from sealpoint.store import Chain, Core
 from sealpoint.world import World
 
 ROLLOUTS = f"{RESERVED}rollouts"

@@ -24,7 +24,7 @@ from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger._kinds import Kind
 from sealpoint.limits import HEADER_BYTES_MAX
 
-FORMAT_VERSION: Literal[2] = 2
+FORMAT_VERSION: Literal[3] = 3
 UNENCRYPTED: Literal["none"] = "none"
 
 PRINT_BYTES = 4
@@ -42,7 +42,7 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One entry's place, kind and writer. See docs/formats/entry.md for every field."""
 
-    v: Literal[2] = FORMAT_VERSION
+    v: Literal[3] = FORMAT_VERSION
     store: str
     epoch: _Count
     ns: str
@@ -53,6 +53,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     skip: str | None
     kind: Kind
     fence: _Count
+    pause: _Count
+    owner: _Count
     roster: _Count
     at: _Time
     by: str
@@ -61,9 +63,9 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class _Earlier(msgspec.Struct):
-    """What can be told of a header of format version 1, whatever else is in it."""
+    """What can be told of a header of an earlier format version, whatever else is in it."""
 
-    v: Literal[1]
+    v: Literal[1, 2]
 
 
 encode_header = msgspec.json.Encoder().encode
@@ -88,18 +90,18 @@ def parse_header(data: bytes) -> Header:
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
         if _says_earlier(data):
             raise Edited(
-                "entry header: expected format version 2, found version 1, an earlier one that "
-                "this release does not read",
+                "entry header: expected format version 3, found an earlier one, which this "
+                "release does not read",
                 hint="If a version from before the first release wrote the whole store, make a "
                 "new store with sealpoint init, and read this one with the version that wrote it. "
                 "If not, somebody changed it: find out who, then restore a good copy.",
             ) from exc
-        raise Edited("entry header: expected the fields of version 2, found other fields") from exc
+        raise Edited("entry header: expected the fields of version 3, found other fields") from exc
     raise Edited("entry header: its fields are not in canonical form")
 
 
 def _says_earlier(data: bytes) -> bool:
-    """Whether bytes that are no header say that they are one of version 1."""
+    """Whether bytes that are not a header say that they are one of an earlier version."""
     try:
         _decode_earlier(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -214,6 +216,15 @@ class Fence(msgspec.Struct, frozen=True):
     """The thread holds nothing; its next generation begins with a genesis."""
 
 
+class OwnerEntry(msgspec.Struct, frozen=True):
+    """The entry that says whose a thread is: a genesis, a handoff or an erasure."""
+
+    seq: int
+    hash: bytes
+    reserved: bool = False
+    """Whether the thread is one of Sealpoint's own, by the name in its genesis."""
+
+
 class Tip(msgspec.Struct, frozen=True):
     """The verified end of a thread: all that is needed to judge or write the next entry."""
 
@@ -225,6 +236,7 @@ class Tip(msgspec.Struct, frozen=True):
     genesis before there is one."""
     time: datetime
     """The newest time since the newest entry that a pause stops, of those that count."""
+    owner: OwnerEntry
     paused: int | None = None
     """The position of the pause that is in force."""
 

@@ -102,6 +102,12 @@ class KindRule:
     settles_pause: bool = False
     """It says whether the thread is paused from here on."""
 
+    settles_owner: bool = False
+    """It says who owns the thread from here on."""
+
+    on_reserved: bool = False
+    """A thread of Sealpoint's own may hold it: requests, the answers to them, and no state."""
+
     tells_time: bool = True
     """Its time counts for the thread; that of what anybody may write does not."""
 
@@ -120,6 +126,7 @@ _VERDICT = KindRule(
     tells_time=False,
     about_requests=True,
     carries_attestations=True,
+    on_reserved=True,
 )
 
 _RETENTION = KindRule(
@@ -140,6 +147,9 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             by_owner=True,
             sets_fence=True,
             blocked_by_pause=True,
+            settles_pause=True,
+            settles_owner=True,
+            on_reserved=True,
         ),
         Kind.RESUME: KindRule(
             roles=(Role.WRITER,),
@@ -187,6 +197,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             sets_fence=True,
             moves_basis=True,
             carries_attestations=True,
+            settles_owner=True,
         ),
         Kind.PAUSE: _PAUSE,
         Kind.UNPAUSE: _PAUSE,
@@ -195,11 +206,16 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             on_threads=True,
             tells_time=False,
             about_requests=True,
+            on_reserved=True,
         ),
         Kind.APPROVAL: _VERDICT,
         Kind.DENIAL: _VERDICT,
         Kind.EXPIRY: KindRule(
-            roles=_ANYBODY, on_threads=True, tells_time=False, about_requests=True
+            roles=_ANYBODY,
+            on_threads=True,
+            tells_time=False,
+            about_requests=True,
+            on_reserved=True,
         ),
         Kind.BREAK_GLASS: _VERDICT,
         Kind.PRUNE: _RETENTION,
@@ -211,8 +227,11 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             moves_basis=True,
             gives_up=True,
             settles_pause=True,
+            settles_owner=True,
         ),
-        Kind.ADOPT: KindRule(roles=(Role.OPERATOR,), on_threads=True, on_store_chain=True),
+        Kind.ADOPT: KindRule(
+            roles=(Role.OPERATOR,), on_threads=True, on_store_chain=True, on_reserved=True
+        ),
         Kind.ROSTER: KindRule(on_store_chain=True),
         Kind.RESTORE: KindRule(on_store_chain=True),
         Kind.ROOT: KindRule(on_store_chain=True),

@@ -3,10 +3,8 @@
 
 `verify_entry` answers for one entry on its own: its bytes, its place, and that a key which the
 roster and the table allow signed it. `begin` and `extend` answer for an entry as the next of a
-chain that is verified so far: links, fence, owner, and a roster that never goes back. An operator's
-handoff is judged by what lies in its body, the statement that was approved and an attestation of
-another person: a stolen operator's key takes no thread by itself. How many approvals the policy
-asks for is the gate's part, and whether a chain is current that of the anchor.
+chain that is verified so far: its links, and every rule of `_rules.py`. How many approvals the
+policy asks for is the gate's part, and whether a chain is current that of the anchor.
 
 `Follower` goes through a whole thread, each entry verified as the next one. It believes nothing
 that it was not given a proof for: signature, place, links, fence, owner, pause, cutoffs and body of
@@ -25,10 +23,7 @@ from sealpoint.ledger._bodies import (
     HandoffBody,
     IdTable,
     ResumeBody,
-    Unreadable,
-    VerdictBody,
     parse_body,
-    read_body,
     readable_body,
 )
 from sealpoint.ledger._entry import (
@@ -37,6 +32,7 @@ from sealpoint.ledger._entry import (
     Entry,
     Fence,
     Header,
+    OwnerEntry,
     Place,
     SkipHashes,
     Tip,
@@ -46,157 +42,30 @@ from sealpoint.ledger._entry import (
     skip_seq,
 )
 from sealpoint.ledger._kinds import KINDS, Kind
+from sealpoint.ledger._rules import (
+    RESERVED,
+    Marks,
+    carried_attestations,
+    check_generation,
+    check_handoff,
+    check_owner,
+    check_pause,
+    check_reserved,
+    check_session,
+    check_succession,
+    place_of,
+    require_attestations,
+)
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
     ENTRY_TYPE,
-    Action,
-    Attestation,
     Check,
     Identity,
     PublicKey,
-    Role,
-    Roster,
     Signed,
-    Statement,
-    count,
     pae,
     parse_seals,
 )
-
-
-def carried_attestations(header: Header, data: bytes | None) -> tuple[Attestation, ...]:
-    """The attestations in an entry's body; none in one that is gone or that nobody can read.
-
-    Raises:
-        Edited: It is not the body that was sealed.
-    """
-    if data is None or not KINDS[header.kind].carries_attestations:
-        return ()
-    try:
-        return _attestations_of(read_body(header.kind, header.body, data))
-    except Unreadable:
-        return ()
-
-
-def counted_attestations(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestation, ...]:
-    """The attestations in a parsed body, without those of keys that had ended before.
-
-    One counts where an entry of its key would. Else whoever holds the key of an approver who was
-    revoked could go on approving under an older roster, which an entry is free to name.
-
-    Raises:
-        Missing, Edited: The list of a cutoff is not there, or is another.
-    """
-    return tuple(each for each in _attestations_of(body) if chain.believes(entry, each.credential))
-
-
-def require_attestations(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
-    """Judge a handoff where the one before it is not known: somebody's key may have ended since.
-
-    Returns:
-        The entry; one of any other kind as it is.
-
-    Raises:
-        NotTrusted: It carries attestations, and the keys of all had ended when it was written.
-        Edited: The body is not the one that was sealed.
-    """
-    if entry.header.kind is not Kind.HANDOFF:
-        return entry
-    carried = carried_attestations(entry.header, data)
-    if carried and not any(chain.believes(entry, each.credential) for each in carried):
-        raise NotTrusted(
-            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected the keys of those "
-            "who approved it in force, found them ended before it was written"
-        )
-    return entry
-
-
-def _attestations_of(body: Any) -> tuple[Attestation, ...]:
-    if isinstance(body, VerdictBody):
-        return (body.attestation,)
-    return body.attestations if isinstance(body, HandoffBody | ResumeBody) else ()
-
-
-def check_handoff(
-    entry: Entry,
-    body: bytes | None,
-    *,
-    owner: str | None,
-    basis: str,
-    now: datetime,
-    chain: StoreChain,
-) -> None:
-    """Judge a handoff; where an erasure took its body or the owner's name, nobody can say more.
-
-    Args:
-        entry: The handoff.
-        body: Its body.
-        owner: Who owns the thread before it.
-        basis: The hash of the basis before it, in hexadecimal.
-        now: Its time, or that of the entry before it if that is later: an operator who turns the
-            clock back revives no approval.
-        chain: The rosters.
-
-    Raises:
-        NotTrusted: Its writer may not give the thread away, or nobody of this name may take it.
-        Misplaced: The approval that it carries is for something else.
-    """
-    header = entry.header
-    where = f"entry {entry.seq} of thread {header.thread[:12]}"
-    roster = chain.roster_at(header.roster)
-    if roster is None:
-        raise NotTrusted(f"{where}: expected a roster of the store chain, found {header.roster}")
-    if body is None or owner is None:
-        return
-    parsed: HandoffBody = parse_body(header.kind, header.body, body)
-    if not _may_take(parsed.owner, header.ns, roster):
-        raise NotTrusted(f"{where}: expected a writer or a pool of writers as the next owner")
-    if _may(entry.writer, Role.WRITER, header.ns, roster) and roster.owns(entry.writer, owner):
-        return
-    statement = parsed.statement
-    if statement is None or not _may(entry.writer, Role.OPERATOR, header.ns, roster):
-        raise NotTrusted(
-            f"{where}: expected owner {owner!r}, or an operator with approval, found "
-            f"{entry.writer!r}"
-        )
-    _check_binding(statement, entry, parsed.owner, basis, where)
-    if now >= statement.expires:
-        raise Misplaced(f"{where}: expected an approval in force, found one that has expired")
-    # The roster may be an old one: a key that has ended since says no more under it.
-    counted = counted_attestations(entry, parsed, chain)
-    tally = count(counted, statement=statement, roster=roster, now=now)
-    if not tally.approved_by or tally.denied_by:
-        raise NotTrusted(f"{where}: nobody else than the requester has approved it")
-
-
-def _may_take(owner: str, namespace: str, roster: Roster) -> bool:
-    names = roster.members.get(owner, frozenset({owner}))
-    return bool(names) and all(_may(name, Role.WRITER, namespace, roster) for name in names)
-
-
-def _may(name: str, role: Role, namespace: str, roster: Roster) -> bool:
-    identity = roster.identity(name)
-    return identity is not None and identity.may(role, namespace)
-
-
-def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, where: str) -> None:
-    header = entry.header
-    for what, found, expected in (
-        ("action", statement.action, Action.HANDOFF),
-        ("new owner", statement.to, owner),
-        ("requester", statement.requester, entry.writer),
-        ("store", statement.store, header.store),
-        ("namespace", statement.ns, header.ns),
-        ("thread", statement.thread, header.thread),
-        ("epoch", statement.epoch, header.epoch),
-        ("generation", statement.gen, header.gen),
-        ("basis", statement.basis, basis),
-    ):
-        if found != expected:
-            raise Misplaced(
-                f"{where}: expected an approval for {what} {str(expected)[:40]!r}, "
-                f"found one for {str(found)[:40]!r}"
-            )
 
 
 def verify_entry(
@@ -293,14 +162,15 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
         NotTrusted: Its writer gave the thread to an owner that it is not part of.
     """
     header = entry.header
-    links = (header.seq, header.gen, header.prev, header.skip, header.fence)
-    if header.kind is not Kind.GENESIS or links != (0, 0, None, None, 0):
+    links = (header.seq, header.gen, header.prev, header.skip, *Marks.of(header))
+    if header.kind is not Kind.GENESIS or links != (0, 0, None, None, 0, 0, 0):
         raise Misplaced(
             f"thread {header.thread[:12]}: expected a genesis, found a {header.kind.word}"
         )
-    fence = read_fence(entry, body)
-    _check_owner(entry, fence.owner, chain)
-    return Tip(entry, SkipHashes.begin(entry.hash), fence, (entry.seq, entry.hash), header.at)
+    fence, owner = read_fence(entry, body), read_owner_entry(entry, body)
+    check_owner(entry, fence.owner, chain)
+    hashes, basis = SkipHashes.begin(entry.hash), (entry.seq, entry.hash)
+    return Tip(entry, hashes, fence, basis, header.at, owner)
 
 
 def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
@@ -320,28 +190,17 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
             f"{where}: expected the links {tip.entry.hash.hex()[:12]} and {skip.hex()[:12]}, "
             f"found {str(header.prev)[:12]} and {str(header.skip)[:12]}"
         )
-    if header.roster < before.roster:
-        raise NotTrusted(f"{where}: expected roster {before.roster} or later")
-    if header.epoch < before.epoch:
-        raise Misplaced(f"{where}: expected epoch {before.epoch} or later, found {header.epoch}")
+    check_succession(before, header)
+    check_reserved(header, reserved=tip.owner.reserved)
+    check_pause(header, tip.paused)
     rule = KINDS[header.kind]
-    if rule.blocked_by_pause and tip.paused is not None:
-        raise NotTrusted(
-            f"{where}: expected no {header.kind.word} while entry {tip.paused} pauses the thread"
-        )
-    if rule.only_paused and tip.paused is None:
-        raise NotTrusted(
-            f"{where}: a {header.kind.word} entry is only for a paused thread, and the thread is "
-            "not paused",
-            hint=f"Find out who uses the key of {entry.writer!r}, and revoke it: sealpoint keys "
-            "revoke NAME --reason WHY; sealpoint audit shows what came before the entry.",
-        )
     return Tip(
         entry,
         tip.skip_hashes.grown(header.seq, entry.hash),
-        _fence(tip, entry, body, chain, where),
+        _fence(tip, entry, body, chain),
         (header.seq, entry.hash) if rule.moves_basis else tip.basis,
         next_time(header, tip.time),
+        read_owner_entry(entry, body) if rule.settles_owner else tip.owner,
         next_pause(header, tip.paused),
     )
 
@@ -361,12 +220,12 @@ def next_pause(header: Header, paused: int | None) -> int | None:
     return header.seq if header.kind is Kind.PAUSE else None
 
 
-def read_basis_and_pause(
+def read_basis_and_time(
     entries: Iterable[tuple[Header, bytes]],
-) -> tuple[tuple[int, bytes], datetime, int | None]:
-    """The basis, the time and the pause in force, from the head of a verified chain downwards.
+) -> tuple[tuple[int, bytes], datetime]:
+    """The basis and the time of a thread, from the head of a verified chain downwards.
 
-    They lie no deeper than the newest entry that a pause stops: it would not be there otherwise.
+    They lie no deeper than the newest entry that a pause stops.
 
     Args:
         entries: Headers, newest first, each with its bytes; no more are taken than are needed.
@@ -375,32 +234,27 @@ def read_basis_and_pause(
         Missing: They end before they have told.
     """
     basis: tuple[int, bytes] | None = None
-    paused, settled, halted, times = None, False, False, []
+    halted, times = False, []
     for header, raw in entries:
         rule = KINDS[header.kind]
         if basis is None and (rule.moves_basis or not header.seq):
             basis = header.seq, link_hash(raw)
-        if not halted:
-            if not settled and rule.settles_pause:
-                paused, settled = next_pause(header, None), True
-            if rule.tells_time:
-                times.append(header.at)
+        if not halted and rule.tells_time:
+            times.append(header.at)
         halted = halted or rule.blocked_by_pause
         if halted and basis is not None:
-            return basis, max(times), paused
+            return basis, max(times)
     raise Missing("thread: its first entry is missing")
 
 
-def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where: str) -> Fence:
+def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Fence:
     """The fence from this entry on; the entry must be allowed under the one in force."""
     header = entry.header
     rule = KINDS[header.kind]
-    _check_generation(tip, header, where)
-    if header.fence != (header.seq if rule.sets_fence else tip.fence.seq):
-        raise NotTrusted(f"{where}: expected fence {tip.fence.seq}, found {header.fence}")
+    check_generation(header, tip.entry.header, erased=tip.fence.erased)
     if header.kind is Kind.GENESIS:
         fence = read_fence(entry, body)
-        _check_owner(entry, fence.owner, chain)
+        check_owner(entry, fence.owner, chain)
         return fence
     if header.kind is Kind.HANDOFF:
         check_handoff(
@@ -412,44 +266,19 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where:
             chain=chain,
         )
         return read_fence(entry, None if tip.fence.owner is None else body)
-    _check_session(tip, entry, chain, where)
+    if rule.by_owner:
+        check_owner(entry, tip.fence.owner, chain)
+    check_session(header, tip.fence)
     if not rule.sets_fence:
         return tip.fence
     # Where the owner is unknown it stays so up to the erasure: a later body that names one could
     # be that of somebody who made the earlier one go missing.
     fence = read_fence(entry, None if tip.fence.owner is None else body)
     if fence.owner not in (None, tip.fence.owner):
-        raise NotTrusted(f"{where}: expected owner {tip.fence.owner!r}, found {fence.owner!r}")
-    return fence
-
-
-def _check_session(tip: Tip, entry: Entry, chain: StoreChain, where: str) -> None:
-    """Refuse what only the owner, or only the session in force, may write."""
-    rule, fence = KINDS[entry.header.kind], tip.fence
-    if rule.by_owner:
-        _check_owner(entry, fence.owner, chain)
-    if rule.in_session and not (fence.is_session and fence.by == entry.header.by):
-        raise NotTrusted(f"{where}: expected the key that opened session {fence.seq}")
-
-
-def _check_generation(tip: Tip, header: Header, where: str) -> None:
-    """After an erasure a genesis begins the next generation; at no other time is there one."""
-    begins = header.kind is Kind.GENESIS
-    if begins != tip.fence.erased:
-        raise Misplaced(f"{where}: expected a genesis after an erasure and nowhere else")
-    gen = tip.entry.header.gen + begins
-    if header.gen != gen:
-        raise Misplaced(f"{where}: expected generation {gen}, found {header.gen}")
-
-
-def _check_owner(entry: Entry, owner: str | None, chain: StoreChain) -> None:
-    """Refuse a writer that is no owner; nobody can say once an erasure took the owner's name."""
-    roster = chain.roster_at(entry.header.roster)
-    if roster is None or (owner is not None and not roster.owns(entry.writer, owner)):
         raise NotTrusted(
-            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected owner {owner!r}, "
-            f"found {entry.writer!r}"
+            f"{place_of(header)}: expected owner {tip.fence.owner!r}, found {fence.owner!r}"
         )
+    return fence
 
 
 def read_fence(entry: Entry, body: bytes | None) -> Fence:
@@ -464,6 +293,15 @@ def read_fence(entry: Entry, body: bytes | None) -> Fence:
         parsed: GenesisBody | ResumeBody | HandoffBody = parse_body(header.kind, header.body, body)
         owner = parsed.owner
     return Fence(header.seq, header.by, owner, is_session=header.kind is Kind.RESUME)
+
+
+def read_owner_entry(entry: Entry, body: bytes | None) -> OwnerEntry:
+    """The mark that an already verified genesis, handoff or erasure leaves on the thread."""
+    header, reserved = entry.header, False
+    if header.kind is Kind.GENESIS and body is not None:
+        genesis: GenesisBody = parse_body(header.kind, header.body, body)
+        reserved = genesis.name.startswith(RESERVED)
+    return OwnerEntry(entry.seq, entry.hash, reserved)
 
 
 class CutoffCheck:

@@ -23,8 +23,8 @@ _DICTIONARY = (
     b'{"salt":"","id":"","root":"","parent":"","task":"","path":"~__pregel_pull, __start__",'
     b'"owner":"worker","basis":,"checkpoint":"","release":"","policy":"",'
     b'"metadata":{"source":"loop","step":,"parents":{}}}[["","0123456789abcdef"]]'
-    b'{"v":2,"store":"","epoch":0,"ns":"default","thread":"","gen":0,"seq":,"prev":"","skip":"",'
-    b'"kind":"checkpoint","kind":"resume","kind":"writes","fence":,"roster":0,'
+    b'{"v":3,"store":"","epoch":0,"ns":"default","thread":"","gen":0,"seq":,"prev":"","skip":"",'
+    b'"kind":"checkpoint","kind":"resume","kind":"writes","fence":,"pause":0,"owner":0,"roster":0,'
     b'"at":"2026-01-01T00:00:00.000000Z","by":"","enc":"none","body":""}'
 )
 """Part of the format: bytes that were packed with it are unpacked with it."""

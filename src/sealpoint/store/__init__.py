@@ -28,9 +28,10 @@ from sealpoint.store._core import (
     claimed_name,
     judge_positions,
     match_heads,
+    shown_position,
 )
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
-from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
+from sealpoint.store._names import check_name, is_reserved, store_slot, thread_slot
 from sealpoint.store._reader import ThreadReader, checkpoint_at, read_world
 from sealpoint.store._refs import (
     CheckpointRef,
@@ -83,7 +84,6 @@ from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWr
 
 __all__ = [
     "EXPIRY_WARNING",
-    "RESERVED",
     "AcceptedRestore",
     "BlobReader",
     "Chain",
@@ -160,6 +160,7 @@ __all__ = [
     "record_joining",
     "require_roots",
     "revoke_keys",
+    "shown_position",
     "store_slot",
     "thread_slot",
     "unanchored_threads",

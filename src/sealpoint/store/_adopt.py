@@ -6,7 +6,8 @@ genesis. Everything is verified from its first entry before it is believed. A sl
 already has is never touched: a store that is behind or beside its anchor cannot be adopted away.
 """
 
-from sealpoint.anchor import Position
+import msgspec
+
 from sealpoint.errors import Forked, Misplaced, NotTrusted, Tampered
 from sealpoint.ledger import (
     AdoptBody,
@@ -22,7 +23,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import check_reason
 from sealpoint.store._append import EntryDraft, append_all, check_rights
 from sealpoint.store._chain import Chain, verified_genesis
-from sealpoint.store._core import Core, newest_genesis
+from sealpoint.store._core import Core, newest_genesis, tip_position
 from sealpoint.store._names import thread_slot
 from sealpoint.store._roster import append_store_adoption
 from sealpoint.store._walk import ThreadWalk
@@ -118,10 +119,8 @@ def enter_copy(core: Core, name: str, thread: bytes) -> None:
     """
     chain = Chain(core, name)
     chain.bind(thread)
-    head = _verified_tip(chain).entry
-    core.anchor.create(
-        chain.slot, Position(thread, core.trust().epoch, head.header.gen, head.seq, head.hash)
-    )
+    position = msgspec.structs.replace(tip_position(_verified_tip(chain)), epoch=core.trust().epoch)
+    core.anchor.create(chain.slot, position)
 
 
 def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
@@ -145,7 +144,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     chain.move_to(tip, None, ())
     body = AdoptBody(salt=core.salt(), reason=text)
     entry = append_all(chain, [EntryDraft(Kind.ADOPT, body)], blobs={}, follow=False)[-1]
-    position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
+    position = tip_position(chain.tip())
     if core.anchor.create(chain.slot, position) != position:
         raise Forked(
             f"thread {name!r}: another process adopted it at the same time, and not up "

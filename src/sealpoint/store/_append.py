@@ -34,6 +34,7 @@ from sealpoint.ledger import (
     Fence,
     Header,
     Kind,
+    Marks,
     StoreChain,
     Tip,
     begin,
@@ -315,12 +316,12 @@ def _seal(
     core, rule = chain.core, KINDS[draft.kind]
     signer, body = core.signer(), encode_body(draft.body)
     if tip is None:
-        seq, gen, prev, skip, fence, time = 0, 0, None, None, 0, None
+        seq, gen, prev, skip, marks, time = 0, 0, None, None, Marks(0, 0, 0), None
     else:
         newest, time = tip.entry.header, tip.time
         seq, gen = newest.seq + 1, newest.gen + tip.fence.erased
         prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(seq & (seq - 1)).hex()
-        fence = seq if rule.sets_fence else tip.fence.seq
+        marks = Marks.of(newest).after(draft.kind, seq)
     header = Header(
         store=core.store_hex,
         epoch=trust.epoch,
@@ -331,7 +332,9 @@ def _seal(
         prev=prev,
         skip=skip,
         kind=draft.kind,
-        fence=fence,
+        fence=marks.fence,
+        pause=marks.pause,
+        owner=marks.owner,
         roster=trust.rosters[-1].seq,
         at=core.now(time),
         by=signer.key,
@@ -348,7 +351,8 @@ def _seal(
         if session.is_session and session.by == signer.key:
             # The most frequent entry: its links were made from the tip, its rights checked before.
             hashes = tip.skip_hashes.grown(seq, entry.hash)
-            after = Tip(entry, hashes, session, (seq, entry.hash), header.at, tip.paused)
+            basis = seq, entry.hash
+            after = Tip(entry, hashes, session, basis, header.at, tip.owner, tip.paused)
             return after, record
     return extend(tip, entry, body, trust), record
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One thread's chain as a reader sees it: the verified head, and the way from it to any entry.
 
-`refresh` is the only way to learn what is current: it compares store and anchor and verifies
-every entry that is newer than what both agree on. Whatever is older is reached from the verified
-head by its links. What entries mean is decided in `_state.py`; `_append.py` writes new ones, and
-`_walk.py` verifies a thread from its first entry on.
+`refresh` is the only way to learn what is current: it compares store and anchor, judges the entry
+that the anchor has seen (`_judge.py`), and verifies every newer one. Whatever is older is reached
+from the verified head by its links. What entries mean is decided in `_state.py`; `_append.py`
+writes new ones, and `_walk.py` verifies a thread from its first entry on.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,8 +46,7 @@ from sealpoint.ledger import (
     next_link,
     parse_body,
     parse_header,
-    read_basis_and_pause,
-    read_fence,
+    read_basis_and_time,
     require_attestations,
     require_past,
     skip_seq,
@@ -62,9 +61,11 @@ from sealpoint.store._core import (
     check_expiry,
     claimed_name,
     newest_genesis,
+    position_of,
     trust_and_position,
     verify_renewed,
 )
+from sealpoint.store._judge import JudgedHead, judge_head
 from sealpoint.store._names import label_of, thread_slot
 
 
@@ -155,6 +156,8 @@ class Chain:
         self.anchored: Position | None = None
         self.head: Entry | None = None
         self.head_record: Record | None = None
+        self.judged: JudgedHead | None = None
+        """What is in force at a head that was met first, and not by following what lies below."""
         self._tip: Tip | None = None
         self.verified = VerifiedEntries()
         self._version: tuple[int, int, int] | None = None
@@ -292,7 +295,7 @@ class Chain:
             try:
                 trust.restores.check(self.head.header, self.head.hash, trust.lists)
             except Misplaced:
-                self.head = self.head_record = self._tip = self.anchored = None
+                self.head = self.head_record = self._tip = self.judged = self.anchored = None
                 if self.observer is not None:
                     self.observer.cut_off()
         self._epoch = trust.epoch
@@ -312,6 +315,8 @@ class Chain:
         self.anchored = anchored
         if newest > anchored.seq and not self.core.parts.read_only:
             self.advance_anchor()
+        elif self.core.together is not None and not anchored.reserved:
+            self.core.together.confirm(self.slot, anchored)
 
     def _anchored_position(self, trust: StoreChain, anchored: Position | None) -> Position:
         if anchored is None:
@@ -349,12 +354,12 @@ class Chain:
         if seq > anchored.seq:
             check_expiry(self.core, chain, entry, record.body, before)
         if before is not None:
-            known = self._known_tip() if after is None else after
+            known = self.tip() if after is None else after
             tip: Tip | None = extend(known, entry, record.body, chain)
         elif seq == 0:
             tip = begin(entry, record.body, chain)
         else:
-            tip = None  # the anchored entry: its own signature and the anchor vouch for it
+            tip = _judge(self, entry, record, anchored)
         return entry, tip
 
     def verify(self, record: Record, seq: int) -> Entry:
@@ -383,31 +388,18 @@ class Chain:
 
     def tip(self) -> Tip:
         """The head with all that is needed to judge or write the next entry."""
-        if self._tip is not None:
-            return self._tip  # only one that has its owner is kept
-        tip = self._known_tip()
-        tip.require_owner()
-        return tip
-
-    def _known_tip(self) -> Tip:
-        """The same, where entries that follow may still explain why a body is missing.
-
-        Then nothing is kept: it may be put back.
-        """
         if self._tip is None:
-            head, entries = self.verified_head(), self.entries
-            record, is_short = self.head_record, head.seq <= _NEAR_MAX
-            if record is not None and is_short and entries is self.core.storage:
-                below = entries.scan(self.thread, 0, head.seq - 1) if head.seq else ()
-                self.entries = NearEntries(entries, self.thread, [*below, (head.seq, record)])
-            try:
-                tip = _read_tip(self, head)
-            finally:
-                self.entries = entries
-            if tip.lacks_owner:
-                return tip
-            self._tip = tip
+            self._tip = _read_tip(self, self.verified_head(), self.in_force())
         return self._tip
+
+    def in_force(self) -> JudgedHead:
+        """Session, owner and pause at the verified head."""
+        tip = self._tip
+        if tip is not None:
+            return JudgedHead(tip.fence, tip.owner, tip.paused)
+        if self.judged is None:
+            raise UnknownThread(f"thread {self.name!r}: it has no entries")
+        return self.judged
 
     def move_to(
         self, tip: Tip, record: Record | None, written: Iterable[tuple[Entry, Body]]
@@ -483,9 +475,10 @@ class Chain:
             Forked: The anchor went another way. Never retried.
             AnchorUnavailable: The anchor cannot be written; the entries stand.
         """
-        head, expected = self.verified_head(), self.anchored
-        header, erased = head.header, head.header.kind is Kind.ERASE
-        position = Position(self.thread, header.epoch, header.gen, header.seq, head.hash, erased)
+        head, expected, judged = self.verified_head(), self.anchored, self.in_force()
+        position = position_of(
+            head.header, head.hash, judged.owner.hash, paused=judged.paused is not None
+        )
         if expected is None:
             raise AnchorUnavailable(f"{self._title}: what the anchor holds is not known")
         for _ in range(_ANCHOR_ROUNDS_MAX):
@@ -526,17 +519,43 @@ class Chain:
         return f"entry {seq} of {self._title}"
 
 
-def _read_tip(chain: Chain, head: Entry) -> Tip:
-    """What is needed to judge or write the entry after a verified head, read from the store."""
+def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Tip | None:
+    """Judge the entry that the anchor has seen: who anchored it proves nothing about it.
+
+    Returns:
+        The tip, if the body that names the owner is missing: what follows may explain that. None
+        in every other case, because a reader needs no tip.
+    """
+    core, entries = chain.core, chain.entries
+    local = None if core.together is None else core.together.local.get(chain.slot)
+    seen = [anchored]
+    if local is not None and local.epoch == anchored.epoch:
+        seen.append(local)
+    chain.head, chain.head_record = entry, record
+    try:
+        if entry.seq <= _NEAR_MAX and entries is core.storage:
+            below = entries.scan(chain.thread, 0, entry.seq - 1)
+            chain.entries = NearEntries(entries, chain.thread, [*below, (entry.seq, record)])
+        judged = judge_head(chain, entry, seen, chain.trust.get())
+        if judged.fence.owner is None and not judged.fence.erased:
+            return _read_tip(chain, entry, judged)
+        chain.judged = judged
+        return None
+    finally:
+        chain.entries, chain.head, chain.head_record = entries, None, None
+
+
+def _read_tip(chain: Chain, head: Entry, judged: JudgedHead) -> Tip:
+    """What is needed to write the entry after a judged head, read from the store."""
     hashes, header = {head.seq: head.hash}, head.header
     while header.seq:
         below = skip_seq(header.seq)
         record, header = chain.linked(below, header.skip)
         hashes[below] = link_hash(record.header)
-    record, header = chain.descend(head.header.fence)
-    fence = read_fence(chain.verify(record, header.seq), record.body)
-    standing = read_basis_and_pause((found, record.header) for found, record in chain.walk())
-    return Tip(head, SkipHashes(hashes), fence, *standing)
+    record, _ = chain.descend(head.header.fence)
+    chain.verify(record, head.header.fence)
+    basis, time = read_basis_and_time((found, record.header) for found, record in chain.walk())
+    return Tip(head, SkipHashes(hashes), judged.fence, basis, time, judged.owner, judged.paused)
 
 
 def entry_body(name: str, header: Header, data: bytes | None) -> Any:

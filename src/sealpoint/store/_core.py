@@ -12,6 +12,8 @@ from functools import partial
 from time import monotonic
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position, is_behind
 from sealpoint.anchor.together import FORKED_HINT, AnchorsTogether, newer_position
 from sealpoint.codec import Registry
@@ -39,6 +41,7 @@ from sealpoint.ledger import (
     Place,
     PositionLists,
     StoreChain,
+    Tip,
     counted_attestations,
     link_hash,
     link_to,
@@ -389,6 +392,8 @@ class Core:
                 break
             # Somebody else may have moved it: what it holds then is compared like any other.
             anchored = self.anchor.advance(self._slot, anchored, position)
+        if self.together is not None:
+            self.together.confirm(self._slot, anchored)
         return self._learn(chain, anchored)
 
     def _learn(self, chain: StoreChain, anchored: Position) -> StoreChain:
@@ -429,15 +434,13 @@ class Core:
         if kept is None:
             return Position(anchored.thread, chain.epoch, 0, RESERVED_SEQ, bytes(32))
         seq, entry = kept
-        record = self.storage.read(anchored.thread, seq)
-        if record is None or link_hash(record.header) != entry:
+        found = shown_position(self, anchored.thread, seq, entry, epoch=chain.epoch)
+        if found is None:
             raise RolledBack(
                 f"thread {anchored.thread.hex()[:12]}: entry {seq}, which the newest restore "
                 "kept, is missing or is not the one that was kept"
             )
-        header = parse_header(record.header)
-        erased = header.kind is Kind.ERASE
-        return Position(anchored.thread, chain.epoch, header.gen, seq, entry, erased)
+        return found
 
     def restored_or_same(self, anchored: Position) -> Position:
         """The same, for a look at all threads: what the store lacks, reading it will tell."""
@@ -587,6 +590,56 @@ def _require_shown(found: StoreChain, written: StoreChain) -> None:
         )
 
 
+def shown_position(
+    core: Core, thread: bytes, seq: int, entry: bytes, *, epoch: int
+) -> Position | None:
+    """What an anchor keeps of a thread at an entry that is known to count.
+
+    Returns:
+        None if the store lacks the entry, or one that it names.
+    """
+    record = core.storage.read(thread, seq)
+    if record is None or link_hash(record.header) != entry:
+        return None
+    header = parse_header(record.header)
+    owner = _ancestor(core, thread, seq, entry, header.owner)
+    settled = core.storage.read(thread, header.pause)
+    if owner is None or settled is None:
+        return None
+    paused = parse_header(settled.header).kind is Kind.PAUSE
+    return msgspec.structs.replace(position_of(header, entry, owner, paused=paused), epoch=epoch)
+
+
+def tip_position(tip: Tip) -> Position:
+    """What an anchor keeps of a thread that was verified up to a tip."""
+    head = tip.entry
+    return position_of(head.header, head.hash, tip.owner.hash, paused=tip.paused is not None)
+
+
+def position_of(header: Header, entry: bytes, owner: bytes, *, paused: bool) -> Position:
+    """What an anchor keeps of a thread whose head is judged.
+
+    Args:
+        header: The header of the head.
+        entry: Its hash.
+        owner: The hash of the entry that says whose the thread is.
+        paused: Whether a pause is in force.
+    """
+    return Position(
+        bytes.fromhex(header.thread),
+        header.epoch,
+        header.gen,
+        header.seq,
+        entry,
+        header.kind is Kind.ERASE,
+        header.fence,
+        header.pause,
+        header.owner,
+        owner,
+        paused,
+    )
+
+
 def _position(chain: StoreChain) -> Position:
     return Position(STORE_CHAIN, chain.epoch, 0, chain.seq, chain.hashes[-1])
 
@@ -663,24 +716,33 @@ def _descends(core: Core, older: Position, newer: Position) -> bool:
     """
     if newer.reserved:
         return True
-    seq, expected = newer.seq, newer.entry
-    target = seq if older.reserved else older.seq
+    target = newer.seq if older.reserved else older.seq
+    found = _ancestor(core, newer.thread, newer.seq, newer.entry, target)
+    if found is None:
+        return False  # reading the thread says what is wrong with it
+    if not older.reserved and found != older.entry:
+        raise Forked(
+            f"thread {newer.thread.hex()[:12]}: expected entry {target} to be "
+            f"{older.entry.hex()[:12]}, which one anchor has seen, found that the entry "
+            f"{newer.seq} that the other has seen follows {found.hex()[:12]}",
+            hint=FORKED_HINT,
+        )
+    return True
+
+
+def _ancestor(core: Core, thread: bytes, seq: int, entry: bytes, target: int) -> bytes | None:
+    """The hash of the entry at `target`, by links from another; None if the store lacks the way."""
     while True:
-        record = core.storage.read(newer.thread, seq)
-        if record is None or link_hash(record.header) != expected:
-            return False  # whoever reads the thread says what is wrong with it
+        record = core.storage.read(thread, seq)
+        if record is None or link_hash(record.header) != entry:
+            return None
         if seq == target:
-            return True
+            return entry
         header = parse_header(record.header)
         seq = next_link(seq, target)
-        expected = bytes.fromhex(link_to(header, seq) or "")
-        if seq == target and expected != older.entry:
-            raise Forked(
-                f"thread {newer.thread.hex()[:12]}: expected entry {seq} to be "
-                f"{older.entry.hex()[:12]}, which one anchor has seen, found that the entry "
-                f"{newer.seq} that the other has seen follows {expected.hex()[:12]}",
-                hint=FORKED_HINT,
-            )
+        entry = bytes.fromhex(link_to(header, seq) or "")
+        if seq == target:
+            return entry
 
 
 # The genesis of a thread, as the store shows it: where its name is said.

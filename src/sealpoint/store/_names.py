@@ -16,11 +16,9 @@ import re
 import unicodedata
 
 from sealpoint.errors import NameInvalid
+from sealpoint.ledger import RESERVED
 from sealpoint.limits import LANE_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.world import visible
-
-RESERVED = "sealpoint:"
-"""What the names of Sealpoint's own threads begin with."""
 
 _PLAIN = re.compile(r"[0-9A-Za-z_.:/-]+")
 """Names in which nothing can hide, as most are."""

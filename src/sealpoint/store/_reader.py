@@ -33,6 +33,7 @@ from sealpoint.ledger import (
     Kind,
     PruneBody,
     ResultsBody,
+    check_pause,
     link_hash,
 )
 from sealpoint.limits import WORLD_BYTES_MAX
@@ -256,6 +257,9 @@ class ThreadReader:
             return head.header, found
         record, header = self._chain.linked(seq, entry.hex())
         self._chain.verify(record, seq)
+        if KINDS[header.kind].only_paused:
+            paused = self._chain.descend(header.pause)[1].kind is Kind.PAUSE
+            check_pause(header, header.pause if paused else None)
         return header, record
 
     def _named(self, ref: "str | CheckpointRef") -> _FoundCheckpoint:

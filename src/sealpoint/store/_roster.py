@@ -180,6 +180,8 @@ def _append(
         skip=chain.hashes[skip_seq(seq)].hex() if seq else None,
         kind=kind,
         fence=0,
+        pause=0,
+        owner=0,
         roster=chain.rosters[-1].seq if chain.rosters else 0,
         at=core.now(),
         by=signers[0].key,

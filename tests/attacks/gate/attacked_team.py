@@ -16,9 +16,9 @@ import msgspec
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Request
 from sealpoint.ledger import (
-    KINDS,
     Body,
     Kind,
+    Marks,
     Origin,
     encode_body,
     encode_header,
@@ -105,7 +105,7 @@ class AttackedTeam(Team):
             prev=link_hash(known[at - 1].header).hex(),
             skip=link_hash(known[skip_seq(at)].header).hex(),
             kind=kind,
-            fence=at if KINDS[kind].sets_fence else before.fence,
+            **Marks.of(before).after(kind, at)._asdict(),
             by=key(signer).public.id.raw.hex(),
             body=hashlib.sha256(data).hexdigest(),
         )

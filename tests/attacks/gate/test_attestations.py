@@ -139,6 +139,8 @@ def _header(about: Statement) -> bytes:
             skip=None,
             kind=Kind.GENESIS,
             fence=0,
+            pause=0,
+            owner=0,
             roster=0,
             at=NOW,
             by=signer(2).key,

@@ -19,6 +19,7 @@ from sealpoint.gate import Thread
 from sealpoint.ledger import (
     Body,
     Kind,
+    Marks,
     encode_body,
     encode_header,
     link_hash,
@@ -150,12 +151,14 @@ class AttackedStore:
         """
         rows, data = self.rows(name), encode_body(body)
         at = len(rows) if seq is None else seq
+        before = parse_header(rows[at - 1].header)
         header = msgspec.structs.replace(
-            parse_header(rows[at - 1].header),
+            before,
             seq=at,
             prev=link_hash(rows[at - 1].header).hex(),
             skip=link_hash(rows[skip_seq(at)].header).hex(),
             kind=kind,
+            **Marks.of(before).after(kind, at)._asdict(),
             by=key(signer).public.id.raw.hex(),
             body=hashlib.sha256(data).hexdigest(),
             roster=1,

@@ -17,6 +17,7 @@ from sealpoint.ledger import (
     CheckpointBody,
     Header,
     Kind,
+    Marks,
     encode_body,
     link_hash,
     parse_header,
@@ -68,6 +69,7 @@ class Insider:
     ) -> Header:
         """A header for a position, with some fields changed."""
         before = self.headers[seq - 1]
+        marks = Marks.of(before).after(kind, seq)
         made = Header(
             store=before.store,
             epoch=0,
@@ -78,7 +80,9 @@ class Insider:
             prev=link_hash(self.rows[seq - 1][0]).hex(),
             skip=link_hash(self.rows[skip_seq(seq)][0]).hex(),
             kind=kind,
-            fence=seq if kind is Kind.RESUME else before.fence,
+            fence=marks.fence,
+            pause=marks.pause,
+            owner=marks.owner,
             roster=before.roster,
             at=before.at,
             by=signer.public.id.raw.hex(),

@@ -32,11 +32,11 @@ def _after_appending(scene: TamperedStore, record: Record) -> str:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"v":2', b'"v":0'),
-        (b'"v":2', b'"v":1'),
-        (b'"v":2', b'"v":3'),
-        (b'"v":2', b'"v":"2"'),
-        (b'"v":2,', b""),
+        (b'"v":3', b'"v":0'),
+        (b'"v":3', b'"v":1'),
+        (b'"v":3', b'"v":4'),
+        (b'"v":3', b'"v":"3"'),
+        (b'"v":3,', b""),
         (b'"enc":"none"', b'"enc":"aes-256"'),
         (b'"enc":"none"', b'"enc":null'),
         (b'"enc":"none"', b'"enc":"none","alg":"none"'),
@@ -63,7 +63,7 @@ def test_an_earlier_format_is_refused_with_what_to_do(scene: TamperedStore, wher
 
     def edit(database: sqlite3.Connection) -> None:
         for seq, row in enumerate(entry_rows(database, thread)):
-            header = row[0].replace(b'"v":2', b'"v":1')
+            header = row[0].replace(b'"v":3', b'"v":2')
             sql = "UPDATE entries SET header = ? WHERE thread = ? AND seq = ?"
             database.execute(sql, (header, thread, seq))
 
@@ -71,7 +71,7 @@ def test_an_earlier_format_is_refused_with_what_to_do(scene: TamperedStore, wher
     error = found["load alpha"]
 
     assert isinstance(error, Edited)
-    assert "found version 1, an earlier one that this release does not read" in str(error)
+    assert "found an earlier one, which this release does not read" in str(error)
     assert "sealpoint init" in error.hint
     assert "restore a good copy" in error.hint
 

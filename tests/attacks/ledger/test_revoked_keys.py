@@ -353,8 +353,7 @@ def test_an_anchor_that_is_behind_takes_no_other_past_either(revoked: _AttackedS
     position = world.position("a")
     assert position is not None
     behind = msgspec.structs.replace(position, seq=2, entry=link_hash(revoked.rows("a")[2].header))
-    with rooted(world) as process:
-        process.core.anchor.advance(world.slot("a"), position, behind)
+    world.turn_anchor(world.slot("a"), behind)
     other = revoked.checkpoint("a", "worker", seq=3, roster=1)
     genuine = revoked.rows("a")
     revoked.put("a", {3: other, 4: None})

@@ -219,7 +219,8 @@ def test_genuine_thread_under_the_name_of_another_is_refused(
     assert three.load("u") == "of u"
     shortest = f"(SELECT ctid FROM slots WHERE NOT {_ROSTER} ORDER BY seq LIMIT 1)"  # noqa: S608
     fleet.on_anchor(
-        "UPDATE slots SET thread = u.thread, seq = u.seq, entry = u.entry FROM slots u "  # noqa: S608
+        "UPDATE slots SET thread = u.thread, seq = u.seq, entry = u.entry, "  # noqa: S608
+        "fence = u.fence, pause = u.pause, owner = u.owner FROM slots u "
         f"WHERE u.ctid = {shortest} AND NOT slots.{_ROSTER}"
     )
 

@@ -46,4 +46,12 @@ def chained(number: int, home: int = 254) -> bytes:
 def position(number: int) -> Position:
     """A position whose fields all follow from one number."""
     entry = hashlib.sha256(b"entry %d" % number).digest()
-    return Position(entry[:16], number, number + 1, number, entry, erased=number % 2 == 1)
+    return Position(
+        *(entry[:16], number, number + 1, number, entry),
+        erased=number % 2 == 1,
+        fence=number,
+        pause=number // 2,
+        owner=number,
+        owner_entry=entry[::-1],
+        paused=number % 3 == 1,
+    )

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.anchor._table import CAPACITY_MIN, COPIES, HEADER_BYTES, SLOT_BYTES
 from sealpoint.errors import AnchorUnavailable
 from tests.unit.anchor.places import KEY, NAME, STORE, chained, opened, position, slot
 
-_HEADER_BYTES = 4096
-_SLOT_BYTES = 256
-_COPY_BYTES = 112
-_CAPACITY = 256
+_COPY_BYTES = COPIES[1] - COPIES[0]
+_FILE_BYTES = HEADER_BYTES + CAPACITY_MIN * SLOT_BYTES
 # Growth from 256 slots comes with the 154th.
 _FULL = 153
 
@@ -39,7 +38,7 @@ def _names() -> list[bytes]:
 def _occupied(data: bytes) -> list[int]:
     return [
         offset
-        for offset in range(_HEADER_BYTES, len(data), _SLOT_BYTES)
+        for offset in range(HEADER_BYTES, len(data), SLOT_BYTES)
         if any(data[offset : offset + 32])
     ]
 
@@ -82,7 +81,7 @@ def _lay(directory: Path, data: bytes) -> Path:
 def test_flipped_byte_never_gives_another_position(anchor_file: Path, bits: int) -> None:
     """Whichever byte is flipped, a slot is the newest or previous position or unavailable."""
     data = anchor_file.read_bytes()
-    dense = {*range(96), *(at + n for at in _occupied(data) for n in range(_SLOT_BYTES))}
+    dense = {*range(96), *(at + n for at in _occupied(data) for n in range(SLOT_BYTES))}
     sample = set(range(96, len(data), 97))
     found: dict[Position | str | None, int] = {}
     for _ in _flips(anchor_file, iter(sorted(dense | sample)), bits):
@@ -103,7 +102,7 @@ def test_flipped_byte_never_gives_another_position(anchor_file: Path, bits: int)
 
 def test_flipped_key_is_damage_in_every_call(anchor_file: Path) -> None:
     """A slot whose key was changed is neither absent nor made again nor left out of a listing."""
-    first = _HEADER_BYTES + 254 * _SLOT_BYTES
+    first = HEADER_BYTES + 254 * SLOT_BYTES
     for _ in _flips(anchor_file, iter(range(first, first + 32)), 0x10):
         with opened(anchor_file.parent) as anchor:
             with pytest.raises(AnchorUnavailable, match="both copies are damaged"):
@@ -142,7 +141,7 @@ def test_copy_of_another_slot_is_not_believed(anchor_file: Path) -> None:
     """Genuine copies that were moved under another slot's key are invalid there."""
     data = bytearray(anchor_file.read_bytes())
     one, other = data.index(slot(1)), data.index(slot(2))
-    data[one + 32 : one + _SLOT_BYTES] = data[other + 32 : other + _SLOT_BYTES]
+    data[one + 32 : one + SLOT_BYTES] = data[other + 32 : other + SLOT_BYTES]
     anchor_file.write_bytes(data)
 
     assert _read(anchor_file.parent, slot(1)) == "unavailable"
@@ -165,14 +164,17 @@ def test_foreign_files_are_refused(tmp_path: Path, anchor_file: Path) -> None:
         anchor.create(slot(1), position(9))
     foreign = (tmp_path / "foreign" / NAME).read_bytes()
     own = anchor_file.read_bytes()
-    _lay(anchor_file.parent, own[:_HEADER_BYTES] + foreign[_HEADER_BYTES:])
+    _lay(anchor_file.parent, own[:HEADER_BYTES] + foreign[HEADER_BYTES:])
 
     assert _read(anchor_file.parent, slot(1)) == "unavailable"
 
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"x", bytes(_HEADER_BYTES), bytes(69632), b"SEALANCH" + bytes(69624), b"SQLite format 3"],
+    [
+        *(b"", b"x", bytes(HEADER_BYTES), bytes(_FILE_BYTES), b"SQLite format 3"),
+        b"SEALANCH" + bytes(_FILE_BYTES - 8),
+    ],
 )
 @pytest.mark.parametrize("create", [False, True])
 def test_garbage_is_refused_and_kept(tmp_path: Path, data: bytes, *, create: bool) -> None:
@@ -257,7 +259,7 @@ def _stages(place: Path) -> Iterator[tuple[str, bytes, bytes | None]]:
     assert len(before) < len(grown)
     # The slot that asked for growth was written after it.
     offset = grown.index(slot(_FULL))
-    grown = grown[:offset] + bytes(_SLOT_BYTES) + grown[offset + _SLOT_BYTES :]
+    grown = grown[:offset] + bytes(SLOT_BYTES) + grown[offset + SLOT_BYTES :]
     marked = before[:64] + b"\x01" + before[65:]
     shutil.rmtree(place)
     for length in (0, 1, 56, 4096, 5000, len(grown) - 1):
@@ -379,14 +381,14 @@ def test_full_file_grows_even_if_its_count_is_wrong(tmp_path: Path) -> None:
     """A file without one free slot is still read, and grows with the next slot."""
     place = tmp_path / "anchor"
     with opened(place, create=True) as anchor, (place / NAME).open("r+b", buffering=0) as file:
-        for number in range(_CAPACITY):
+        for number in range(CAPACITY_MIN):
             anchor.create(slot(number), position(number))
             os.pwrite(file.fileno(), bytes(8), 72)
-        assert anchor.get(slot(_CAPACITY)) is None
-        anchor.create(slot(_CAPACITY), position(0))
+        assert anchor.get(slot(CAPACITY_MIN)) is None
+        anchor.create(slot(CAPACITY_MIN), position(0))
 
-        assert len(dict(anchor.slots())) == _CAPACITY + 1
-        assert (place / NAME).stat().st_size == _HEADER_BYTES + 2 * _CAPACITY * _SLOT_BYTES
+        assert len(dict(anchor.slots())) == CAPACITY_MIN + 1
+        assert (place / NAME).stat().st_size == HEADER_BYTES + 2 * CAPACITY_MIN * SLOT_BYTES
 
 
 def _u32(number: int) -> bytes:
@@ -403,26 +405,63 @@ def _code(purpose: bytes, data: bytes) -> bytes:
 
 def test_bytes_are_as_written_down(tmp_path: Path) -> None:
     """Two saved positions lie at the offsets and with the codes that the format gives."""
+    name, reserved = chained(0, home=3), Position(b"t" * 16, 1, 2, -1, bytes(32))
+    seen = Position(
+        *(b"t" * 16, 1, 2, 5, b"e" * 32),
+        erased=True,
+        fence=5,
+        pause=4,
+        owner=3,
+        owner_entry=b"o" * 32,
+        paused=True,
+    )
     with opened(tmp_path / "anchor", create=True) as anchor:
-        anchor.create(chained(0, home=3), Position(b"t" * 16, 1, 2, -1, bytes(32)))
-        anchor.advance(
-            chained(0, home=3),
-            Position(b"t" * 16, 1, 2, -1, bytes(32)),
-            Position(b"t" * 16, 1, 2, 5, b"e" * 32, erased=True),
-        )
+        anchor.create(name, reserved)
+        anchor.advance(name, reserved, seen)
     data = (tmp_path / "anchor" / NAME).read_bytes()
-    name = chained(0, home=3)
-    fields = b"SEALANCH" + _u32(1) + bytes(4) + STORE + _u64(256)
-    first = _u64(1) + _u32(1) + _u32(2) + b"\xff" * 8 + b"t" * 16 + bytes(32 + 24)
-    second = _u64(2) + _u32(1) + _u32(2) + _u64(5) + b"t" * 16 + b"e" * 32 + b"\x01" + bytes(23)
-    expected = bytearray(_HEADER_BYTES + 256 * _SLOT_BYTES)
+    fields = b"SEALANCH" + _u32(2) + bytes(4) + STORE + _u64(256)
+    first = _u64(1) + _u32(1) + _u32(2) + b"\xff" * 8 + b"t" * 16 + bytes(32)
+    first += b"\xff" * 24 + bytes(32 + 32)
+    second = _u64(2) + _u32(1) + _u32(2) + _u64(5) + b"t" * 16 + b"e" * 32
+    second += _u64(5) + _u64(4) + _u64(3) + b"o" * 32 + b"\x03" + bytes(31)
+    expected = bytearray(4096 + 256 * 384)
     expected[:56] = fields + _code(b"sealpoint/header", fields)
     expected[72:80] = _u64(1)
-    offset = _HEADER_BYTES + 3 * _SLOT_BYTES
-    expected[offset : offset + _SLOT_BYTES] = (
+    expected[4096 + 3 * 384 : 4096 + 4 * 384] = (
         name
         + (first + _code(b"sealpoint/anchor", name + first))
         + (second + _code(b"sealpoint/anchor", name + second))
     )
 
     assert data == bytes(expected)
+
+
+def test_flag_that_this_version_does_not_know_is_refused(tmp_path: Path) -> None:
+    """A genuine copy with another flag was written by a later version, and is not guessed at."""
+    name = chained(0, home=3)
+    with opened(tmp_path / "anchor", create=True) as anchor:
+        anchor.create(name, position(0))
+    data = bytearray((tmp_path / "anchor" / NAME).read_bytes())
+    start = data.index(name) + COPIES[0]
+    copy = bytes(data[start : start + 128]) + b"\x04" + bytes(31)
+    data[start : start + _COPY_BYTES] = copy + _code(b"sealpoint/anchor", name + copy)
+    _lay(tmp_path / "anchor", bytes(data))
+
+    with (
+        opened(tmp_path / "anchor") as anchor,
+        pytest.raises(AnchorUnavailable, match="expected flags 0 to 3, found 4"),
+    ):
+        anchor.get(name)
+
+
+def test_file_of_an_earlier_version_is_refused(anchor_file: Path) -> None:
+    """Its slots have no marks: what was seen of the threads could not be told."""
+    data = anchor_file.read_bytes()
+    fields = data[:8] + _u32(1) + data[12:40]
+    _lay(anchor_file.parent, fields + _code(b"sealpoint/header", fields) + data[56:])
+
+    with (
+        pytest.raises(AnchorUnavailable, match="expected version 2, found version 1"),
+        opened(anchor_file.parent),
+    ):
+        pass

@@ -15,7 +15,7 @@ _WAIT_S = 120
 _PRELUDE = """
 import os, sys, threading
 from pathlib import Path
-from sealpoint.anchor import Position
+from msgspec.structs import replace
 from sealpoint.anchor import local as _shared
 from sealpoint.anchor.local import LocalAnchor
 from tests.unit.anchor.places import KEY, STORE, position, slot
@@ -24,7 +24,8 @@ def count_up(anchor, who, times):
     won = 0
     held = anchor.get(slot(0))
     while won < times:
-        mine = Position(who.to_bytes(16, "big"), 0, 0, held.seq + 1, os.urandom(32))
+        named = {"thread": who.to_bytes(16, "big"), "entry": os.urandom(32)}
+        mine = replace(held, seq=held.seq + 1, fence=held.seq + 1, **named)
         found = anchor.advance(slot(0), held, mine)
         won += found == mine
         held = found

@@ -34,6 +34,13 @@ def test_what_is_no_slot_is_refused(wrong: bytes) -> None:
         replace(position(0), gen=2**32),
         replace(position(0), seq=-2),
         replace(position(0), seq=2**63),
+        replace(position(0), owner_entry=b"x" * 31),
+        replace(position(0), fence=-2),
+        replace(position(0), pause=-2),
+        replace(position(0), owner=-2),
+        replace(position(5), fence=6),
+        replace(position(5), pause=6),
+        replace(position(5), owner=6),
     ],
 )
 def test_what_is_no_position_is_refused(wrong: Position) -> None:

@@ -101,7 +101,14 @@ def test_first_secret_is_kept(place: _Place) -> None:
         "UPDATE slots SET epoch = -1",
         "UPDATE slots SET gen = 4294967296",
         "UPDATE slots SET seq = -2",
+        "UPDATE slots SET fence = -2",
+        "UPDATE slots SET pause = 4",
+        "UPDATE slots SET owner = 4",
+        "UPDATE slots SET owner_entry = 'short'",
         "ALTER TABLE slots ALTER entry DROP NOT NULL; UPDATE slots SET entry = NULL",
+        "ALTER TABLE slots ALTER owner DROP NOT NULL; UPDATE slots SET owner = NULL",
+        "ALTER TABLE slots ALTER paused TYPE integer USING 0",
+        "ALTER TABLE slots DROP COLUMN pause",
         "ALTER TABLE slots ALTER seq TYPE text USING 'one'",
         "ALTER TABLE slots ALTER erased TYPE integer USING 0",
         "ALTER TABLE slots ALTER thread TYPE text USING 'x'",
@@ -137,7 +144,8 @@ def test_slots_of_another_size_are_refused(place: _Place) -> None:
     anchor = place.open()
     anchor.create(_SLOT, _at(3))
     place.sql(
-        "INSERT INTO slots SELECT store, slot || 'x', thread, 0, 0, 1, entry, erased FROM slots"
+        "INSERT INTO slots SELECT store, slot || 'x', thread, 0, 0, 1, entry, erased, -1, -1, -1, "
+        "owner_entry, paused FROM slots"
     )
 
     with pytest.raises(AnchorUnavailable):
@@ -162,7 +170,12 @@ def test_secret_that_is_none_is_refused(place: _Place, statement: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["UPDATE anchor_version SET number = 2", "DELETE FROM anchor_version"]
+    "statement",
+    [
+        "UPDATE anchor_version SET number = 1",
+        "UPDATE anchor_version SET number = 3",
+        "DELETE FROM anchor_version",
+    ],
 )
 def test_tables_of_an_unknown_version_are_refused(place: _Place, statement: str) -> None:
     """An anchor of another version, or of none, is not opened."""

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A shared and a local anchor as one: which counts, who is written first, what follows when."""
 
-import pytest
+from typing import Any
 
-from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
+import pytest
+from msgspec.structs import replace
+
+from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.anchor.together import AnchorsTogether, newer_position
-from sealpoint.errors import AnchorUnavailable, Forked
+from sealpoint.errors import AnchorUnavailable, Forked, UsageError
 from tests.deployment import SimulatedAnchor
 
 _SLOT = b"\x01" * 32
@@ -16,6 +19,12 @@ def _at(
     seq: int, *, thread: bytes = b"t" * 16, epoch: int = 0, entry: int | None = None
 ) -> Position:
     return Position(thread, epoch, 0, seq, bytes([(seq if entry is None else entry) % 256]) * 32)
+
+
+def _marked(seq: int, fence: int, pause: int, owner: int, **more: Any) -> Position:
+    """A position with marks; its owner's entry follows from the place of it."""
+    marks = {"fence": fence, "pause": pause, "owner": owner, "owner_entry": bytes([owner]) * 32}
+    return replace(_at(seq), **(marks | more))
 
 
 class _Two:
@@ -28,7 +37,7 @@ class _Two:
         self.together = self._as_one(read_only=False)
         self.reading = self._as_one(read_only=True)
 
-    def _as_one(self, *, read_only: bool) -> Anchor:
+    def _as_one(self, *, read_only: bool) -> AnchorsTogether:
         return AnchorsTogether(self.shared, self.local, judge=self._judge, read_only=read_only)
 
     def _judge(self, _slot: bytes, local: Position, shared: Position) -> tuple[Position, bool]:
@@ -77,7 +86,7 @@ def test_whichever_has_seen_more_counts(
     assert dict(two.reading.slots()) == ({} if expected is None else {_SLOT: expected})
     assert two.held() == (local, shared)
     assert two.together.get(_SLOT) == expected
-    assert two.held()[0] == expected
+    assert two.held() == (local if shared is None or not shared.reserved else expected, shared)
 
 
 @pytest.mark.parametrize(
@@ -101,12 +110,90 @@ def test_different_histories_are_refused(two: _Two, local: Position, shared: Pos
 
 
 def test_local_anchor_learns_nothing_that_the_store_does_not_show(two: _Two) -> None:
-    """A shared anchor that somebody else wrote is judged by, and spoils no other memory."""
+    """A shared anchor that an attacker wrote counts, and does not spoil the local one."""
     two.hold(_at(3), _at(90))
     two.shown = False
 
     assert two.together.get(_SLOT) == _at(90)
+    two.together.confirm(_SLOT, _at(90))
     assert two.held() == (_at(3), _at(90))
+
+
+@pytest.mark.parametrize("local", [None, _at(RESERVED_SEQ), _at(3), _marked(3, 2, 1, 0)])
+def test_local_anchor_follows_once_the_thread_was_judged(two: _Two, local: Position | None) -> None:
+    """Reading moves nothing; the caller says up to where it has judged the thread."""
+    seen = _marked(9, 5, 4, 0)
+    two.hold(local, seen)
+    assert two.together.get(_SLOT) == seen
+    assert two.together.get_with_watched(_SLOT) == (None, seen)
+    assert two.held() == (local, seen)
+    two.reading.confirm(_SLOT, seen)
+    assert two.held() == (local, seen)
+    two.together.confirm(_SLOT, seen)
+
+    assert two.held() == (seen, seen)
+
+
+def test_confirming_never_takes_the_local_anchor_back(two: _Two) -> None:
+    """What another process of the machine has seen since is kept, and another history is not."""
+    two.hold(_at(9), _at(9))
+    for seq in (3, 9):
+        two.together.confirm(_SLOT, _at(seq))
+        assert two.held() == (_at(9), _at(9))
+
+    with pytest.raises(Forked):
+        two.together.confirm(_SLOT, _at(12, thread=b"u" * 16))
+    assert two.held() == (_at(9), _at(9))
+
+
+@pytest.mark.parametrize(
+    ("local", "shared", "expected"),
+    [
+        (_marked(5, 4, 3, 2), _marked(9, 1, 1, 0), _marked(9, 4, 3, 2)),
+        (_marked(9, 1, 1, 0), _marked(5, 4, 3, 2), _marked(9, 4, 3, 2)),
+        (_marked(5, 4, 0, 2), _marked(9, 1, 8, 7), _marked(9, 4, 8, 7)),
+        (_marked(5, 4, 0, 2), _marked(5, 1, 3, 2), _marked(5, 4, 3, 2)),
+        (_at(5), _marked(9, 8, 0, 0), _marked(9, 8, 0, 0)),
+        (_marked(5, 4, 3, 2), _at(RESERVED_SEQ), _marked(5, 4, 3, 2)),
+        # After a restore the marks of the epoch before it say nothing.
+        (_marked(5, 4, 3, 2), _marked(3, 1, 1, 0, epoch=1), _marked(3, 1, 1, 0, epoch=1)),
+        (
+            _at(RESERVED_SEQ, thread=b"u" * 16),
+            _marked(9, 8, 0, 0),
+            _marked(9, 8, 0, 0),
+        ),
+    ],
+)
+def test_the_marks_of_both_count(
+    two: _Two, local: Position, shared: Position, expected: Position
+) -> None:
+    """A pause that one of them has seen is not left out because the other went further."""
+    two.hold(local, shared)
+
+    assert two.together.get(_SLOT) == expected
+    assert two.reading.get(_SLOT) == expected
+    assert two.held() == (local, shared)
+
+
+@pytest.mark.parametrize(("local", "shared"), [(5, 9), (9, 5), (5, 5)])
+def test_different_entries_of_the_owner_are_two_histories(
+    two: _Two, local: int, shared: int
+) -> None:
+    """Two handoffs at one position cannot both be the thread's."""
+    two.hold(_marked(local, 4, 3, 2), _marked(shared, 4, 3, 2, owner_entry=b"x" * 32))
+
+    with pytest.raises(Forked, match="they have seen different entries 2"):
+        two.together.get(_SLOT)
+
+
+def test_position_that_forgets_what_either_has_seen_is_not_written(two: _Two) -> None:
+    """An advance that leaves out a pause is refused before anything is written."""
+    held = _marked(5, 4, 3, 2)
+    two.hold(held, held)
+
+    with pytest.raises(UsageError, match="expected session, pause and owner"):
+        two.together.advance(_SLOT, held, _marked(6, 4, 1, 2))
+    assert two.held() == (held, held)
 
 
 def test_shared_anchor_is_written_first(two: _Two) -> None:
@@ -124,6 +211,8 @@ def test_shared_anchor_is_written_first(two: _Two) -> None:
     assert two.held() == (_at(0), _at(1))
 
     assert two.together.get(_SLOT) == _at(1)
+    assert two.held() == (_at(0), _at(1))
+    two.together.confirm(_SLOT, _at(1))
     assert two.held() == (_at(1), _at(1))
 
 

@@ -276,11 +276,11 @@ def test_machine_that_remembers_another_history_gives_it_up_as_the_hint_says(
     shutil.copytree(keys, files / "keys")
     one.save(1)
     fleet.back_up()
-    anchored = fleet.on_anchor("SELECT seq, entry, slot FROM slots")
+    anchored = fleet.on_anchor("SELECT seq, entry, fence, slot FROM slots")
     one.save(2)
     fleet.put_back()
     for row in anchored:
-        fleet.on_anchor("UPDATE slots SET seq = %s, entry = %s WHERE slot = %s", *row)
+        fleet.on_anchor("UPDATE slots SET seq = %s, entry = %s, fence = %s WHERE slot = %s", *row)
     two.save(3, 4, 5)
     with pytest.raises(Forked) as caught:
         one.load()

@@ -15,6 +15,7 @@ from sealpoint.ledger import (
     CheckpointBody,
     EraseBody,
     Kind,
+    Marks,
     PruneBody,
     encode_body,
     link_hash,
@@ -74,16 +75,17 @@ def _next(world: Deployment, kind: Kind, body: Body, *, by: str = "worker", **ch
     rows = world.memory._records[thread]
     seq, data = len(rows), encode_body(body)
     newest = parse_header(rows[seq - 1].header)
-    header = msgspec.structs.replace(
+    made = msgspec.structs.replace(
         newest,
         seq=seq,
         prev=link_hash(rows[seq - 1].header).hex(),
         skip=link_hash(rows[skip_seq(seq)].header).hex(),
         kind=kind,
+        **Marks.of(newest).after(kind, seq)._asdict(),
         by=key(by).public.id.raw.hex(),
         body=hashlib.sha256(data).hexdigest(),
-        **changes,
     )
+    header = msgspec.structs.replace(made, **changes)
     world.put(thread, seq, sealed(header, data, key(by)))
 
 
@@ -344,7 +346,7 @@ _PLANTED: dict[str, tuple[Kind, Body, dict[str, Any], str]] = {
     "an erasure under the old fence": (
         Kind.ERASE,
         EraseBody(salt=SALT, reason="x"),
-        {"by": "officer"},
+        {"by": "officer", "fence": 1},
         "not-trusted",
     ),
     "an erasure of the next generation": (

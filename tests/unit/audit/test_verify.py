@@ -58,7 +58,7 @@ def test_verification_writes_nothing(world: Deployment) -> None:
     position = world.position("bad")
     assert position is not None
     behind = type(position)(position.thread, 0, 0, -1, bytes(32))
-    world.anchored.advance(world.slot("bad"), position, behind)
+    world.turn_anchor(world.slot("bad"), behind)
     store = world.open()
     before = store.anchor.writes
 
@@ -282,7 +282,7 @@ def test_time_that_runs_backwards_is_worth_a_look(world: Deployment) -> None:
     _resigned(world, 9, key("worker"), at=old)
     changed = world.record("bad", 9)
     moved = type(position)(position.thread, 0, 0, 8, link_hash(world.record("bad", 8).header))
-    world.anchored.advance(world.slot("bad"), position, moved)
+    world.turn_anchor(world.slot("bad"), moved)
     report = world.open().verify()
     finding = _only(report, world)
 

@@ -73,6 +73,8 @@ def _entry(kind: Kind, who: str, at: datetime = _START, seq: int = 3) -> Entry:
         skip=_BASIS,
         kind=kind,
         fence=1,
+        pause=0,
+        owner=0,
         roster=0,
         at=at,
         by=_OTHER,

@@ -22,6 +22,7 @@ from sealpoint.gate import Request, Status
 from sealpoint.ledger import (
     Body,
     Kind,
+    Marks,
     PauseBody,
     UnpauseBody,
     VerdictBody,
@@ -229,6 +230,7 @@ def _written(team: Team, kind: Kind, body: Body, who: str, at: datetime) -> None
         prev=link_hash(rows[seq - 1].header).hex(),
         skip=link_hash(rows[skip_seq(seq)].header).hex(),
         kind=kind,
+        **Marks.of(newest).after(kind, seq)._asdict(),
         by=key(who).public.id.raw.hex(),
         body=hashlib.sha256(data).hexdigest(),
         at=at,

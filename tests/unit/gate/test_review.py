@@ -16,11 +16,11 @@ from sealpoint.errors import NeedsApproval, RequestClosed, ResumeRefused
 from sealpoint.gate import Request, Thread
 from sealpoint.gate import _checkpoint_log as log_module
 from sealpoint.ledger import (
-    KINDS,
     Body,
     ExpiryBody,
     HandoffBody,
     Kind,
+    Marks,
     PauseBody,
     RequestBody,
     ResumeBody,
@@ -522,7 +522,7 @@ def _written(
         prev=link_hash(rows[seq - 1].header).hex(),
         skip=link_hash(rows[skip_seq(seq)].header).hex(),
         kind=kind,
-        fence=seq if KINDS[kind].sets_fence else newest.fence,
+        **Marks.of(newest).after(kind, seq)._asdict(),
         by=key(who).public.id.raw.hex(),
         body=hashlib.sha256(data).hexdigest(),
         at=newest.at if at is None else at,

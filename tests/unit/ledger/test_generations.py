@@ -138,7 +138,9 @@ def test_another_owner_may_begin_a_generation() -> None:
 
 
 _GENESIS: dict[str, tuple[dict[str, Any], type[SealpointError], str]] = {
-    "another fence": ({"fence": 3}, NotTrusted, "expected fence"),
+    "another fence": ({"fence": 3}, NotTrusted, "names entry 3 for the session in force"),
+    "another pause": ({"pause": 3}, NotTrusted, "names entry 3 for the pause in force"),
+    "another owner": ({"owner": 3}, NotTrusted, "names entry 3 for the owner in force"),
     "no previous hash": ({"prev": None}, Misplaced, "expected the links"),
     "no skip hash": ({"skip": None}, Misplaced, "expected the links"),
 }
@@ -255,7 +257,7 @@ def test_a_session_is_held_to_its_key_even_where_the_owner_is_unknown() -> None:
     record = ledger.record(Kind.CHECKPOINT, signer="other")
     _refused(ledger, record, NotTrusted, "expected the key that opened session 1")
     record = ledger.record(Kind.CHECKPOINT, fence=0)
-    _refused(ledger, record, NotTrusted, "expected fence 1, found 0")
+    _refused(ledger, record, NotTrusted, "names entry 0 for the session .* and that is entry 1")
 
 
 def test_an_edited_body_is_no_missing_one() -> None:

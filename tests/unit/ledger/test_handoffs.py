@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint.errors import Edited, Misplaced, Missing, NotTrusted
-from sealpoint.ledger import Kind, StoreChain, encode_body
-from sealpoint.ledger._thread_chain import check_handoff
+from sealpoint.ledger import Kind, StoreChain, check_handoff, encode_body
 from sealpoint.signing import Action, Attestation
 from sealpoint.storage import Record
 from tests.ledgers import NOW, ThreadLedger, pin

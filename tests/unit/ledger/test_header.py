@@ -24,7 +24,7 @@ _TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
 
 _FIELDS = [
     *("v", "store", "epoch", "ns", "thread", "gen", "seq", "prev", "skip", "kind", "fence"),
-    *("roster", "at", "by", "enc", "body"),
+    *("pause", "owner", "roster", "at", "by", "enc", "body"),
 ]
 
 
@@ -53,6 +53,8 @@ def test_a_header_has_no_spaces_and_is_short() -> None:
         skip=st.none() | _TEXTS,
         kind=st.sampled_from(list(Kind)),
         fence=_COUNTS,
+        pause=_COUNTS,
+        owner=_COUNTS,
         roster=_COUNTS,
         at=st.datetimes(timezones=st.just(UTC)),
         by=_TEXTS,
@@ -127,6 +129,8 @@ _SPELLINGS: dict[str, bytes] = {
     "one more than 64 bits": _with("seq", str(2**64)),
     "a huge number": _with("seq", "9" * 3000),
     "a null position": _with("seq", "null"),
+    "a null pause": _with("pause", "null"),
+    "a negative owner": _with("owner", "-1"),
     "a list instead of a text": _with("ns", '["default"]'),
     "an unknown field": _GOOD[:-1] + b',"note":"x"}',
     "an unknown field in front": b'{"note":1,' + _GOOD[1:],
@@ -136,9 +140,10 @@ _SPELLINGS: dict[str, bytes] = {
     "no kind": _with("kind", "null"),
     "version 0": _with("v", "0"),
     "version 1": _with("v", "1"),
-    "version 3": _with("v", "3"),
-    "version 2 as a float": _with("v", "2.0"),
-    "version 2 as text": _with("v", '"2"'),
+    "version 2": _with("v", "2"),
+    "version 4": _with("v", "4"),
+    "version 3 as a float": _with("v", "3.0"),
+    "version 3 as text": _with("v", '"3"'),
     "version true": _with("v", "true"),
     "an encryption": _with("enc", '"aes"'),
     "no encryption said": _with("enc", "null"),
@@ -189,12 +194,13 @@ def test_the_bound_is_checked_before_parsing() -> None:
         parse_header(b"{" * (HEADER_BYTES_MAX + 1))
 
 
-def test_an_entry_of_an_earlier_format_is_refused_in_words() -> None:
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_entry_of_an_earlier_format_is_refused_in_words(version: str) -> None:
     """Who opens a store from before learns that, and what to do, by the error of an edit."""
-    with pytest.raises(Edited, match="expected format version 2, found version 1") as caught:
-        parse_header(_with("v", "1"))
+    with pytest.raises(Edited, match="expected format version 3, found an earlier one") as caught:
+        parse_header(_with("v", version))
 
-    assert "earlier one that this release does not read" in str(caught.value)
+    assert "which this release does not read" in str(caught.value)
     assert "sealpoint init" in caught.value.hint
     assert "restore a good copy" in caught.value.hint
     assert caught.value.exit_status == Edited.exit_status
@@ -203,7 +209,7 @@ def test_an_entry_of_an_earlier_format_is_refused_in_words() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        *(_with("v", text) for text in ("0", "3", '"1"', "null", "true", "[1]")),
+        *(_with("v", text) for text in ("0", "4", '"1"', "null", "true", "[1]")),
         b"null",
         b"[1]",
         b'{"v":1',
@@ -218,7 +224,7 @@ def test_other_bytes_are_not_taken_for_an_earlier_format(data: bytes) -> None:
     with pytest.raises(Edited) as caught:
         parse_header(data)
 
-    assert "version 1" not in str(caught.value)
+    assert "earlier" not in str(caught.value)
     assert caught.value.hint == Edited.hint
 
 
@@ -238,7 +244,7 @@ def test_no_message_carries_what_was_found() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"at": datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=2)))}, {"seq": -1}, {"v": 3}],
+    [{"at": datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=2)))}, {"seq": -1}, {"v": 4}],
     ids=str,
 )
 def test_a_header_that_must_not_be_written_is_not_read(change: dict[str, Any]) -> None:

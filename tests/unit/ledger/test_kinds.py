@@ -17,25 +17,26 @@ _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITE
 # Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
 # f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, carries a state (k),
 # holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts, says
-# all that was given up (r), is about requests (q), may carry (a)ttestations, settles a pause (z).
+# all that was given up (r), is about requests (q), may carry (a)ttestations, settles a pause (z),
+# settles whose the thread is (y), may lie on a reserved thread (v).
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
-    "genesis": (_EITHER, "tofhc"),
+    "genesis": (_EITHER, "tofhczyv"),
     "resume": (_WRITER, "tofbhca"),
     "checkpoint": (_WRITER, "toibhkpc"),
     "held": (_WRITER, "toibwkpc"),
     "writes": (_WRITER, "toibpc"),
-    "handoff": (_EITHER, "tfbca"),
+    "handoff": (_EITHER, "tfbcay"),
     "pause": (_OPERATOR, "tcz"),
     "unpause": (_OPERATOR, "tcz"),
-    "request": (_EITHER, "tq"),
-    "approval": (_ANYBODY, "tqa"),
-    "denial": (_ANYBODY, "tqa"),
-    "expiry": (_ANYBODY, "tq"),
-    "break-glass": (_ANYBODY, "tqa"),
+    "request": (_EITHER, "tqv"),
+    "approval": (_ANYBODY, "tqav"),
+    "denial": (_ANYBODY, "tqav"),
+    "expiry": (_ANYBODY, "tqv"),
+    "break-glass": (_ANYBODY, "tqav"),
     "prune": (_WRITER, "tobucr"),
     "hide": (_WRITER, "tobucr"),
-    "erase": ((Role.PRIVACY,), "tfbucz"),
-    "adopt": (_OPERATOR, "tsc"),
+    "erase": ((Role.PRIVACY,), "tfbuczy"),
+    "adopt": (_OPERATOR, "tscv"),
     "roster": ((), "sc"),
     "root": ((), "sc"),
     "restore": ((), "sc"),
@@ -71,6 +72,8 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
         "q": rule.about_requests,
         "a": rule.carries_attestations,
         "z": rule.settles_pause,
+        "y": rule.settles_owner,
+        "v": rule.on_reserved,
     }
     roles, letters = _TABLE[name]
 
@@ -85,6 +88,9 @@ def test_the_cells_of_the_table_go_together() -> None:
         assert rule.holds_payload or not rule.is_checkpoint
         assert not (rule.holds_payload and rule.gives_up)
         assert rule.moves_basis or not (rule.holds_payload or rule.gives_up)
+        assert rule.sets_fence or not rule.settles_owner
+        assert rule.on_threads or not (rule.settles_pause or rule.on_reserved)
+        assert not (rule.on_reserved and rule.moves_basis)
 
 
 def test_what_anybody_may_write_tells_no_time() -> None:

@@ -17,7 +17,7 @@ from sealpoint.ledger import (
     link_hash,
     next_pause,
     parse_header,
-    read_basis_and_pause,
+    read_basis_and_time,
 )
 from tests.effort import examples
 from tests.ledgers import NOW, SALT, ThreadLedger
@@ -265,7 +265,7 @@ def test_what_is_read_from_the_head_is_what_was_followed(kinds: list[Kind]) -> N
 
         assert (_tip(ledger).paused is not None) == model.paused
         tip = _tip(ledger)
-        assert read_basis_and_pause(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)
+        assert read_basis_and_time(_downwards(ledger)) == (tip.basis, tip.time)
 
 
 _HOUR = timedelta(hours=1)
@@ -298,7 +298,7 @@ def test_the_time_of_a_thread_is_told_by_few(
         ledger.records.append(made)
 
     assert _tip(ledger).time == start + expected * _HOUR
-    assert read_basis_and_pause(_downwards(ledger))[1] == start + expected * _HOUR
+    assert read_basis_and_time(_downwards(ledger))[1] == start + expected * _HOUR
 
 
 def _handoff_to_the_owner() -> bytes:
@@ -329,7 +329,7 @@ def test_no_more_is_read_than_tells(kinds: tuple[Kind, ...], taken: int) -> None
             met.append(each)
             yield each
 
-    read_basis_and_pause(counted())
+    read_basis_and_time(counted())
 
     assert len(met) == taken
 
@@ -339,7 +339,7 @@ def test_a_walk_that_ends_early_tells_nothing(length: int) -> None:
     """A storage that gives fewer entries does not make a thread run."""
     ledger = add(begun(), Kind.PAUSE, Kind.REQUEST)
     with pytest.raises(Missing, match="its first entry is missing"):
-        read_basis_and_pause(list(_downwards(ledger))[:length])
+        read_basis_and_time(list(_downwards(ledger))[:length])
 
 
 def test_only_a_pause_begins_one() -> None:
@@ -347,7 +347,7 @@ def test_only_a_pause_begins_one() -> None:
     ledger = add(begun(), Kind.PAUSE, Kind.REQUEST, Kind.UNPAUSE, Kind.ERASE)
     headers = [parse_header(made.header) for made in ledger.records]
 
-    assert [next_pause(header, 9) for header in headers] == [9, 9, 9, 3, 9, None, None]
+    assert [next_pause(header, 9) for header in headers] == [None, 9, 9, 3, 9, None, None]
     assert [next_pause(header, None) for header in headers[2:5]] == [None, 3, None]
 
 
@@ -370,4 +370,4 @@ def test_the_time_of_a_thread_is_the_latest_since_what_a_pause_stops() -> None:
         tip = _tip(ledger)
 
         assert tip.time == NOW + timedelta(hours=expected), kind
-        assert read_basis_and_pause(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)
+        assert read_basis_and_time(_downwards(ledger)) == (tip.basis, tip.time)

@@ -315,12 +315,14 @@ _FIRST: dict[str, dict[str, Any]] = {
     "a previous hash": {"prev": "ab" * 32},
     "a skip hash": {"skip": "ab" * 32},
     "a fence": {"fence": 1},
+    "a pause": {"pause": 1},
+    "an owner": {"owner": 1},
 }
 
 
 @pytest.mark.parametrize("changes", _FIRST.values(), ids=_FIRST)
 def test_a_genesis_has_no_links(changes: dict[str, Any]) -> None:
-    """Nothing comes before the first entry, and it is its own fence."""
+    """Nothing comes before the first entry, and it settles session, pause and owner itself."""
     ledger = ThreadLedger(_TEAM)
 
     _refused(ledger, ledger.record(Kind.GENESIS, **changes), Misplaced, "expected a genesis")
@@ -368,9 +370,36 @@ _NEXT: dict[str, tuple[Kind, dict[str, Any], type[SealpointError], str]] = {
     "no previous hash": (Kind.CHECKPOINT, {"prev": None}, Misplaced, "expected the links"),
     "another skip hash": (Kind.CHECKPOINT, {"skip": "ab" * 32}, Misplaced, "expected the links"),
     "no skip hash": (Kind.CHECKPOINT, {"skip": None}, Misplaced, "expected the links"),
-    "an older fence": (Kind.CHECKPOINT, {"fence": 0}, NotTrusted, "expected fence 1, found 0"),
-    "a later fence": (Kind.CHECKPOINT, {"fence": 3}, NotTrusted, "expected fence 1, found 3"),
-    "a resume under the old fence": (Kind.RESUME, {"fence": 1}, NotTrusted, "expected fence"),
+    "an older fence": (
+        Kind.CHECKPOINT,
+        {"fence": 0},
+        NotTrusted,
+        "names entry 0 for the session in force, and that is entry 1",
+    ),
+    "a later fence": (
+        Kind.CHECKPOINT,
+        {"fence": 3},
+        NotTrusted,
+        "names entry 3 for the session in force, and that is entry 1",
+    ),
+    "a resume under the old fence": (
+        Kind.RESUME,
+        {"fence": 1},
+        NotTrusted,
+        "names entry 1 for the session in force, and that is entry 3",
+    ),
+    "a later pause": (
+        Kind.CHECKPOINT,
+        {"pause": 3},
+        NotTrusted,
+        "names entry 3 for the pause in force, and that is entry 0",
+    ),
+    "a later owner": (
+        Kind.RESUME,
+        {"owner": 3},
+        NotTrusted,
+        "names entry 3 for the owner in force, and that is entry 0",
+    ),
     "a second genesis": (Kind.GENESIS, {}, Misplaced, "a genesis after an erasure"),
     "a genesis of another generation": (
         Kind.GENESIS,
@@ -378,7 +407,7 @@ _NEXT: dict[str, tuple[Kind, dict[str, Any], type[SealpointError], str]] = {
         Misplaced,
         "a genesis after an erasure",
     ),
-    "a prune under its own fence": (Kind.PRUNE, {"fence": 3}, NotTrusted, "expected fence 1"),
+    "a prune under its own fence": (Kind.PRUNE, {"fence": 3}, NotTrusted, "names entry 3"),
     "a prune of the next generation": (Kind.PRUNE, {"gen": 1}, Misplaced, "expected generation 0"),
 }
 

@@ -30,7 +30,7 @@ def test_what_was_packed_comes_back(part: bytes, repeated: int) -> None:
 def test_an_entry_takes_less_than_half() -> None:
     """Names of fields take nearly nothing, and hexadecimal digits half."""
     header = (
-        f'{{"v":2,"store":"{os.urandom(16).hex()}","epoch":0,"ns":"default","thread":"'.encode()
+        f'{{"v":3,"store":"{os.urandom(16).hex()}","epoch":0,"ns":"default","thread":"'.encode()
     )
     header += f'{os.urandom(16).hex()}","gen":0,"seq":7,"prev":"{os.urandom(32).hex()}"}}'.encode()
 

@@ -394,7 +394,7 @@ def test_an_older_anchor_follows_over_an_erasure(memory: Deployment) -> None:
     memory.open("officer").thread("t").erase(reason="x")
     filled(memory.open(), 2)
     newest = _position(memory)
-    memory.anchored.advance(memory.slot("t"), newest, behind)
+    memory.turn_anchor(memory.slot("t"), behind)
 
     assert memory.open().thread("t").load().state == state_of(1)
     assert _position(memory) == newest

@@ -134,9 +134,7 @@ def test_an_anchor_that_went_another_way_is_a_fork(memory: Deployment) -> None:
     position = memory.position("t")
     assert position is not None
     elsewhere = type(position)(position.thread, 0, 0, 3, b"e" * 32)
-    store.anchor.advancing.before = lambda: memory.anchored.advance(
-        memory.slot("t"), position, elsewhere
-    )
+    store.anchor.advancing.before = lambda: memory.turn_anchor(memory.slot("t"), elsewhere)
 
     with pytest.raises(Forked):
         store.thread("t").save(2)

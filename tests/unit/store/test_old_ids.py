@@ -111,7 +111,7 @@ def test_an_old_id_is_found_by_few_looks(memory: Deployment, seq: int) -> None:
     store.storage.notes_reads = True
 
     assert store.thread("t").load(str(seq)).state == seq
-    assert len(store.storage.read_positions) < TABLE_EVERY
+    assert len(store.storage.read_positions) < 2 * TABLE_EVERY
 
 
 def test_an_unknown_id_is_known_to_be_free_by_few_looks(memory: Deployment) -> None:
@@ -123,7 +123,7 @@ def test_an_unknown_id_is_known_to_be_free_by_few_looks(memory: Deployment) -> N
         store.thread("t").load("nowhere")
     store.thread("t").save("new", id="nowhere")
 
-    assert len(store.storage.read_positions) < TABLE_EVERY
+    assert len(store.storage.read_positions) < 2 * TABLE_EVERY
     assert cold(memory).load("nowhere").state == "new"
 
 

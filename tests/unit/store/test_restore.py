@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from sealpoint.anchor import Position
 from sealpoint.errors import (
+    Edited,
     Erased,
     HeadMoved,
     KeyMissing,
@@ -271,14 +272,16 @@ def test_a_thread_without_a_genesis_is_gone(memory: Deployment) -> None:
     check_goes_on(memory, "a", "b")
 
 
-def test_a_damaged_genesis_below_a_sound_head_loses_nothing(memory: Deployment) -> None:
-    """What every reader takes is not thrown away."""
+def test_a_damaged_genesis_below_a_sound_head_loses_the_thread(memory: Deployment) -> None:
+    """Nobody can say any more whose the thread is, and the plan says so."""
     saved(memory, "a", count=2)
     record = memory.record("a", 0)
     memory.put(memory.thread_id("a"), 0, Record(record.header, record.seals, b"{}"))
+    (loss,) = planned(memory).losses
 
-    assert not planned(memory).losses
-    assert memory.open().thread("a").load().state == ["a", 1]
+    assert (loss.outcome, loss.kept) == (ThreadOutcome.GONE, None)
+    with pytest.raises(Edited):
+        memory.open().thread("a").load()
 
 
 # ------------------------------------------------------------------ erasure and retention

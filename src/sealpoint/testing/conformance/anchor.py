@@ -22,6 +22,8 @@ from functools import partial
 from pathlib import Path
 from unittest import SkipTest
 
+from msgspec.structs import replace
+
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
 from sealpoint.errors import AnchorUnavailable, UsageError
 from sealpoint.testing.conformance._storage_handles import require
@@ -57,7 +59,15 @@ class AnchorConformance:
 
     def test_created_slot_holds_its_position(self, tmp_path: Path) -> None:
         """What create wrote is returned by it and by get, equal in every field."""
-        largest = Position(b"\xff" * 16, 2**32 - 1, 2**32 - 1, 2**63 - 1, b"\xff" * 32, erased=True)
+        largest = Position(
+            *(b"\xff" * 16, 2**32 - 1, 2**32 - 1, 2**63 - 1, b"\xff" * 32),
+            erased=True,
+            fence=2**63 - 1,
+            pause=2**63 - 1,
+            owner=2**63 - 1,
+            owner_entry=b"\xff" * 32,
+            paused=True,
+        )
         reserved = Position(b"t" * 16, 0, 0, RESERVED_SEQ, bytes(32))
         with self._opened(tmp_path) as anchor:
             for number, position in enumerate((_position(0), largest, reserved)):
@@ -87,22 +97,64 @@ class AnchorConformance:
 
     def test_advance_leaves_anything_else_alone(self, tmp_path: Path) -> None:
         """Advance changes nothing if any one field differs from what is expected."""
-        held = Position(b"t" * 16, 3, 4, 5, b"e" * 32)
+        held = _marked()
         others = (
-            Position(b"u" * 16, 3, 4, 5, b"e" * 32),
-            Position(b"t" * 16, 2, 4, 5, b"e" * 32),
-            Position(b"t" * 16, 3, 5, 5, b"e" * 32),
-            Position(b"t" * 16, 3, 4, 4, b"e" * 32),
-            Position(b"t" * 16, 3, 4, 5, b"f" * 32),
-            Position(b"t" * 16, 3, 4, 5, b"e" * 32, erased=True),
+            replace(held, thread=b"u" * 16),
+            replace(held, epoch=2),
+            replace(held, gen=5),
+            replace(held, seq=4),
+            replace(held, entry=b"f" * 32),
+            replace(held, erased=True),
+            replace(held, fence=4),
+            replace(held, pause=3),
+            replace(held, owner=2),
+            replace(held, owner_entry=b"p" * 32),
+            replace(held, paused=True),
         )
         with self._opened(tmp_path) as anchor:
             anchor.create(_slot(1), held)
             for other in others:
-                returned = anchor.advance(_slot(1), other, _position(9))
+                returned = anchor.advance(_slot(1), other, _position(70))
 
                 require(returned == held, "advance: expected what the slot holds")
                 require(anchor.get(_slot(1)) == held, "advance: wrote over something unexpected")
+
+    def test_marks_that_go_down_are_refused(self, tmp_path: Path) -> None:
+        """Advance refuses a position that forgets a session, a pause or an owner it holds."""
+        held = _marked()
+        later = replace(held, seq=9, entry=b"f" * 32)
+        forgetting = {
+            "session": replace(later, fence=2),
+            "pause": replace(later, pause=1),
+            "owner": replace(later, owner=0),
+            "every mark": replace(later, fence=RESERVED_SEQ, pause=RESERVED_SEQ, owner=0),
+            "entry of the owner": replace(later, owner_entry=b"p" * 32),
+        }
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), held)
+            for what, position in forgetting.items():
+                refused = _raises(UsageError, partial(anchor.advance, _slot(1), held, position))
+
+                require(refused, f"advance that forgets the {what}: expected UsageError")
+                require(anchor.get(_slot(1)) == held, "advance: forgot what it was told before")
+
+    def test_marks_stay_rise_or_begin_again(self, tmp_path: Path) -> None:
+        """Marks may stay or rise; in a later epoch, after a restore, they may be lower."""
+        held = _marked()
+        steps = (
+            replace(held, seq=6, entry=b"f" * 32),
+            replace(held, seq=7, entry=b"g" * 32, fence=7, pause=6, paused=True),
+            replace(held, seq=8, entry=b"h" * 32, fence=8, pause=8, owner=8, owner_entry=b"h" * 32),
+            replace(held, epoch=4, fence=0, pause=0, owner=0, owner_entry=b"i" * 32),
+        )
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), held)
+            for step in steps:
+                returned = anchor.advance(_slot(1), held, step)
+
+                require(returned == step, "advance: expected the new position")
+                require(anchor.get(_slot(1)) == step, "get: expected the new position")
+                held = step
 
     def test_advance_of_an_absent_slot_is_refused(self, tmp_path: Path) -> None:
         """Advance of a slot that is not there is AnchorUnavailable and makes none."""
@@ -287,7 +339,22 @@ def _slot(number: int) -> bytes:
 def _position(number: int) -> Position:
     """A position whose fields all follow from one number, so that a mixture shows."""
     entry = hashlib.sha256(b"entry %d" % number).digest()
-    return Position(entry[:16], number // 7, number % 5, number, entry, erased=number % 2 == 1)
+    return Position(
+        *(entry[:16], number // 7, number % 5, number, entry),
+        erased=number % 2 == 1,
+        fence=number,
+        pause=number // 2,
+        owner=number,
+        owner_entry=entry[::-1],
+        paused=number % 3 == 1,
+    )
+
+
+def _marked() -> Position:
+    """A position whose marks are those of different entries."""
+    return Position(
+        *(b"t" * 16, 3, 4, 5, b"e" * 32), fence=3, pause=2, owner=1, owner_entry=b"o" * 32
+    )
 
 
 def _raises(error: type[Exception], call: Callable[[], object]) -> bool:

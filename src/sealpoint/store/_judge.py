@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judging a thread from its head, for a handle that has not read what lies below.
+
+The anchor proves that somebody saw the head. Somebody may be a member of the roster who runs other
+code, so the head is judged by the rules of `ledger/_rules.py` before anything of the thread counts.
+The number of entries that are read does not grow with the thread: the head, its session, the pause
+in force, the handoffs since the genesis, and what was added since the owner wrote last.
+
+Why that is enough. The head names the newest session, pause and owner, and the anchor has kept the
+highest of each that it ever saw, so none of them can be left out. The newest entry of the owner
+vouches for what lies below it, because every writer judges before it appends. What lies above is
+read here, entry by entry.
+
+A former owner is the exception: it can leave out the handoff that took the thread from it, and
+write a later handoff on top, which the anchor then takes for the newest. So a handoff by an owner
+counts without a look below it only once another person has written on top. Until then every entry
+down to the owner's entry before it is read.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from sealpoint.anchor import Position
+from sealpoint.errors import Forked, Misplaced, Missing, NotTrusted
+from sealpoint.ledger import (
+    KINDS,
+    Entry,
+    Fence,
+    Header,
+    Kind,
+    Marks,
+    OwnerEntry,
+    StoreChain,
+    begin,
+    check_generation,
+    check_handoff,
+    check_owner,
+    check_pause,
+    check_reserved,
+    check_session,
+    check_succession,
+    read_basis_and_time,
+    read_fence,
+    read_owner_entry,
+)
+from sealpoint.storage import Record
+
+
+class LinkedEntries(Protocol):
+    """Entries below a verified head, each proven by its link."""
+
+    def descend(self, seq: int) -> tuple[Record, Header]:
+        """The entry at a position."""
+        ...
+
+    def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
+        """Every entry from the head, or below a proven one, downwards."""
+        ...
+
+    def verify(self, record: Record, seq: int) -> Entry:
+        """Verify one entry on its own: signature, rights, place and cutoffs."""
+        ...
+
+
+class JudgedHead(NamedTuple):
+    """What is in force at a head that the rules allow."""
+
+    fence: Fence
+    owner: OwnerEntry
+    paused: int | None
+    """The position of the pause in force."""
+
+
+class _Owned(NamedTuple):
+    """Whose a thread is, and the entry that says so."""
+
+    name: str | None
+    """None: the body that said so is gone, which only an erasure further on can explain."""
+    entry: OwnerEntry
+    begun: Header
+    """The genesis of the generation, or the erasure that ended the last one: not paused there."""
+
+    @property
+    def erased(self) -> bool:
+        return self.begun.kind is Kind.ERASE
+
+
+def judge_head(
+    entries: LinkedEntries, head: Entry, seen: Sequence[Position], trust: StoreChain
+) -> JudgedHead:
+    """Judge the head of a thread by the rules that every entry follows.
+
+    Args:
+        entries: The thread below the head.
+        head: The head, verified on its own.
+        seen: What anchors have seen of the thread, in the epoch that is in force.
+        trust: The store chain.
+
+    Raises:
+        NotTrusted: An entry is not allowed at its place.
+        Misplaced: A handoff or a genesis is not one of this place.
+        Forked: The owner's entry is not the one that an anchor has seen.
+        Missing: An entry is gone.
+    """
+    for position in seen:
+        _require_marks(head.header, position)
+    newest = _judge_additions(entries, head)
+    owned = _judge_ownership(entries, newest[0], seen, trust)
+    for header in (head.header, newest[0].header):
+        check_reserved(header, reserved=owned.entry.reserved)
+        if header.gen != owned.begun.gen:
+            raise Misplaced(
+                f"entry {header.seq} of thread {header.thread[:12]}: expected generation "
+                f"{owned.begun.gen}, found {header.gen}"
+            )
+    paused = _judge_pause(entries, head.header, owned)
+    fence = _judge_session(entries, newest, owned, trust)
+    return JudgedHead(fence, owned.entry, paused)
+
+
+def _require_marks(header: Header, anchored: Position) -> None:
+    """Refuse a head that leaves out a session, a pause or an owner that the anchor has seen."""
+    seen = Marks(anchored.fence, anchored.pause, anchored.owner)
+    for what, named, known in zip(
+        ("session", "pause", "handoff"), Marks.of(header), seen, strict=True
+    ):
+        if named < known:
+            raise NotTrusted(
+                f"entry {header.seq} of thread {header.thread[:12]}: it leaves out the {what} in "
+                f"entry {known}, which the anchor has seen",
+                hint="A member of the roster wrote it with other code: sealpoint audit shows who. "
+                "Revoke the key: sealpoint keys revoke NAME --reason WHY; the guide on keys and "
+                "trust says how the thread is brought back.",
+            )
+
+
+def _judge_additions(entries: LinkedEntries, head: Entry) -> tuple[Entry, Record]:
+    """Judge what others have added since the owner wrote last, and find the owner's last entry."""
+    above: Header | None = None
+    for header, record in entries.walk():
+        if above is not None:
+            check_succession(header, above)
+        above, rule = header, KINDS[header.kind]
+        if rule.by_owner or rule.settles_owner:
+            entry = head if header.seq == head.seq else entries.verify(record, header.seq)
+            return entry, record
+    raise Missing(f"thread {head.header.thread[:12]}: its first entry is missing")
+
+
+def _judge_ownership(
+    entries: LinkedEntries, newest: Entry, seen: Sequence[Position], trust: StoreChain
+) -> _Owned:
+    """Find whose the thread is: judge the handoffs down to the genesis or the newest erasure."""
+    seq, found = newest.header.owner, list[tuple[Entry, Record]]()
+    while True:
+        record, header = entries.descend(seq)
+        entry = entries.verify(record, seq)
+        if header.owner != seq or not KINDS[header.kind].settles_owner:
+            raise Misplaced(
+                f"entry {seq} of thread {header.thread[:12]}: expected an entry that says whose "
+                f"the thread is, found a {header.kind.word}"
+            )
+        found.append((entry, record))
+        if header.kind is Kind.ERASE or not seq:
+            break
+        before = _before(entries, header)
+        check_succession(before, header)
+        seq = before.owner
+    _require_seen({entry.seq: entry for entry, _ in found}, seq, seen)
+    owned = _begun(*found.pop(), trust)
+    while found:
+        # Those who wrote on top of a handoff: the next handoffs, and the owner's last entry.
+        later = [newest, *(entry for entry, _ in found[:-1])]
+        owned = _handed_over(entries, owned, found.pop(), later, trust)
+    return owned
+
+
+def _require_seen(owners: Mapping[int, Entry], first: int, seen: Sequence[Position]) -> None:
+    """Refuse a thread whose handoffs pass by the owner's entry that an anchor has seen."""
+    for position in seen:
+        entry = owners.get(position.owner)
+        if position.owner < first or (entry and entry.hash == position.owner_entry):
+            continue
+        raise Forked(
+            f"entry {position.owner} of thread {position.thread.hex()[:12]}: an anchor has seen "
+            "that it says whose the thread is, and the thread's later entries leave it out"
+        )
+
+
+def _before(entries: LinkedEntries, header: Header) -> Header:
+    """The header of the entry before a proven one."""
+    return next(iter(entries.walk(header)))[0]
+
+
+def _begun(entry: Entry, record: Record, trust: StoreChain) -> _Owned:
+    """What the first entry says, or an erasure: nothing before it counts."""
+    if entry.header.kind is Kind.ERASE:
+        return _Owned(None, read_owner_entry(entry, None), entry.header)
+    tip = begin(entry, record.body, trust)
+    return _Owned(tip.fence.owner, tip.owner, entry.header)
+
+
+def _handed_over(
+    entries: LinkedEntries,
+    before: _Owned,
+    handoff: tuple[Entry, Record],
+    later: Sequence[Entry],
+    trust: StoreChain,
+) -> _Owned:
+    """What a genesis after an erasure says, or a handoff that the rules allow."""
+    entry, record = handoff
+    header = entry.header
+    check_reserved(header, reserved=before.entry.reserved)
+    check_generation(header, _before(entries, header), erased=before.erased)
+    if header.kind is Kind.GENESIS:
+        owner = read_fence(entry, record.body).owner
+        check_owner(entry, owner, trust)
+        return _Owned(owner, read_owner_entry(entry, record.body), header)
+    below = ((found, each.header) for found, each in entries.walk(header))
+    basis, time = read_basis_and_time(below)
+    approved = check_handoff(
+        entry,
+        record.body,
+        owner=before.name,
+        basis=basis[1].hex(),
+        now=max(header.at, time),
+        chain=trust,
+    )
+    person = _person(entry, trust)
+    if not approved and all(_person(each, trust) == person for each in later):
+        _walk_down(entries, header, before.entry.seq)
+    # Where the owner is unknown it stays so up to the erasure, whatever a later body says.
+    owner = read_fence(entry, None if before.name is None else record.body).owner
+    return _Owned(owner, read_owner_entry(entry, record.body), before.begun)
+
+
+def _person(entry: Entry, trust: StoreChain) -> str | None:
+    roster = trust.roster_at(entry.header.roster)
+    identity = None if roster is None else roster.identity(entry.writer)
+    return None if identity is None else identity.person
+
+
+def _walk_down(entries: LinkedEntries, above: Header, owner: int) -> None:
+    """Make sure that nothing was left out between a handoff and the owner's entry before it."""
+    for header, _ in entries.walk(above):
+        check_succession(header, above)
+        if header.seq == owner:
+            return
+        above = header
+
+
+def _judge_pause(entries: LinkedEntries, head: Header, owned: _Owned) -> int | None:
+    """The pause in force at the head, if there is one; nothing that it stops lies above it."""
+    paused = _paused_at(entries, head, owned)
+    if paused is not None:
+        for above, _ in entries.walk():
+            if above.seq == paused:
+                break
+            check_pause(above, paused)
+    return paused
+
+
+def _paused_at(entries: LinkedEntries, header: Header, owned: _Owned) -> int | None:
+    """The pause that an entry names as in force; None if it names the end of one.
+
+    Raises:
+        Misplaced: It names an entry that settles nothing.
+    """
+    if header.pause == owned.begun.seq:
+        return None
+    record, settled = entries.descend(header.pause)
+    entries.verify(record, header.pause)
+    if settled.pause != header.pause or settled.gen != header.gen:
+        raise Misplaced(
+            f"entry {header.pause} of thread {header.thread[:12]}: expected a pause or the end of "
+            f"one, found a {settled.kind.word}"
+        )
+    return header.pause if settled.kind is Kind.PAUSE else None
+
+
+def _judge_session(
+    entries: LinkedEntries,
+    newest: tuple[Entry, Record],
+    owned: _Owned,
+    trust: StoreChain,
+) -> Fence:
+    """Judge the owner's last entry and the one that opened its session: by whom, and no pause."""
+    entry, record = newest
+    header = entry.header
+    if header.seq == owned.entry.seq:
+        return read_fence(entry, record.body)
+    _judge_owned(entries, entry, owned, trust)
+    if header.fence == header.seq:
+        opening = entry
+    else:
+        record, opened = entries.descend(header.fence)
+        # Mostly the same key opened the session: then its signature covers that entry too.
+        opening = (
+            Entry.verified(record.header, opened, entry.writer)
+            if opened.by == header.by
+            else entries.verify(record, header.fence)
+        )
+        _judge_owned(entries, opening, owned, trust)
+    fence = read_fence(opening, None if owned.name is None else record.body)
+    check_session(header, fence)
+    if fence.owner not in (None, owned.name):
+        raise NotTrusted(
+            f"entry {fence.seq} of thread {header.thread[:12]}: expected owner {owned.name!r}, "
+            f"found {fence.owner!r}"
+        )
+    return fence
+
+
+def _judge_owned(entries: LinkedEntries, entry: Entry, owned: _Owned, trust: StoreChain) -> None:
+    """Judge an entry of the owner: by whom it is, and whether a pause stopped it."""
+    header, rule = entry.header, KINDS[entry.header.kind]
+    if header.seq == owned.entry.seq:
+        return
+    check_owner(entry, owned.name, trust)
+    check_reserved(header, reserved=owned.entry.reserved)
+    if rule.blocked_by_pause or rule.only_paused:
+        check_pause(header, _paused_at(entries, header, owned))
