@@ -33,6 +33,7 @@ DELIBERATE = "__pregel_sealpoint_deliberate"
 
 _RUNTIME = "__pregel_runtime"
 _CHECKPOINTER = "__pregel_checkpointer"
+_OF_RUNS = frozenset({TICKET, DELIBERATE, _RUNTIME})
 
 _SAID, _MEANT = 'pass deliberate="why"', 'pass deliberately(config, "why")'
 _HINT = (
@@ -167,13 +168,25 @@ def with_pass(config: RunnableConfig, token: str) -> RunnableConfig:
     return cast("RunnableConfig", {**config, "configurable": found})
 
 
-def without_pass(config: RunnableConfig) -> RunnableConfig:
-    """The same configuration, for somebody who reads, or is shown it."""
-    found = config.get("configurable") or {}
-    if TICKET not in found:
+def for_reading(config: RunnableConfig) -> RunnableConfig:
+    """The same configuration without what makes it that of a run, to read with or to return."""
+    named = config.get("configurable") or {}
+    if named.keys().isdisjoint(_OF_RUNS):
         return config
-    kept = {key: value for key, value in found.items() if key != TICKET}
+    kept = {key: value for key, value in named.items() if key not in _OF_RUNS}
     return cast("RunnableConfig", {**config, "configurable": kept})
+
+
+def is_run(config: Mapping[str, Any]) -> bool:
+    """Whether a run is about to load a checkpoint; a read or an edit from outside is not a run.
+
+    Wrappers of a saver pass the configuration on, so it decides. The framework gives each run a
+    runtime of its own, with a control. A server adds a runtime without a control to its reads. A
+    node that reads with its own configuration passes the runtime of its task.
+    """
+    named = config.get("configurable") or {}
+    around = (var_child_runnable_config.get() or {}).get("configurable") or {}
+    return _control_of(named) is not None and named[_RUNTIME] is not around.get(_RUNTIME)
 
 
 def task_on(thread: str, store: Store) -> Mapping[str, Any] | None:

@@ -30,9 +30,9 @@ from sealpoint.adapters.face import entered_off_loop
 from sealpoint.adapters.langgraph._call_gate import CallGate, PauseControl
 from sealpoint.adapters.langgraph._configuration import (
     DELIBERATE,
+    for_reading,
     is_nested,
     with_pass,
-    without_pass,
 )
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._schemas import check_declared
@@ -141,16 +141,16 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     # ------------------------------------------------------------------ reading, for anybody
 
     def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> Any:
-        return super().get_state(without_pass(config), subgraphs=subgraphs)
+        return super().get_state(for_reading(config), subgraphs=subgraphs)
 
     async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> Any:
-        return await super().aget_state(without_pass(config), subgraphs=subgraphs)
+        return await super().aget_state(for_reading(config), subgraphs=subgraphs)
 
     def get_state_history(self, config: RunnableConfig, **named: Any) -> Iterator[Any]:
-        return super().get_state_history(without_pass(config), **named)
+        return super().get_state_history(for_reading(config), **named)
 
     def aget_state_history(self, config: RunnableConfig, **named: Any) -> AsyncIterator[Any]:
-        return super().aget_state_history(without_pass(config), **named)
+        return super().aget_state_history(for_reading(config), **named)
 
     # ------------------------------------------------------------------ running and editing
 
@@ -199,14 +199,14 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     ) -> RunnableConfig:
         steps = [list(superstep) for superstep in supersteps]
         with self._let_edit(config, steps) as let_in:
-            return without_pass(super().bulk_update_state(let_in, steps))
+            return for_reading(super().bulk_update_state(let_in, steps))
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
     ) -> RunnableConfig:
         steps = [list(superstep) for superstep in supersteps]
         async with self._off_loop(config, partial(self._let_edit, config, steps)) as let_in:
-            return without_pass(await super().abulk_update_state(let_in, steps))
+            return for_reading(await super().abulk_update_state(let_in, steps))
 
     def _let_edit(
         self, config: RunnableConfig, steps: Sequence[Sequence[Any]]

@@ -11,7 +11,6 @@ import asyncio
 import copy
 from collections.abc import (
     AsyncIterator,
-    Callable,
     Collection,
     Iterable,
     Iterator,
@@ -31,7 +30,12 @@ from langgraph.checkpoint.base import (
 )
 
 from sealpoint.adapters.face import GuardedRuns
-from sealpoint.adapters.langgraph._configuration import TICKET, token_of, without_pass
+from sealpoint.adapters.langgraph._configuration import (
+    TICKET,
+    for_reading,
+    is_run,
+    token_of,
+)
 from sealpoint.adapters.langgraph._conversion import (
     Address,
     checkpoint_tuple,
@@ -129,7 +133,7 @@ class SealedSaver(AwaitedSaver):
         self._store = store
         self._queues = PutQueues(store, World.of(world))
         self.is_guarded = False
-        """Whether every run that uses it is decided about before it begins."""
+        """Whether it is the saver of a guarded graph, and refuses any other run or edit."""
         allow_framework_types(store.registry)
 
     @classmethod
@@ -163,7 +167,7 @@ class SealedSaver(AwaitedSaver):
         return saver
 
     def behind_guard(self) -> Self:
-        """The same saver, for a graph whose every run is decided about before it begins."""
+        """The same saver, for a guarded graph alone."""
         found = copy.copy(self)
         found.is_guarded = True
         return found
@@ -184,13 +188,32 @@ class SealedSaver(AwaitedSaver):
         """The checkpoint that a configuration names, or the newest of its namespace.
 
         Raises:
+            ResumeRefused: A run of a graph that is not guarded loads it, and only guarded graphs
+                may run: the policy asks for approvals, or the saver belongs to a guarded graph.
             Superseded: A guarded run reads, and another one goes on with the thread by now.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
+        if is_run(config):
+            self._require_guard(config)
         address = Address.of(config)
         runs, token = GuardedRuns.of(self._store), token_of(config)
         snapshot = runs.read(address.thread, token, address.lane or "", address.id)
         return None if snapshot is None else checkpoint_tuple(address, snapshot, _marks_of(config))
+
+    def _require_guard(self, config: RunnableConfig) -> None:
+        """Refuse a run or an edit of a graph that is not guarded, where only guarded graphs may."""
+        policy = None if self.is_guarded else self._store.policy
+        if self.is_guarded and token_of(config) is None:
+            words = "this saver belongs to a guarded graph"
+        elif policy is not None and policy.asks_people:
+            words = f"the policy {policy.name!r} asks for approvals, which only guard can ask for"
+        else:
+            return
+        raise ResumeRefused(
+            f"saver: a graph that is not guarded may not run or edit: {words}",
+            reasons=(words,),
+            hint="Run the graph through guard(graph, saver, actor=...).",
+        )
 
     def list(
         self,
@@ -232,11 +255,12 @@ class SealedSaver(AwaitedSaver):
 
         Raises:
             EncodeError: It holds something that is not allowed; the message has the path.
-            ResumeRefused: A run begins with it, and the policy does not allow that.
+            ResumeRefused: A run begins with it, and the policy does not allow that; or the saver
+                belongs to a guarded graph, and another one puts.
             Superseded, HeadMoved: Another run goes on with the thread.
             Paused: An operator paused the thread.
         """
-        address = Address.of(config)
+        address = self._address_of_write(config)
         write = self._queues.put_checkpoint(address, config, checkpoint, metadata)
         self._queues.settle(address, config, write)
         return address.config(checkpoint["id"], address.lane or "", _marks_of(config))
@@ -249,9 +273,14 @@ class SealedSaver(AwaitedSaver):
         task_path: str = "",
     ) -> None:
         """Keep results of a task on a checkpoint, which may follow later."""
-        address = Address.of(config)
+        address = self._address_of_write(config)
         write = self._queues.put_results(address, config, writes, task_id, task_path)
         self._queues.settle(address, config, write)
+
+    def _address_of_write(self, config: RunnableConfig) -> Address:
+        if self.is_guarded:
+            self._require_guard(config)  # what a bare saver puts is for the gate to judge
+        return Address.of(config)
 
     # ------------------------------------------------------------------ deleting and copying
 
@@ -315,26 +344,11 @@ class SealedSaver(AwaitedSaver):
 
     # ------------------------------------------------------------------ the rest of the contract
 
-    @property
-    def get_next_version(self) -> Callable[[Any, None], Any]:
-        """What gives the version after another: a number, or text where the thread began with text.
-
-        The framework takes hold of it when a run or an edit begins, and never to read. So where
-        only guarded graphs may run, a graph that is not is told so here, before any node runs;
-        what it puts would be refused too.
-
-        Raises:
-            ResumeRefused: The policy asks for approvals, and the graph is not guarded.
-        """
-        policy = None if self.is_guarded else self._store.policy
-        if policy is not None and policy.asks_people:
-            words = f"the policy {policy.name!r} asks for approvals, which only guard can ask for"
-            raise ResumeRefused(
-                f"saver: a graph that is not guarded may not run: {words}",
-                reasons=(words,),
-                hint="Run the graph through guard(graph, saver, actor=...).",
-            )
-        return _next_version
+    def get_next_version(self, current: Any, channel: None) -> Any:  # noqa: ARG002
+        """The version after another: a number, or text where the thread began with text."""
+        if isinstance(current, str):
+            return f"{int(current.split('.')[0]) + 1:032}"
+        return 1 if current is None else current + 1
 
     async def aput(
         self,
@@ -344,7 +358,7 @@ class SealedSaver(AwaitedSaver):
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
         """The same as `put`; its place in the order is that of the call."""
-        address = Address.of(config)
+        address = self._address_of_write(config)
         write = self._queues.put_checkpoint(address, config, checkpoint, metadata)
         await asyncio.to_thread(self._queues.settle, address, config, write)
         return address.config(checkpoint["id"], address.lane or "", _marks_of(config))
@@ -357,7 +371,7 @@ class SealedSaver(AwaitedSaver):
         task_path: str = "",
     ) -> None:
         """The same as `put_writes`; its place in the order is that of the call."""
-        address = Address.of(config)
+        address = self._address_of_write(config)
         write = self._queues.put_results(address, config, writes, task_id, task_path)
         await asyncio.to_thread(self._queues.settle, address, config, write)
 
@@ -366,7 +380,7 @@ class SealedSaver(AwaitedSaver):
     ) -> Mapping[str, DeltaChannelHistory]:
         """What channels of a checkpoint are put together from, down to their last whole value."""
         # Part of one checkpoint's state, which lies in those before it: nobody runs from these.
-        return super().get_delta_channel_history(config=without_pass(config), channels=channels)
+        return super().get_delta_channel_history(config=for_reading(config), channels=channels)
 
 
 def _refs_of(
@@ -383,12 +397,6 @@ def _refs_of(
             continue
         if all(ref.metadata.get(key) == value for key, value in wanted.items()):
             yield ref
-
-
-def _next_version(current: Any, _channel: None = None) -> Any:
-    if isinstance(current, str):
-        return f"{int(current.split('.')[0]) + 1:032}"
-    return 1 if current is None else current + 1
 
 
 def _marks_of(config: RunnableConfig) -> dict[str, Any]:
