@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A saver without a guard, under the policy `solo`: all works, and what is unusual wants a why."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver, deliberately, guard
@@ -67,6 +69,49 @@ def test_an_older_checkpoint_wants_a_reason(store: Store, desk: Desk, face: str)
 
     assert desk.ran == ["end"]
     assert store.verify().ok
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("values", [None, [({"amount": 3}, "plan")]], ids=["as it is", "edited"])
+def test_a_copy_of_a_checkpoint_takes_the_reason_of_its_call(
+    store: Store, desk: Desk, values: Any, face: str
+) -> None:
+    """The framework puts a copy with the configuration of the parent, which had no reason."""
+    graph = desk.builder().compile(checkpointer=SealedSaver(store))
+    graph.invoke({"amount": 1}, config_of())
+    graph.invoke(Command(resume="yes"), config_of())
+    history = list(graph.get_state_history(config_of()))
+    for where in (config_of(), history[1].config):
+        with pytest.raises(ResumeRefused, match="not the newest"):
+            graph.update_state(where, values, as_node="__copy__")
+        meant = deliberately(where, "look at it again")
+        if face == "sync":
+            copied = graph.update_state(meant, values, as_node="__copy__")
+        else:
+            copied = asyncio.run(graph.aupdate_state(meant, values, as_node="__copy__"))
+        assert graph.get_state(config_of()).config == copied
+        assert "sealpoint" not in repr(copied)
+
+    assert store.verify().ok
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_cycle_of_parents_ends(store: Store, face: str) -> None:
+    """A checkpoint is put again under its own child, and a delta channel is put together."""
+    saver, parent = SealedSaver(store), None
+    for name in ("1", "2", "1"):
+        checkpoint: Any = {**empty_checkpoint(), "id": name}
+        where = deliberately(config_of(checkpoint_ns="", checkpoint_id=parent), "in a circle")
+        saver.put(where, checkpoint, {"source": "loop", "step": 0}, {})
+        saver.put_writes(config_of(checkpoint_id=name), [("log", name)], f"task {name} of {parent}")
+        parent = name
+    where = config_of(checkpoint_id="2")
+    if face == "sync":
+        found = saver.get_delta_channel_history(config=where, channels=["log"])
+    else:
+        found = asyncio.run(saver.aget_delta_channel_history(config=where, channels=["log"]))
+
+    assert {write[2] for write in found["log"]["writes"]} == {"1"}
 
 
 def test_a_reason_that_is_blank_is_none(store: Store) -> None:

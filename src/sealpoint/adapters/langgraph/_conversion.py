@@ -191,9 +191,19 @@ def _is_written(value: object) -> bool:
 
 
 def checkpoint_tuple(
-    address: Address, snapshot: Snapshot, marks: Mapping[str, Any] = {}
+    address: Address,
+    snapshot: Snapshot,
+    marks: Mapping[str, Any] = {},
+    parent_marks: Mapping[str, Any] = {},
 ) -> CheckpointTuple:
-    """A checkpoint as the framework knows it."""
+    """A checkpoint as the framework knows it.
+
+    Args:
+        address: Where it was read.
+        snapshot: What was read.
+        marks: What its configuration carries besides, and that of its parent.
+        parent_marks: What the configuration of its parent alone carries.
+    """
     ref = snapshot.ref
     if not isinstance(snapshot.state, dict) or "channel_values" not in snapshot.state:
         raise BytesMalformed(
@@ -205,7 +215,7 @@ def checkpoint_tuple(
         config=address.config(ref.id, ref.lane, marks),
         checkpoint=checkpoint,
         metadata=cast("Any", ref.metadata),
-        parent_config=_parent(address, ref, marks),
+        parent_config=_parent(address, ref, {**marks, **parent_marks}),
         pending_writes=pending_writes(snapshot.results),
     )
 

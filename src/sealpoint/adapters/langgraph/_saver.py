@@ -31,6 +31,7 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.face import GuardedRuns
 from sealpoint.adapters.langgraph._configuration import (
+    DELIBERATE,
     TICKET,
     for_reading,
     is_run,
@@ -198,7 +199,11 @@ class SealedSaver(AwaitedSaver):
         address = Address.of(config)
         runs, token = GuardedRuns.of(self._store), token_of(config)
         snapshot = runs.read(address.thread, token, address.lane or "", address.id)
-        return None if snapshot is None else checkpoint_tuple(address, snapshot, _marks_of(config))
+        if snapshot is None:
+            return None
+        # update_state(as_node="__copy__") puts the copy with the configuration of the parent.
+        reason = _marks_of(config, DELIBERATE)
+        return checkpoint_tuple(address, snapshot, _marks_of(config), reason)
 
     def _require_guard(self, config: RunnableConfig) -> None:
         """Refuse a run or an edit of a graph that is not guarded, where only guarded graphs may."""
@@ -380,7 +385,26 @@ class SealedSaver(AwaitedSaver):
     ) -> Mapping[str, DeltaChannelHistory]:
         """What channels of a checkpoint are put together from, down to their last whole value."""
         # Part of one checkpoint's state, which lies in those before it: nobody runs from these.
-        return super().get_delta_channel_history(config=for_reading(config), channels=channels)
+        return _Ancestors(self).get_delta_channel_history(
+            config=for_reading(config), channels=channels
+        )
+
+
+class _Ancestors(BaseCheckpointSaver[Any]):
+    """Reads each checkpoint once, so that a walk along a cycle of parents ends."""
+
+    def __init__(self, saver: SealedSaver) -> None:
+        super().__init__()
+        self._saver = saver
+        self._seen: set[str] = set()
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that a configuration names; None if it was read before."""
+        found = self._saver.get_tuple(config)
+        if found is None or found.checkpoint["id"] in self._seen:
+            return None
+        self._seen.add(found.checkpoint["id"])
+        return found
 
 
 def _refs_of(
@@ -399,7 +423,7 @@ def _refs_of(
             yield ref
 
 
-def _marks_of(config: RunnableConfig) -> dict[str, Any]:
-    """What an edit in several steps goes on with; it is not shown to the caller."""
-    token = token_of(config)
-    return {} if token is None else {TICKET: token}
+def _marks_of(config: RunnableConfig, name: str = TICKET) -> dict[str, Any]:
+    """What the next step of an edit needs from the configuration of the step before."""
+    mark = (config.get("configurable") or {}).get(name)
+    return {} if mark is None else {name: mark}
