@@ -173,9 +173,22 @@ class StoreLedger:
         keys, data = [key(name) for name in signers], _bytes(body)
         return sealed(self.header(kind, data, keys[0], **changes), data, *keys)
 
-    def roster_record(self, document: RosterDocument, *signers: str, **changes: Any) -> Record:
-        """The next record with a roster; by `root` unless others are named."""
-        body = RosterBody(salt=SALT, roster=document)
+    def roster_record(
+        self,
+        document: RosterDocument,
+        *signers: str,
+        positions: PositionList | None = None,
+        **changes: Any,
+    ) -> Record:
+        """The next record with a roster; by `root` unless others are named.
+
+        One that changes a policy lists no thread, unless positions are given.
+        """
+        rosters = self.chain.rosters
+        if positions is None and rosters and rosters[-1].document.policies != document.policies:
+            positions = self.cut_list()
+        listed = None if positions is None else positions.digest.hex()
+        body = RosterBody(salt=SALT, roster=document, positions=listed)
         return self.record(Kind.ROSTER, body, *(signers or ("root",)), **changes)
 
     def root_record(self, root: Root, *signers: str, **changes: Any) -> Record:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vectors of the gate: pauses, requests, verdicts, break-glass and handoffs, every byte fixed.
 
-One store chain of two rosters, the second with a policy. Seven threads: one that was paused, one
+One store chain of two rosters, the second with a policy. Another store chain whose rosters change
+policies, with entries and the policy that judges each. Seven threads: one that was paused, one
 with a request that became a grant, one that was handed off twice, one that was erased while it was
 paused, a book of rollouts, one that continued because of a rollout, and one under a reserved name
 that a writer began. A refused case is one entry in the place of the next one of a genuine thread,
@@ -12,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,9 +25,11 @@ from sealpoint.ledger import (
     Kind,
     PauseBody,
     RequestBody,
+    RestoreBody,
     ResumeBody,
     VerdictBody,
     encode_body,
+    parse_header,
 )
 from sealpoint.signing import Action, Pool, Statement, TrustPin
 from sealpoint.storage import Record
@@ -66,6 +70,59 @@ def _store() -> StoreLedger:
     for document in (first, replace(first, policies={"*": _POLICY})):
         ledger.add(ledger.roster_record(document))
     return ledger
+
+
+_WEAK, _STRONG, _OTHER = (hashlib.sha256(name).hexdigest() for name in (b"weak", b"strong", b"b"))
+_LISTED, _UNLISTED = "11" * 16, "22" * 16
+
+
+@cache
+def _changed() -> StoreLedger:
+    """Rosters 0, 1, 2, 3 and 5: weak, strong, its list once more, another namespace, weak again.
+
+    Entry 4 is a restore, so the last change was in the next epoch.
+    """
+    ledger, first = StoreLedger(_pin()), roster(*people(), pools=_POOLS)
+
+    def add(policies: dict[str, str], last: int | None) -> None:
+        positions = None if last is None else ledger.cut_list(_line(last))
+        document = replace(first, policies=policies)
+        ledger.add(ledger.roster_record(document, positions=positions, epoch=ledger.chain.epoch))
+
+    add({"*": _WEAK}, None)
+    add({"*": _STRONG}, 3)
+    add({"*": _STRONG}, 4)
+    add({"*": _STRONG, "billing": _OTHER}, 6)
+    kept = ledger.cut_list(_line(5)).digest.hex()
+    nothing = ledger.cut_list().digest.hex()
+    body = RestoreBody(salt=SALT, reason="disk", kept=kept, lost=nothing, released=nothing)
+    ledger.add(ledger.record(Kind.RESTORE, body, "root", epoch=1))
+    add({"*": _WEAK, "billing": _OTHER}, 8)
+    return ledger
+
+
+def _line(last: int) -> tuple[bytes, int, bytes]:
+    return bytes.fromhex(_LISTED), last, bytes(32)
+
+
+def _judged() -> Iterator[dict[str, Any]]:
+    """Entries that name each roster, and the policy that judges each."""
+    for ns, thread, named, epoch, seq in product(
+        ("default", "billing"), (_LISTED, _UNLISTED), (0, 1, 2, 3, 5), (0, 1), range(3, 10)
+    ):
+        entry = {"ns": ns, "thread": thread, "roster": named, "epoch": epoch, "seq": seq}
+        header = replace(parse_header(_changed().records[0].header), **entry)
+        yield {**entry, "policy": _changed().chain.policy_at(header)}
+
+
+def _policy_changes() -> str:
+    ledger = _changed()
+    parts = {
+        "store_chain": _lines([vector_entry(each) for each in ledger.records]),
+        "lists": json.dumps({name.hex(): data.hex() for name, data in ledger.blobs.items()}),
+        "judged": _lines(list(_judged())),
+    }
+    return "{" + ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items()) + "}"
 
 
 def _thread(number: int) -> ThreadLedger:
@@ -498,6 +555,7 @@ def gate_vectors() -> str:
         "store_chain": _lines([vector_entry(each) for each in _store().records]),
         "threads": "{\n" + ",\n".join(f"{json.dumps(k)}: {v}" for k, v in threads.items()) + "\n}",
         "refused": _lines([*_pauses(), *_marks(), *_reserved(), *_verdicts(), *handoffs]),
+        "policy_changes": _policy_changes(),
     }
     body = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items())
     return "{\n" + body + "\n}\n"

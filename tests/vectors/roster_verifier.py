@@ -50,7 +50,7 @@ def read_roster(document: dict[str, Any]) -> dict[str, Any]:
     require(all(map(DIGEST.fullmatch, document["policies"].values())), "policies")
     quorum = document["restore_quorum"]
     found = {"people": people, "keys": keys, "passkeys": passkeys, "pools": pools}
-    return found | {"expires": expires, "quorum": quorum}
+    return found | {"expires": expires, "quorum": quorum, "policies": document["policies"]}
 
 
 def _held(

@@ -2,13 +2,14 @@
 """The frozen entries of the gate, our verifier and the second one: three that agree."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from sealpoint.errors import Missing, SealpointError
+from sealpoint.errors import Missing, NotTrusted, SealpointError
 from sealpoint.ledger import (
     Kind,
     Place,
@@ -23,6 +24,8 @@ from sealpoint.ledger import (
     verify_entry,
 )
 from sealpoint.signing import TrustPin
+from sealpoint.storage import Record
+from tests.ledgers import StoreLedger
 from tests.vectors import verifier
 from tests.vectors.gate import gate_vectors
 from tests.vectors.ledger import as_bytes
@@ -80,6 +83,15 @@ def _verify(name: str, rows: Rows) -> Tip:
     return tip
 
 
+def _policies_again() -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """What the second verifier says of every entry that lies about a change of policy."""
+    frozen = _FROZEN["policy_changes"]
+    trust = verifier.verify_store_chain(_FROZEN["pin"], _rows(frozen["store_chain"]))
+    lists = {name: bytes.fromhex(data) for name, data in frozen["lists"].items()}
+    for case in frozen["judged"]:
+        yield verifier.policy_at(trust, lists, case), case
+
+
 def _verify_again(name: str, rows: Rows) -> list[str]:
     """As the second verifier does it."""
     trust = verifier.verify_store_chain(_FROZEN["pin"], _rows(_FROZEN["store_chain"]))
@@ -134,6 +146,32 @@ def test_a_resume_records_the_release_that_was_approved(name: str, released: int
 
     assert verify_releases(_of(name)) == len(recorded) == released
     assert set(stated) - {None} == set(recorded)
+
+
+def test_both_verifiers_know_the_policy_that_judges_an_entry() -> None:
+    """By its position, whatever roster it names; each policy judges some of the entries."""
+    found = list(_policies_again())
+    weak = [case for policy, case in found if policy == found[0][0]]
+
+    assert all(policy == case["policy"] for policy, case in found)
+    assert len({policy for policy, _ in found}) == 3
+    assert 0 < len(weak) < len(found)
+
+
+def test_a_change_of_policy_without_positions_is_refused_by_both() -> None:
+    """Nothing would say which entries came before it."""
+    frozen = _rows(_FROZEN["policy_changes"]["store_chain"])
+    ledger = StoreLedger(_PIN)
+    ledger.add(Record(*frozen[0]))
+    raw, _, body = frozen[1]
+    said = parse_body(Kind.ROSTER, parse_header(raw).body, body or b"")
+    made = ledger.record(Kind.ROSTER, msgspec.structs.replace(said, positions=None), "root")
+    with pytest.raises(NotTrusted, match="changes a policy without a list of positions"):
+        ledger.add(made)
+    with pytest.raises(verifier.FAULTS):
+        verifier.verify_store_chain(
+            _FROZEN["pin"], [frozen[0], (made.header, made.seals, made.body)]
+        )
 
 
 def test_an_erased_thread_without_its_erasure_is_refused() -> None:

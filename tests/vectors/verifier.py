@@ -34,6 +34,7 @@ __all__ = [
     "Trust",
     "blob",
     "living",
+    "policy_at",
     "require",
     "verify_store_chain",
     "verify_thread",
@@ -52,7 +53,7 @@ _BODIES: dict[str, tuple[list[str], list[str]]] = {
     **dict.fromkeys(("checkpoint", "held"), (["salt", "id", "root"], lanes.CHECKPOINT_FIELDS)),
     "erase": (["salt", "reason"], []),
     "adopt": (["salt", "reason"], []),
-    "roster": (["salt", "roster"], ["reason"]),
+    "roster": (["salt", "roster"], ["reason", "positions"]),
     "restore": (["salt", "reason", "kept", "lost", "released"], []),
     **gate.BODIES,
     **lanes.BODIES,
@@ -133,7 +134,8 @@ def _judge(kind: str, body: dict[str, Any]) -> None:
         require(all(type(place) is int for place in places), "positions")
         require(all(one < two for one, two in itertools.pairwise(places)), "rising positions")
     state = ("root", "fresh_list", "world")
-    names = {"restore": ("kept", "lost", "released"), "checkpoint": state, "held": state}
+    lists = {"restore": ("kept", "lost", "released"), "roster": ("positions",)}
+    names = {**lists, "checkpoint": state, "held": state}
     named = [body[name] for name in names.get(kind, ()) if name in body]
     require(all(DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
     gate.judge(kind, body)
@@ -200,7 +202,10 @@ def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
         if kind == "roster":
             roster = read_roster(body["roster"])
             require(not rosters or keeps_rights(roster, rosters[newest]), "rights")
-            rosters[seq] = roster
+            require(rosters or "positions" not in body, "nothing was there")
+            same = not rosters or roster["policies"] == rosters[newest]["policies"]
+            require(same or "positions" in body, "a change of policy without positions")
+            rosters[seq] = roster | {"positions": body.get("positions"), "epoch": len(restores)}
         elif kind == "restore":
             restores.append(body)
         hashes.append(sha256(raw))
@@ -229,6 +234,22 @@ def _counts(header: dict[str, Any], entry: str, trust: Trust, lists: Blobs) -> N
     for restore in trust.restores[header["epoch"] :]:
         last, kept = _listed(lists, restore["kept"])[header["thread"]]
         require(header["seq"] <= last and (header["seq"] != last or entry == kept), "kept")
+
+
+def policy_at(trust: Trust, lists: Blobs, header: dict[str, Any]) -> str | None:
+    """The digest of the policy that judges an entry."""
+    answer: dict[str, str] = {}
+    for _, group in itertools.groupby(
+        sorted(trust.rosters), key=lambda seq: trust.rosters[seq]["policies"]
+    ):
+        rosters = {seq: trust.rosters[seq] for seq in group}
+        listed = [each for each in rosters.values() if each["positions"] is not None]
+        binds = min(rosters) <= header["roster"] or header["epoch"] > listed[-1]["epoch"]
+        if not binds:
+            last = _listed(lists, listed[-1]["positions"]).get(header["thread"])
+            binds = last is None or header["seq"] > last[0]
+        answer = rosters[min(rosters)]["policies"] if binds else answer
+    return answer.get(header["ns"], answer.get("*"))
 
 
 def is_cut(trust: Trust, lists: Blobs, thread: str, basis: int, since: int) -> bool:

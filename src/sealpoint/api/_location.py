@@ -48,6 +48,7 @@ from sealpoint.store import (
     StoreParts,
     append_roster,
     copy_roster,
+    list_positions_again,
     require_roots,
     store_slot,
 )
@@ -381,6 +382,8 @@ class StoreLocation:
         roots = self.enough_root_signers(chain.root)
         written = append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
         core.written(written)
+        if written.roster.positions is not None:
+            list_positions_again(core, written, roots)
         return written
 
     def raise_pin_minimum(self, chain: StoreChain) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from sealpoint.api._location import StoreLocation, now
 from sealpoint.errors import SealpointError
-from sealpoint.gate import Policies, Policy, Rule, policy_digest, shipped_policy
+from sealpoint.gate import Policies, Policy, Rule, shipped_policy
 from sealpoint.ids import KeyId
 from sealpoint.ledger import STORE_CHAIN, StoreChain
 from sealpoint.limits import POLICY_BYTES_MAX
@@ -128,7 +128,7 @@ def _name(core: Core, digest: str | None) -> str | None:
 
 def policy_in_force(core: Core, chain: StoreChain, namespace: str) -> Policy | None:
     """The policy that a store chain puts in force in a namespace; None: there is none."""
-    digest = policy_digest(chain.roster, namespace)
+    digest = chain.roster.policy_digest(namespace)
     return None if digest is None else Policies(core).get(digest)
 
 

@@ -33,7 +33,6 @@ from sealpoint.gate import (
     Reviewer,
     RolloutBook,
     Rule,
-    policy_digest,
 )
 from sealpoint.ledger import (
     KINDS,
@@ -395,7 +394,7 @@ class Explaining:
             digest = decided.body.policy
         elif digest is None:
             roster = decided.chain.roster_at(decided.entry.header.roster)
-            digest = None if roster is None else policy_digest(roster, self._core.namespace)
+            digest = None if roster is None else roster.policy_digest(self._core.namespace)
         try:
             return None if digest is None else self._policies.get(digest)
         except (PolicyInvalid, Tampered):

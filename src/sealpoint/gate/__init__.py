@@ -23,7 +23,6 @@ from sealpoint.gate._policy import (
     Policies,
     Policy,
     Rule,
-    policy_digest,
     shipped_policy,
 )
 from sealpoint.gate._request_list import RequestList, Requests
@@ -90,7 +89,6 @@ __all__ = [
     "decide",
     "look_at_all",
     "make_request",
-    "policy_digest",
     "require_breakable",
     "shipped_policy",
     "summarise",

@@ -24,7 +24,7 @@ import msgspec
 from sealpoint.errors import PolicyInvalid, UsageError
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.limits import POLICY_BYTES_MAX
-from sealpoint.signing import ANY_NAMESPACE, Roster
+from sealpoint.signing import Roster
 from sealpoint.store import Core
 from sealpoint.world import LeafClass
 
@@ -379,12 +379,6 @@ def _shown(value: object) -> str:
 # The policy in force: the roster names its digest, the store chain's blobs hold its bytes.
 
 
-def policy_digest(roster: Roster, namespace: str) -> str | None:
-    """The digest of the policy that a roster names for a namespace, or else for all."""
-    policies = roster.document.policies
-    return policies.get(namespace, policies.get(ANY_NAMESPACE))
-
-
 class Policies:
     """The policies of an open store, each read and checked once."""
 
@@ -399,7 +393,7 @@ class Policies:
         Raises:
             PolicyInvalid: Its bytes are not there, or are not the ones that the root signed for.
         """
-        digest = policy_digest(roster, self._core.namespace)
+        digest = roster.policy_digest(self._core.namespace)
         policy = None if digest is None else self.get(digest)
         if policy is not None and policy.asks_nothing and policy.digest not in self._told:
             self._told.add(policy.digest)

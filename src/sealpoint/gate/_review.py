@@ -4,11 +4,12 @@
 A worker that runs other code than ours can write a resume that no gate has allowed, and every entry
 is genuine. So the audit goes through the verified thread once more: it makes each release again and
 compares the digest, gathers the same facts as the gate did, and asks the same `decide` with the
-policy that the roster of that entry names. It is pure: what it is given has been verified. What an
-erasure has taken is not judged, and what cannot be computed again (a world that was pruned) is not
-held against anybody. Of a resume from further back than an audit remembers, the digest of its
-release, a pending question, copies and deletions are not judged; that its checkpoint was there,
-whether it was the newest, its world, its age and its grant are.
+policy that judges that entry: that of the roster which it names, or of a later one whose listed
+positions it lies beyond. It is pure: what it is given has been verified. What an erasure has taken
+is not judged, and what cannot be computed again (a world that was pruned) is not held against
+anybody. Of a resume from further back than an audit remembers, the digest of its release, a
+pending question, copies and deletions are not judged; that its checkpoint was there, whether it was
+the newest, its world, its age and its grant are.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +18,11 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
+from sealpoint.errors import NotTrusted, PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
 from sealpoint.gate._decision import Facts, GrantFacts, Outcome, RolloutFacts, decide
 from sealpoint.gate._facts import difference, facts_of
-from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule, policy_digest
+from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule
 from sealpoint.gate._requests import Asked, fold_entry, grant_of
 from sealpoint.ledger import (
     KINDS,
@@ -68,6 +69,12 @@ class _Resume(NamedTuple):
     chain: StoreChain
     roster: Roster
     policy: Policy | None
+    """The policy that judges it."""
+
+    @property
+    def judged_by(self) -> str | None:
+        """The digest of that policy."""
+        return None if self.policy is None else self.policy.digest
 
 
 class Reviewer:
@@ -162,8 +169,8 @@ class Reviewer:
     def _resume(
         self, entry: Entry, body: ResumeBody, before: Tip, chain: StoreChain, roster: Roster
     ) -> Iterator[str]:
-        expected = policy_digest(roster, entry.header.ns)
-        # (1) The policy is the one that the roster of that time names.
+        expected = roster.policy_digest(entry.header.ns)
+        # (1) It records the policy of the roster that it names.
         if body.policy != expected:
             yield (
                 f"a resume by {entry.writer!r}: roster {roster.seq} names policy "
@@ -175,9 +182,10 @@ class Reviewer:
             if self._log.holds_anything():
                 yield "a resume: it does not name the checkpoint that was released"
             return
+        # (3) The policy that judges it can be read.
         try:
-            policy = None if expected is None else self._policies(expected)
-        except (PolicyInvalid, Tampered) as error:
+            policy = self._policy_at(entry, chain)
+        except (PolicyInvalid, Tampered, NotTrusted) as error:
             yield f"a resume: the policy to judge it by cannot be read: {error.message}"
             return
         if self._log.overflows:
@@ -190,17 +198,22 @@ class Reviewer:
             return
         yield from self._review_release(resume, body.checkpoint, outline)
 
+    def _policy_at(self, entry: Entry, chain: StoreChain) -> Policy | None:
+        """The policy that judges an entry; None: no policy does."""
+        digest = chain.policy_at(entry.header)
+        return None if digest is None else self._policies(digest)
+
     def _review_release(self, resume: _Resume, checkpoint: str, outline: Outline) -> Iterator[str]:
         """Judge a resume that released a checkpoint."""
         entry, body = resume.entry, resume.body
-        # (3) What was released is what lies there.
+        # (4) What was released is what lies there.
         self.release = release = self._log.release(checkpoint, entry.header, resume.before)
         if release is not None and release.digest != body.release:
             yield (
                 f"a resume: it records release {_short(body.release)}, and what lay there was "
                 f"release {_short(release.digest)}"
             )
-        # (4) What it spends was open, for exactly this, and granted.
+        # (5) What it spends was open, for exactly this, and granted.
         grant = None
         if body.request is not None:
             faults = tuple(self._spending(resume, outline.world))
@@ -208,13 +221,13 @@ class Reviewer:
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
                 grant = grant_of(asked, resume.roster, _forgiving(self._now(entry)))
-        # (5) The rollout that it names let exactly this change of worlds pass.
+        # (6) The rollout that it names let exactly this change of worlds pass.
         rollout = None
         if body.rollout is not None:
             faults = tuple(self._rollout_faults(resume, body.rollout, outline.world))
             yield from faults
             rollout = None if faults else self._rollout(resume, body.rollout)
-        # (6) The gate would have said the same, and every rule that applied is told.
+        # (7) The gate would have said the same, and every rule that applied is told.
         if release is None:
             facts = self._facts_far_back(resume, outline, grant)
         else:
@@ -231,7 +244,10 @@ class Reviewer:
             yield f"a resume: it does not tell that these rules applied: {_listed(rules - told)}"
         if decision.outcome is not Outcome.ALLOW:
             words = "; ".join(each.words for each in decision.reasons)
-            yield f"a resume by {resume.entry.writer!r} that the gate would not allow: {words}"
+            late = f", which names roster {resume.roster.seq} after a later change of policy,"
+            late = "" if resume.judged_by == resume.body.policy else late
+            who = f"{resume.entry.writer!r}{late}"
+            yield f"a resume by {who} that the gate would not allow: {words}"
 
     def _facts(self, resume: _Resume, release: Release, grant: GrantFacts | None) -> Facts:
         """The facts that the gate had, as far as they can be found again."""
@@ -346,7 +362,7 @@ class Reviewer:
             ("world", statement.world_to, body.world),
             ("answer", statement.answer, body.answer),
             ("requester", statement.requester, entry.writer),
-            ("policy", statement.policy, body.policy),
+            ("policy", statement.policy, resume.judged_by),
             ("epoch", str(statement.epoch), str(entry.header.epoch)),
             ("saved world", statement.world_from, saved_world),
         ):
@@ -382,7 +398,7 @@ class Reviewer:
             ("action", statement.action, Action.ROLLOUT),
             ("store", statement.store, header.store),
             ("namespace", statement.ns, header.ns),
-            ("policy", statement.policy, resume.body.policy),
+            ("policy", statement.policy, resume.judged_by),
             ("epoch", str(statement.epoch), str(header.epoch)),
         ):
             if found != expected:
@@ -417,10 +433,9 @@ class Reviewer:
         ):
             return
         what = f"a handoff by {entry.writer!r}"
-        digest = policy_digest(roster, header.ns)
         try:
-            policy = None if digest is None else self._policies(digest)
-        except (PolicyInvalid, Tampered) as error:
+            policy = self._policy_at(entry, chain)
+        except (PolicyInvalid, Tampered, NotTrusted) as error:
             yield f"{what}: the policy to judge it by cannot be read: {error.message}"
             return
         measure = Measure.REFUSE if policy is None else policy.measure(Rule.HANDOFF_BY_OPERATOR)
@@ -428,8 +443,9 @@ class Reviewer:
             yield f"{what}: the policy does not let operators hand threads off"
             return
         statement = body.statement
-        if statement is None or statement.policy != digest:
-            yield f"{what}: it carries no approvals by policy {_short(digest)}"
+        judged_by = None if policy is None else policy.digest
+        if statement is None or statement.policy != judged_by:
+            yield f"{what}: it carries no approvals by policy {_short(judged_by)}"
             return
         asked = self._asked.get(statement.digest)
         if asked is None:

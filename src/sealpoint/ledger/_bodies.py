@@ -357,6 +357,8 @@ class RosterBody(Body, frozen=True, kw_only=True):
 
     roster: RosterDocument
     reason: str | None = None
+    positions: str | None = None
+    """The digest of a blob of the store chain, if a policy changes: where each thread stands."""
 
 
 class RootBody(Body, frozen=True, kw_only=True):
@@ -454,6 +456,10 @@ def _require_gate_digests(body: ResumeBody) -> None:
     _require_hexadecimal([name for name in named if name is not None])
 
 
+def _require_positions(body: "RosterBody") -> None:
+    _require_hexadecimal([] if body.positions is None else [body.positions])
+
+
 def _require_verdict(expected: Verdict) -> Callable[[VerdictBody], None]:
     def check(body: VerdictBody) -> None:
         if body.attestation.verdict is not expected:
@@ -484,6 +490,7 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.PRUNE: require_sense,
     Kind.DELETE: require_sense,
     Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost, body.released]),
+    Kind.ROSTER: _require_positions,
 }
 
 

@@ -8,8 +8,10 @@ cutoff for each key that had it. A cutoff of the newest roster names a list, by 
 every thread that the key wrote, the last position that counts and the hash of the entry there. That
 decides, and never the time that an entry claims. Lists are fetched when an entry by such a key is
 met, through a function that the caller brings; what it returns is believed by its digest alone. A
-new root is signed by the one before it and by itself, and signs the rosters from there on. A
-restore ends an epoch and says what of it stays.
+roster that changes a policy names such a list as well, of the positions of all threads: an entry
+beyond it is judged by the new policy, whatever roster it names. A new root is signed by the one
+before it and by itself, and signs the rosters from there on. A restore ends an epoch and says what
+of it stays.
 """
 
 import hashlib
@@ -18,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -75,14 +78,16 @@ class PositionList:
     def __init__(self, data: bytes) -> None:
         if len(data) > POSITION_LIST_BYTES_MAX or len(data) % _LINE_BYTES:
             raise NotTrusted(
-                f"cutoff: expected lines of {_LINE_BYTES} bytes, at most "
+                f"list of positions: expected lines of {_LINE_BYTES} bytes, at most "
                 f"{POSITION_LIST_BYTES_MAX} in all, found {len(data)} bytes"
             )
         self.data = data
         before = b""
         for thread in self.threads():
             if thread <= before:
-                raise NotTrusted("cutoff: expected threads in rising order, found another order")
+                raise NotTrusted(
+                    "list of positions: expected threads in rising order, found another order"
+                )
             before = thread
 
     @classmethod
@@ -155,11 +160,9 @@ class PositionLists:
         name = bytes.fromhex(digest)
         data = None if self._fetch is None else self._fetch(name)
         if data is None:
-            raise Missing(f"store chain: the cutoff {digest[:12]} is missing")
+            raise Missing(f"list of positions {digest[:12]}: it is missing from the store")
         if hashlib.sha256(data).digest() != name:
-            raise Edited(
-                f"store chain: expected the cutoff {digest[:12]}, found bytes of another hash"
-            )
+            raise Edited(f"list of positions {digest[:12]}: the store has bytes of another hash")
         return self._keep(digest, PositionList(data))
 
     def _keep(self, digest: str, made: PositionList) -> PositionList:
@@ -272,6 +275,16 @@ class Restores(msgspec.Struct, frozen=True):
         return lists.get(self.all[-1].kept).position(thread)
 
 
+class _PolicyChange(NamedTuple):
+    """A roster that changed a policy, and the list of positions for it."""
+
+    roster: Roster
+    positions: str
+    """The digest of the list that counts: its own, or a later one for the same policies."""
+    epoch: int
+    """The epoch in which the list was taken."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreChain:
     """The store chain as far as it was verified; without entries it is only the pin."""
@@ -285,7 +298,7 @@ class StoreChain:
     """Every root after the one that the pin begins with."""
     restores: Restores = field(default_factory=Restores)
     lists: PositionLists = field(default_factory=PositionLists, compare=False, repr=False)
-    """Where the lists of cutoffs and restores come from."""
+    """Where the lists of cutoffs, restores and changes of policy come from."""
     epoch: int = field(init=False, compare=False, repr=False)
     """The epoch that entries are written in now."""
 
@@ -321,6 +334,7 @@ class StoreChain:
             *cutoffs,
             *(digest for each in self.restores.all for digest in each.lists),
             *(digest for roster in self.rosters for digest in roster.document.policies.values()),
+            *(change.positions for change in self._policy_changes()),
         }
         return tuple(bytes.fromhex(digest) for digest in sorted(named))
 
@@ -434,6 +448,44 @@ class StoreChain:
             last = None if last is None or kept is None else min(last, kept)
         return last
 
+    def policy_at(self, header: Header) -> str | None:
+        """The digest of the policy that judges an entry of a thread; None: no policy does.
+
+        It is that of the roster that the entry names, unless the entry lies beyond the positions
+        of a later change of policy: then its writer has chosen the earlier roster too late.
+
+        Args:
+            header: The header of a verified entry.
+
+        Raises:
+            Missing, Edited: A list is not there, or is another.
+        """
+        for change in self._policy_changes(header.roster):
+            if self._binds(change, header):
+                return change.roster.policy_digest(header.ns)
+        named = self.roster_at(header.roster)
+        return None if named is None else named.policy_digest(header.ns)
+
+    def _policy_changes(self, after: int = -1) -> Iterator["_PolicyChange"]:
+        """The changes of policy by the rosters after a position, newest first."""
+        listed: Roster | None = None
+        for before, roster in zip(self.rosters[-2::-1], self.rosters[::-1], strict=False):
+            if roster.seq <= after:
+                return
+            if listed is None and roster.positions is not None:
+                listed = roster
+            if listed is not None and before.document.policies != roster.document.policies:
+                epoch = sum(restore.seq < listed.seq for restore in self.restores.all)
+                yield _PolicyChange(roster, listed.positions or "", epoch)
+                listed = None
+
+    def _binds(self, change: "_PolicyChange", header: Header) -> bool:
+        """Whether an entry was written after a change of policy, by its position."""
+        if header.epoch > change.epoch:
+            return True  # a restore may have given positions below the listed one a second time
+        last = self.lists.get(change.positions).position(bytes.fromhex(header.thread))
+        return last is None or header.seq > last[0]
+
     def roster_at(self, seq: int) -> Roster | None:
         """The roster that lies at a position of the store chain, or None."""
         if self.rosters and self.rosters[-1].seq == seq:
@@ -533,7 +585,7 @@ class StoreChain:
         return holder if holder[0].may(Role.OPERATOR, ANY_NAMESPACE) else None
 
     def _with_roster(self, body: RosterBody, seq: int) -> tuple[Roster, ...]:
-        roster = Roster(body.roster, seq=seq)
+        roster = Roster(body.roster, seq=seq, positions=body.positions)
         roster.follows(self.rosters[-1] if self.rosters else None)
         return (*self.rosters[:-1], *(each.without_cutoffs() for each in self.rosters[-1:]), roster)
 

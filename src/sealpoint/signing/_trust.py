@@ -360,12 +360,14 @@ class Roster:
 
     __slots__ = (
         *("_by_name", "_once", "cutoffs", "document", "expiries", "keys", "members", "passkeys"),
-        "seq",
+        *("positions", "seq"),
     )
 
-    def __init__(self, document: RosterDocument, *, seq: int) -> None:
+    def __init__(self, document: RosterDocument, *, seq: int, positions: str | None = None) -> None:
         self.document = document
         self.seq = seq
+        self.positions = positions
+        """The digest of a list of positions: where each thread stood when a policy changed."""
         self.keys: dict[KeyId, tuple[Identity, PublicKey]] = {}
         """Every key that somebody holds and that may sign entries, with its holder."""
         self.passkeys: dict[KeyId, tuple[Identity, Passkey]] = {}
@@ -446,10 +448,14 @@ class Roster:
         An entry is judged by the roster that it names, so a key that lost a right could go on
         under the earlier one: whatever shrinks needs a cutoff for every key that it concerns.
 
+        The same holds for a weaker policy of an earlier roster: a roster that changes a policy
+        lists the positions of the threads.
+
         Raises:
-            NotTrusted: A right is gone without a cutoff, a cutoff is gone or changed, or there is
-                one for a key that nobody held.
+            NotTrusted: A right is gone without a cutoff, a cutoff is gone or changed, there is
+                one for a key that nobody held, or a policy changes without a list of positions.
         """
+        self._check_positions(earlier)
         before = {} if earlier is None else earlier.cutoffs
         if not before.items() <= self.cutoffs.items():
             raise NotTrusted(f"roster {self.seq}: expected every earlier cutoff, found one gone")
@@ -463,6 +469,14 @@ class Roster:
                 raise NotTrusted(
                     f"roster {self.seq}: key {key.short()} lost a right without a cutoff"
                 )
+
+    def _check_positions(self, earlier: "Roster | None") -> None:
+        """Refuse a change of policy without a list of positions; the first roster changes none."""
+        if earlier is None:
+            if self.positions is not None:
+                raise NotTrusted(f"roster {self.seq}: the first roster cannot list positions")
+        elif self.positions is None and self.document.policies != earlier.document.policies:
+            raise NotTrusted(f"roster {self.seq}: it changes a policy without a list of positions")
 
     def lessened(self, earlier: "Roster") -> set[KeyId]:
         """The keys that may no longer do all that they might under an earlier roster."""
@@ -494,7 +508,13 @@ class Roster:
         """The same roster for judging rights alone: the newest one decides about cutoffs."""
         if not self.cutoffs:
             return self
-        return Roster(msgspec.structs.replace(self.document, cutoffs=()), seq=self.seq)
+        document = msgspec.structs.replace(self.document, cutoffs=())
+        return Roster(document, seq=self.seq, positions=self.positions)
+
+    def policy_digest(self, namespace: str) -> str | None:
+        """The digest of the policy of a namespace, or else of all; None: there is none."""
+        policies = self.document.policies
+        return policies.get(namespace, policies.get(ANY_NAMESPACE))
 
     def pool_of(self, identity: str) -> str | None:
         """The pool that an identity is a member of, if it is one of exactly one."""

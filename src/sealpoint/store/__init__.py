@@ -69,11 +69,13 @@ from sealpoint.store._revocation import (
     revoke_keys,
 )
 from sealpoint.store._roster import (
+    anchored_positions,
     append_root,
     append_roster,
     copy_roster,
     export_roster,
     import_roster,
+    list_positions_again,
     require_roots,
 )
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
@@ -133,6 +135,7 @@ __all__ = [
     "accept_restore",
     "adopt_store_chain",
     "adopt_thread",
+    "anchored_positions",
     "append_root",
     "append_roster",
     "blob_digest",
@@ -150,6 +153,7 @@ __all__ = [
     "import_roster",
     "is_reserved",
     "judge_positions",
+    "list_positions_again",
     "list_threads",
     "make_release",
     "match_heads",

@@ -258,6 +258,8 @@ def _store(
             newest = trust_after_advance(core)
             if newest is not trust:
                 _require_standing(chain, newest, tip.entry, records[-1].body)
+                for entry, _ in entries:
+                    _require_policy(chain, newest, entry)
     except BaseException:
         if chain.observer is not None:
             chain.observer.forget()
@@ -307,6 +309,27 @@ def _require_standing(chain: Chain, newest: StoreChain, entry: Entry, body: byte
     require_attestations(entry, body, newest)
     where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
     require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
+
+
+def _require_policy(chain: Chain, newest: StoreChain, entry: Entry) -> None:
+    """Refuse a resume or a handoff that was decided by a policy which no longer judges it.
+
+    An audit would judge it by the new policy, by its position. So its writer always hears of the
+    change, even where the new policy would allow the same: it decides again.
+
+    Raises:
+        Superseded: The entry is in the store, and another policy judges it.
+    """
+    header = entry.header
+    if header.kind not in (Kind.RESUME, Kind.HANDOFF):
+        return
+    named = newest.roster_at(header.roster)
+    if named is not None and newest.policy_at(header) != named.policy_digest(header.ns):
+        raise Superseded(
+            f"entry {entry.seq} of thread {chain.name!r}: the policy changed while this "
+            f"{header.kind.word} was written, and the earlier policy had decided it",
+            hint="Repeat the call: the new policy decides.",
+        )
 
 
 def _seal(

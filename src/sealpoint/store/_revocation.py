@@ -24,7 +24,7 @@ from sealpoint.ledger import PositionList, StoreChain, carried_attestations, lin
 from sealpoint.signing import STOPPED, Cutoff, Identity, PrivateKey, RosterDocument
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, claimed_name
-from sealpoint.store._roster import append_roster
+from sealpoint.store._roster import anchored_entry, append_roster
 
 # A look at every thread of a store: where some keys wrote last, for the cutoffs that end them.
 #
@@ -181,7 +181,7 @@ class _KeyUsageFinder:
     def _add_unverified(
         self, thread: bytes, anchored: Position | None, error: SealpointError
     ) -> None:
-        seen = None if anchored is None else self._seen(anchored)
+        seen = None if anchored is None else anchored_entry(self._core.trust(), anchored)
         if seen is not None:
             for lines in self._found.values():
                 lines.append((thread, *seen))
@@ -194,13 +194,6 @@ class _KeyUsageFinder:
                 kept=None if seen is None else seen[0],
             )
         )
-
-    def _seen(self, anchored: Position) -> tuple[int, bytes] | None:
-        """The entry that the anchor, or a restore accepted since, vouches for."""
-        chain = self._core.trust()
-        if anchored.epoch < chain.epoch:
-            return chain.kept(anchored.thread)
-        return None if anchored.reserved else (anchored.seq, anchored.entry)
 
 
 def _claimed_name(core: Core, thread: bytes) -> str:

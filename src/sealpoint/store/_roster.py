@@ -3,8 +3,10 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from sealpoint.errors import Edited, Forked, KeyMissing, Missing, NoRight, UsageError
+from sealpoint.anchor import Position
+from sealpoint.errors import Edited, Forked, HeadMoved, KeyMissing, Missing, NoRight, UsageError
 from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
@@ -49,8 +51,11 @@ def append_roster(
     *,
     reason: str | None = None,
     blobs: Mapping[bytes, bytes] | None = None,
+    positions: PositionList | None = None,
 ) -> StoreChain:
     """Append a roster, signed by as many root keys as the root demands.
+
+    One that changes a policy lists where each thread stands.
 
     Args:
         core: The store.
@@ -58,7 +63,8 @@ def append_roster(
         document: The roster.
         roots: The root keys that are here.
         reason: Why, for the record.
-        blobs: The lists that its new cutoffs name, by their digests.
+        blobs: The lists that its new cutoffs name, and new policies, by their digests.
+        positions: The list for a change of policy before it, in place of the one that is there.
 
     Raises:
         KeyMissing: There are fewer root keys here than that.
@@ -67,8 +73,59 @@ def append_roster(
     """
     if reason is not None:
         check_reason_size(reason, "roster")
-    body = RosterBody(salt=core.salt(), roster=document, reason=reason)
-    return _append(core, chain, Kind.ROSTER, body, require_roots(chain.root, roots), blobs=blobs)
+    signers = require_roots(chain.root, roots)
+    if chain.rosters and chain.roster.document.policies != document.policies:
+        positions = anchored_positions(core, chain)
+    listed = None if positions is None else positions.digest.hex()
+    body = RosterBody(salt=core.salt(), roster=document, reason=reason, positions=listed)
+    named = dict(blobs or {}) | ({} if positions is None else {positions.digest: positions.data})
+    return _append(core, chain, Kind.ROSTER, body, signers, blobs=named)
+
+
+def anchored_entry(chain: StoreChain, anchored: Position) -> tuple[int, bytes] | None:
+    """The entry that the anchor, or a restore accepted since, vouches for; None: there is none."""
+    if anchored.epoch < chain.epoch:
+        return chain.kept(anchored.thread)
+    return None if anchored.reserved else (anchored.seq, anchored.entry)
+
+
+def anchored_positions(core: Core, chain: StoreChain) -> PositionList:
+    """Where each thread stands that the anchor knows; no thread is read.
+
+    Raises:
+        StorageUnavailable, AnchorUnavailable: Nobody can look.
+        Missing, Edited: The list of the newest restore is not there, or is another.
+    """
+    entries = (
+        (each.thread, anchored_entry(chain, each.anchored))
+        for each in core.each_thread()
+        if each.anchored is not None
+    )
+    return PositionList.of((thread, *entry) for thread, entry in entries if entry is not None)
+
+
+def list_positions_again(core: Core, chain: StoreChain, roots: Sequence[PrivateKey]) -> None:
+    """Replace the list of a change of policy, if threads have moved while it was written.
+
+    The list was taken before the roster was there, so a worker that resumed in between did nothing
+    wrong, and nothing told it. From the moment that the anchor has the roster, every worker meets
+    it after its append. So a list that is taken then has every entry that reported success.
+
+    Args:
+        core: The store.
+        chain: Its chain, which the anchor has, with the roster that changes a policy.
+        roots: The root keys that are here.
+    """
+    document = chain.roster.document
+    while chain.roster.document.policies == document.policies:
+        positions = anchored_positions(core, chain)
+        if positions.digest.hex() == chain.roster.positions:
+            return
+        with suppress(HeadMoved):  # then another process has written a roster: look again
+            again = append_roster(core, chain, chain.roster.document, roots, positions=positions)
+            core.written(again)
+            return
+        chain = core.renewed_trust()
 
 
 def append_root(

@@ -8,6 +8,7 @@ an edit verifies and says the same, and the edit really landed.
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sealpoint.ledger import (
     Kind,
     Marks,
     Origin,
+    ResumeBody,
     encode_body,
     encode_header,
     link_hash,
@@ -29,6 +31,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
+from sealpoint.world import World
 from tests.attacks.ledger.raw_editor import RawEditor, editor_of
 from tests.deployment import Deployment
 from tests.effort import in_soak
@@ -115,6 +118,30 @@ class AttackedTeam(Team):
     def slip(self, kind: Kind, body: Body | bytes, signer: str, name: str = "t") -> None:
         """Append such an entry."""
         self.append(self.forged(kind, body, signer, name=name), name=name)
+
+    def slip_resume(self, *, name: str = "t", at: datetime, roster: int, **fields: Any) -> None:
+        """Append a resume of the newest checkpoint that no gate has judged, by the worker's key.
+
+        It names a time and a roster of the attacker's choice; every other claim in it is true.
+        """
+        handle = self.fresh(name=name)
+        handle.load()
+        checkpoint = next(iter(handle.history())).entry
+        release = handle._reader.release_of(checkpoint)
+        assert release is not None
+        body = ResumeBody(
+            salt=self.salt,
+            owner="worker",
+            basis=handle._state.chain.tip().basis[0],
+            checkpoint=checkpoint,
+            release=release.digest,
+            world=World.from_dict(SHELL).digest,
+            leaves=SHELL,
+            rules=("tools",),
+        )
+        body = msgspec.structs.replace(body, **fields)
+        record = self.forged(Kind.RESUME, body, "worker", name=name, at=at, roster=roster)
+        self.append(record, name=name)
 
     @property
     def salt(self) -> str:

@@ -79,7 +79,7 @@ def test_an_empty_list_lists_nothing() -> None:
 )
 def test_other_bytes_are_no_list(data: bytes) -> None:
     """Part of a line, another order, or a thread twice: refused, though the root signed it."""
-    with pytest.raises(NotTrusted, match=r"^cut(off)?: expected"):
+    with pytest.raises(NotTrusted, match=r"^list of positions: expected"):
         PositionList(data)
 
 
@@ -110,10 +110,10 @@ def test_a_list_that_is_missing_or_edited_is_refused() -> None:
     stored: dict[bytes, bytes] = {}
     lists = PositionLists(stored.get)
 
-    with pytest.raises(Missing, match=f"the cutoff {digest.hex()[:12]} is missing"):
+    with pytest.raises(Missing, match=f"list of positions {digest.hex()[:12]}: it is missing"):
         lists.get(digest.hex())
     stored[digest] = _line(2)
-    with pytest.raises(Edited, match="found bytes of another hash"):
+    with pytest.raises(Edited, match="the store has bytes of another hash"):
         lists.get(digest.hex())
     stored[digest] = _line(1)
     assert lists.get(digest.hex()).data == _line(1)
