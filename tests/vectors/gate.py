@@ -21,9 +21,11 @@ from msgspec.structs import replace
 from sealpoint.ledger import (
     Body,
     CheckpointBody,
+    ExpiryBody,
     HandoffBody,
     Kind,
     PauseBody,
+    PositionList,
     RequestBody,
     RestoreBody,
     ResumeBody,
@@ -202,7 +204,10 @@ def _decided() -> ThreadLedger:
 
 @cache
 def _rolled() -> ThreadLedger:
-    """A book that an operator begins: a rollout of two pairs, two approvals, a withdrawal."""
+    """A book that an operator begins: a rollout of two pairs, two approvals, a withdrawal.
+
+    The last entry records its end, with the positions of the threads.
+    """
     ledger = _thread(5)
     ledger.writer = ledger.owner = "operator"
     ledger.add(Kind.GENESIS, genesis_body("operator", "sealpoint:rollouts"))
@@ -225,6 +230,9 @@ def _rolled() -> ThreadLedger:
         ledger.add(Kind.APPROVAL, verdict, signer=name)
     verdict = VerdictBody(salt=SALT, attestation=deny(about, "operator")[0], actor="marked")
     ledger.add(Kind.DENIAL, verdict, signer="operator")
+    listed = PositionList.of([_line(2)]).digest.hex()
+    body = ExpiryBody(salt=SALT, request=about.digest, positions=listed)
+    ledger.add(Kind.EXPIRY, body, signer="operator")
     return ledger
 
 
@@ -510,6 +518,9 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         "r an answer of 33 levels": request[:-1] + b',"answer":%b}' % (b"[" * 33 + b"]" * 33),
         "e an expiry of no digest": b'{"salt":"%b","request":"ab"}' % SALT.encode(),
         "e an expiry without a request": b'{"salt":"%b"}' % SALT.encode(),
+        "e an expiry whose positions are no digest": encode_body(
+            ExpiryBody(salt=SALT, request="ab" * 32, positions="AB" * 32)
+        ),
         "c a question that is null": encode_body(
             CheckpointBody(salt=SALT, id="c4", root="ab" * 32)
         )[:-1]

@@ -58,7 +58,7 @@ BODIES: dict[str, tuple[list[str], list[str]]] = {
     "request": (["salt", "statement"], ["reasons", "answer", "world", "worlds"]),
     "approval": (["salt", "attestation"], ["actor"]),
     "denial": (["salt", "attestation"], ["actor"]),
-    "expiry": (["salt", "request"], []),
+    "expiry": (["salt", "request"], ["positions"]),
     "break-glass": (["salt", "attestation"], ["actor"]),
 }
 TYPES: dict[str, type] = {
@@ -90,7 +90,7 @@ _VERDICTS = {"approval": "approve", "denial": "deny", "break-glass": "break-glas
 _DEPTH_MAX = 32
 _DIGESTS = {
     "resume": ("checkpoint", "release", "world", "policy", "request", "answer"),
-    "expiry": ("request",),
+    "expiry": ("request", "positions"),
 }
 
 

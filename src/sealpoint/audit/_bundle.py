@@ -8,6 +8,7 @@ and must be thrown away if the end is not reached: without its last line it is n
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Annotated, BinaryIO, Literal
@@ -17,8 +18,16 @@ import msgspec
 from sealpoint.audit._trail import select_threads
 from sealpoint.audit._verify import RetentionCheck
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.errors import BundleInvalid, Edited, HeadMoved, KeyNotInForce, Missing, NoRight
-from sealpoint.ledger import STORE_CHAIN, ChainStep, CheckpointBody, StoreChain
+from sealpoint.errors import (
+    BundleInvalid,
+    Edited,
+    HeadMoved,
+    KeyNotInForce,
+    Missing,
+    NoRight,
+    Tampered,
+)
+from sealpoint.ledger import STORE_CHAIN, ChainStep, CheckpointBody, ExpiryBody, StoreChain
 from sealpoint.limits import BUNDLE_BYTES_MAX, BUNDLE_LINE_BYTES_MAX, POSITION_LIST_BYTES_MAX
 from sealpoint.signing import Role, pae
 from sealpoint.storage import Record
@@ -285,8 +294,17 @@ class _Beside:
         self._pruned = RetentionCheck(core, thread).claims.rule
 
     def of(self, step: ChainStep, payload: bytes | None) -> Iterator[BlobLine]:
-        """The world of a checkpoint, and its state where that is wanted and was not given up."""
+        """The world of a checkpoint, and its state where that is wanted and was not given up.
+
+        Of the end of a rollout, the list of positions. Anybody may name one that is not there: it
+        is left out, and whoever judges by it finds that.
+        """
         body, seq = step.body, step.entry.seq
+        if isinstance(body, ExpiryBody) and body.positions is not None:
+            digest = bytes.fromhex(body.positions)
+            with suppress(Tampered):
+                data = _blob(self._core, self._thread, digest, POSITION_LIST_BYTES_MAX)
+                yield BlobLine(body.positions, data)
         if not isinstance(body, CheckpointBody) or (
             self._pruned is not None and self._pruned.covers(seq)
         ):

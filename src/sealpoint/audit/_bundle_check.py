@@ -36,6 +36,7 @@ from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     STORE_CHAIN,
     CheckpointBody,
+    ExpiryBody,
     Follower,
     GenesisBody,
     Place,
@@ -266,8 +267,7 @@ class _Check:
             step = follower.take(record.header, record.seals, record.body)
             if isinstance(step.body, GenesisBody):
                 name = step.body.name
-            elif isinstance(step.body, CheckpointBody):
-                worlds.expect(step.body.world)
+            worlds.expect(step.body)
             if step.unreadable:
                 unjustified.append(describe_unreadable(step.entry))
             if judge is not None:
@@ -346,19 +346,23 @@ class _KeptWorlds:
 
     def __init__(self) -> None:
         self._expected: str | None = None
+        self._is_list = False
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
-    def expect(self, digest: str | None) -> None:
-        """A checkpoint names this world; only its own blob lines follow it."""
-        self._expected = digest
+    def expect(self, body: Any) -> None:
+        """A checkpoint names its world, and the end of a rollout a list: their lines follow."""
+        self._is_list = isinstance(body, ExpiryBody)
+        self._expected = body.positions if isinstance(body, ExpiryBody) else None
+        if isinstance(body, CheckpointBody):
+            self._expected = body.world
 
     def keep(self, line: BlobLine) -> bool:
-        """Keep a blob that is a world; otherwise say that it is none."""
+        """Keep a blob that is a world; say whether it is what the entry before it names."""
         if line.digest != self._expected:
             return False
         self._expected = None
-        if len(line.data) > WORLD_BYTES_MAX:
-            return True  # no reader of the store would read it
+        if self._is_list or len(line.data) > WORLD_BYTES_MAX:
+            return True  # no world, or one that no reader of the store would read
         self._kept[line.digest] = line.data
         if len(self._kept) > _WORLDS_KEPT:
             self._kept.popitem(last=False)

@@ -233,7 +233,14 @@ _DESCRIBED: dict[type, Callable[[Any], str]] = {
     ResultsBody: _writes,
     PauseBody: lambda body: f"paused{_for(body.actor)}{_because(body.reason)}",
     UnpauseBody: lambda body: f"unpaused{_for(body.actor)}{_because(body.reason)}",
-    ExpiryBody: lambda body: f"request {short(body.request)} has expired",
+    ExpiryBody: lambda body: (
+        f"request {short(body.request)} has "
+        + (
+            "expired"
+            if body.positions is None
+            else "ended; the positions of all threads are listed"
+        )
+    ),
     EraseBody: lambda body: f"all that the thread held was erased{_because(body.reason)}",
     AdoptBody: lambda body: f"taken into an anchor that did not know it{_because(body.reason)}",
 }

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every decision and every operator's act on a thread needs: who, when, what is pending."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from sealpoint.errors import Moved, UsageError
+from sealpoint.errors import Moved, Superseded, UsageError
 from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pause, Pending, Request, make_request, read_pending
@@ -59,9 +60,11 @@ class GateContext:
         body.statement.check()
         return self.write(Kind.REQUEST, body)
 
-    def write(self, kind: Kind, body: Body) -> int | None:
-        """Append an entry; None if somebody else wrote first."""
-        return self._state.record(EntryDraft(kind, body))
+    def write(
+        self, kind: Kind, body: Body, blobs: Mapping[bytes, bytes] | None = None
+    ) -> int | None:
+        """Append an entry with the blobs that it names; None if somebody else wrote first."""
+        return self._state.record(EntryDraft(kind, body), blobs)
 
     def decide(
         self, facts: Facts, policy: Policy | None, release: Release, world: World | None
@@ -78,6 +81,23 @@ class GateContext:
             return decision, None
         decision = decide(replace(facts, rollout=rollout.facts), policy)
         return decision, rollout if decision.rolled_out else None
+
+    def require_rollout(self, rollout: Rollout) -> None:
+        """Refuse a resume by a rollout that ended while the resume was written.
+
+        Its end may list the threads without this entry, and an audit would not take the resume for
+        justified. Whoever ends a rollout lists them after the denial is in the anchor, so a resume
+        that the list misses is always refused here.
+
+        Raises:
+            Superseded: The rollout has ended.
+        """
+        if not self._book.holds(rollout.facts.id, self.now()):
+            raise Superseded(
+                f"thread {self._state.name!r}: rollout {rollout.facts.id[:12]} ended while this "
+                "resume was written",
+                hint="Resume again: the gate decides without the rollout.",
+            )
 
     def require_living(self) -> None:
         """Look, and refuse a thread that holds nothing."""

@@ -228,6 +228,12 @@ class Gate:
         )
         if entry is None:
             return None
+        if judged.rollout is not None:
+            try:
+                self._context.require_rollout(judged.rollout)
+            except SealpointError:
+                self._state.session = None  # nothing goes on in the session that this began
+                raise
         self._world = call.world
         return entry.seq
 

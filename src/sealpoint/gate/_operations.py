@@ -6,7 +6,7 @@ what is there then, so an approval never lands on a request that was denied or v
 and nothing is done to a thread that has moved since whoever acts was shown it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -33,8 +33,10 @@ from sealpoint.gate._requests import (
     Status,
     can_be_approved,
     find_closing,
+    may_list,
     why_closed,
 )
+from sealpoint.gate._rollout_book import ROLLOUTS
 from sealpoint.gate._standing import Standing
 from sealpoint.ledger import (
     ExpiryBody,
@@ -60,7 +62,13 @@ from sealpoint.signing import (
     persons_asking,
     verify_attestation,
 )
-from sealpoint.store import Release, ThreadReader, ThreadState, check_rights
+from sealpoint.store import (
+    Release,
+    ThreadReader,
+    ThreadState,
+    anchored_positions,
+    check_rights,
+)
 from sealpoint.world import World, WorldDiff
 
 _KINDS = {
@@ -245,6 +253,7 @@ class Operations:
             check_rights(self._chain, self._core.trust(), Kind.REQUEST, None)
             while not self._state.find():
                 self._state.begin_empty()
+            _record_ends(self._state, self._context)
             while True:
                 self._context.require_living()
                 self._context.require_person(actor)
@@ -359,7 +368,10 @@ class Operations:
                 body = VerdictBody(salt=self._core.salt(), attestation=attestation, actor=actor)
                 seq = self._context.write(_KINDS[verdict], body)
                 if seq is not None:
-                    return seq, attestation
+                    break
+            # Once the anchor has the denial, every worker meets it: what the list misses is late.
+            _record_ends(self._state, self._context)
+            return seq, attestation
 
     def _fitting(self, attestation: Attestation, asked: Asked) -> Identity:
         """Who says it, if it is genuine and they have a say in this."""
@@ -398,6 +410,8 @@ class Operations:
             )
         request = self._context.request(asked)
         if request.status in (Status.DENIED, Status.EXPIRED, Status.VOID):
+            _record_ends(self._state, self._context)
+            asked = self._context.pending().asked.get(request_id, asked)
             if request.status is Status.EXPIRED and not asked.expired:
                 self._expire(asked)
             raise why_closed(request)
@@ -434,6 +448,35 @@ class Operations:
         return self._context.write(
             Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id)
         )
+
+
+def _record_ends(state: ThreadState, context: GateContext) -> None:
+    """Record where each thread stands, once for each rollout that has ended.
+
+    From there on no time that a resume names brings the rollout back. Whoever ends a rollout does
+    it, and whoever answers or proposes one later and meets one that has expired. A worker has no
+    such right, and a read writes nothing.
+    """
+    while (ended := next(_unlisted(state, context), None)) is not None:
+        positions = anchored_positions(state.core, state.core.trust())
+        body = ExpiryBody(
+            salt=state.core.salt(), request=ended.id, positions=positions.digest.hex()
+        )
+        context.write(Kind.EXPIRY, body, {positions.digest: positions.data})
+        state.refresh()
+
+
+def _unlisted(state: ThreadState, context: GateContext) -> Iterator[Asked]:
+    """The rollouts that have ended, and whose end this identity may list and nobody has."""
+    if state.name != ROLLOUTS:
+        return
+    me, roster = context.identity(), state.core.trust().roster
+    for asked in context.pending().asked.values():
+        statement = asked.body.statement
+        expired = asked.expired or context.now() >= statement.expires
+        ended = statement.action is Action.ROLLOUT and (asked.denials or expired)
+        if ended and not asked.positions and may_list(me, statement, roster):
+            yield asked
 
 
 def _require_new_rollout(

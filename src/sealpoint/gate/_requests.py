@@ -67,6 +67,8 @@ class Asked:
     """Who has denied it, of those who might when it was recorded, and when: that is for good."""
     expired: bool = False
     """Somebody has recorded that it expired, at a time when it had."""
+    positions: tuple[str, ...] = ()
+    """Of a rollout, the digests of the lists that were recorded once it had ended."""
 
 
 class Pause(NamedTuple):
@@ -184,9 +186,23 @@ def fold_entry(
                 relayed=(*found.relayed, entry.seq),
                 denials=(*found.denials, *_denials(found, word, entry, then)),
             )
-        case ExpiryBody() if entry.header.at >= found.body.statement.expires:
-            ended = _may_expire(entry.writer, found.body.statement, roster)
-            asked[found.id] = replace(found, expired=found.expired or ended)
+        case ExpiryBody():
+            asked[found.id] = _ended(found, entry, body, roster)
+        case _:
+            pass  # it is about no request
+
+
+def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) -> Asked:
+    """A request after an entry that records its end, if its writer's word counts."""
+    statement = asked.body.statement
+    late = entry.header.at >= statement.expires
+    expired = asked.expired or (late and _may_expire(entry.writer, statement, roster))
+    asked = replace(asked, expired=expired)
+    # Before its end nobody can list where the threads stood after it.
+    ended = late or bool(asked.denials)
+    if body.positions is None or not ended or not may_list(entry.writer, statement, roster):
+        return asked
+    return replace(asked, positions=(*asked.positions, body.positions))
 
 
 def _request_of(body: Body) -> str:
@@ -227,10 +243,16 @@ def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> boo
     It is that of the requester, and of those who could deny it or stop the thread: anybody else
     could end what they like by a wrong clock.
     """
+    return writer == statement.requester or may_list(writer, statement, roster)
+
+
+def may_list(writer: str, statement: Statement, roster: Roster | None) -> bool:
+    """Whether somebody's list counts of where the threads stood when a rollout ended.
+
+    That of the proposer alone does not: by a false list a worker could accuse others, or go on.
+    """
     identity = None if roster is None else roster.identity(writer)
-    return writer == statement.requester or (
-        identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
-    )
+    return identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
 
 
 def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:

@@ -24,9 +24,11 @@ from sealpoint.gate._decision import Facts, GrantFacts, Outcome, RolloutFacts, d
 from sealpoint.gate._facts import difference, facts_of
 from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule
 from sealpoint.gate._requests import Asked, fold_entry, grant_of
+from sealpoint.gate._rollout_book import RolloutHistory, rollout_faults, short_digest
 from sealpoint.ledger import (
     KINDS,
     Entry,
+    ExpiryBody,
     HandoffBody,
     Header,
     Kind,
@@ -83,15 +85,15 @@ class Reviewer:
     Args:
         policies: Gives the policy of a digest, or raises `PolicyInvalid`.
         worlds: Gives the world of a digest that a checkpoint names; None where it is not there.
-        rollouts: By namespace, every rollout that was ever proposed there, and when it was
-            revoked; of a namespace that is not in it, neither is judged.
+        rollouts: By namespace, every rollout that was ever proposed there, and how it ended; of
+            a namespace that is not in it, neither is judged.
     """
 
     def __init__(
         self,
         policies: Callable[[str], Policy],
         worlds: Callable[[str], dict[str, Any] | None] = lambda _digest: None,
-        rollouts: Mapping[str, Mapping[str, datetime | None]] = MappingProxyType({}),
+        rollouts: Mapping[str, RolloutHistory] = MappingProxyType({}),
     ) -> None:
         self._rollouts = rollouts
         self._policies = policies
@@ -129,6 +131,7 @@ class Reviewer:
                 unjustified = tuple(self._handoff(entry, body, before, chain, roster))
             elif body is not None and KINDS[header.kind].about_requests:
                 self._fold(entry, body, before, chain)
+                unjustified = tuple(self._list_faults(entry, body))
         self._log.take(entry, body)
         if KINDS[header.kind].tells_time:
             self._latest = self._now(entry)
@@ -174,7 +177,7 @@ class Reviewer:
         if body.policy != expected:
             yield (
                 f"a resume by {entry.writer!r}: roster {roster.seq} names policy "
-                f"{_short(expected)}, and it was judged by {_short(body.policy)}"
+                f"{short_digest(expected)}, and it was judged by {short_digest(body.policy)}"
             )
             return
         # (2) A thread that holds no checkpoint yet begins, and nothing is released.
@@ -194,7 +197,7 @@ class Reviewer:
         resume = _Resume(entry, body, before, chain, roster, policy)
         outline = self._log.outline(body.checkpoint)
         if outline is None:
-            yield f"a resume: there was no checkpoint {_short(body.checkpoint)} to release"
+            yield f"a resume: there was no checkpoint {short_digest(body.checkpoint)} to release"
             return
         yield from self._review_release(resume, body.checkpoint, outline)
 
@@ -210,8 +213,8 @@ class Reviewer:
         self.release = release = self._log.release(checkpoint, entry.header, resume.before)
         if release is not None and release.digest != body.release:
             yield (
-                f"a resume: it records release {_short(body.release)}, and what lay there was "
-                f"release {_short(release.digest)}"
+                f"a resume: it records release {short_digest(body.release)}, and what lay there "
+                f"was release {short_digest(release.digest)}"
             )
         # (5) What it spends was open, for exactly this, and granted.
         grant = None
@@ -367,7 +370,8 @@ class Reviewer:
             ("saved world", statement.world_from, saved_world),
         ):
             if found != expected:
-                yield f"{what}: it was for {name} {_short(found)}, not {_short(expected)}"
+                other = f"{short_digest(found)}, not {short_digest(expected)}"
+                yield f"{what}: it was for {name} {other}"
         # How many people the policy asks for is judged with the rules that applied.
         yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
 
@@ -392,31 +396,27 @@ class Reviewer:
         self, resume: _Resume, statement: Statement, saved_world: str | None
     ) -> Iterator[str]:
         """Why a rollout did not let a resume pass, but for the approvals that it had."""
-        header, digest = resume.entry.header, statement.digest
-        what = f"a resume by rollout {digest[:12]}"
-        for name, found, expected in (
-            ("action", statement.action, Action.ROLLOUT),
-            ("store", statement.store, header.store),
-            ("namespace", statement.ns, header.ns),
-            ("policy", statement.policy, resume.judged_by),
-            ("epoch", str(statement.epoch), str(header.epoch)),
-        ):
-            if found != expected:
-                yield f"{what}: it was for {name} {_short(found)}, not {_short(expected)}"
-        if (saved_world, resume.body.world) not in statement.pairs:
-            yield (
-                f"{what}: it does not name a change from world {_short(saved_world)} to "
-                f"{_short(resume.body.world)}"
-            )
-        at = self._now(resume.entry)
-        if at - statement.expires >= _SLACK:
-            yield f"{what}: it had expired"
-        known = self._rollouts.get(header.ns)
-        if known is not None:
-            if digest not in known:
-                yield f"{what}: nobody has proposed it"
-            elif (ended := known[digest]) is not None and at - ended >= _SLACK:
-                yield f"{what}: it had been revoked"
+        header = resume.entry.header
+        faults = rollout_faults(
+            statement,
+            header,
+            at=self._now(resume.entry),
+            change=(saved_world, resume.body.world),
+            policy=resume.judged_by,
+            history=self._rollouts.get(header.ns),
+            slack=_SLACK,
+        )
+        yield from (f"a resume by rollout {statement.digest[:12]}: {words}" for words in faults)
+
+    def _list_faults(self, entry: Entry, body: Any) -> Iterator[str]:
+        """Why the positions that the end of a rollout lists cannot be read."""
+        history = self._rollouts.get(entry.header.ns)
+        if history is None or not isinstance(body, ExpiryBody) or body.positions is None:
+            return
+        try:
+            history.lists.get(body.positions)
+        except (Tampered, NotTrusted) as error:
+            yield f"the end of a rollout, recorded by {entry.writer!r}: {error.message}"
 
     # ------------------------------------------------------------------ handoffs
 
@@ -445,7 +445,7 @@ class Reviewer:
         statement = body.statement
         judged_by = None if policy is None else policy.digest
         if statement is None or statement.policy != judged_by:
-            yield f"{what}: it carries no approvals by policy {_short(judged_by)}"
+            yield f"{what}: it carries no approvals by policy {short_digest(judged_by)}"
             return
         asked = self._asked.get(statement.digest)
         if asked is None:
@@ -485,10 +485,6 @@ def _grant_faults(
         ).ignored
         why = f" ({'; '.join(ignored)})" if ignored else ""
         yield f"{what}: it needed {needed} approvals and had {len(grant.approved_by)}{why}"
-
-
-def _short(found: str | None) -> str:
-    return "none" if found is None else repr(found[:12])
 
 
 def _listed(names: set[str] | tuple[str, ...]) -> str:

@@ -6,12 +6,13 @@ request. The gate looks a change of worlds up here, and takes nothing from the b
 below its verified, anchored head. What was verified once is not verified again.
 """
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import takewhile
 from threading import Lock
 from typing import Any, NamedTuple
 
-from sealpoint.errors import SealpointError, Unanchored, UnknownThread
+from sealpoint.errors import NotTrusted, SealpointError, Tampered, Unanchored, UnknownThread
 from sealpoint.gate._decision import RolloutFacts, compared_reasons
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._requests import (
@@ -25,14 +26,16 @@ from sealpoint.gate._requests import (
 )
 from sealpoint.ledger import (
     RESERVED,
+    ExpiryBody,
     Header,
     Kind,
+    PositionLists,
     RequestBody,
     Unreadable,
     VerdictBody,
     read_body,
 )
-from sealpoint.limits import ROLLOUT_DAYS_MAX
+from sealpoint.limits import POSITION_LIST_BYTES_MAX, ROLLOUT_DAYS_MAX
 from sealpoint.signing import Action, Attestation, Roster, Statement, count
 from sealpoint.storage import Record
 from sealpoint.store import Chain, Core
@@ -55,6 +58,102 @@ class Rollout(NamedTuple):
     """One word of each person that counts."""
 
 
+class RolloutEnd(NamedTuple):
+    """How a rollout ended, if it did."""
+
+    revoked: datetime | None
+    """When it was first denied, as whoever recorded that says."""
+    positions: tuple[str, ...]
+    """The digests of the lists of where each thread stood after its end."""
+
+
+class RolloutHistory(NamedTuple):
+    """Every rollout that was ever proposed in a namespace, for an audit."""
+
+    ends: Mapping[str, RolloutEnd]
+    """By the digests of their statements."""
+    lists: PositionLists
+    """Where the lists of positions come from."""
+
+    def end_faults(
+        self, rollout: Statement, header: Header, at: datetime, slack: timedelta
+    ) -> Iterator[str]:
+        """Why a rollout had ended, or never was, when a resume used it.
+
+        Positions bind. Time decides only up to the listed positions, or where no list counts: the
+        resume's writer chose it.
+
+        Args:
+            rollout: Its statement.
+            header: The header of the resume.
+            at: The time of the resume.
+            slack: What may lie between judging and writing.
+        """
+        end = self.ends.get(rollout.digest)
+        if end is None:
+            yield "nobody has proposed it"
+            return
+        try:
+            beyond = any(self._is_beyond(header, digest) for digest in end.positions)
+        except (Tampered, NotTrusted) as error:
+            yield f"it has ended, and the resume cannot be judged: {error.message}"
+            return
+        if beyond:
+            yield "it had ended before the thread came to this position"
+        elif end.revoked is not None and at - end.revoked >= slack:
+            yield "it had been revoked"
+
+    def _is_beyond(self, header: Header, digest: str) -> bool:
+        last = self.lists.get(digest).position(bytes.fromhex(header.thread))
+        return last is None or header.seq > last[0]
+
+
+def rollout_faults(
+    rollout: Statement,
+    header: Header,
+    *,
+    at: datetime,
+    change: tuple[str | None, str | None],
+    policy: str | None,
+    history: RolloutHistory | None,
+    slack: timedelta = timedelta(),
+) -> Iterator[str]:
+    """Why a rollout did not let a resume pass, but for the approvals that it had.
+
+    It is pure, and the same for whoever decides and for whoever judges again.
+
+    Args:
+        rollout: The statement of the rollout.
+        header: The header of the resume.
+        at: The time of the resume.
+        change: The worlds that the resume goes from and to.
+        policy: The digest of the policy that judges the resume.
+        history: What is known of the rollouts of the namespace; None: nothing is.
+        slack: What may lie between judging and writing.
+    """
+    for name, found, expected in (
+        ("action", rollout.action, Action.ROLLOUT),
+        ("store", rollout.store, header.store),
+        ("namespace", rollout.ns, header.ns),
+        ("policy", rollout.policy, policy),
+        ("epoch", str(rollout.epoch), str(header.epoch)),
+    ):
+        if found != expected:
+            yield f"it was for {name} {short_digest(found)}, not {short_digest(expected)}"
+    if change not in rollout.pairs:
+        before, after = map(short_digest, change)
+        yield f"it does not name a change from world {before} to {after}"
+    if at - rollout.expires >= slack:
+        yield "it had expired"
+    if history is not None:
+        yield from history.end_faults(rollout, header, at, slack)
+
+
+def short_digest(digest: str | None) -> str:
+    """The first digits of a digest, or other text, for a finding."""
+    return "none" if digest is None else repr(digest[:12])
+
+
 class RolloutBook:
     """The rollouts of a namespace, as an open store sees them."""
 
@@ -65,7 +164,8 @@ class RolloutBook:
         self._chain = Chain(core, ROLLOUTS)
         self._pending: Pending | None = None
         self._seen: tuple[int, bytes, int, int] | None = None
-        self._history: tuple[tuple[bytes, int], dict[str, datetime | None]] | None = None
+        self._history: tuple[tuple[bytes, int], dict[str, RolloutEnd]] | None = None
+        self._lists = PositionLists(self._list)
         self._least: dict[tuple[str, str], int] = {}
         self._counted: dict[str, tuple[tuple[int, int, int], Rollout | None]] = {}
 
@@ -93,8 +193,11 @@ class RolloutBook:
             self._read()
             return Pending(time=self._core.now()) if self._pending is None else self._pending
 
-    def history(self) -> dict[str, datetime | None] | None:
-        """Every rollout that was ever proposed, and when it was revoked; None if nobody can tell.
+    def _list(self, digest: bytes) -> bytes | None:
+        return self._core.storage.blob(self._chain.thread, digest, POSITION_LIST_BYTES_MAX)
+
+    def history(self) -> RolloutHistory | None:
+        """Every rollout that was ever proposed, and how it ended; None if nobody can tell.
 
         It is for an audit, which judges resumes of every epoch: whether a rollout held when it was
         used is told by what the resume carries.
@@ -103,20 +206,20 @@ class RolloutBook:
             try:
                 self._read()
                 if self._chain.head is None:
-                    return {}
+                    return RolloutHistory({}, self._lists)
                 known = (self._chain.verified_head().hash, self._core.trust().seq)
                 if self._history is None or self._history[0] != known:
                     self._history = known, self._told()
-                return self._history[1]
+                return RolloutHistory(self._history[1], self._lists)
             except SealpointError:
                 return None  # what is wrong with the book is found as with every thread
 
-    def _told(self) -> dict[str, datetime | None]:
+    def _told(self) -> dict[str, RolloutEnd]:
         chain, asked = self._chain, dict[str, Asked]()
         trust = chain.core.trust()
         for header, record in reversed(list(chain.walk())):
             body = _body(header, record)
-            if isinstance(body, RequestBody | VerdictBody):
+            if isinstance(body, RequestBody | VerdictBody | ExpiryBody):
                 entry = chain.verify(record, header.seq)
                 fold_entry(
                     asked,
@@ -124,11 +227,28 @@ class RolloutBook:
                     body,
                     basis=body.statement.basis if isinstance(body, RequestBody) else "",
                     epoch=header.epoch,
+                    roster=trust.roster_at(header.roster),
                     then=roster_then(entry, body, trust),
                 )
         return {
-            each.id: min((at for _, at in each.denials), default=None) for each in asked.values()
+            each.id: RolloutEnd(min((at for _, at in each.denials), default=None), each.positions)
+            for each in asked.values()
         }
+
+    def holds(self, rollout_id: str, since: datetime) -> bool:
+        """Whether a rollout is in force, at a time of a thread.
+
+        Raises:
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The book is not what it was.
+        """
+        with self._lock:
+            asked, now = self._read(), self._core.now(since)
+            roster = self._core.trust().roster
+            policy = self._policies.in_force(roster)
+            return policy is not None and any(
+                each.id == rollout_id and self._in_force(each, roster, policy, now) is not None
+                for each in asked
+            )
 
     def find(self, before: str, after: str, since: datetime | None = None) -> Rollout | None:
         """The rollout in force with the most approvals that names a change of worlds.

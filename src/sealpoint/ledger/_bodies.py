@@ -213,10 +213,12 @@ class VerdictBody(Body, frozen=True, kw_only=True):
 
 
 class ExpiryBody(Body, frozen=True, kw_only=True):
-    """Somebody noticed that a request has expired."""
+    """A request has expired; or a rollout has ended, because it expired or was denied."""
 
     request: str
     """The digest of its statement."""
+    positions: str | None = None
+    """Of a rollout, the digest of a blob of the thread: where each thread stood after its end."""
 
 
 _NO_THREAD = "0" * 32
@@ -456,8 +458,13 @@ def _require_gate_digests(body: ResumeBody) -> None:
     _require_hexadecimal([name for name in named if name is not None])
 
 
-def _require_positions(body: "RosterBody") -> None:
+def _require_positions(body: RosterBody | ExpiryBody) -> None:
     _require_hexadecimal([] if body.positions is None else [body.positions])
+
+
+def _require_expiry(body: ExpiryBody) -> None:
+    _require_hexadecimal([body.request])
+    _require_positions(body)
 
 
 def _require_verdict(expected: Verdict) -> Callable[[VerdictBody], None]:
@@ -484,7 +491,7 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.HANDOFF: _require_statement,
     Kind.APPROVAL: _require_verdict(Verdict.APPROVE),
     Kind.DENIAL: _require_verdict(Verdict.DENY),
-    Kind.EXPIRY: lambda body: _require_hexadecimal([body.request]),
+    Kind.EXPIRY: _require_expiry,
     Kind.BREAK_GLASS: _require_verdict(Verdict.BREAK_GLASS),
     Kind.RESULTS: _require_results,
     Kind.PRUNE: require_sense,

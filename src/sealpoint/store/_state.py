@@ -42,7 +42,7 @@ from sealpoint.ledger import (
     parse_body,
 )
 from sealpoint.storage import Record
-from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
+from sealpoint.store._append import EntryDraft, append_all, check_rights, reserve
 from sealpoint.store._blobs import BlobCaches
 from sealpoint.store._chain import Chain, entry_body
 from sealpoint.store._core import Core
@@ -573,11 +573,11 @@ class ThreadState:
 
     # ------------------------------------------------------------------ small entries
 
-    def record(self, draft: EntryDraft) -> int | None:
+    def record(self, draft: EntryDraft, blobs: Mapping[bytes, bytes] | None = None) -> int | None:
         """Append an entry; None if somebody else wrote first, and it is to be decided anew."""
         before = self.chain.head
         try:
-            entry = append(self.chain, draft)
+            entry = append_all(self.chain, [draft], blobs=blobs or {})[-1]
         except HeadMoved:
             self.refresh()
             self.require_moved(before)

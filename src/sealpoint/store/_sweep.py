@@ -17,11 +17,13 @@ from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
     CheckpointBody,
+    ExpiryBody,
     Header,
     Kind,
     PruneBody,
     ResultsBody,
     parse_body,
+    readable_body,
 )
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, fresh_digests
@@ -72,6 +74,8 @@ class _Living:
                 prune = parse_body(header.kind, header.body, _body(header, record))
             elif KINDS[header.kind].holds_payload:
                 self._add(header, record, prune)
+            elif header.kind is Kind.EXPIRY:
+                self._add_positions(header, record)
 
     def follow(self, seq: int) -> bool:
         """Take in what was saved after `seq`.
@@ -84,7 +88,15 @@ class _Living:
                 return False
             if KINDS[header.kind].holds_payload:
                 self._add(header, record, None)
+            elif header.kind is Kind.EXPIRY:
+                self._add_positions(header, record)
         return True
+
+    def _add_positions(self, header: Header, record: Record) -> None:
+        """Keep the list that the end of a rollout names; what nobody can read names none."""
+        body: ExpiryBody | None = readable_body(header, _body(header, record))
+        if body is not None and body.positions is not None:
+            self.blobs.add(bytes.fromhex(body.positions))
 
     def _add(self, header: Header, record: Record, prune: PruneBody | None) -> None:
         """Keep what an entry needs, unless the prune or delete that came after gave it up."""

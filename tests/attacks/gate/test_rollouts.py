@@ -4,24 +4,29 @@
 In each case the honest twin passes: the same rollout, untouched, lets the same resume pass.
 """
 
+import hashlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
+from sealpoint.api import verify_bundle
 from sealpoint.errors import (
     NeedsApproval,
     RequestClosed,
     ResumeRefused,
     RolledBack,
     SealpointError,
+    Superseded,
     Tampered,
 )
 from sealpoint.gate import ROLLOUTS, Request, Status
 from sealpoint.ledger import (
     CheckpointBody,
+    ExpiryBody,
     Kind,
     RequestBody,
     ResumeBody,
@@ -290,7 +295,145 @@ def test_a_resume_after_the_revocation_is_found_out(attacked: AttackedTeam) -> N
     attacked.append(attacked.forged(Kind.RESUME, body, "worker", at=attacked.world.clock))
     attacked.fresh().load()
     report = attacked.world.open(None, read_only=True).verify()
-    assert [each.message for each in report.findings if "revoked" in each.message]
+    assert [each.message for each in report.findings if "had ended before" in each.message]
+
+
+def _ended(attacked: AttackedTeam, how: str) -> tuple[Request, ResumeBody, datetime]:
+    """A rollout that was used and has ended; what its use recorded, and a time when it held."""
+    rollout = _rolled_out(attacked, "ann", "bob", until=timedelta(days=2))
+    attacked.fresh(name="u").resume(world=SHELL)
+    honest = attacked.body(attacked.find(Kind.RESUME, "u"), "u")
+    held = attacked.world.clock
+    attacked.later(hours=1 if how == "revoked" else 49)
+    if how == "proposed again":
+        attacked.store("operator").rollouts.propose([(READ, _OTHER)], reason="release 43")
+    else:
+        ending = RequestClosed if how == "expired" else ()
+        with pytest.raises(ending) if ending else nullcontext():
+            attacked.store("carl").rollouts.revoke(rollout.id, reason="leaks data")
+    attacked.later(hours=5)
+    return rollout, honest, held
+
+
+def _backdate(attacked: AttackedTeam, honest: ResumeBody, at: datetime) -> None:
+    """Use the rollout on another thread, at a time of the attacker's choice."""
+    attacked.slip_resume(
+        at=at,
+        roster=attacked.store().core.trust().roster.seq,
+        policy=honest.policy,
+        rollout=honest.rollout,
+        attestations=honest.attestations,
+    )
+
+
+def _findings(attacked: AttackedTeam) -> str:
+    report = attacked.world.open(None, read_only=True).verify()
+    return "\n".join(each.message for each in report.findings)
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired", "proposed again"])
+def test_a_backdated_resume_by_a_rollout_that_ended_is_found(
+    attacked: AttackedTeam, how: str
+) -> None:
+    """B03: where each thread stood at the end is listed, and no time brings the rollout back."""
+    _, honest, held = _ended(attacked, how)
+    with attacked.landing():
+        _backdate(attacked, honest, held)
+
+    assert "it had ended before the thread came to this position" in _findings(attacked)
+
+
+def test_the_end_of_a_rollout_is_listed_once(attacked: AttackedTeam) -> None:
+    """Whoever meets it later, and may list it, finds that it is; a read writes nothing."""
+    rollout, _, _ = _ended(attacked, "revoked")
+    kinds = attacked.kinds(ROLLOUTS)
+    for who in ("carl", "ann"):
+        with pytest.raises(RequestClosed):
+            attacked.store(who).rollouts.revoke(rollout.id, reason="again")
+        attacked.store(who).rollouts.list()
+
+    assert kinds == attacked.kinds(ROLLOUTS)
+    assert kinds.count("expiry") == 1
+
+
+@pytest.mark.parametrize("damage", ["gone", "edited"])
+def test_without_its_list_no_use_of_an_ended_rollout_passes(
+    attacked: AttackedTeam, damage: str
+) -> None:
+    """Not even the honest one: it cannot be judged, and the book has a finding of its own."""
+    _ended(attacked, "revoked")
+    attacked.check_sound()
+    thread = attacked.world.thread_id(ROLLOUTS)
+    listed = bytes.fromhex(attacked.newest(Kind.EXPIRY, ROLLOUTS).positions)
+    blobs = attacked.editor.blobs(thread)
+    kept = {name: data for name, data in blobs.items() if name != listed}
+    edited = {} if damage == "gone" else {listed: blobs[listed] * 2}
+    attacked.editor.put_blobs(thread, kept | edited)
+    found = _findings(attacked)
+
+    assert "it has ended, and the resume cannot be judged: list of positions" in found
+    assert "the end of a rollout, recorded by 'carl': list of positions" in found
+
+
+@pytest.mark.parametrize("who", ["worker", "spare", "officer"])
+def test_a_list_of_somebody_without_the_right_counts_for_nothing(
+    attacked: AttackedTeam, who: str
+) -> None:
+    """A worker could accuse others by it, or let itself go on."""
+    rollout = _rolled_out(attacked, "ann", "bob")
+    attacked.fresh(name="u").resume(world=SHELL)
+    empty = hashlib.sha256(b"").digest()
+    body = ExpiryBody(salt=attacked.salt, request=rollout.id, positions=empty.hex())
+    core = attacked.store("operator").core
+    core.storage.put_blobs(attacked.world.thread_id(ROLLOUTS), {empty: b""})
+    with attacked.landing():
+        attacked.slip(Kind.EXPIRY, body, who, ROLLOUTS)
+    attacked.check_sound()
+    attacked.fresh().resume(world=SHELL)
+
+    attacked.check_sound()
+
+
+def test_a_list_before_the_end_counts_for_nothing(attacked: AttackedTeam) -> None:
+    """An approver who lists the threads while the rollout holds ends nothing by that."""
+    rollout = _rolled_out(attacked, "ann", "bob")
+    empty = hashlib.sha256(b"").digest()
+    body = ExpiryBody(salt=attacked.salt, request=rollout.id, positions=empty.hex())
+    core = attacked.store("operator").core
+    core.storage.put_blobs(attacked.world.thread_id(ROLLOUTS), {empty: b""})
+    attacked.slip(Kind.EXPIRY, body, "carl", ROLLOUTS)
+    attacked.fresh().resume(world=SHELL)
+
+    attacked.check_sound()
+
+
+def test_a_relayed_denial_is_listed_by_the_next_who_may(attacked: AttackedTeam) -> None:
+    """Until then time decides, as it did before there were lists."""
+    rollout = _rolled_out(attacked, "ann", "bob")
+    attacked.fresh(name="u").resume(world=SHELL)
+    word = attest(key("carl"), rollout.id, Verdict.DENY, "leaks data")
+    attacked.later(hours=1)
+    attacked.store("officer").relay(word)
+    before = attacked.kinds(ROLLOUTS)
+    with pytest.raises(RequestClosed):
+        attacked.store("ann").rollouts.revoke(rollout.id, reason="me too")
+
+    assert before[-1] == "denial"
+    assert attacked.kinds(ROLLOUTS) == [*before, "expiry"]
+    attacked.check_sound()
+
+
+def test_a_sweep_and_a_bundle_keep_the_list(attacked: AttackedTeam) -> None:
+    """It is no orphan, and whoever has the bundle has it too."""
+    _ended(attacked, "revoked")
+    listed = attacked.newest(Kind.EXPIRY, ROLLOUTS).positions
+    attacked.store("operator").gc()
+    attacked.check_sound()
+    bundle = b"".join(attacked.store("operator").export())
+    report = verify_bundle(bundle, attacked.world.pin)
+
+    assert report.ok
+    assert f'"digest":"{listed}"'.encode() in bundle
 
 
 # ---------------------------------------------------------------------- other things to try
@@ -319,13 +462,15 @@ def test_a_restore_ends_what_was_accepted_before(attacked: AttackedTeam) -> None
 def test_a_revocation_that_comes_between_look_and_entry_ends_the_next_resume(
     attacked: AttackedTeam,
 ) -> None:
-    """The one that had looked goes on, as if it had come first; nobody after it does."""
+    """The one that had looked is told, and its entry stays as a finding; nobody goes on."""
     rollout = _rolled_out(attacked, "ann", "bob")
     worker, carl = attacked.store("worker"), attacked.store("carl")
     worker.storage.appending.before = lambda: carl.rollouts.revoke(rollout.id, reason="no")
-    worker.thread("t").resume(world=SHELL)
+    with pytest.raises(Superseded, match="ended while this resume was written"):
+        worker.thread("t").resume(world=SHELL)
+    assert attacked.ending(lambda: worker.thread("t").resume(world=SHELL)) is NeedsApproval
     assert attacked.ending(lambda: worker.thread("u").resume(world=SHELL)) is NeedsApproval
-    attacked.check_sound()
+    assert "it had ended before the thread came to this position" in _findings(attacked)
 
 
 @pytest.mark.parametrize("later", ["the key ends", "the key expires"])

@@ -224,5 +224,5 @@ def test_worlds_are_in_a_bundle_and_judged(team: Team) -> None:
     report = api.verify_bundle(exported(team), team.world.pin)
 
     assert newest.world is not None
-    assert len(worlds) == 1 + 2  # the policy, and the two worlds of the thread
+    assert len(worlds) == 2 + 2  # the policy with its positions, and the worlds of the thread
     assert "tools" in report.findings[0].message
