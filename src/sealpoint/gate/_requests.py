@@ -199,7 +199,7 @@ def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) 
     expired = asked.expired or (late and _may_expire(entry.writer, statement, roster))
     asked = replace(asked, expired=expired)
     # Before its end nobody can list where the threads stood after it.
-    ended = late or bool(asked.denials)
+    ended = expired or bool(asked.denials)
     if body.positions is None or not ended or not may_list(entry.writer, statement, roster):
         return asked
     return replace(asked, positions=(*asked.positions, body.positions))

@@ -407,6 +407,20 @@ def test_a_list_before_the_end_counts_for_nothing(attacked: AttackedTeam) -> Non
     attacked.check_sound()
 
 
+def test_an_end_that_a_wrong_clock_recorded_is_listed(attacked: AttackedTeam) -> None:
+    """A proposer whose clock runs ahead ends its own rollout; others list that at their time."""
+    rollout = _rolled_out(attacked, "ann", "bob")
+    body = ExpiryBody(salt=attacked.salt, request=rollout.id)
+    ahead = attacked.world.clock + timedelta(days=30)
+    record = attacked.forged(Kind.EXPIRY, body, "operator", name=ROLLOUTS, at=ahead)
+    attacked.append(record, name=ROLLOUTS)
+    with pytest.raises(RequestClosed):
+        attacked.store("carl").rollouts.revoke(rollout.id, reason="no")
+
+    assert attacked.newest(Kind.EXPIRY, ROLLOUTS).positions is not None
+    assert attacked.kinds(ROLLOUTS).count("expiry") == 2
+
+
 def test_a_relayed_denial_is_listed_by_the_next_who_may(attacked: AttackedTeam) -> None:
     """Until then time decides, as it did before there were lists."""
     rollout = _rolled_out(attacked, "ann", "bob")
