@@ -29,7 +29,7 @@ from sealpoint.storage import Record, Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.storage.sqlite import SqliteStorage
-from sealpoint.store import Core, Event, SessionStart, StoreParts, append_roster
+from sealpoint.store import CommitDraft, Core, Event, SessionStart, StoreParts, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
 from tests.postgres_server import postgres_storage, schema_of, shared_server
@@ -304,9 +304,10 @@ class Opened(Store):
         if not self._gated:
             writer = handle._gate.writer
 
-            def begin(_draft: object, owner: str, basis: int) -> SessionStart:
+            def begin(draft: CommitDraft, owner: str, basis: int) -> SessionStart:
                 self._ungated.add(handle._state.chain.thread)
-                body = ResumeBody(salt=core.salt(), owner=owner, basis=basis)
+                world = None if draft.declared is None else draft.declared.digest
+                body = ResumeBody(salt=core.salt(), owner=owner, basis=basis, world=world)
                 return SessionStart(body, core.trust())
 
             writer.begin_session = begin

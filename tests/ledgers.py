@@ -225,9 +225,9 @@ def genesis_body(owner: str = "worker", name: str = "invoice-7") -> GenesisBody:
     return GenesisBody(salt=SALT, name=name, owner=owner)
 
 
-def resume_body(owner: str = "worker", basis: int = 0) -> ResumeBody:
+def resume_body(owner: str = "worker", basis: int = 0, **fields: Any) -> ResumeBody:
     """The body of a resume."""
-    return ResumeBody(salt=SALT, owner=owner, basis=basis)
+    return ResumeBody(salt=SALT, owner=owner, basis=basis, **fields)
 
 
 def _body(kind: Kind, owner: str, seq: int, earlier: int | None) -> Body:
@@ -317,6 +317,8 @@ class ThreadLedger:
         """The next record, by the writer unless another is named."""
         if body is None:
             body = _body(kind, self.owner, self.seq, self.retention_seq)
+        if isinstance(body, CheckpointBody) and body.world is None and self.tip is not None:
+            body = msgspec.structs.replace(body, world=self.tip.fence.world)
         data = _bytes(body)
         signed = key(signer or self.writer)
         return sealed(self.header(kind, data, signed, **changes), data, signed)

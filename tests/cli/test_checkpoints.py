@@ -163,8 +163,9 @@ def test_control_characters_in_what_was_saved_are_shown_visibly(machine: Machine
     """State, metadata and world cannot paint on the terminal of whoever looks at them."""
     evil = "\x1b[2J\x1b]0;title\x07\r\u202e\u2028"
     with machine.open() as store:
-        store.thread("t").save({evil: evil, "text": f"a\n{evil}"}, metadata={evil: evil})
-        store.thread("t").save({"text": f"a\n{evil}x"}, metadata={}, world={evil: evil})
+        world, first = {evil: evil}, {evil: evil, "text": f"a\n{evil}"}
+        store.thread("t").save(first, metadata={evil: evil}, world=world)
+        store.thread("t").save({"text": f"a\n{evil}x"}, metadata={}, world=world)
 
     for arguments in (
         *(("log", "t"), ("show", "t", "seq:2"), ("show", "t"), ("diff", "t")),

@@ -14,18 +14,18 @@ _REGISTRY = ("--registry", "tests.cli.shop:registry")
 
 @pytest.fixture
 def saved(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """A machine whose thread `t` has three checkpoints, at the positions 2, 3 and 4."""
+    """A machine whose thread `t` has three checkpoints, at the positions 2, 4 and 6."""
     monkeypatch.chdir(_ROOT)
     with machine.open(shop.registry) as store:
         thread = store.thread("t")
-        thread.save({"orders": [shop.Order(["tea"])]}, id="one", metadata={"n": 1})
-        thread.save(
-            {"orders": [shop.Order(["tea", "cake"])]},
-            id="two",
-            metadata={"n": 2},
-            world={"tools": ["read", "shell"]},
-        )
-        thread.save({"orders": []}, id="three", metadata={"n": 2}, world={"tools": ["read"]})
+        first = {"orders": [shop.Order(["tea"])]}
+        second = {"orders": [shop.Order(["tea", "cake"])]}
+        wide = {"tools": ["read", "shell"]}
+        thread.save(first, id="one", metadata={"n": 1})
+        thread.resume(world=wide)
+        thread.save(second, id="two", metadata={"n": 2})
+        thread.resume(world={"tools": ["read"]})
+        thread.save({"orders": []}, id="three", metadata={"n": 2})
     return machine
 
 
@@ -44,8 +44,8 @@ def test_the_newest_is_compared_with_the_one_before(saved: Machine) -> None:
         'removed world["tools"][1]',
         '  - {"name": "shell"}',
     ]
-    assert printed.split()[:3] == ["from", "seq:3", "two"]
-    for names in (("two",), ("two", "three"), ("seq:3", "#4"), ("#3",)):
+    assert printed.split()[:3] == ["from", "seq:4", "two"]
+    for names in (("two",), ("two", "three"), ("seq:4", "#6"), ("#4",)):
         assert saved.done("diff", "t", *names, *_REGISTRY) == printed
 
 

@@ -457,7 +457,6 @@ class GateModel(GateRollouts):
                 "save",
                 "deny",
                 "handoff",
-                "policy",
                 "results",
                 "delete",
                 "prune",
@@ -467,7 +466,11 @@ class GateModel(GateRollouts):
         other=workers,
     )
     def race(self, process: str, name: str, wish: dict[str, Any], what: str, other: str) -> None:
-        """Resume, while somebody else does something between the decision and its record."""
+        """Resume, while somebody else does something between the decision and its record.
+
+        A change of policy meanwhile is refused and leaves a finding, which
+        `tests/attacks/gate/test_policy_changes.py` tests.
+        """
         if not self.exists(name):
             return
         process, other = self.process(process, name), self.process(other, name)
@@ -483,7 +486,6 @@ class GateModel(GateRollouts):
             "save": lambda: self.save(other, name, READ, question=False),
             "deny": lambda: self.object(name, request),
             "handoff": lambda: self.handoff(name),
-            "policy": lambda: self.apply(1),
             "results": lambda: self.work(
                 other, name, "", ["results"], 0, holds=False, world=wish["world"]
             ),

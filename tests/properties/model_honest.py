@@ -92,7 +92,7 @@ class Honest(RuleBasedStateMachine):
             state=state_of(number),
             parent=parent.id if isinstance(parent, CheckpointRef) else parent,
             metadata={"number": number} if number % 2 else None,
-            world={"tools": [{"name": f"tool {number}"}]} if number % 4 == 1 else None,
+            world=None,  # it is decided when a session begins, which the gate's model draws
         )
         call = partial(
             self.thread(label, name).save,

@@ -22,7 +22,7 @@ from sealpoint.store import CheckpointRef, Key
 from sealpoint.world import World as Declared
 from tests.deployment import Deployment
 from tests.properties.gate_model import BETWEEN, OVERTAKERS, TWISTS, GateModel
-from tests.unit.gate.team import READ, SHELL, Team
+from tests.unit.gate.team import NARROW, READ, SHELL, Team
 from tests.unit.store.laned import put, results, saved, values
 
 _STEPS = 30
@@ -274,7 +274,8 @@ def test_an_honest_resume_stays_justified_when_its_checkpoint_goes(team: Team, h
     if how == "hide":
         team.thread().adapter.delete(None)
     else:
-        team.thread().save({"n": 3}, world={"permissions": []})
+        team.thread().resume(world=NARROW)
+        team.thread().save({"n": 3})
         team.thread().save({"n": 4})
         team.thread().prune(keep_last=1)
 

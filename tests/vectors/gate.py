@@ -247,8 +247,9 @@ def _reserved_by_writer() -> ThreadLedger:
 @cache
 def _deployed() -> ThreadLedger:
     """A thread that goes on in another world because a rollout lets it pass."""
-    ledger = add(_thread(6), Kind.GENESIS, Kind.RESUME)
-    before, after = _digest(_BEFORE), _digest(_WORLD)
+    ledger, before, after = add(_thread(6), Kind.GENESIS), _digest(_BEFORE), _digest(_WORLD)
+    begun = ResumeBody(salt=SALT, owner="worker", basis=0, world=before, leaves=_BEFORE)
+    ledger.add(Kind.RESUME, begun)
     ledger.add(Kind.CHECKPOINT, _checkpoint(ledger, world=before))
     assert ledger.tip is not None
     released = Said(3, 2, basis=2, world=before).document(ledger)
@@ -268,6 +269,7 @@ def _deployed() -> ThreadLedger:
             basis=2,
             checkpoint=ledger.tip.entry.hash.hex(),
             release=hashlib.sha256(released).hexdigest(),
+            released=2,
             world=after,
             leaves=_WORLD,
             policy=_POLICY,

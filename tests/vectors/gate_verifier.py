@@ -48,7 +48,7 @@ ROLES: dict[str, set[str]] = {
     **{key: {"operator"} for key in ("pause", "unpause")},
     **dict.fromkeys(("approval", "denial", "break-glass", "expiry"), _ANYBODY),
 }
-_RELEASED = ["checkpoint", "release", "world", "leaves"]
+_RELEASED = ["checkpoint", "release", "released", "world", "leaves", "decided"]
 _DECIDED = ["policy", "rules", "request", "rollout", "attestations", "answer", "actor"]
 RESUME_FIELDS = ["reason", *_RELEASED, *_DECIDED]
 BODIES: dict[str, tuple[list[str], list[str]]] = {
@@ -64,6 +64,7 @@ BODIES: dict[str, tuple[list[str], list[str]]] = {
 TYPES: dict[str, type] = {
     **dict.fromkeys(("statement", "attestation", "leaves", "rollout"), dict),
     **dict.fromkeys(("attestations", "reasons", "rules", "worlds"), list),
+    "decided": int,
 }
 FREE = {
     "request": {"answer", "world"},

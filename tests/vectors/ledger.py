@@ -77,7 +77,7 @@ def _checkpoint(seq: int) -> CheckpointBody:
     some: dict[int, dict[str, Any]] = {
         3: {"parent": "c2", "metadata": {"step": 3, "f": [1.5, -0.0, 1e300, None, True]}},
         4: {"fresh": (), "metadata": {'ü\u2028"\\\n\x01\x7f': "\U0001f4c4"}},
-        6: {"fresh": (), "fresh_list": _DIGEST, "world": "ab" * 32},
+        6: {"fresh": (), "fresh_list": _DIGEST},
     }
     given: dict[str, Any] = {"id": f"c{seq}", "root": _DIGEST, "fresh": (_DIGEST,)} | some.get(
         seq, {}
@@ -92,8 +92,10 @@ def _thread(length: int = 21) -> ThreadLedger:
     for seq in range(length):
         if seq == 0:
             ledger.add(Kind.GENESIS, genesis_body("worker", "Rechnung №7"), roster=0)
-        elif seq in {1, 11}:
-            ledger.add(Kind.RESUME, roster=0 if seq == 1 else 2)
+        elif seq == 1:
+            ledger.add(Kind.RESUME, resume_body(world="ab" * 32), roster=0)
+        elif seq == 11:
+            ledger.add(Kind.RESUME, roster=2)
         elif seq == 8:
             ledger.add(Kind.ADOPT, signer="operator")
         elif seq == 16:

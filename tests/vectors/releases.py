@@ -93,6 +93,10 @@ _PAUSE: Step = (Kind.PAUSE, PauseBody(salt=SALT, reason="a look"))
 _UNPAUSE: Step = (Kind.UNPAUSE, UnpauseBody(salt=SALT, reason="fine"))
 
 
+def _begun_in(world: bytes) -> Step:
+    return Kind.RESUME, ResumeBody(salt=SALT, owner="worker", basis=0, world=digest(world))
+
+
 def _value(seq: int) -> bytes:
     return encoded({"step": seq})
 
@@ -134,6 +138,7 @@ def _resumed(*said: Said) -> Step:
             basis=found.basis,
             checkpoint=link_hash(ledger.records[found.checkpoint].header).hex(),
             release=digest(found.document(ledger)),
+            released=found.checkpoint,
         )
 
     return Kind.RESUME, made
@@ -141,8 +146,8 @@ def _resumed(*said: Said) -> Step:
 
 _PLAIN = (
     Said(3, 2, basis=2, world=digest(_WORLD)),
-    Said(4, 3, basis=3),
-    Said(5, 3, basis=4),
+    Said(4, 3, basis=3, world=digest(_WORLD)),
+    Said(5, 3, basis=4, world=digest(_WORLD)),
     Said(6, 5, basis=5),
     Said(7, 5, basis=5),
     Said(8, 5, basis=5),
@@ -235,7 +240,7 @@ _THREADS: dict[str, tuple[tuple[Said, ...], tuple[Step, ...]]] = {
     "plain": (
         _PLAIN,
         (
-            *(_GENESIS, _BEGIN, _saved("1", world=digest(_WORLD)), _saved("2")),
+            *(_GENESIS, _begun_in(_WORLD), _saved("1"), _saved("2")),
             *(_resumed(_PLAIN[1]), _saved("3"), _PAUSE, _UNPAUSE),
         ),
     ),

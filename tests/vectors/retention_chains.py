@@ -23,7 +23,17 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Role, RosterDocument, TrustPin
 from sealpoint.storage import Record
-from tests.ledgers import NOW, SALT, StoreLedger, ThreadLedger, genesis_body, identity, pin, roster
+from tests.ledgers import (
+    NOW,
+    SALT,
+    StoreLedger,
+    ThreadLedger,
+    genesis_body,
+    identity,
+    pin,
+    resume_body,
+    roster,
+)
 from tests.vectors.building import encoded, reference
 
 __all__ = [
@@ -134,13 +144,14 @@ def pruned() -> Made:
     world, last = b'{"model":"m-1"}', _state(9)
     bodies = {
         3: checkpoint(3, root=digest(_BOTH), fresh=tuple(map(digest, (first, second, _BOTH)))),
-        4: checkpoint(4, root=digest(kept), fresh=(digest(third),), world=digest(world)),
+        4: checkpoint(4, root=digest(kept), fresh=(digest(third),)),
         9: checkpoint(9, 8, fresh_list=digest(bytes.fromhex(digest(last)))),
     }
+    begun = resume_body(world=digest(world))
     ledger = _thread(2)
     for seq, kind in enumerate((Kind.GENESIS, Kind.RESUME, *[Kind.CHECKPOINT] * 3)):
-        body = bodies.get(seq, checkpoint(seq)) if kind is Kind.CHECKPOINT else None
-        ledger.add(kind, body)
+        made = {Kind.CHECKPOINT: bodies.get(seq, checkpoint(seq)), Kind.RESUME: begun}
+        ledger.add(kind, made.get(kind))
     ledger.add(Kind.PRUNE, PruneBody(salt=SALT, before=5, kept=(2, 4), reason="monthly"))
     for seq in (6, 7):
         ledger.add(Kind.CHECKPOINT, checkpoint(seq, 5))

@@ -121,7 +121,8 @@ def _body(header: dict[str, Any], data: bytes) -> dict[str, Any]:
     require(not any(body[name] is None for name in rest), "written default")
     require(not any(body[name] == [] for name in {*rest} - free), "written default")
     for name in body.keys() - {"roster", "kept"} - free:
-        require(type(body[name]) is _TYPES.get(name, str), name)
+        is_position = (header["kind"], name) == ("resume", "released")
+        require(type(body[name]) is (int if is_position else _TYPES.get(name, str)), name)
     _judge(header["kind"], body)
     lanes.judge_positions(header, body)
     return body
@@ -273,6 +274,7 @@ def verify_thread(
     hashes: list[str] = []
     owner: str | None = None
     session, newest, epoch, gen, erased, reserved = "", 0, 0, -1, True, False
+    began: str | None = None
     marks = dict.fromkeys(_SETTLES, 0)
     standing, times = gate.Standing(), []
     for seq, (raw, sealed, data) in enumerate(rows):
@@ -318,6 +320,9 @@ def verify_thread(
         owner = None if erased else said
         if kind in _SETTLES["fence"]:
             session = by if kind == "resume" else ""
+            began = None if data is None or not session else _body(header, data).get("world")
+        if kind in {"checkpoint", "held"} and data is not None and owner is not None:
+            require(_body(header, data).get("world") == began, "the world of the session")
         hashes.append(sha256(raw))
     lanes.judge_tables(living(rows))
     return hashes

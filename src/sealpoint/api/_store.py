@@ -243,7 +243,7 @@ class Store:
         """
         core, book = self._core, self._book
         return verify_store(
-            core, progress, lambda thread: reviewer(core, self._policies, thread, book).take
+            core, progress, lambda _thread: reviewer(core, self._policies, book).take
         )
 
     def audit(

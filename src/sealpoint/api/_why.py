@@ -116,14 +116,12 @@ class Why:
 def reviewer(
     core: Core,
     policies: Policies,
-    thread: bytes,
     book: RolloutBook | None = None,
 ) -> Reviewer:
     """What judges the decisions of a thread of an open store again."""
     rollouts = None if book is None else book.history()
     return Reviewer(
         policies.get,
-        lambda digest: read_world(core, thread, digest),
         {} if rollouts is None else {core.namespace: rollouts},
     )
 
@@ -149,7 +147,7 @@ def verify_bundle(
     """
     known: dict[str, Policy] = {}
 
-    def judge(blobs: Mapping[str, bytes], worlds: Any) -> Any:
+    def judge(blobs: Mapping[str, bytes]) -> Any:
         def policy(digest: str) -> Policy:
             if digest not in known:
                 if digest not in blobs:
@@ -159,7 +157,7 @@ def verify_bundle(
                 known[digest] = Policy.parse(blobs[digest])
             return known[digest]
 
-        return Reviewer(policy, worlds).take
+        return Reviewer(policy).take
 
     return verify_lines(source, read_pin(trust), judge)
 
@@ -178,7 +176,7 @@ class Explaining:
         self._policies = policies
         self._walk = walk
         self._seq = seq
-        self._review = reviewer(core, policies, walk.thread)
+        self._review = reviewer(core, policies)
         self._name = ""
         self._steps: list[ChainStep] = []
         """Since the basis before the subject: what a decision rests on lies there."""

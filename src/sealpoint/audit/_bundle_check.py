@@ -10,13 +10,10 @@ the report says so.
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO
-
-import msgspec
 
 from sealpoint.audit._bundle import (
     BeginLine,
@@ -43,7 +40,7 @@ from sealpoint.ledger import (
     PositionLists,
     StoreChain,
 )
-from sealpoint.limits import ROSTER_COPY_BYTES_MAX, WORLD_BYTES_MAX
+from sealpoint.limits import ROSTER_COPY_BYTES_MAX
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
@@ -116,7 +113,7 @@ class BundleReport:
 def verify_bundle(
     source: bytes | BinaryIO,
     pin: TrustPin,
-    judge: Callable[[Mapping[str, bytes], Worlds], Judge] | None = None,
+    judge: Callable[[Mapping[str, bytes]], Judge] | None = None,
 ) -> BundleReport:
     """Verify a bundle.
 
@@ -124,7 +121,7 @@ def verify_bundle(
         source: Its bytes, or a file that is open for reading them.
         pin: The store, its root, and the least roster that may be believed.
         judge: Makes what judges the decisions of one thread again, from the blobs of the store
-            chain by their digests and the worlds of that thread.
+            chain by their digests.
 
     Raises:
         BundleInvalid: It is no bundle, or not as it was exported.
@@ -154,9 +151,7 @@ def fill_storage(source: bytes) -> MemoryStorage:
 class _Check:
     """The verification of one bundle, a line after the other."""
 
-    def __init__(
-        self, pin: TrustPin, judge: Callable[[Mapping[str, bytes], Worlds], Judge] | None
-    ) -> None:
+    def __init__(self, pin: TrustPin, judge: Callable[[Mapping[str, bytes]], Judge] | None) -> None:
         self._pin = pin
         self._judge = judge
         self._blobs: dict[str, bytes] = {}
@@ -250,24 +245,24 @@ class _Check:
 
     def _read_thread(self, reading: "_Reading", begin: BeginLine, thread: str) -> None:
         follower = Follower(Place(begin.store, begin.ns, thread), self._chain)
-        worlds = _KeptWorlds()
-        judge = None if self._judge is None else self._judge(self._blobs, worlds.get)
+        judge = None if self._judge is None else self._judge(self._blobs)
+        named: str | None = None
         name, count, unjustified = "", 0, list[str]()
         while isinstance(line := reading.line, EntryLine | BlobLine):
             if isinstance(line, BlobLine):
                 _check_blob(line)
-                if not worlds.keep(line) and not begin.payloads:
+                if line.digest != named and not begin.payloads:
                     raise BundleInvalid(
                         f"bundle: expected no states, found blob {line.digest[:12]!r}"
                     )
-                self._beside += 1
+                self._beside, named = self._beside + 1, None
                 reading.advance()
                 continue
             record = _record(line)
             step = follower.take(record.header, record.seals, record.body)
             if isinstance(step.body, GenesisBody):
                 name = step.body.name
-            worlds.expect(step.body)
+            named = _named_blob(step.body)
             if step.unreadable:
                 unjustified.append(describe_unreadable(step.entry))
             if judge is not None:
@@ -341,40 +336,11 @@ class _Reading:
             self.line, self.content, self.number = found
 
 
-class _KeptWorlds:
-    """The newest worlds of a thread, as far as they are in the bundle."""
-
-    def __init__(self) -> None:
-        self._expected: str | None = None
-        self._is_list = False
-        self._kept: OrderedDict[str, bytes] = OrderedDict()
-
-    def expect(self, body: Any) -> None:
-        """A checkpoint names its world, and the end of a rollout a list: their lines follow."""
-        self._is_list = isinstance(body, ExpiryBody)
-        self._expected = body.positions if isinstance(body, ExpiryBody) else None
-        if isinstance(body, CheckpointBody):
-            self._expected = body.world
-
-    def keep(self, line: BlobLine) -> bool:
-        """Keep a blob that is a world; say whether it is what the entry before it names."""
-        if line.digest != self._expected:
-            return False
-        self._expected = None
-        if self._is_list or len(line.data) > WORLD_BYTES_MAX:
-            return True  # no world, or one that no reader of the store would read
-        self._kept[line.digest] = line.data
-        if len(self._kept) > _WORLDS_KEPT:
-            self._kept.popitem(last=False)
-        return True
-
-    def get(self, digest: str) -> dict[str, Any] | None:
-        """A world, or None if it is not here or is none."""
-        data = self._kept.get(digest)
-        try:
-            return None if data is None else msgspec.json.decode(data, type=dict[str, Any])
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return None
+def _named_blob(body: Any) -> str | None:
+    """The blob whose line may follow an entry: a checkpoint's world, or the list of an expiry."""
+    if isinstance(body, ExpiryBody):
+        return body.positions
+    return body.world if isinstance(body, CheckpointBody) else None
 
 
 def _record(line: EntryLine) -> Record:

@@ -25,7 +25,7 @@ class GateContext:
 
     def __init__(self, state: ThreadState, policies: Policies, book: RolloutBook) -> None:
         self._state = state
-        self._book = book
+        self.book = book
         # Of the book everybody is a reader: nobody's wrong clock may end what others propose.
         self._is_book = state.name == ROLLOUTS
         self._core = state.core
@@ -38,11 +38,11 @@ class GateContext:
 
     def pending(self) -> Pending:
         """The pause in force, and the requests about the thread as it is."""
-        return self._book.pending() if self._is_book else read_pending(self._chain)
+        return self.book.pending() if self._is_book else read_pending(self._chain)
 
     def rollouts(self) -> tuple[Request, ...]:
         """Every rollout of the book, as it stands now."""
-        return self._book.all()
+        return self.book.all()
 
     def request(self, asked: Asked) -> Request:
         """A request as it stands now."""
@@ -76,7 +76,7 @@ class GateContext:
             return decision, None
         if world is None or release.world is None:
             return decision, None
-        rollout = self._book.find(release.world, world.digest, self.now())
+        rollout = self.book.find(release.world, world.digest, self.now())
         if rollout is None:
             return decision, None
         decision = decide(replace(facts, rollout=rollout.facts), policy)
@@ -92,7 +92,7 @@ class GateContext:
         Raises:
             Superseded: The rollout has ended.
         """
-        if not self._book.holds(rollout.facts.id, self.now()):
+        if not self.book.holds(rollout.facts.id, self.now()):
             raise Superseded(
                 f"thread {self._state.name!r}: rollout {rollout.facts.id[:12]} ended while this "
                 "resume was written",

@@ -109,8 +109,8 @@ class Facts:
     """What else it goes on from that is not the newest, in words."""
     imported: bool = False
     """Of a copy, whether it is that of a file."""
-    worlds_readable: bool = True
-    """For an audit: whether the worlds can be compared again, or what is told of them counts."""
+    world_faults: tuple[str, ...] = ()
+    """Why the world that the checkpoint names was not allowed: another one is compared then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,11 +322,13 @@ def _older(facts: Facts) -> Iterator[str]:
 
 def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
     """Find what the declared worlds say. What cannot be told to be narrower counts as wider."""
-    diff = facts.diff
-    if not facts.worlds_readable:
-        return
+    diff, because = facts.diff, ""
+    if facts.world_faults:
+        because = f" (compared with what was allowed: {'; '.join(facts.world_faults)})"
     if diff is not None:
-        yield from _compared(_The(diff))
+        yield from ((rule, words + because) for rule, words in _compared(_The(diff)))
+    elif facts.world_faults:
+        yield Rule.MISSING_WORLD, f"the world cannot be compared{because}"
     elif facts.world_before and facts.world_now:
         yield Rule.MISSING_WORLD, "the world cannot be compared with that of the checkpoint"
     elif facts.world_now:

@@ -13,6 +13,7 @@ from typing import Any
 from sealpoint.errors import WorldInvalid
 from sealpoint.gate._decision import Facts, GrantFacts
 from sealpoint.gate._policy import Rule
+from sealpoint.gate._worlds import AllowedWorld
 from sealpoint.ledger import StoreChain
 from sealpoint.store import Release, ThreadState
 from sealpoint.world import World, WorldDiff
@@ -36,7 +37,7 @@ def facts_of(
     grant: GrantFacts | None = None,
     also_older: tuple[str, ...] = (),
     told: tuple[Rule, ...] = (),
-    worlds_readable: bool = True,
+    world_faults: tuple[str, ...] = (),
 ) -> Facts:
     """Say what a decision about a release depends on."""
     return Facts(
@@ -59,7 +60,7 @@ def facts_of(
         deliberate=deliberate,
         grant=grant,
         told=told,
-        worlds_readable=worlds_readable,
+        world_faults=world_faults,
     )
 
 
@@ -72,6 +73,7 @@ def gather(
     session: int | None,
     world: World | None,
     read_world: Callable[[], dict[str, Any] | None],
+    allowed: AllowedWorld | None,
     now: datetime,
     paused: str | None = None,
     answered: bool = False,
@@ -89,6 +91,7 @@ def gather(
         session: The session that it has; any other that has not ended is somebody else's.
         world: What the run is able to do now.
         read_world: Reads the world that the checkpoint was saved in, if it differs.
+        allowed: The world that its session was allowed; None: the one that it names.
         now: The effective time.
         paused: Who has paused the thread, and why.
         answered: Whether something is brought in from outside.
@@ -105,7 +108,7 @@ def gather(
         release,
         thread=state.name,
         owner=owner is not None and trust.roster.owns(who, owner),
-        diff=difference(release.world, world, read_world),
+        diff=_difference(release.world, world, read_world, allowed),
         world_now=world is not None,
         now=now,
         restored=was_cut(state, trust),
@@ -115,7 +118,20 @@ def gather(
         deliberate=deliberate,
         grant=grant,
         also_older=also_older,
+        world_faults=() if allowed is None else allowed.faults,
     )
+
+
+def _difference(
+    before: str | None,
+    world: World | None,
+    read_world: Callable[[], dict[str, Any] | None],
+    allowed: AllowedWorld | None,
+) -> WorldDiff | None:
+    """What differs from the world that the checkpoint names, or from the one that was allowed."""
+    if allowed is None or not allowed.faults:
+        return difference(before, world, read_world)
+    return None if allowed.world is None or world is None else allowed.world.diff(world)
 
 
 def difference(

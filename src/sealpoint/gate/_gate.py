@@ -5,7 +5,7 @@ The order of a resume, numbered below: (1) look and verify, (2) make the release
 says, (4) gather the facts and judge, (5) write the decision with the digest of the release, (6)
 hand over what was read. If somebody else wrote in between, everything begins anew. A session that
 a save begins by itself is judged in the same way: it has to be an ordinary continuation, or what
-the policy allows without a word. Inside a session the declared world becomes no wider.
+the policy allows without a word. Inside a session the declared world stays the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,11 +27,12 @@ from sealpoint.errors import (
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint, refused_for
 from sealpoint.gate._facts import gather
-from sealpoint.gate._policy import Policy, Rule
+from sealpoint.gate._policy import Policy
 from sealpoint.gate._requests import Asked, Pending, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._run import Run, RunTracker, older_lanes
+from sealpoint.gate._worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import KINDS, Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
 from sealpoint.store import (
@@ -63,6 +64,8 @@ class _Judged(NamedTuple):
     decision: Decision
     trust: StoreChain
     """By whose roster it was decided."""
+    allowed: AllowedWorld | None
+    """The world that the session of the checkpoint was allowed; None: the one that it names."""
     rollout: Rollout | None = None
     """What lets another world pass, if that is needed."""
 
@@ -86,6 +89,7 @@ class Gate:
         self.writer = ThreadWriter(state, reader, self._start_session, self._go_on)
         self._world: World | None = None
         """What the run of this handle's session declared to be able to do."""
+        self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
         self._runs = RunTracker(state)
         self._prefetched: _Prefetched | None = None
 
@@ -246,6 +250,7 @@ class Gate:
         policy = self._context.policies.in_force(trust.roster)
         pending = self._context.pending()
         asked, grant = self._grant(call, release, policy, pending, who)
+        allowed = self._allowed(release)
         facts = gather(
             self._state,
             release,
@@ -254,6 +259,7 @@ class Gate:
             session=self._state.session if other is None else None,
             world=call.world,
             read_world=lambda: self._reader.read_world(release),
+            allowed=allowed,
             now=self._context.now(),
             paused=None if pending.paused is None else pending.paused.words,
             answered=call.answer is not None,
@@ -271,7 +277,27 @@ class Gate:
         waits = decision.outcome is Outcome.NEEDS_APPROVAL
         if waits and grant is not None and grant.needed < decision.needed:
             asked = None  # fewer people were asked than it needs by now
-        return _Judged(release, policy, asked, decision, trust, rollout)
+        return _Judged(release, policy, asked, decision, trust, allowed, rollout)
+
+    def _allowed(self, release: Release) -> AllowedWorld | None:
+        """The world that the session of a checkpoint was allowed; one of our own was judged."""
+        if release.session in self._state.opened:
+            return None
+        return self._worlds.allowed(release.session)
+
+    def _world_fields(
+        self, world: World | None, release: Release | None, allowed: AllowedWorld | None
+    ) -> dict[str, Any]:
+        """What a resume says of its world: that it is the one before, or all of it."""
+        digest = _digest(world)
+        if release is not None and (allowed is None or not allowed.faults):
+            opening = self._state.opened.get(release.session)
+            if opening is None:
+                opening = self._reader.opening(release.session)[1]
+            if opening.world == digest:
+                decided = release.session if opening.decided is None else opening.decided
+                return {"world": digest, "decided": decided}
+        return {"world": digest, "leaves": None if world is None else world.to_dict()}
 
     def _grant(
         self,
@@ -295,7 +321,7 @@ class Gate:
 
     def _resume_body(self, call: ResumeCall, judged: _Judged) -> ResumeBody:
         """The entry that records an allowance."""
-        world, release = call.world, judged.release
+        release = judged.release
         granted = any(reason.measure.asks_people for reason in judged.decision.reasons)
         spent = judged.asked if granted else None
         return ResumeBody(
@@ -303,12 +329,11 @@ class Gate:
             owner=self._context.owner(),
             basis=self._chain.tip().basis[0],
             reason=call.deliberate if spent is None else spent.body.statement.reason,
-            world=_digest(world),
-            leaves=None if spent is not None else _new_leaves(world, release),
             policy=_digest(judged.policy),
             request=None if spent is None else spent.id,
             answer=call.answer_digest,
             actor=call.actor,
+            **self._world_fields(call.world, release, judged.allowed),
             **_decision_fields(release, judged.decision, judged.rollout),
         )
 
@@ -421,28 +446,18 @@ class Gate:
         return outcomes
 
     def _go_on(self, draft: CommitDraft) -> None:
-        """Refuse another world inside a session, unless it is narrower or an allowed first one."""
+        """Refuse another world inside a session: what a run can do is decided as it begins."""
         before, world = self._world, draft.declared
         if world == before:
             return
-        self._world = world
-        policy = self._context.policy()
         if before is None:
-            if policy is not None and policy.measure(Rule.FIRST_WORLD).passes:
-                return
             found = "a world is declared, and none was when the session began"
         elif world is None:
             found = "no world is declared"
         else:
-            diff = before.diff(world)
-            less = policy is not None and policy.measure(Rule.NARROWER_WORLD).passes
-            if less and not diff.differs:
-                return
-            found = ", ".join(diff.lines())
-        self._world = before
+            found = ", ".join(before.diff(world).lines())
         raise ResumeRefused(
-            f"thread {self._state.name!r}: the world of a session may not become another or wider "
-            f"one: {found}",
+            f"thread {self._state.name!r}: the world of a session may not change: {found}",
             reasons=(found,),
             hint="Call resume(world=...) with the new world: that begins a session with it.",
         )
@@ -456,25 +471,25 @@ class Gate:
             salt=self._core.salt(),
             owner=owner,
             basis=basis,
-            world=_digest(world),
             policy=_digest(policy),
             actor=None if run is None else run.actor,
         )
-        judged, release = self._judge_run(run, draft, trust, policy), None
+        judged = self._judge_run(run, draft, trust, policy)
+        release = None if judged is None else judged.release
+        allowed = None if judged is None else judged.allowed
+        body = msgspec.structs.replace(body, **self._world_fields(world, release, allowed))
         if judged is not None:
-            release, decision, rollout = judged
             body = msgspec.structs.replace(
                 body,
                 reason=None if run is None else run.position.deliberate,
-                leaves=_new_leaves(world, release),
-                **_decision_fields(release, decision, rollout),
+                **_decision_fields(judged.release, judged.decision, judged.rollout),
             )
         self._world = world
         return SessionStart(body, trust, release, {} if run is None else run.lanes)
 
     def _judge_run(
         self, run: Run | None, draft: CommitDraft, trust: StoreChain, policy: Policy | None
-    ) -> tuple[Release, Decision, Rollout | None] | None:
+    ) -> _Judged | None:
         """What a save without a session goes on from, and what is decided about that.
 
         Returns:
@@ -494,6 +509,7 @@ class Gate:
         release = self._release_to_go_on_from(run)
         if release is None:
             return None
+        allowed = self._allowed(release)
         # Whether it is paused is told by the append, as to a save in a session.
         facts = gather(
             self._state,
@@ -503,6 +519,7 @@ class Gate:
             session=self._state.session,
             world=draft.declared,
             read_world=lambda: self._reader.read_world(release),
+            allowed=allowed,
             now=self._context.now(),
             answered=position.answered,
             deliberate=position.deliberate,
@@ -519,7 +536,7 @@ class Gate:
                 reasons=reasons,
                 hint="Call resume(world=...) first: the gate decides, and records it.",
             )
-        return release, decision, rollout
+        return _Judged(release, policy, None, decision, trust, allowed, rollout)
 
     def _release_to_go_on_from(self, run: Run | None) -> Release | None:
         """What a save without a session goes on from; None if the thread holds nothing."""
@@ -537,11 +554,6 @@ def _digest(named: World | Policy | None) -> str | None:
     return None if named is None else named.digest
 
 
-def _new_leaves(world: World | None, release: Release) -> dict[str, Any] | None:
-    """What a world says, unless it is the one that the release has."""
-    return None if world is None or world.digest == release.world else world.to_dict()
-
-
 def _decision_fields(
     release: Release, decision: Decision, rollout: Rollout | None
 ) -> dict[str, Any]:
@@ -549,6 +561,7 @@ def _decision_fields(
     return {
         "checkpoint": release.entry,
         "release": release.digest,
+        "released": release.seq,
         "rules": tuple(reason.rule for reason in decision.reasons),
         "rollout": None if rollout is None else rollout.statement,
         "attestations": () if rollout is None else rollout.approvals,

@@ -165,9 +165,6 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
 COMPARED_RULES = frozenset(map(Rule, LeafClass)) | {Rule.NARROWER_WORLD}
 """The rules about a difference between two worlds, which a rollout can let pass."""
 
-WORLD_RULES = COMPARED_RULES | {Rule.FIRST_WORLD, Rule.MISSING_WORLD}
-"""The rules that compare what the run could do with what it can."""
-
 _RULES: Mapping[str, Rule] = {str(rule): rule for rule in Rule}
 
 _LEAST: Mapping[Rule, Measure] = {

@@ -27,6 +27,7 @@ from sealpoint.ledger import (
     Header,
     Kind,
     RequestBody,
+    ResumeBody,
     StoreChain,
     Unreadable,
     VerdictBody,
@@ -35,6 +36,7 @@ from sealpoint.ledger import (
     read_body,
 )
 from sealpoint.signing import (
+    Action,
     Attestation,
     Role,
     Roster,
@@ -358,6 +360,42 @@ def _grant(asked: Asked, now: datetime, tally: Tally) -> GrantFacts:
         broken_glass="; ".join(f"{name}: {word.reason}" for name, word in broken) or None,
         needed=statement.needed,
     )
+
+
+def spending_faults(
+    statement: Statement,
+    entry: Entry,
+    body: ResumeBody,
+    saved_world: str | None,
+    policy: str | None,
+) -> Iterator[str]:
+    """Why a request was not for exactly the resume that spends it.
+
+    Args:
+        statement: The statement of the request.
+        entry: The resume.
+        body: Its body.
+        saved_world: The world of the checkpoint that it released.
+        policy: The digest of the policy that judges it.
+    """
+    for name, found, expected in (
+        ("action", statement.action, Action.RESUME),
+        ("checkpoint", statement.checkpoint, body.checkpoint),
+        ("release", statement.release, body.release),
+        ("world", statement.world_to, body.world),
+        ("answer", statement.answer, body.answer),
+        ("requester", statement.requester, entry.writer),
+        ("policy", statement.policy, policy),
+        ("epoch", str(statement.epoch), str(entry.header.epoch)),
+        ("saved world", statement.world_from, saved_world),
+    ):
+        if found != expected:
+            yield f"it was for {name} {short_digest(found)}, not {short_digest(expected)}"
+
+
+def short_digest(digest: str | None) -> str:
+    """The first digits of a digest, or other text, for a finding."""
+    return "none" if digest is None else repr(digest[:12])
 
 
 def make_request(

@@ -6,25 +6,35 @@ is genuine. So the audit goes through the verified thread once more: it makes ea
 compares the digest, gathers the same facts as the gate did, and asks the same `decide` with the
 policy that judges that entry: that of the roster which it names, or of a later one whose listed
 positions it lies beyond. It is pure: what it is given has been verified. What an erasure has taken
-is not judged, and what cannot be computed again (a world that was pruned) is not held against
-anybody. Of a resume from further back than an audit remembers, the digest of its release, a
+is not judged. A world is held by the resume that decided it, so that a prune takes nothing that is
+needed here. Of a resume from further back than an audit remembers, the digest of its release, a
 pending question, copies and deletions are not judged; that its checkpoint was there, whether it was
 the newest, its world, its age and its grant are.
 """
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from sealpoint.errors import NotTrusted, PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
-from sealpoint.gate._decision import Facts, GrantFacts, Outcome, RolloutFacts, decide
+from sealpoint.gate._decision import Facts, GrantFacts, Outcome, decide
 from sealpoint.gate._facts import difference, facts_of
-from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule
-from sealpoint.gate._requests import Asked, fold_entry, grant_of
-from sealpoint.gate._rollout_book import RolloutHistory, rollout_faults, short_digest
+from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.gate._requests import (
+    Asked,
+    fold_entry,
+    grant_of,
+    short_digest,
+    spending_faults,
+)
+from sealpoint.gate._rollout_book import RolloutHistory, rollout_faults
+from sealpoint.gate._worlds import SLACK, forgiving, rollout_facts
 from sealpoint.ledger import (
     KINDS,
     Entry,
@@ -38,16 +48,32 @@ from sealpoint.ledger import (
     VerdictBody,
     counted_attestations,
 )
-from sealpoint.signing import Action, Role, Roster, Statement, count
+from sealpoint.signing import Role, Roster, Statement, count
 from sealpoint.store import Release
 from sealpoint.world import World, WorldDiff
 
-_SLACK = timedelta(minutes=1)
-"""What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
-Whoever writes the entry also writes its time, so less would prove no more."""
+_WORLDS_BYTES_MAX = 16 * 1024 * 1024
 
 
-_BEGINNING = datetime.min.replace(tzinfo=UTC)
+class _HeldWorlds:
+    """The worlds that the resumes of a thread have held; the oldest go when they take too much."""
+
+    def __init__(self) -> None:
+        self._packed: dict[str, bytes] = {}
+        self._bytes = 0
+
+    def add(self, digest: str, leaves: dict[str, Any]) -> None:
+        packed = zlib.compress(msgspec.json.encode(leaves), 1)
+        self._bytes += len(packed) - len(self._packed.pop(digest, b""))
+        self._packed[digest] = packed
+        while self._bytes > _WORLDS_BYTES_MAX:
+            self._bytes -= len(self._packed.pop(next(iter(self._packed))))
+
+    def get(self, digest: str) -> dict[str, Any] | None:
+        packed = self._packed.get(digest)
+        found: dict[str, Any] | None
+        found = None if packed is None else msgspec.json.decode(zlib.decompress(packed))
+        return found
 
 
 class Newest(NamedTuple):
@@ -84,7 +110,6 @@ class Reviewer:
 
     Args:
         policies: Gives the policy of a digest, or raises `PolicyInvalid`.
-        worlds: Gives the world of a digest that a checkpoint names; None where it is not there.
         rollouts: By namespace, every rollout that was ever proposed there, and how it ended; of
             a namespace that is not in it, neither is judged.
     """
@@ -92,12 +117,13 @@ class Reviewer:
     def __init__(
         self,
         policies: Callable[[str], Policy],
-        worlds: Callable[[str], dict[str, Any] | None] = lambda _digest: None,
         rollouts: Mapping[str, RolloutHistory] = MappingProxyType({}),
     ) -> None:
         self._rollouts = rollouts
         self._policies = policies
-        self._worlds = worlds
+        self._leaves = _HeldWorlds()
+        self._decided: dict[int, str | None] = {}
+        """By position, the worlds that resumes of this generation decided."""
         self._log = CheckpointLog()
         self._asked: dict[str, Asked] = {}
         self._basis_at: datetime | None = None
@@ -126,6 +152,8 @@ class Reviewer:
         self.release = None
         if roster is not None and before is not None:
             if isinstance(body, ResumeBody):
+                if body.world is not None and body.leaves is not None:
+                    self._leaves.add(body.world, body.leaves)
                 unjustified = tuple(self._resume(entry, body, before, chain, roster))
             elif isinstance(body, HandoffBody):
                 unjustified = tuple(self._handoff(entry, body, before, chain, roster))
@@ -140,6 +168,10 @@ class Reviewer:
             self._basis_at = header.at
         if header.kind is Kind.RESUME:
             self._executed_epoch = header.epoch
+            if isinstance(body, ResumeBody) and body.decided is None:
+                self._decided[entry.seq] = body.world
+        elif header.kind is Kind.ERASE:
+            self._leaves, self._decided = _HeldWorlds(), {}
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
 
     def newest(self, header: Header, before: Tip) -> Newest | None:
@@ -180,6 +212,7 @@ class Reviewer:
                 f"{short_digest(expected)}, and it was judged by {short_digest(body.policy)}"
             )
             return
+        yield from self._world_faults(body)
         # (2) A thread that holds no checkpoint yet begins, and nothing is released.
         if body.checkpoint is None:
             if self._log.holds_anything():
@@ -210,6 +243,8 @@ class Reviewer:
         """Judge a resume that released a checkpoint."""
         entry, body = resume.entry, resume.body
         # (4) What was released is what lies there.
+        if body.released != outline.seq:
+            yield "a resume: the checkpoint that it released lies somewhere else than it says"
         self.release = release = self._log.release(checkpoint, entry.header, resume.before)
         if release is not None and release.digest != body.release:
             yield (
@@ -223,13 +258,15 @@ class Reviewer:
             yield from faults
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
-                grant = grant_of(asked, resume.roster, _forgiving(self._now(entry)))
+                grant = grant_of(asked, resume.roster, forgiving(self._now(entry)))
         # (6) The rollout that it names let exactly this change of worlds pass.
         rollout = None
         if body.rollout is not None:
             faults = tuple(self._rollout_faults(resume, body.rollout, outline.world))
             yield from faults
-            rollout = None if faults else self._rollout(resume, body.rollout)
+            if not faults:
+                at = self._now(entry)
+                rollout = rollout_facts(body.rollout, entry, body, resume.chain, at)
         # (7) The gate would have said the same, and every rule that applied is told.
         if release is None:
             facts = self._facts_far_back(resume, outline, grant)
@@ -255,21 +292,19 @@ class Reviewer:
     def _facts(self, resume: _Resume, release: Release, grant: GrantFacts | None) -> Facts:
         """The facts that the gate had, as far as they can be found again."""
         entry, body = resume.entry, resume.body
-        diff, readable = self._diff(body, release.world)
         return facts_of(
             release,
             thread=entry.header.thread[:12],
             owner=True,  # the walk has seen to it
-            diff=diff,
+            diff=self._diff(body, release.world),
             world_now=body.world is not None,
-            now=_forgiving(self._now(entry)),
+            now=forgiving(self._now(entry)),
             restored=self._restored(resume),
             living_session=self._living_session(resume),
             answered=body.answer is not None,
             deliberate=body.reason,
             grant=grant,
             told=_told(body),
-            worlds_readable=readable,
         )
 
     def _facts_far_back(self, resume: _Resume, outline: Outline, grant: GrantFacts | None) -> Facts:
@@ -279,12 +314,11 @@ class Reviewer:
         not known, and not held against anybody.
         """
         body = resume.body
-        diff, readable = self._diff(body, outline.world)
         return Facts(
             thread=resume.entry.header.thread[:12],
             paused=None,
             owner=True,
-            diff=diff,
+            diff=self._diff(body, outline.world),
             world_before=outline.world is not None,
             world_now=body.world is not None,
             newest=self._log.is_newest(body.checkpoint or ""),
@@ -292,13 +326,12 @@ class Reviewer:
             copied=False,
             question=False,
             answered=body.answer is not None,
-            age=_forgiving(self._now(resume.entry)) - outline.time,
+            age=forgiving(self._now(resume.entry)) - outline.time,
             restored=self._restored(resume),
             living_session=self._living_session(resume),
             deliberate=body.reason,
             grant=grant,
             told=_told(body),
-            worlds_readable=readable,
         )
 
     def _restored(self, resume: _Resume) -> bool:
@@ -312,34 +345,32 @@ class Reviewer:
             until=header.epoch,
         )
 
-    def _diff(self, body: ResumeBody, before: str | None) -> tuple[WorldDiff | None, bool]:
-        """What differs from the world of the checkpoint, and whether that can be said again."""
+    def _diff(self, body: ResumeBody, before: str | None) -> WorldDiff | None:
+        """What differs from the world of the checkpoint; None if that cannot be said."""
         if before is None or body.world is None:
-            return None, True
-        if before == body.world:
-            return WorldDiff(), True
-        world, saved = self._world_now(body), self._worlds(before)
-        # The world of the checkpoint may be pruned: then what was told of it is believed.
-        pruned = saved is None and world is not None
-        readable = not (pruned and WORLD_RULES.intersection(_told(body)))
-        return difference(before, world, lambda: saved), readable
-
-    def _world_now(self, body: ResumeBody) -> World | None:
-        """The world that the run went on in, if it can be read and is the one that was named.
-
-        The gate writes it into the resume, unless a request or a checkpoint has it.
-        """
-        if body.world is None:
             return None
-        asked = None if body.request is None else self._asked.get(body.request)
-        leaves = body.leaves if asked is None else asked.body.world
-        if leaves is None:
-            leaves = self._worlds(body.world)
+        if before == body.world:
+            return WorldDiff()
+        return difference(before, self._world(body.world), lambda: self._leaves.get(before))
+
+    def _world(self, digest: str) -> World | None:
+        """A world that a resume of this thread has held, the one being judged included."""
         try:
+            leaves = self._leaves.get(digest)
             found = None if leaves is None else World.from_dict(leaves)
         except WorldInvalid:
             return None
-        return found if found is not None and found.digest == body.world else None
+        return found if found is not None and found.digest == digest else None
+
+    def _world_faults(self, body: ResumeBody) -> Iterator[str]:
+        """Why a resume does not say where its world was decided."""
+        if body.decided is not None and self._decided.get(body.decided) != body.world:
+            yield (
+                f"a resume: it says that entry {body.decided} decided its world, and that decided "
+                "another one, or none"
+            )
+        if body.decided is None and body.world is not None and self._world(body.world) is None:
+            yield "a resume: it does not hold the world that it decided"
 
     def _living_session(self, resume: _Resume) -> timedelta | None:
         """How long ago another key's session last moved the thread."""
@@ -358,39 +389,12 @@ class Reviewer:
             yield f"{what}: there was no open request for the thread as it was"
             return
         statement = asked.body.statement
-        for name, found, expected in (
-            ("action", statement.action, Action.RESUME),
-            ("checkpoint", statement.checkpoint, body.checkpoint),
-            ("release", statement.release, body.release),
-            ("world", statement.world_to, body.world),
-            ("answer", statement.answer, body.answer),
-            ("requester", statement.requester, entry.writer),
-            ("policy", statement.policy, resume.judged_by),
-            ("epoch", str(statement.epoch), str(entry.header.epoch)),
-            ("saved world", statement.world_from, saved_world),
-        ):
-            if found != expected:
-                other = f"{short_digest(found)}, not {short_digest(expected)}"
-                yield f"{what}: it was for {name} {other}"
+        faults = spending_faults(statement, entry, body, saved_world, resume.judged_by)
+        yield from (f"{what}: {words}" for words in faults)
         # How many people the policy asks for is judged with the rules that applied.
         yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
 
     # ------------------------------------------------------------------ rollouts
-
-    def _rollout(self, resume: _Resume, statement: Statement) -> RolloutFacts:
-        """What a rollout was when a resume used it, by the words that the entry carries."""
-        tally = count(
-            counted_attestations(resume.entry, resume.body, resume.chain),
-            statement=statement,
-            roster=resume.roster,
-            now=_forgiving(self._now(resume.entry)),
-        )
-        return RolloutFacts(
-            id=statement.digest,
-            approved_by=tally.approved_by,
-            needed=statement.needed,
-            reason=statement.reason,
-        )
 
     def _rollout_faults(
         self, resume: _Resume, statement: Statement, saved_world: str | None
@@ -404,7 +408,7 @@ class Reviewer:
             change=(saved_world, resume.body.world),
             policy=resume.judged_by,
             history=self._rollouts.get(header.ns),
-            slack=_SLACK,
+            slack=SLACK,
         )
         yield from (f"a resume by rollout {statement.digest[:12]}: {words}" for words in faults)
 
@@ -456,11 +460,6 @@ class Reviewer:
         yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
 
 
-def _forgiving(at: datetime) -> datetime:
-    """A little earlier, unless that is before the beginning of time: a writer chose the time."""
-    return at - min(_SLACK, at - _BEGINNING)
-
-
 def _told(body: ResumeBody) -> tuple[Rule, ...]:
     """The rules that a resume says applied."""
     return tuple(rule for rule in Rule if rule in body.rules)
@@ -472,7 +471,7 @@ def _grant_faults(
     """Why a request is no grant at a time, by a roster and a policy that asks for so many."""
     grant = grant_of(asked, roster, at)
     # The requester chose the time: nothing can be added to the last one there is.
-    if asked.expired or at - asked.body.statement.expires >= _SLACK:
+    if asked.expired or at - asked.body.statement.expires >= SLACK:
         yield f"{what}: the request had expired"
     if grant.denied_by:
         yield f"{what}: the request was denied by {_listed(grant.denied_by)}"

@@ -23,6 +23,7 @@ from sealpoint.gate._requests import (
     fold_found,
     make_request,
     roster_then,
+    short_digest,
 )
 from sealpoint.ledger import (
     RESERVED,
@@ -147,11 +148,6 @@ def rollout_faults(
         yield "it had expired"
     if history is not None:
         yield from history.end_faults(rollout, header, at, slack)
-
-
-def short_digest(digest: str | None) -> str:
-    """The first digits of a digest, or other text, for a finding."""
-    return "none" if digest is None else repr(digest[:12])
 
 
 class RolloutBook:

@@ -65,6 +65,7 @@ from sealpoint.ledger._rules import (
     check_reserved,
     check_session,
     check_succession,
+    check_world,
     counted_attestations,
     require_attestations,
 )
@@ -138,6 +139,7 @@ __all__ = [
     "check_reserved",
     "check_session",
     "check_succession",
+    "check_world",
     "claimed_signatures",
     "counted_attestations",
     "encode_body",

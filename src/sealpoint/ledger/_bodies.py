@@ -141,10 +141,14 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     """The hash of the checkpoint that was released for execution."""
     release: str | None = None
     """The digest of all that was released with it, as `docs/formats/release.md` says."""
+    released: int | None = None
+    """The position of that checkpoint."""
     world: str | None = None
     """The digest of what the run is able to do from here on."""
     leaves: dict[str, Any] | None = None
-    """That world, unless the checkpoint or the request has it."""
+    """That world, unless `decided` names the resume that has it."""
+    decided: int | None = None
+    """The position of the resume in which this world was decided; None: it is this one."""
     policy: str | None = None
     """The digest of the policy that was asked."""
     rules: tuple[str, ...] = ()
@@ -535,13 +539,22 @@ def is_bound(statement: Statement, entry: Entry, basis: str, epoch: int) -> bool
 
 
 def require_past(header: Header, body: Any) -> None:
-    """Refuse a checkpoint that names a position which was not there when it was written.
+    """Refuse a checkpoint or a resume that names a position which was not there yet.
 
-    By such a one, somebody with its owner's key would have a state pass for the newest for ever.
+    By such a checkpoint, somebody with its owner's key would have a state pass for the newest for
+    ever.
 
     Raises:
         Misplaced: It names one below the first, or its own or a later one.
     """
+    if isinstance(body, ResumeBody):
+        for field, seq in (("released", body.released), ("decided", body.decided)):
+            if seq is not None and not 0 <= seq < header.seq:
+                raise Misplaced(
+                    f"entry {header.seq}: expected {field!r} to be a position before it, found "
+                    f"{seq}"
+                )
+        return
     if not isinstance(body, CheckpointBody):
         return
     if (body.again, body.since, body.prune, body.ids) == (None, None, None, None):

@@ -214,6 +214,8 @@ class Fence(msgspec.Struct, frozen=True):
     is_session: bool
     erased: bool = False
     """The thread holds nothing; its next generation begins with a genesis."""
+    world: str | None = None
+    """The digest of what the runs of the session are able to do, if that was declared."""
 
 
 class OwnerEntry(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ docs/security/threat-model.md:
 6. The session's kinds come from the key that opened the session in force.
 7. A pause stops the kinds that it stops, and only a pause allows a held checkpoint.
 8. A handoff comes from the owner, or carries the approval of another person.
+9. A checkpoint names the world of its session.
 
 Everything here is pure. `_thread_chain.py` applies the rules entry by entry; `store/_judge.py`
 applies them to a thread whose lower part it has not read.
@@ -255,6 +256,25 @@ def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, w
                 f"{where}: expected an approval for {what} {str(expected)[:40]!r}, "
                 f"found one for {str(found)[:40]!r}"
             )
+
+
+def check_world(where: str, world: str | None, session: str | None) -> None:
+    """Rule 9: what a run was able to do is decided when its session begins, and not by a save.
+
+    Args:
+        where: How messages name the checkpoint.
+        world: The world that it names.
+        session: The world of its session.
+
+    Raises:
+        NotTrusted: It names another one.
+    """
+    if world != session:
+        raise NotTrusted(
+            f"{where}: it names another world than the session in which it was saved",
+            hint="Find out who uses the key that signed it, and revoke it: sealpoint keys revoke "
+            "NAME --reason WHY; sealpoint audit shows the entry.",
+        )
 
 
 # Attestations in bodies. One counts where an entry of its key would: otherwise a revoked approver

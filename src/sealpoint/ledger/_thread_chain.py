@@ -53,6 +53,7 @@ from sealpoint.ledger._rules import (
     check_reserved,
     check_session,
     check_succession,
+    check_world,
     place_of,
     require_attestations,
 )
@@ -173,8 +174,17 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
     return Tip(entry, hashes, fence, basis, header.at, owner)
 
 
-def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
+def extend(
+    tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, *, parsed: Any = None
+) -> Tip:
     """The tip once `entry` follows it.
+
+    Args:
+        tip: The end of the chain so far.
+        entry: The entry, verified on its own.
+        body: Its body, if that is there.
+        chain: The rosters.
+        parsed: The same body, if it was parsed already.
 
     Raises:
         Misplaced: It does not follow.
@@ -194,10 +204,14 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
     check_reserved(header, reserved=tip.owner.reserved)
     check_pause(header, tip.paused)
     rule = KINDS[header.kind]
+    fence = _fence(tip, entry, body, chain)
+    if rule.is_checkpoint and body is not None and fence.owner is not None:
+        state = parse_body(header.kind, header.body, body) if parsed is None else parsed
+        check_world(place_of(header), state.world, fence.world)
     return Tip(
         entry,
         tip.skip_hashes.grown(header.seq, entry.hash),
-        _fence(tip, entry, body, chain),
+        fence,
         (header.seq, entry.hash) if rule.moves_basis else tip.basis,
         next_time(header, tip.time),
         read_owner_entry(entry, body) if rule.settles_owner else tip.owner,
@@ -288,11 +302,13 @@ def read_fence(entry: Entry, body: bytes | None) -> Fence:
         raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind.word}")
     if header.kind is Kind.ERASE:
         return Fence(header.seq, header.by, None, is_session=False, erased=True)
-    owner = None
+    owner = world = None
     if body is not None:
         parsed: GenesisBody | ResumeBody | HandoffBody = parse_body(header.kind, header.body, body)
         owner = parsed.owner
-    return Fence(header.seq, header.by, owner, is_session=header.kind is Kind.RESUME)
+        world = parsed.world if isinstance(parsed, ResumeBody) else None
+    is_session = header.kind is Kind.RESUME
+    return Fence(header.seq, header.by, owner, is_session=is_session, world=world)
 
 
 def read_owner_entry(entry: Entry, body: bytes | None) -> OwnerEntry:
@@ -472,7 +488,10 @@ class Follower:
         # (2) the body that the header binds
         body = None if data is None else readable_body(entry.header, data)
         # (3) links, fence, owner, pause
-        tip = begin(entry, data, chain) if before is None else extend(before, entry, data, chain)
+        if before is None:
+            tip = begin(entry, data, chain)
+        else:
+            tip = extend(before, entry, data, chain, parsed=body)
         # (4) what it says of the ids before it
         self._ids.follow(entry.header, body)
         if before is None:

@@ -64,6 +64,8 @@ class CheckpointPlace(NamedTuple):
     since: int
     """Where the first results lie that count for it."""
     origin: Origin | None
+    session: int
+    """The position of the resume that began the session in which it was saved."""
 
 
 class ResultPlace(NamedTuple):
@@ -358,6 +360,7 @@ def place_of(header: Header, entry: bytes, body: CheckpointBody) -> CheckpointPl
         body.question,
         rank if body.since is None else body.since,
         body.origin,
+        header.fence,
     )
 
 

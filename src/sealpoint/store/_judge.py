@@ -24,6 +24,7 @@ from sealpoint.anchor import Position
 from sealpoint.errors import Forked, Misplaced, Missing, NotTrusted
 from sealpoint.ledger import (
     KINDS,
+    CheckpointBody,
     Entry,
     Fence,
     Header,
@@ -39,6 +40,8 @@ from sealpoint.ledger import (
     check_reserved,
     check_session,
     check_succession,
+    check_world,
+    parse_body,
     read_basis_and_time,
     read_fence,
     read_owner_entry,
@@ -286,9 +289,9 @@ def _judge_session(
 ) -> Fence:
     """Judge the owner's last entry and the one that opened its session: by whom, and no pause."""
     entry, record = newest
-    header = entry.header
+    header, data = entry.header, record.body
     if header.seq == owned.entry.seq:
-        return read_fence(entry, record.body)
+        return read_fence(entry, data)
     _judge_owned(entries, entry, owned, trust)
     if header.fence == header.seq:
         opening = entry
@@ -303,6 +306,9 @@ def _judge_session(
         _judge_owned(entries, opening, owned, trust)
     fence = read_fence(opening, None if owned.name is None else record.body)
     check_session(header, fence)
+    if KINDS[header.kind].is_checkpoint and data is not None and fence.owner is not None:
+        state: CheckpointBody = parse_body(header.kind, header.body, data)
+        check_world(f"entry {header.seq} of thread {header.thread[:12]}", state.world, fence.world)
     if fence.owner not in (None, owned.name):
         raise NotTrusted(
             f"entry {fence.seq} of thread {header.thread[:12]}: expected owner {owned.name!r}, "

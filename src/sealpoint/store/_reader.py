@@ -29,11 +29,14 @@ from sealpoint.errors import (
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,
+    Entry,
     Header,
     Kind,
     PruneBody,
     ResultsBody,
+    ResumeBody,
     check_pause,
+    check_world,
     link_hash,
 )
 from sealpoint.limits import WORLD_BYTES_MAX
@@ -53,6 +56,7 @@ from sealpoint.store._release import PendingResult, Release, make_release, pendi
 from sealpoint.store._state import ThreadState, make_ref
 
 _WORLD = msgspec.json.Decoder(dict[str, Any])
+_OPENINGS_MAX = 8
 
 
 class _FoundCheckpoint(NamedTuple):
@@ -176,6 +180,7 @@ class ThreadReader:
         self._core = state.core
         self._chain = state.chain
         self.payloads = PayloadReader(state.core, state.chain, state.caches)
+        self._openings: dict[int, tuple[Entry, ResumeBody]] = {}
 
     # ------------------------------------------------------------------ loading
 
@@ -297,7 +302,39 @@ class ThreadReader:
             found = self._named(ref)
             state.retention.require_kept(found.header.seq)
             target = found.place
+        self._require_world(target)
         return make_release(index, target, state.standpoint())
+
+    def _require_world(self, target: CheckpointPlace) -> None:
+        """Refuse a checkpoint that names another world than its session, whoever saved it."""
+        fence = self._chain.in_force().fence
+        session = (
+            fence.world if target.session == fence.seq else self.opening(target.session)[1].world
+        )
+        check_world(f"entry {target.seq} of thread {self._state.name!r}", target.world, session)
+
+    def opening(self, session: int) -> tuple[Entry, ResumeBody]:
+        """The resume that began a session, verified on its own.
+
+        Raises:
+            Misplaced: There is no resume.
+            Missing: Its body is gone.
+        """
+        known = self._openings.get(session)
+        record, header = self._chain.descend(session)
+        if known is not None and known[0].raw == record.header:
+            return known
+        entry = self._chain.verify(record, session)
+        if header.kind is not Kind.RESUME:
+            raise Misplaced(
+                f"entry {session} of thread {self._state.name!r}: expected a resume, found a "
+                f"{header.kind.word}"
+            )
+        body: ResumeBody = entry_body(self._state.name, header, record.body)
+        if len(self._openings) >= _OPENINGS_MAX:
+            self._openings.pop(next(iter(self._openings)))
+        self._openings[session] = entry, body
+        return entry, body
 
     def release_of(self, entry: str) -> Release | None:
         """The same for the checkpoint of an entry's hash; None if the thread has no such one."""

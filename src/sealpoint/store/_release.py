@@ -87,6 +87,8 @@ class Release:
     """The hash of the newest entry that changes what a resume would mean."""
     fence: int
     """The session under which it was found; under another one it is no longer this release."""
+    session: int
+    """The session in which the checkpoint was saved."""
     id: str
     """The id of the checkpoint."""
     lane: str
@@ -187,6 +189,7 @@ def make_release(
         gen=standpoint.gen,
         basis=standpoint.basis,
         fence=standpoint.fence,
+        session=target.session,
         id=target.key.id,
         lane=target.key.lane,
         seq=target.seq,

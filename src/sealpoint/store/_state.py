@@ -39,6 +39,7 @@ from sealpoint.ledger import (
     Kind,
     PruneBody,
     ResultsBody,
+    ResumeBody,
     parse_body,
 )
 from sealpoint.storage import Record
@@ -169,6 +170,7 @@ class Retention:
 
 
 _BEGUN_MAX = 8
+_OPENED_MAX = 4
 
 
 class KeptIndex:
@@ -305,6 +307,8 @@ class ThreadState:
         """What was released to that session; None: it began from nothing."""
         self.released_lanes: Mapping[str, str] = {}
         """The checkpoints of other lanes that were released although they are not the newest."""
+        self.opened: dict[int, ResumeBody] = {}
+        """What this handle has begun its last sessions with, by their positions."""
         self.freshness = Freshness.UNSEEN
         self.was_overtaken = False
         """Whether `mark_seen` has met entries of others, since somebody last asked."""
@@ -402,9 +406,16 @@ class ThreadState:
             self.checkpoints.begin()
             self.retention.observe_own(entry.seq, None)
 
+    def note_opened(self, session: int, body: ResumeBody) -> None:
+        """This handle has begun a session."""
+        self.opened[session] = body
+        if len(self.opened) > _OPENED_MAX:
+            del self.opened[next(iter(self.opened))]
+
     def cut_off(self) -> None:
         """A restore has cut off what this handle knew."""
         self.forget()
+        self.opened.clear()
         self.retention.changes += 1
         if self.freshness is Freshness.CURRENT:
             self.freshness = Freshness.MOVED

@@ -321,6 +321,7 @@ class ThreadWriter:
             raise
         state.session = entry.seq
         state.released, state.released_lanes = start.release, start.lanes
+        state.note_opened(entry.seq, start.body)
         self._core.emit("session-opened", entry.header.thread, entry.seq, entry.hash)
         return entry
 
@@ -430,6 +431,7 @@ class ThreadWriter:
         state.session = last.header.fence
         if start is not None:
             state.released, state.released_lanes = start.release, start.lanes
+            state.note_opened(last.header.fence, start.body)
         if opened:
             self._core.emit("session-opened", last.header.thread, last.header.fence, b"")
         for entry, item in zip(entries, group, strict=True):

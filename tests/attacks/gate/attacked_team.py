@@ -18,6 +18,7 @@ from sealpoint.errors import SealpointError
 from sealpoint.gate import Request
 from sealpoint.ledger import (
     Body,
+    CheckpointBody,
     Kind,
     Marks,
     Origin,
@@ -100,6 +101,8 @@ class AttackedTeam(Team):
     ) -> Record:
         """What would be the next entry of a thread, well made in every way, by a stolen key."""
         known = self.rows(name) if rows is None else rows
+        if isinstance(body, CheckpointBody) and body.world is None:
+            body = msgspec.structs.replace(body, world=_session_world(known))
         data = body if isinstance(body, bytes) else encode_body(body)
         at, before = len(known), parse_header(known[len(known) - 1].header)
         header = msgspec.structs.replace(
@@ -135,6 +138,7 @@ class AttackedTeam(Team):
             basis=handle._state.chain.tip().basis[0],
             checkpoint=checkpoint,
             release=release.digest,
+            released=release.seq,
             world=World.from_dict(SHELL).digest,
             leaves=SHELL,
             rules=("tools",),
@@ -188,3 +192,13 @@ class AttackedTeam(Team):
         if approvals:
             self.approve(request, *approvals)
         return request
+
+
+def _session_world(rows: dict[int, Record]) -> str | None:
+    """The world of the newest session."""
+    session = parse_header(rows[len(rows) - 1].header).fence
+    header = parse_header(rows[session].header)
+    if header.kind is not Kind.RESUME or rows[session].body is None:
+        return None
+    found: str | None = parse_body(header.kind, header.body, rows[session].body or b"").world
+    return found

@@ -15,7 +15,6 @@ import pytest
 
 from sealpoint import api
 from sealpoint.audit import _bundle_check as check_module
-from sealpoint.audit._bundle import BlobLine
 from sealpoint.errors import (
     BundleInvalid,
     Forged,
@@ -267,29 +266,6 @@ def test_a_blob_that_nobody_names_is_refused_before_it_is_kept(
 
     assert "found another blob after 1" in refused.message
     assert len(checked) == 1
-
-
-def test_a_world_that_no_reader_would_take_is_not_kept(
-    scene: tuple[bytes, TrustPin], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is a world all the same, and no state."""
-    data, trusted = scene
-    kept: list[int] = []
-    keep = check_module._KeptWorlds.keep
-
-    def counted(self: check_module._KeptWorlds, line: BlobLine) -> bool:
-        taken = keep(self, line)
-        kept.append(len(self._kept))
-        return taken
-
-    monkeypatch.setattr(check_module._KeptWorlds, "keep", counted)
-    api.verify_bundle(data, trusted)
-    assert max(kept) == 2
-    kept.clear()
-    monkeypatch.setattr(check_module, "WORLD_BYTES_MAX", 10)
-
-    assert api.verify_bundle(data, trusted).ok
-    assert set(kept) == {0}
 
 
 def test_an_exporter_whom_the_roster_does_not_know_is_refused(

@@ -190,7 +190,9 @@ def _around(attacked: AttackedTeam) -> str:
         basis=len(attacked.rows()) - 1,
         checkpoint=newest.ref.entry,
         release=attacked.fresh().release().digest,
+        released=newest.ref.seq,
         world=checkpoint.world,
+        leaves=READ if checkpoint.world is not None else None,
         policy=attacked.store().core.renewed_trust().roster.document.policies["*"],
     )
     attacked.slip(Kind.RESUME, body, "worker")

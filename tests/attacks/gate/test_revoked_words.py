@@ -26,7 +26,7 @@ from sealpoint.signing import STOPPED, Action, Statement, Verdict, attest
 from sealpoint.storage import Record
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import key
-from tests.unit.gate.team import READ
+from tests.unit.gate.team import READ, SHELL
 from tests.unit.store.ended import end, expire
 
 
@@ -188,7 +188,9 @@ def test_a_resume_on_a_revoked_approvers_word_is_found(attacked: AttackedTeam) -
         basis=attacked.find(Kind.CHECKPOINT),
         checkpoint=request.statement.checkpoint,
         release=request.statement.release,
+        released=attacked.find(Kind.CHECKPOINT),
         world=request.statement.world_to,
+        leaves=SHELL,
         policy=attacked.digest,
         rules=("tools",),
         request=request.id,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was written still opens: a store on disk outlives the code that wrote it.
 
-`tests/fixtures/sqlite-schema-1-format-2.tar.gz` holds a store with its configuration and anchor,
-written by version 0.6.0 (the first with entries of format 2) at `/srv/store`: `invoice-7` with two
+`tests/fixtures/sqlite-schema-1-format-3.tar.gz` holds a store with its configuration and anchor,
+written by version 0.6.0 (the first with entries of format 3) at `/srv/store`: `invoice-7` with two
 sessions, `payload`, `small`, which was pruned twice, and `paused`, which goes on from a checkpoint
-that a pause held back. No released version wrote entries of format 1, and they are refused.
+that a pause held back. No released version wrote entries of format 1 or 2, and they are refused.
 """
 
 import json
@@ -23,7 +23,7 @@ import sealpoint
 from sealpoint.api import admin
 from sealpoint.errors import SchemaUnknown
 
-_FIXTURE = Path(__file__).parents[2] / "fixtures" / "sqlite-schema-1-format-2.tar.gz"
+_FIXTURE = Path(__file__).parents[2] / "fixtures" / "sqlite-schema-1-format-3.tar.gz"
 _WRITTEN_AT = "sqlite:////srv/store/data/agents.db"
 _WORLD = {"tools": [{"name": "search"}]}
 
@@ -63,7 +63,7 @@ def test_a_stored_store_opens_and_verifies(unpacked: Path) -> None:
 
     assert report.ok
     assert not report.findings
-    assert report.entries == 33
+    assert report.entries == 29
     assert names.names == ("invoice-7", "paused", "payload", "small")
     assert names.complete
     assert third.state["due"] == datetime(2026, 11, 15, tzinfo=UTC)
@@ -96,7 +96,7 @@ def test_a_stored_store_has_its_releases(unpacked: Path) -> None:
         ["t1"],
     )
     assert pruned == [False, True, True, True, True]
-    assert sum("release" in body for body in bodies) == 3
+    assert sum("release" in body for body in bodies) == 2
 
 
 def test_a_stored_store_is_gone_on_with(unpacked: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_stored_store_is_gone_on_with(unpacked: Path) -> None:
 
     assert report.ok
     assert not report.findings
-    assert len(pruned.pruned) == 5
-    assert [gone for _, gone in history] == [False, False, True, True, True, True, True]
+    assert len(pruned.pruned) == 4
+    assert [gone for _, gone in history] == [False, False, True, True, True, True]
 
 
 def test_a_newer_schema_is_refused_in_one_sentence(unpacked: Path) -> None:

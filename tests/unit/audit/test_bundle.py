@@ -215,6 +215,7 @@ def test_worlds_are_in_a_bundle_and_judged(team: Team) -> None:
         basis=handle._state.chain.tip().basis[0],
         checkpoint=next(iter(handle.history())).entry,
         release=handle.release().digest,
+        released=handle.release().seq,
         world=wider.digest,
         leaves=wider.to_dict(),
         policy=team.digest,

@@ -78,21 +78,21 @@ def test_a_narrower_world_passes_and_its_leaves_are_recorded(team: Team) -> None
 
 
 def test_a_session_that_was_resumed_saves_in_its_world(team: Team) -> None:
-    """A save without a world has that of the resume; narrower is allowed, wider is not."""
+    """A save without a world has that of the resume, and no other one is taken, nor a narrower."""
     team.granted()
     thread = team.thread()
     thread.resume(world=SHELL)
     thread.save({"n": 3})
 
     assert team.fresh().load().world == SHELL
-    assert thread.save({"n": 4}, world=READ).seq == len(team.kinds()) - 1
+    assert thread.save({"n": 4}, world=SHELL).seq == len(team.kinds()) - 1
     before = team.everything()
-    for wider in (SHELL, {"tools": [{"name": "write"}]}, _code("2")):
+    for other in (READ, {"tools": [{"name": "write"}]}, _code("2")):
         with pytest.raises(ResumeRefused, match="the world of a session"):
-            thread.save({"n": 5}, world=wider)
+            thread.save({"n": 5}, world=other)
     assert team.everything() == before
     assert thread.save({"n": 5}).seq == len(team.kinds()) - 1
-    assert team.fresh().load().world == READ
+    assert team.fresh().load().world == SHELL
 
 
 def test_a_grant_releases_once(team: Team) -> None:
@@ -102,7 +102,7 @@ def test_a_grant_releases_once(team: Team) -> None:
     body = team.newest(Kind.RESUME)
 
     assert loaded.state == {"n": 2}
-    assert (body.request, body.rules, body.leaves) == (request.id, ("tools",), None)
+    assert (body.request, body.rules, body.leaves) == (request.id, ("tools",), SHELL)
     assert (body.world, body.actor) == (request.statement.world_to, "dev")
     with pytest.raises(NeedsApproval) as again:
         team.thread().resume(world=SHELL, deliberate="needs a shell", actor="dev")

@@ -73,13 +73,16 @@ def _resume_body(team: Team, handle: Thread, **fields: Any) -> ResumeBody:
     checkpoint = fields.get("checkpoint", next(iter(handle.history())).entry)
     release = None if checkpoint is None else handle._reader.release_of(checkpoint)
     nothing = None if checkpoint is None else "cd" * 32
+    world = fields.get("world", team.newest(Kind.CHECKPOINT).world)
     body = ResumeBody(
         salt="ab" * 32,
         owner="worker",
         basis=handle._state.chain.tip().basis[0],
         checkpoint=checkpoint,
         release=nothing if release is None else release.digest,
-        world=team.newest(Kind.CHECKPOINT).world,
+        released=None if release is None else release.seq,
+        world=world,
+        leaves=next((each for each in (READ, SHELL) if _digest(each) == world), None),
         policy=team.digest,
     )
     return replace(body, **fields)
@@ -210,9 +213,10 @@ def test_a_narrower_world_that_a_save_declares_is_justified(crew: Team) -> None:
 def test_a_wider_world_that_nothing_shows_is_found(crew: Team) -> None:
     """It is called narrower, and neither a request nor the resume nor a checkpoint shows it."""
     crew.thread().save(1, world=READ)
-    _rogue(crew, world=_digest(SHELL), rules=("narrower-world",))
+    _rogue(crew, world=_digest(SHELL), leaves=None, rules=("narrower-world",))
     found = _found(crew)
 
+    assert "it does not hold the world that it decided" in found
     assert "these rules applied: missing-world" in found
     assert "approvals needed: 2, found: 0" in found
 
@@ -443,7 +447,7 @@ def test_leaves_that_are_not_the_world_they_name_are_found(crew: Team) -> None:
     assert "missing-world" in _found(crew)
     _rogue(crew, world="22" * 32, leaves={"tools": 1}, rules=("narrower-world",))
 
-    assert len(_found(crew).split("\n")) == 4  # the rule and its measure, of both
+    assert len(_found(crew).split("\n")) == 6  # the world, the rule and its measure, of both
 
 
 def test_what_the_policy_refuses_is_found() -> None:

@@ -394,7 +394,8 @@ def test_a_plan_counts_threads_by_their_world(team: Team) -> None:
 def test_a_plan_knows_what_has_been_accepted(memory: Team) -> None:
     """And what has been given up: a thread whose newest checkpoint was deleted is asked itself."""
     _saved(memory, "a", "b")
-    memory.thread(name="b").save({"n": 2}, id="c2", world=NARROW)
+    memory.thread(name="b").resume(world=NARROW)
+    memory.thread(name="b").save({"n": 2}, id="c2")
     memory.thread(name="b").adapter.delete([Key("", "c2")])
     rollout = _accepted(memory)
     (found,) = memory.store("operator").rollouts.plan(SHELL).worlds

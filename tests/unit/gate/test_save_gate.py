@@ -100,14 +100,13 @@ def test_without_a_policy_the_one_line_change_goes_on_working(team: Team) -> Non
     assert team.fresh().load().state == 2
 
 
-def test_a_session_that_declared_nothing_declares_a_first_world_only_if_allowed(
-    team: Team,
-) -> None:
-    """It cannot be compared with anything."""
+def test_a_session_that_declared_nothing_declares_nothing_later(team: Team) -> None:
+    """A world is declared as a session begins: a resume declares a first one, if it may."""
+    team.apply(policy(first_world="record"))
     team.thread().save(1)
     with pytest.raises(ResumeRefused, match="none was when the session began"):
         team.thread().save(2, world=READ)
-    team.apply(policy(first_world="record"))
+    team.thread().resume(world=READ)
     team.thread().save(2, world=READ)
     with pytest.raises(ResumeRefused, match="the world of a session"):
         team.thread().save(3, world=SHELL)

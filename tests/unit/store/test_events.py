@@ -17,10 +17,11 @@ def _everything(world: Deployment) -> None:
     thread = store.thread("patient-mueller")
     with pytest.raises(SealpointError):
         thread.load()
-    thread.save({"k": "the-payload"}, metadata={"m": "the-meta"}, id="the-id")
+    world_ = {"t": "the-tool"}
+    thread.save({"k": "the-payload"}, metadata={"m": "the-meta"}, id="the-id", world=world_)
     with pytest.raises(IdReused):
         thread.save("the-payload 2", id="the-id")
-    thread.save("the-payload 3", world={"t": "the-tool"}, parent="the-id")
+    thread.save("the-payload 3", world=world_, parent="the-id")
     thread.load()
     list(thread.history())
     other.thread("patient-mueller").save(1)

@@ -8,7 +8,6 @@ import pytest
 from sealpoint.errors import IdReused, UnknownCheckpoint, UsageError
 from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store import Key, SaveDraft
-from sealpoint.world import World as RunWorld
 from tests.deployment import Deployment
 from tests.unit.store.laned import (
     added,
@@ -98,7 +97,6 @@ def test_the_same_once_more_is_no_entry(world: Deployment) -> None:
         {"metadata": {"step": 2}},
         {"parent": "9"},
         {"question": "sure?"},
-        {"world": RunWorld.of({"tools": []})},
     ],
     ids=lambda options: next(iter(options)),
 )

@@ -44,7 +44,7 @@ def test_the_same_payload_gives_the_same_ref(
     store = world.open()
     first = store.thread("t").save({"a": [1, (2,)]}, id="step-1", **_GIVEN)
     for number in range(3):
-        store.thread("t").save(number)
+        store.thread("t").save(number, world=_GIVEN["world"])
     again = way(world, store)
     ref = again.thread("t").save({"a": [1, (2,)]}, id="step-1", **_GIVEN)
 

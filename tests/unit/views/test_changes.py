@@ -396,7 +396,8 @@ def test_two_checkpoints_are_compared_with_what_their_runs_could_do() -> None:
         thread = store.thread("t")
         thread.save({"n": 1}, world={"tools": ["read", "pay"]}, metadata={"by": "a"})
         before = thread.load()
-        thread.save({"n": 2, "token": "x"}, world={"tools": ["read"]})
+        thread.resume(world={"tools": ["read"]})
+        thread.save({"n": 2, "token": "x"})
         after = thread.load()
         found = diff_checkpoints(before, after, store.registry.encode, masking=SECRETS)
 

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker with a genuine key and other code widens the world; no honest worker continues in it.
+
+What a run is able to do is decided when its session begins. The gate judges that decision again
+before it continues from a state, by the policy that binds its position and with what it carries.
+"""
+
+import hashlib
+from collections.abc import Callable
+
+import pytest
+
+from sealpoint.audit import UNJUSTIFIED
+from sealpoint.errors import NeedsApproval, NotTrusted
+from sealpoint.ledger import CheckpointBody, Kind, PruneBody, ResumeBody
+from sealpoint.storage import Record
+from sealpoint.world import World
+from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.attacks.gate.test_policy_changes import _Change
+from tests.attacks.gate.test_rollouts import _backdate, _ended
+from tests.unit.gate.team import READ, SHELL
+
+_STATE = b"\x81\xa1n\x09"
+
+
+def _world(leaves: dict[str, object]) -> str:
+    return World.from_dict(leaves).digest
+
+
+def _save(attacked: AttackedTeam, **fields: object) -> None:
+    """Save a state as the worker, past every check."""
+    root = hashlib.sha256(_STATE).hexdigest()
+    name = f"bought-{len(attacked.rows())}"
+    body = CheckpointBody(salt=attacked.salt, id=name, root=root, **fields)  # type: ignore[arg-type]
+    record = attacked.forged(Kind.CHECKPOINT, body, "worker")
+    attacked.append(Record(record.header, record.seals, record.body, _STATE))
+    thread, world = attacked.world.thread_id("t"), World.from_dict(SHELL)
+    blobs = {**attacked.editor.blobs(thread), bytes.fromhex(world.digest): world.encode()}
+    attacked.editor.put_blobs(thread, blobs)
+
+
+def _resume(attacked: AttackedTeam, **fields: object) -> int:
+    """Open a session as the worker in a wider world, which nobody has allowed; its position."""
+    handle = attacked.fresh()
+    release = handle.release()
+    given = {
+        "world": _world(SHELL),
+        "leaves": SHELL,
+        "rules": ("narrower-world",),
+        "policy": attacked.store().core.renewed_trust().roster.document.policies["*"],
+        "checkpoint": release.entry,
+        "release": release.digest,
+        "released": release.seq,
+    }
+    basis = handle._state.chain.tip().basis[0]
+    body = ResumeBody(salt=attacked.salt, owner="worker", basis=basis, **(given | fields))  # type: ignore[arg-type]
+    attacked.append(attacked.forged(Kind.RESUME, body, "worker"))
+    return len(attacked.rows()) - 1
+
+
+def _begun(attacked: AttackedTeam) -> None:
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    attacked.sound()
+
+
+def test_a_checkpoint_names_the_world_of_its_session(attacked: AttackedTeam) -> None:
+    """A12: a wider world that is slipped into a session is refused by every reader."""
+    _begun(attacked)
+    warm = attacked.fresh("operator")
+    warm.load()
+    with attacked.landing():
+        _save(attacked, world=_world(SHELL))
+
+    for thread in (attacked.fresh(), attacked.fresh("operator"), warm):
+        assert attacked.ending(thread.load) is NotTrusted
+    assert attacked.resumed() is NotTrusted
+    assert not attacked.world.open(None, read_only=True).verify().ok
+
+
+def _one_session(attacked: AttackedTeam) -> None:
+    _resume(attacked)
+    _save(attacked)
+
+
+def _sessions_on_top(attacked: AttackedTeam) -> None:
+    decided = _resume(attacked)
+    _save(attacked)
+    for _ in range(3):
+        _resume(attacked, leaves=None, decided=decided, rules=())
+        _save(attacked)
+
+
+def _pruned(attacked: AttackedTeam) -> None:
+    _sessions_on_top(attacked)
+    newest = attacked.find(Kind.CHECKPOINT)
+    prune = PruneBody(salt=attacked.salt, before=newest)
+    attacked.append(attacked.forged(Kind.PRUNE, prune, "worker"))
+
+
+def _said_to_be_decided_before(attacked: AttackedTeam) -> None:
+    first = attacked.find(Kind.RESUME)
+    _resume(attacked, leaves=None, decided=first, rules=())
+    _save(attacked)
+
+
+def _said_to_be_the_first(attacked: AttackedTeam) -> None:
+    _resume(attacked, checkpoint=None, release=None, released=None, rules=())
+    _save(attacked)
+
+
+_WAYS: dict[str, Callable[[AttackedTeam], None]] = {
+    "one session": _one_session,
+    "sessions on top": _sessions_on_top,
+    "pruned": _pruned,
+    "said to be decided before": _said_to_be_decided_before,
+    "said to be the first": _said_to_be_the_first,
+}
+
+
+@pytest.mark.parametrize("way", _WAYS)
+def test_a_session_in_a_wider_world_is_not_continued(attacked: AttackedTeam, way: str) -> None:
+    """A13, A15: an honest worker with the new tool needs approval, and `verify` says why."""
+    _begun(attacked)
+    with attacked.landing():
+        _WAYS[way](attacked)
+    with pytest.raises(NeedsApproval) as needs:
+        attacked.fresh().resume(world=SHELL)
+    codes = {each.code for each in attacked.world.open(None, read_only=True).verify().findings}
+
+    assert "compared with what was allowed" in needs.value.message
+    assert UNJUSTIFIED in codes
+
+
+def test_what_was_allowed_before_goes_on(attacked: AttackedTeam) -> None:
+    """The world that was decided needs nobody's word, and one that people approve holds after."""
+    _begun(attacked)
+    _one_session(attacked)
+
+    assert attacked.fresh().resume(world=READ).state == {"n": 9}
+    request = attacked.ask()
+    attacked.approve(request)
+    thread = attacked.fresh()
+    assert thread.resume(world=SHELL).state == {"n": 9}
+    thread.save({"n": 10})
+    assert attacked.fresh().resume(world=SHELL).state == {"n": 10}
+
+
+def test_an_older_policy_lets_no_honest_worker_continue(attacked: AttackedTeam) -> None:
+    """B01: the roster that the session names is from before the policy that asks people."""
+    change = _Change(attacked)
+    with attacked.landing():
+        change.slip()
+    _save(attacked)
+
+    assert attacked.resumed() is NeedsApproval
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired"])
+def test_a_rollout_that_ended_lets_no_honest_worker_continue(
+    attacked: AttackedTeam, how: str
+) -> None:
+    """B03: the session claims a time at which the rollout held."""
+    _, honest, held = _ended(attacked, how)
+    with attacked.landing():
+        _backdate(attacked, honest, held)
+    _save(attacked)
+
+    assert attacked.resumed() is NeedsApproval
+
+
+def test_approved_worlds_are_continued_in_without_another_word(attacked: AttackedTeam) -> None:
+    """The control: a granted resume and a rollout hold for every worker after them."""
+    attacked.granted()
+    attacked.thread().resume(world=SHELL)
+    attacked.thread().save({"n": 3})
+    attacked.fresh().save({"n": 4}, world=SHELL)
+
+    assert attacked.fresh().resume(world=SHELL).state == {"n": 4}
+    assert attacked.newest(Kind.RESUME).rules == ()
+    attacked.check_sound()
