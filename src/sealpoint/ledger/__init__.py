@@ -40,6 +40,7 @@ from sealpoint.ledger._entry import (
     Entry,
     Fence,
     Header,
+    Links,
     OwnerEntry,
     Place,
     SkipHashes,
@@ -50,6 +51,7 @@ from sealpoint.ledger._entry import (
     link_to,
     next_link,
     parse_header,
+    parse_links,
     skip_seq,
 )
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
@@ -109,6 +111,7 @@ __all__ = [
     "IdTable",
     "Kind",
     "KindRule",
+    "Links",
     "Marks",
     "Origin",
     "OwnerEntry",
@@ -153,6 +156,7 @@ __all__ = [
     "next_pause",
     "parse_body",
     "parse_header",
+    "parse_links",
     "read_basis_and_time",
     "read_body",
     "read_fence",

@@ -62,6 +62,14 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     body: str
 
 
+class Links(msgspec.Struct):
+    """Where the links of an entry lead: all that is needed on the way to an older one."""
+
+    seq: int
+    prev: str | None
+    skip: str | None
+
+
 class _Earlier(msgspec.Struct):
     """What can be told of a header of an earlier format version, whatever else is in it."""
 
@@ -70,6 +78,7 @@ class _Earlier(msgspec.Struct):
 
 encode_header = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Header).decode
+_decode_links = msgspec.json.Decoder(Links).decode
 _decode_earlier = msgspec.json.Decoder(_Earlier).decode
 
 
@@ -98,6 +107,18 @@ def parse_header(data: bytes) -> Header:
             ) from exc
         raise Edited("entry header: expected the fields of version 3, found other fields") from exc
     raise Edited("entry header: its fields are not in canonical form")
+
+
+def parse_links(data: bytes) -> Links:
+    """Read the links of a header whose bytes are proven by the hash in a later one.
+
+    Raises:
+        Edited: Whoever signed the later one did not name a header.
+    """
+    try:
+        return _decode_links(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise Edited("entry header: expected links, found something else") from exc
 
 
 def _says_earlier(data: bytes) -> bool:
@@ -132,7 +153,7 @@ def next_link(seq: int, target: int) -> int:
     return skipped if skipped >= target else seq - 1
 
 
-def link_to(header: Header, seq: int) -> str | None:
+def link_to(header: Header | Links, seq: int) -> str | None:
     """The hash by which an entry names the one at `seq`, the next one on a way down."""
     return header.skip if seq == skip_seq(header.seq) else header.prev
 

@@ -35,6 +35,7 @@ from sealpoint.ledger import (
     GenesisBody,
     Header,
     Kind,
+    Links,
     Place,
     SkipHashes,
     StoreChain,
@@ -46,6 +47,7 @@ from sealpoint.ledger import (
     next_link,
     parse_body,
     parse_header,
+    parse_links,
     read_basis_and_time,
     require_attestations,
     require_past,
@@ -427,13 +429,14 @@ class Chain:
             path.append(next_link(path[-1], seq))
         between = path[:-1]
         headers = self.entries.headers(self.thread, between) if len(between) > 1 else {}
+        links: Header | Links = header
         for below in between:
-            raw, expected = headers.get(below), link_to(header, below)
+            raw, expected = headers.get(below), link_to(links, below)
             if raw is not None and link_hash(raw).hex() == expected:
-                header = parse_header(raw)
+                links = parse_links(raw)
             else:
-                header = self.linked(below, expected)[1]
-        return self.linked(seq, link_to(header, seq))
+                links = self.linked(below, expected)[1]
+        return self.linked(seq, link_to(links, seq))
 
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
         """Every entry from the verified head, or below a proven one, each proven by its link."""

@@ -22,6 +22,7 @@ from typing import NamedTuple, Protocol
 
 from sealpoint.anchor import Position
 from sealpoint.errors import Forked, Misplaced, Missing, NotTrusted
+from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,
@@ -157,7 +158,8 @@ def _judge_ownership(
     seq, found = newest.header.owner, list[tuple[Entry, Record]]()
     while True:
         record, header = entries.descend(seq)
-        entry = entries.verify(record, seq)
+        entry = _vouched(newest, record, header, trust) if not seq and not found else None
+        entry = entries.verify(record, seq) if entry is None else entry
         if header.owner != seq or not KINDS[header.kind].settles_owner:
             raise Misplaced(
                 f"entry {seq} of thread {header.thread[:12]}: expected an entry that says whose "
@@ -176,6 +178,19 @@ def _judge_ownership(
         later = [newest, *(entry for entry, _ in found[:-1])]
         owned = _handed_over(entries, owned, found.pop(), later, trust)
     return owned
+
+
+def _vouched(newest: Entry, record: Record, header: Header, trust: StoreChain) -> Entry | None:
+    """The genesis below an entry of the owner that it names, whose signature covers it as well.
+
+    An owner who signs on top of a genesis that names it as the owner has made the thread its own,
+    whoever signed the genesis.
+    """
+    if newest.seq == header.seq:
+        return None
+    roster = trust.roster_at(header.roster)
+    holder = None if roster is None else roster.holder(KeyId(bytes.fromhex(header.by)))
+    return None if holder is None else Entry.verified(record.header, header, holder[0].name)
 
 
 def _require_seen(owners: Mapping[int, Entry], first: int, seen: Sequence[Position]) -> None:
