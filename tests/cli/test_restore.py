@@ -173,6 +173,70 @@ def test_a_thread_of_which_nothing_is_left_cannot_be_released(lossy: Machine) ->
     assert "nothing of it is left to go on from" in refused.stderr
 
 
+@pytest.fixture
+def paused_since(machine: Machine) -> Machine:
+    """A machine whose store is from before the pause of `a` and the newest checkpoint of `b`."""
+    _save(machine, "a", "b")
+    backup = _backup(machine)
+    machine.done("pause", "a", "--reason", "it pays twice")
+    _save(machine, "b")
+    _put_back(machine, backup)
+    return machine
+
+
+def test_a_lost_pause_is_shown_and_not_released(paused_since: Machine) -> None:
+    """The plan says what to do, and the thread stays paused until an operator does it."""
+    machine = paused_since
+    shown = machine.done(*_ACCEPT, "--release", "--dry-run")
+    done = machine.done(*_ACCEPT, "--release", "--yes")
+
+    assert (
+        "a: it was paused, and the pause is lost. It stays paused until an operator decides: "
+        "sealpoint pause a --reason WHY, or sealpoint unpause a --reason WHY\n"
+    ) in shown
+    assert "a: all requests, approvals and denials in entry 3 are gone\n" in shown
+    assert "b: a session that began after what is kept, in entry 3\n" in shown
+    assert "b: all requests, approvals and denials in entries 3 to 4 are gone\n" in shown
+    assert "Not released:\na: it was paused, and the restore loses the pause\n" in shown
+    assert "stay paused  1 thread" in done
+    _save(machine, "b")
+    assert machine.refused("save", "a", stdin="[2]")[1] in {"paused", "resume-refused"}
+    assert "paused" in machine.done("threads")
+    refused = machine.run("save", "a", "--deliberate", "the disk died", stdin="[2]")
+    assert "lost the pause" in refused.stderr
+    machine.done("unpause", "a", "--reason", "looked at")
+    machine.done("save", "a", "--deliberate", "the disk died", stdin='["a"]')
+    machine.done("verify")
+    assert "1 of these paused until an operator decides" in machine.done(
+        "audit", "--kind", "restore"
+    )
+
+
+def test_the_document_says_what_the_lost_entries_decided(paused_since: Machine) -> None:
+    """For scripts: each thread with what it loses, and why it is not released."""
+    planned = paused_since.json(*_ACCEPT, "--dry-run", "--release")
+    by_name = {each["name"]: each for each in planned["losses"]}
+
+    assert by_name["a"]["paused"] is True
+    assert by_name["a"]["loses_pause"] is True
+    assert by_name["a"]["lost_range"] == [3, 3]
+    assert by_name["a"]["decisions"] == []
+    assert by_name["b"]["lost_session"] == 3
+    assert by_name["b"]["lost_handoff"] is None
+    assert planned["released"] == [by_name["b"]]
+    assert planned["not_released"] == [by_name["a"]]
+    assert by_name["a"]["not_released"] == "it was paused, and the restore loses the pause"
+    assert planned["rollouts_void"] is False
+
+
+def test_a_thread_that_was_paused_is_not_released_by_name(paused_since: Machine) -> None:
+    """Nothing is accepted."""
+    refused = paused_since.run(*_ACCEPT, "--yes", "--release", "a")
+
+    assert refused.exit_code == 2
+    assert "cannot be released: it was paused, and the restore loses the pause" in refused.stderr
+
+
 def test_without_a_terminal_it_needs_yes(lossy: Machine) -> None:
     """Nobody is there to ask, so nothing is done."""
     assert lossy.refused(*_ACCEPT) == (2, "usage")

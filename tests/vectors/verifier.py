@@ -54,7 +54,7 @@ _BODIES: dict[str, tuple[list[str], list[str]]] = {
     "erase": (["salt", "reason"], []),
     "adopt": (["salt", "reason"], []),
     "roster": (["salt", "roster"], ["reason", "positions"]),
-    "restore": (["salt", "reason", "kept", "lost", "released"], []),
+    "restore": (["salt", "reason", "kept", "lost", "released"], ["paused"]),
     **gate.BODIES,
     **lanes.BODIES,
 }
@@ -135,7 +135,7 @@ def _judge(kind: str, body: dict[str, Any]) -> None:
         require(all(type(place) is int for place in places), "positions")
         require(all(one < two for one, two in itertools.pairwise(places)), "rising positions")
     state = ("root", "fresh_list", "world")
-    lists = {"restore": ("kept", "lost", "released"), "roster": ("positions",)}
+    lists = {"restore": ("kept", "lost", "released", "paused"), "roster": ("positions",)}
     names = {**lists, "checkpoint": state, "held": state}
     named = [body[name] for name in names.get(kind, ()) if name in body]
     require(all(DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
@@ -235,6 +235,16 @@ def _counts(header: dict[str, Any], entry: str, trust: Trust, lists: Blobs) -> N
     for restore in trust.restores[header["epoch"] :]:
         last, kept = _listed(lists, restore["kept"])[header["thread"]]
         require(header["seq"] <= last and (header["seq"] != last or entry == kept), "kept")
+    if header["kind"] in {"genesis", "resume", "checkpoint"}:
+        restores = trust.restores[: header["epoch"]]
+        for number, restore in enumerate(restores):
+            if "paused" not in restore:
+                continue
+            lines = [_listed(lists, restore["paused"])]
+            lines += [_listed(lists, later["kept"]) for later in restores[number + 1 :]]
+            ends = [line[header["thread"]][0] for line in lines if header["thread"] in line]
+            paused = len(ends) == len(lines) and header["pause"] <= min(ends)
+            require(not paused, "a pause that a restore lost")
 
 
 def policy_at(trust: Trust, lists: Blobs, header: dict[str, Any]) -> str | None:

@@ -168,8 +168,9 @@ class AnchorsTogether:
     def slots(self) -> Iterator[tuple[bytes, Position]]:
         """Every slot that either knows, with the newer of its positions.
 
-        They are compared by their numbers alone. Where the two went different ways, that of this
-        machine is given: `get` refuses it, and who plans a restore has to see it.
+        They are compared by their numbers alone, and the marks of both count. Where the two went
+        different ways, that of this machine is given: `get` refuses it, and who plans a restore
+        has to see it.
 
         Raises:
             AnchorUnavailable: One of the two cannot be read.
@@ -178,7 +179,8 @@ class AnchorsTogether:
         for slot, local in self.local.slots():
             shared = found.get(slot, local)
             try:
-                found[slot] = newer_position(local, shared)
+                newer = newer_position(local, shared)
+                found[slot] = _with_marks(newer, local if newer is shared else shared)
             except Forked:
                 found[slot] = local
         return iter(found.items())
@@ -269,12 +271,14 @@ def _with_marks(newer: Position, other: Position) -> Position:
             hint=FORKED_HINT,
         )
     owner = newer if newer.owner >= other.owner else other
+    pause = newer if newer.pause >= other.pause else other
     return msgspec.structs.replace(
         newer,
         fence=max(newer.fence, other.fence),
-        pause=max(newer.pause, other.pause),
+        pause=pause.pause,
         owner=owner.owner,
         owner_entry=owner.owner_entry,
+        paused=pause.paused,
     )
 
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from sealpoint.store import (
         AcceptedRestore,
         CopiedStore,
+        LostDecision,
         RestorePlan,
         ThreadOutcome,
         ThreadRestore,
@@ -88,6 +89,7 @@ __all__ = [
     "KeyInfo",
     "KeyStatus",
     "KnownStore",
+    "LostDecision",
     "MoveProgress",
     "MovedStore",
     "PasskeyInfo",

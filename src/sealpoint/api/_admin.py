@@ -176,7 +176,8 @@ class RestoreAdmin:
         The first execution of a thread that lost something is a decision of its own (the rule
         `after-restore`), unless it is released here: then it goes on from exactly the entry that
         was kept, if nothing else stands against it. `plan.released(release)` says which threads
-        these are.
+        these are. A thread that was paused is never released, and one whose pause is lost stays
+        paused until an operator pauses or unpauses it.
 
         Args:
             plan: What `plan` gave. If the store has changed since, nothing is written.
@@ -188,7 +189,8 @@ class RestoreAdmin:
             progress: Called after each thread with how many are done, and how many there are.
 
         Raises:
-            UsageError: There is no reason, or nothing to accept; or a thread to release is not cut.
+            UsageError: There is no reason, or nothing to accept; or a thread to release is not cut,
+                or was paused.
             HeadMoved: The store is no longer what the plan shows; nothing was written.
             KeyMissing: Too few root keys, or operators of different persons, are here.
             KeyLocked: A key is encrypted, and the passphrase is missing or does not open it.

@@ -265,6 +265,9 @@ def describe_store_entry(body: Any, chain: StoreChain, seq: int) -> str:
         kept, lost, released = map(len, lists)
         what = f"{kept} threads kept, {lost} cut off or lost"
         what += f", {released} of these released" if released else ""
+        if body.paused is not None:
+            paused = len(chain.lists.get(body.paused))
+            what += f", {paused} of these paused until an operator decides"
         return f"a restored store was accepted: {what}{_because(body.reason)}"
     return _DESCRIBED[type(body)](body)
 

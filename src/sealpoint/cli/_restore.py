@@ -5,6 +5,7 @@ What was lost is shown before anything is accepted. On a terminal a person is as
 `--yes` is needed.
 """
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -65,7 +66,7 @@ _WORDS = {
     multiple=True,
     metavar="[THREAD]",
     help="Let this thread go on from what is kept of it, without a reason of its own; repeatable. "
-    "Alone: all that lost something.",
+    "Alone: all that lost something. A thread that was paused is never released.",
 )
 @dry_run_option
 @yes_option
@@ -92,7 +93,8 @@ def accept_restore_(
 
     Stop all workers first. The newest roster must be in the store: sealpoint roster import. Needs
     the root key on this machine, or as many operators as the roster asks for. Without --release,
-    each thread that lost something is asked for a reason, or for approvals, when it goes on.
+    each thread that lost something is asked for a reason, or for approvals, when it goes on. A
+    thread whose pause was lost stays paused until an operator unpauses it.
     """
     release = _release(released)
     with working("comparing store and anchor") as report:
@@ -100,7 +102,7 @@ def accept_restore_(
     nothing = not plan.losses and not plan.leftovers
     goes_on = plan.released(release)
     if not as_json:
-        _print_plan(plan, goes_on)
+        _print_plan(plan, goes_on, releases=bool(release))
     done: AcceptedRestore | None = None
     if not (dry_run or nothing):
         question = "Are all workers stopped, and shall the store be accepted with these losses?"
@@ -134,7 +136,7 @@ def _release(threads: tuple[str, ...]) -> bool | tuple[str, ...]:
     return True
 
 
-def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore]) -> None:
+def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore], *, releases: bool) -> None:
     if not plan.losses and not plan.leftovers:
         print_line("Nothing to accept: the store has everything that the anchor has seen.")
         return
@@ -158,13 +160,86 @@ def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore]) -> None:
         print_line(f"Lost for good, also if they come back: {_entries(lost)}.")
     if beyond:
         print_line(f"To be taken out of the store: {_entries(beyond)}.")
+    _print_what_is_lost(plan)
     _print_released(released)
-    asked = sum(each.is_cut for each in plan.losses) - len(released)
+    if releases:
+        _print_not_released(plan)
+    asked = sum(not each.not_released for each in plan.losses) - len(released)
     if asked:
         print_line(
             f"To be asked for a reason, or for approvals, before they go on: "
             f"{count_text(asked, 'thread')}. --release lets them go on."
         )
+
+
+def _print_what_is_lost(plan: RestorePlan) -> None:
+    """What the lost entries decided, as far as the anchor and the store still say it."""
+    lossy = [each for each in plan.losses if _loss_lines(each)]
+    if lossy:
+        print_line("")
+        print_line(Styled("What the lost entries decided:", "heading"))
+    for each in lossy[:_ROWS_MAX]:
+        for line in _loss_lines(each):
+            print_line((thread_text(each.name, each.thread), Styled(f": {line}", "warning")))
+    if len(lossy) > _ROWS_MAX:
+        rest = (
+            f"... and {count_text(len(lossy) - _ROWS_MAX, 'thread')} more; --json lists them all."
+        )
+        print_line(Styled(rest, "quiet"))
+    if lossy:
+        print_line("")
+    if plan.rollouts and plan.losses:
+        print_line(
+            "Every rollout is void once this restore is accepted. Propose again what you still "
+            "want: sealpoint rollout propose"
+        )
+
+
+def _loss_lines(thread: ThreadRestore) -> list[str]:
+    """What a thread loses beside its states, a sentence each."""
+    lines = [_pause_line(thread)] if thread.paused else []
+    if thread.lost_handoff is not None:
+        lines.append(
+            f"the handoff in entry {thread.lost_handoff} is lost. An earlier owner has it again"
+        )
+    if thread.lost_session is not None:
+        lines.append(f"a session that began after what is kept, in entry {thread.lost_session}")
+    if thread.decisions:
+        named = ", ".join(f"{each.kind} by {each.by} in {each.seq}" for each in thread.decisions)
+        lines.append(f"lost decisions that the store still shows: {named}")
+    if thread.lost_range is not None and thread.kept is not None:
+        first, last = thread.lost_range
+        where = f"entry {first}" if first == last else f"entries {first} to {last}"
+        what = "revocations of rollouts" if thread.reserved else "requests, approvals and denials"
+        lines.append(f"all {what} in {where} are gone")
+    return lines
+
+
+def _pause_line(thread: ThreadRestore) -> str:
+    """What becomes of a pause that the anchor has seen."""
+    if not thread.loses_pause:
+        return "it was paused, and what is kept is paused too"
+    if thread.kept is None:
+        return "it was paused. Nothing of it is kept, so its name is free again"
+    name = shlex.quote(thread.name)
+    return (
+        "it was paused, and the pause is lost. It stays paused until an operator decides: "
+        f"sealpoint pause {name} --reason WHY, or sealpoint unpause {name} --reason WHY"
+    )
+
+
+def _print_not_released(plan: RestorePlan) -> None:
+    """The cut threads that `--release` leaves out, each with the reason."""
+    paused = [each for each in plan.losses if each.is_cut and each.not_released]
+    if not paused:
+        return
+    print_line(Styled("Not released:", "heading"))
+    for each in paused[:_ROWS_MAX]:
+        print_line((thread_text(each.name, each.thread), f": {each.not_released}"))
+    if len(paused) > _ROWS_MAX:
+        rest = f"... and {len(paused) - _ROWS_MAX:,} more; --json lists them all."
+        print_line(Styled(rest, "quiet"))
+    print_line("")
 
 
 def _print_released(released: Sequence[ThreadRestore]) -> None:
@@ -235,6 +310,8 @@ def _print_done(done: AcceptedRestore, reason: str) -> None:
         fields = [("recorded in", f"entry {done.entry} of the store chain")]
         if done.released:
             fields.append(("released", count_text(len(done.released), "thread")))
+        if stay_paused := len(done.plan.paused):
+            fields.append(("stay paused", count_text(stay_paused, "thread")))
         print_fields(fields)
     if not done.compacted:
         print_line("What was taken out is still in the files: run sealpoint gc when nobody reads.")
@@ -257,6 +334,10 @@ def _document(
         "leftovers": [_thread(each) for each in plan.leftovers],
         "unseen": [_thread(each) for each in plan.unseen],
         "released": [_thread(each) for each in released],
+        "not_released": [
+            _thread(each) for each in plan.losses if each.is_cut and each.not_released
+        ],
+        "rollouts_void": plan.rollouts and bool(plan.losses),
         "digest": plan.digest,
         "accepted": done is not None,
         "reason": reason,
@@ -270,7 +351,12 @@ def _document(
 
 
 def _thread(thread: ThreadRestore) -> dict[str, Any]:
-    return {**asdict(thread), "lost": thread.lost}
+    return {
+        **asdict(thread),
+        "lost": thread.lost,
+        "lost_range": thread.lost_range,
+        "not_released": thread.not_released,
+    }
 
 
 @click.group(cls=VerbGroup)

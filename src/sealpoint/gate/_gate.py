@@ -47,6 +47,8 @@ from sealpoint.store import (
     ThreadState,
     ThreadWriter,
     check_rights,
+    is_paused,
+    lost_pause,
 )
 from sealpoint.store import Outcome as Written
 from sealpoint.world import World
@@ -187,7 +189,7 @@ class Gate:
             if run is None or run.position.token != token:
                 raise self._runs.overtaken(None)
             self._state.require_session(run.session)
-            return self._chain.tip().paused is None
+            return not is_paused(self._chain)
 
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
         return self._state.retry_if_pruned(lambda: self._look_up_once(call, read))
@@ -261,7 +263,7 @@ class Gate:
             read_world=lambda: self._reader.read_world(release),
             allowed=allowed,
             now=self._context.now(),
-            paused=None if pending.paused is None else pending.paused.words,
+            paused=lost_pause(self._chain) if pending.paused is None else pending.paused.words,
             answered=call.answer is not None,
             deliberate=call.deliberate,
             grant=grant,

@@ -68,6 +68,7 @@ from sealpoint.store import (
     ThreadState,
     anchored_positions,
     check_rights,
+    is_paused,
 )
 from sealpoint.world import World, WorldDiff
 
@@ -96,7 +97,7 @@ class Operations:
     def is_paused(self) -> bool:
         """Whether an operator has stopped the thread; looked up anew each time."""
         with self._state.reporting():
-            return self._state.find() and self._chain.tip().paused is not None
+            return self._state.find() and is_paused(self._chain)
 
     def standing(self) -> Standing:
         """Where the thread stands; see `Thread.standing`."""
@@ -129,7 +130,7 @@ class Operations:
             while True:
                 self._context.require_living()
                 self._context.require_standing(expect, basis=True)
-                if self._chain.tip().paused is None:
+                if not is_paused(self._chain):
                     raise UsageError(
                         f"thread {self._state.name!r}: it is not paused",
                         hint="Nothing is to be done: its runs may go on.",

@@ -47,7 +47,15 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Check, PublicKey, SignaturePool, Signed
 from sealpoint.storage import Record
-from sealpoint.store import Chain, Core, ListedThread, NearEntries, ThreadReader, ThreadState
+from sealpoint.store import (
+    Chain,
+    Core,
+    ListedThread,
+    NearEntries,
+    ThreadReader,
+    ThreadState,
+    lost_pause,
+)
 
 _NEAR = 16
 """So many of the newest entries of a thread are read at once."""
@@ -289,6 +297,8 @@ def _thread_look(state: ThreadState) -> ThreadLook:
         phase = ThreadPhase.EMPTY
     if pending.paused is not None:
         phase, reason = ThreadPhase.PAUSED, pending.paused.reason
+    elif (lost := lost_pause(chain)) is not None:
+        phase, reason = ThreadPhase.PAUSED, lost
     summary = ThreadSummary(
         name=chain.name,
         phase=phase,

@@ -356,6 +356,8 @@ class RestoreBody(Body, frozen=True, kw_only=True):
     """The digest of another: the newest entry that the anchor had seen, where that is gone."""
     released: str
     """The digest of a third: the lines of `kept` of those cut threads that may go on from there."""
+    paused: str | None = None
+    """The digest of a fourth: the lines of `kept` of those threads whose pause was lost."""
 
 
 class RosterBody(Body, frozen=True, kw_only=True):
@@ -500,7 +502,9 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.RESULTS: _require_results,
     Kind.PRUNE: require_sense,
     Kind.DELETE: require_sense,
-    Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost, body.released]),
+    Kind.RESTORE: lambda body: _require_hexadecimal(
+        [body.kept, body.lost, body.released, *([] if body.paused is None else [body.paused])]
+    ),
     Kind.ROSTER: _require_positions,
 }
 

@@ -187,11 +187,14 @@ class Restore(msgspec.Struct, frozen=True):
     """The digest of the list of what the anchor had seen and is gone."""
     released: str
     """The digest of the list of the cut threads that may go on from the entry that stays."""
+    paused: str | None = None
+    """The digest of the list of the threads whose pause was lost; None: no pause was."""
 
     @property
-    def lists(self) -> tuple[str, str, str]:
+    def lists(self) -> tuple[str, ...]:
         """The digests of its lists."""
-        return self.kept, self.lost, self.released
+        lists = self.kept, self.lost, self.released
+        return lists if self.paused is None else (*lists, self.paused)
 
 
 class Restores(msgspec.Struct, frozen=True):
@@ -200,7 +203,8 @@ class Restores(msgspec.Struct, frozen=True):
     A restore lists, for every thread that was there, the newest entry that stays. Entries of
     earlier epochs count up to there and no further: those that were lost are genuine in every other
     respect, and must not come back by themselves. It also lists the threads it cut that may go on
-    all the same: each from exactly the entry that it kept, and not after a later restore.
+    all the same: each from exactly the entry that it kept, and not after a later restore. And it
+    lists the threads whose pause it lost: they stay paused until an operator decides.
     """
 
     all: tuple[Restore, ...] = ()
@@ -269,6 +273,32 @@ class Restores(msgspec.Struct, frozen=True):
                 kept = lists.get(restore.kept).position(thread)
                 return released is None or released != kept or basis > released[0]
         return False
+
+    def lost_pause(
+        self, thread: bytes, lists: PositionLists, *, pause: int, epoch: int
+    ) -> Restore | None:
+        """The restore that lost a pause of a thread which no operator has decided about since.
+
+        Args:
+            thread: Its id.
+            lists: Where the lists come from.
+            pause: The mark `pause` of an entry: the newest entry that settles the pause.
+            epoch: The epoch of that entry.
+
+        Raises:
+            Missing, Edited: A list is not there, or is another.
+        """
+        for number, restore in enumerate(self.all[:epoch]):
+            if restore.paused is None:
+                continue
+            last = lists.get(restore.paused).position(thread)
+            # A later restore may have given positions below the listed one a second time.
+            for later in self.all[number + 1 : epoch] if last is not None else ():
+                kept = lists.get(later.kept).position(thread)
+                last = None if last is None or kept is None else min(last, kept)
+            if last is not None and pause <= last[0]:
+                return restore
+        return None
 
     def kept(self, thread: bytes, lists: PositionLists) -> tuple[int, bytes] | None:
         """The newest entry of a thread that the newest restore kept; None if it kept nothing."""
@@ -383,12 +413,45 @@ class StoreChain:
 
         Raises:
             Misplaced: A restore cut it off, or it is of an epoch still to come.
-            NotTrusted: Its key signed it after its end.
+            NotTrusted: Its key signed it after its end, or a restore lost the pause that stops it.
             Missing, Edited: A list is not there, or is another.
         """
         if header.epoch != self.epoch:
             self.restores.check(header, entry, self.lists)
         self.accepted_until(header, entry)
+        if header.epoch and KINDS[header.kind].blocked_by_pause:
+            words = self.lost_pause(bytes.fromhex(header.thread), header.pause, header.epoch)
+            if words is not None:
+                raise NotTrusted(
+                    f"entry {header.seq} of thread {header.thread[:12]}: expected no "
+                    f"{header.kind.word} while the thread is paused: {words}",
+                    hint="Find out who uses the key that signed it, and revoke it: sealpoint keys "
+                    "revoke NAME --reason WHY; sealpoint audit shows the entry.",
+                )
+
+    def lost_pause(self, thread: bytes, pause: int, epoch: int | None = None) -> str | None:
+        """Which restore lost a pause of a thread that no operator has ended since, in words.
+
+        Such a thread stays paused, although none of its entries says so. None: no pause was lost.
+
+        Args:
+            thread: Its id.
+            pause: The mark `pause` of its newest entry, or of the entry that is judged.
+            epoch: The epoch of the entry that is judged; without it, the one in force.
+
+        Raises:
+            Missing, Edited: A list is not there, or is another.
+        """
+        if not self.epoch:
+            return None
+        epoch = self.epoch if epoch is None else epoch
+        restore = self.restores.lost_pause(thread, self.lists, pause=pause, epoch=epoch)
+        if restore is None:
+            return None
+        return (
+            f"the restore in entry {restore.seq} of the store chain lost the pause, and no "
+            "operator has ended it since"
+        )
 
     def accepted_until(
         self, header: Header, entry: bytes, key: str | None = None
@@ -514,7 +577,7 @@ class StoreChain:
             root.verify(pae(ENTRY_TYPE, raw), parse_seals(seals))
             return replace(self, hashes=hashes, roots=(*self.roots, root))
         if isinstance(parsed, RestoreBody):
-            restore = Restore(seq, parsed.kept, parsed.lost, parsed.released)
+            restore = Restore(seq, parsed.kept, parsed.lost, parsed.released, parsed.paused)
             return replace(self, hashes=hashes, restores=self.restores.then(restore))
         return replace(self, hashes=hashes)
 

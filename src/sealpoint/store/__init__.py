@@ -10,7 +10,7 @@ from sealpoint.store._adopt import (
 )
 from sealpoint.store._append import EntryDraft, check_rights
 from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
-from sealpoint.store._chain import Chain
+from sealpoint.store._chain import Chain, is_paused, lost_pause
 from sealpoint.store._checkpoint_store import (
     CheckpointStore,
     LeftOut,
@@ -54,6 +54,7 @@ from sealpoint.store._release import (
 )
 from sealpoint.store._restore import (
     AcceptedRestore,
+    LostDecision,
     RestorePlan,
     ThreadOutcome,
     ThreadRestore,
@@ -107,6 +108,7 @@ __all__ = [
     "LeftOut",
     "ListedThread",
     "Loaded",
+    "LostDecision",
     "NearEntries",
     "Outcome",
     "PendingResult",
@@ -151,10 +153,12 @@ __all__ = [
     "find_key_usage",
     "fresh_digests",
     "import_roster",
+    "is_paused",
     "is_reserved",
     "judge_positions",
     "list_positions_again",
     "list_threads",
+    "lost_pause",
     "make_release",
     "match_heads",
     "place_of",

@@ -45,7 +45,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Roster, encode_seal, pae
 from sealpoint.storage import Record
-from sealpoint.store._chain import Chain, SessionGrant
+from sealpoint.store._chain import Chain, SessionGrant, lost_pause
 from sealpoint.store._core import require_unexpired, trust_after_advance
 
 
@@ -170,7 +170,7 @@ def append_all(
     if tip is not None:
         # Nothing is built on what a restore cut off, or a key signed after its end.
         trust.require_counted(tip.entry.header, tip.entry.hash)
-        _require_running(chain, tip, drafts)
+        _require_running(chain, trust, tip, drafts)
     entries, records = [], []
     for draft in drafts:
         owner = None if tip is None else tip.fence.owner
@@ -221,7 +221,7 @@ def append_in_session(
 def _grant(chain: Chain, trust: StoreChain, fence: Fence) -> SessionGrant:
     """Whether entries of a session may be written by a roster without looking again each time."""
     signer, writer = chain.core.signer(), None
-    stands = fence.is_session and fence.by == signer.key
+    stands = fence.is_session and fence.by == signer.key and lost_pause(chain) is None
     # Of a key that expires it is asked at each entry, and told when that is soon.
     if stands and signer.key not in trust.roster.expiries:
         with suppress(SealpointError):  # `append_all` raises it, in its turn
@@ -267,8 +267,14 @@ def _store(
     return [entry for entry, _ in entries]
 
 
-def _require_running(chain: Chain, tip: Tip, drafts: Sequence[EntryDraft]) -> None:
+def _require_running(
+    chain: Chain, trust: StoreChain, tip: Tip, drafts: Sequence[EntryDraft]
+) -> None:
     """Refuse what a pause stops, and what only a pause allows, before anything is signed."""
+    stopped = any(draft.blocked_by_pause or KINDS[draft.kind].blocked_by_pause for draft in drafts)
+    lost = trust.lost_pause(chain.thread, tip.entry.header.pause) if stopped else None
+    if lost is not None:
+        raise Paused(f"thread {chain.name!r}: it is paused: {lost}")
     if tip.paused is None:
         for draft in drafts:
             if KINDS[draft.kind].only_paused:
@@ -277,7 +283,7 @@ def _require_running(chain: Chain, tip: Tip, drafts: Sequence[EntryDraft]) -> No
                     "paused"
                 )
         return
-    if not any(draft.blocked_by_pause or KINDS[draft.kind].blocked_by_pause for draft in drafts):
+    if not stopped:
         return
     _, header = chain.descend(tip.paused)
     raise Paused(

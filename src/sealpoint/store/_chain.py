@@ -522,6 +522,20 @@ class Chain:
         return f"entry {seq} of {self._title}"
 
 
+def lost_pause(chain: Chain) -> str | None:
+    """Which restore lost a pause of the thread that no operator has ended since, in words.
+
+    Raises:
+        Missing, Edited: A list of a restore is not there, or is another.
+    """
+    return chain.trust.get().lost_pause(chain.thread, chain.verified_head().header.pause)
+
+
+def is_paused(chain: Chain) -> bool:
+    """Whether a pause is in force at the verified head, also one that a restore lost."""
+    return chain.tip().paused is not None or lost_pause(chain) is not None
+
+
 def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Tip | None:
     """Judge the entry that the anchor has seen: who anchored it proves nothing about it.
 

@@ -2,12 +2,15 @@
 """The plan of a restore: what of a restored store would be kept, and what is lost.
 
 Every thread is compared with what the anchor has seen of it, and nothing is written. The store
-chain has to be the newest that the anchor has seen, so no restore brings back a key. `_accept.py`
-records what was shown. ADR 0010 says why.
+chain has to be the newest that the anchor has seen, so no restore brings back a key. The anchor
+also knows whether a thread was paused, and where its newest session and handoff lie: the plan lists
+what a cut thread loses of that. No restore lifts a pause: the thread stays paused until an operator
+decides. `accept_restore` records what was shown. ADR 0010 says why.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from math import inf
 
@@ -18,6 +21,7 @@ from sealpoint.errors import (
     HeadMoved,
     KeyMissing,
     Missing,
+    NotTrusted,
     RolledBack,
     SealpointError,
     StorageUnavailable,
@@ -25,16 +29,21 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import (
+    KINDS,
+    RESERVED,
     Entry,
     Kind,
+    Place,
     PositionList,
     StoreChain,
+    Tip,
     link_hash,
     parse_header,
 )
 from sealpoint.signing import PrivateKey, check_reason
+from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core, claimed_name
+from sealpoint.store._core import Core, claimed_name, verify_renewed
 from sealpoint.store._names import label_of
 from sealpoint.store._roster import append_restore
 from sealpoint.store._sweep import drop_orphans
@@ -42,6 +51,10 @@ from sealpoint.store._walk import ThreadWalk
 
 Progress = Callable[[int, int], object]
 _Line = tuple[bytes, int, bytes]
+
+_DECISIONS_MAX = 100
+"""So many lost decisions are named for each thread; whoever can write the store can put more rows
+there than anybody reads."""
 
 
 @unique
@@ -75,6 +88,18 @@ _LOSES_NOTHING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostDecision:
+    """A decision of a person in an entry that is lost, and that the store still shows."""
+
+    seq: int
+    """The position of the entry."""
+    kind: str
+    """What it records: a pause, a handoff, a request, an approval, a denial."""
+    by: str
+    """The identity that signed the entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRestore:
     """What a restore does to one thread."""
 
@@ -91,6 +116,30 @@ class ThreadRestore:
     """How many entries of the store lie beyond what stays, and will be taken out of it."""
     stopped: str = ""
     """Why the first of those does not count; empty if there are none."""
+    paused: bool = False
+    """Whether the thread was paused when the anchor last saw it. Such a thread is never
+    released."""
+    loses_pause: bool = False
+    """Whether that pause is lost and nothing that is kept pauses the thread. If anything of the
+    thread is kept, the restore records that it stays paused until an operator decides."""
+    lost_handoff: int | None = None
+    """The position of the newest handoff, if it is lost: an earlier owner has the thread again."""
+    lost_session: int | None = None
+    """The position of the newest session that the anchor has seen, if it is lost."""
+    decisions: tuple[LostDecision, ...] = ()
+    """The lost decisions that the store still shows, as far as their entries verify."""
+
+    @property
+    def reserved(self) -> bool:
+        """Whether it is a thread of Sealpoint's own: the book of rollouts."""
+        return self.name.startswith(RESERVED)
+
+    @property
+    def lost_range(self) -> tuple[int, int] | None:
+        """The first and the last lost position, if entries are lost and it is known which."""
+        if not self.lost or self.outcome is ThreadOutcome.BESIDE:
+            return None
+        return (0 if self.kept is None else self.kept + 1), self.seen
 
     @property
     def lost(self) -> int:
@@ -103,6 +152,16 @@ class ThreadRestore:
     def is_cut(self) -> bool:
         """Whether it lost something and something stays: whoever goes on with it is asked why."""
         return self.kept is not None and self.lost > 0
+
+    @property
+    def not_released(self) -> str:
+        """Why the thread cannot be released, in words; empty if it can."""
+        if not self.is_cut:
+            gone = "nothing of it is left to go on from"
+            return gone if self.lost else "this restore does not cut it"
+        if self.loses_pause:
+            return "it was paused, and the restore loses the pause"
+        return "it is paused" if self.paused else ""
 
     def is_called(self, name: str) -> bool:
         """Whether that is its name or its id."""
@@ -121,27 +180,40 @@ class RestorePlan:
     """The threads in whose way lies what an earlier restore has cut off."""
     unseen: tuple[ThreadRestore, ...]
     """The threads that are in the store, and that this anchor has never seen."""
+    rollouts: bool
+    """Whether the store has a book of rollouts: accepting a restore voids every rollout."""
     kept: PositionList = field(repr=False)
     lost: PositionList = field(repr=False)
 
     @property
     def digest(self) -> str:
         """A digest of all of it: the same plan has the same."""
-        return (self.kept.digest + self.lost.digest).hex()
+        return (self.kept.digest + self.lost.digest + self.paused.digest).hex()
+
+    @property
+    def paused(self) -> PositionList:
+        """What is kept of the threads whose pause is lost: they stay paused."""
+        return self.lines([each for each in self.losses if each.is_cut and each.loses_pause])
+
+    def lines(self, threads: Sequence[ThreadRestore]) -> PositionList:
+        """What is kept of these threads, as the list of all that is kept has it."""
+        ids = (bytes.fromhex(each.thread) for each in threads)
+        kept = ((thread, self.kept.position(thread)) for thread in ids)
+        return PositionList.of((thread, *line) for thread, line in kept if line is not None)
 
     def released(
         self,
         release: bool | Collection[str],  # noqa: FBT001 # the same choice as accept_restore takes
     ) -> tuple[ThreadRestore, ...]:
-        """The cut threads that a choice names.
+        """The cut threads that a choice names, without those that were paused.
 
         Args:
             release: True for all of them, False for none; or their names, or ids in hexadecimal.
 
         Raises:
-            UsageError: A name is that of no cut thread, or of several.
+            UsageError: A name is that of no cut thread, of one that was paused, or of several.
         """
-        cut = tuple(each for each in self.losses if each.is_cut)
+        cut = tuple(each for each in self.losses if not each.not_released)
         if isinstance(release, bool):
             return cut if release else ()
         if isinstance(release, str):
@@ -155,8 +227,8 @@ class RestorePlan:
     def _cut_thread(self, cut: tuple[ThreadRestore, ...], name: str) -> ThreadRestore:
         found = [each for each in cut if each.is_called(name)]
         if not found:
-            gone = any(each.is_called(name) for each in self.losses)
-            why = "nothing of it is left to go on from" if gone else "this restore does not cut it"
+            named = [each for each in self.losses if each.is_called(name)]
+            why = named[0].not_released if named else "this restore does not cut it"
             raise UsageError(
                 f"release: thread {name!r} cannot be released: {why}",
                 hint="Look at the plan: sealpoint accept-restore --dry-run --reason '...'",
@@ -201,6 +273,7 @@ class _Planner:
         self._kept: list[_Line] = []
         self._lost: list[_Line] = []
         self._found: list[ThreadRestore] = []
+        self._rollouts = False
 
     def run(self, progress: Progress | None) -> RestorePlan:
         threads = self._core.each_thread()
@@ -218,6 +291,7 @@ class _Planner:
             losses=tuple(each for each in self._found if each.outcome not in apart),
             leftovers=self._of(ThreadOutcome.LEFTOVER),
             unseen=self._of(ThreadOutcome.UNSEEN),
+            rollouts=self._rollouts,
             kept=PositionList.of(self._kept),
             lost=PositionList.of(self._lost),
         )
@@ -233,8 +307,11 @@ class _Planner:
             # A name that nothing was saved under, or a thread that was lost before.
             core.follow_restore(slot, position)
             return
+        title = _title(core, thread)
+        self._rollouts = self._rollouts or title.startswith(RESERVED)
+        tip: Tip | None = None
         try:
-            chain = Chain(core, _title(core, thread))
+            chain = Chain(core, title)
             chain.slot = slot
             chain.bind(thread, _namespace(core, thread, 0 if seen is None else seen[0]))
             chain.refresh()
@@ -243,12 +320,15 @@ class _Planner:
         except (StorageUnavailable, AnchorUnavailable):
             raise
         except SealpointError as error:
-            head, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
+            tip, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
+            head = None if tip is None else tip.entry
             outcome = self._outcome(position, seen, head)
             stop = error if stop is None else stop
             if outcome is ThreadOutcome.ERASED:
-                head = None
-        self._note(thread, seen, outcome, head, stop)
+                head = tip = None
+        loss = self._note(thread, seen, outcome, head, stop)
+        if loss is not None and loss.lost:
+            self._found[-1] = self._with_what_is_lost(loss, position, tip)
 
     def _seen(self, position: Position) -> tuple[int, bytes] | None:
         """The newest entry that the anchor has seen; after a restore, what that one kept."""
@@ -277,11 +357,73 @@ class _Planner:
             return ThreadOutcome.LEFTOVER
         return ThreadOutcome.DAMAGED
 
+    def _with_what_is_lost(
+        self, loss: ThreadRestore, position: Position, tip: Tip | None
+    ) -> ThreadRestore:
+        """The same with what the anchor says of the lost entries, and what the store still shows.
+
+        Args:
+            loss: A thread that loses entries.
+            position: What the anchor has seen of it.
+            tip: The end of what is kept; None: nothing is.
+        """
+        if loss.outcome is ThreadOutcome.ERASED:
+            return loss
+        handoff, session = self._lost_marks(loss, position, tip)
+        return replace(
+            loss,
+            paused=position.paused,
+            loses_pause=position.paused and (tip is None or tip.paused is None),
+            lost_handoff=handoff,
+            lost_session=None if session == handoff else session,
+            decisions=tuple(self._lost_decisions(loss)),
+        )
+
+    def _lost_marks(
+        self, loss: ThreadRestore, position: Position, tip: Tip | None
+    ) -> tuple[int | None, int | None]:
+        """Where the newest handoff and the newest session lie, each None if it is not lost."""
+        if tip is None or position.epoch < self._chain.epoch:
+            return None, None  # nothing to hand off, or the marks are from before another restore
+        if loss.outcome is ThreadOutcome.BESIDE:
+            # The histories part at an unknown position; only the owner's entry can be compared.
+            record = self._core.storage.read(position.thread, position.owner)
+            same = record is not None and link_hash(record.header) == position.owner_entry
+            return None if same else position.owner, None
+        marks = (position.owner, position.fence)
+        handoff, session = (mark if mark > tip.entry.seq else None for mark in marks)
+        return handoff, session
+
+    def _lost_decisions(self, loss: ThreadRestore) -> Iterator[LostDecision]:
+        """The decisions beyond what is kept that the store still shows, each verified alone."""
+        thread = bytes.fromhex(loss.thread)
+        entries = self._core.storage.scan(thread, 0 if loss.kept is None else loss.kept + 1)
+        count = 0
+        with suppress(Edited):  # nobody can read the rest
+            for seq, record in entries:
+                entry = self._verified_decision(thread, seq, record)
+                if entry is not None and count < _DECISIONS_MAX:
+                    count += 1
+                    yield LostDecision(seq=seq, kind=entry.header.kind.word, by=entry.writer)
+
+    def _verified_decision(self, thread: bytes, seq: int, record: Record) -> Entry | None:
+        """An entry that verifies on its own and records what a person decided or was asked."""
+        try:
+            header = parse_header(record.header)
+            rule = KINDS[header.kind]
+            decides = rule.settles_pause or rule.settles_owner or rule.about_requests
+            if not decides or header.kind is Kind.GENESIS:
+                return None
+            place = Place(self._core.store_hex, header.ns, thread.hex())
+            return verify_renewed(self._core, record, place=place, seq=seq, chain=self._chain)[0]
+        except (Tampered, NotTrusted):
+            return None
+
     def _look_unseen(self, thread: bytes) -> None:
         """A thread that this anchor does not know. What is not genuine is nobody's."""
-        head, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
-        if head is not None:
-            self._note(thread, None, ThreadOutcome.UNSEEN, head, stop)
+        tip, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
+        if tip is not None:
+            self._note(thread, None, ThreadOutcome.UNSEEN, tip.entry, stop)
 
     def _note(
         self,
@@ -290,11 +432,11 @@ class _Planner:
         outcome: ThreadOutcome,
         head: Entry | None,
         stop: SealpointError | None,
-    ) -> None:
+    ) -> ThreadRestore | None:
         if head is not None:
             self._kept.append((thread, head.seq, head.hash))
         if outcome is ThreadOutcome.INTACT:
-            return
+            return None
         beyond = _count_beyond(self._core, thread, -1 if head is None else head.seq)
         found = ThreadRestore(
             thread=thread.hex(),
@@ -308,6 +450,7 @@ class _Planner:
         self._found.append(found)
         if found.lost and seen is not None:
             self._lost.append((thread, *seen))
+        return found
 
 
 def first_beyond(core: Core, thread: bytes, seq: int) -> tuple[int, bytes | None] | None:
@@ -402,13 +545,13 @@ def accept_restore(
         plan: What was shown to whoever decided.
         reason: Why.
         release: The cut threads that may go on from the entry that stays: all of them, or those
-            of these names. It is part of what is signed.
+            of these names. It is part of what is signed. No thread that was paused is released.
         roots: The root keys that are here.
         operators: Keys of operators, for a quorum that the roster may ask for.
         progress: Called after each thread with how many are done, and how many there are.
 
     Raises:
-        UsageError: There is no reason, or nothing to accept; or a thread to release is not cut.
+        UsageError: There is no reason, nothing to accept, or a thread that cannot be released.
         HeadMoved: The store is no longer what was shown; nothing was written.
         KeyMissing: Neither enough root keys nor a quorum of operators is here.
     """
@@ -434,7 +577,8 @@ def accept_restore(
             chain,
             kept=now.kept,
             lost=now.lost,
-            released=_lines(now, released),
+            released=now.lines(released),
+            paused=now.paused,
             reason=reason,
             signers=signers,
         )
@@ -452,13 +596,6 @@ def accept_restore(
         released=released,
         in_the_way=plan_restore(core, progress).leftovers,
     )
-
-
-def _lines(plan: RestorePlan, released: Sequence[ThreadRestore]) -> PositionList:
-    """What stays of these threads, as the list of what is kept has it."""
-    threads = (bytes.fromhex(each.thread) for each in released)
-    kept = ((thread, plan.kept.position(thread)) for thread in threads)
-    return PositionList.of((thread, *line) for thread, line in kept if line is not None)
 
 
 def _contents(plan: RestorePlan) -> tuple[object, ...]:

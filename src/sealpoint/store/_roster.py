@@ -179,6 +179,7 @@ def append_restore(
     kept: PositionList,
     lost: PositionList,
     released: PositionList,
+    paused: PositionList,
     reason: str,
     signers: Sequence[PrivateKey],
 ) -> StoreChain:
@@ -194,8 +195,10 @@ def append_restore(
         kept=kept.digest.hex(),
         lost=lost.digest.hex(),
         released=released.digest.hex(),
+        paused=paused.digest.hex() if len(paused) else None,
     )
-    blobs = {listed.digest: listed.data for listed in (kept, lost, released)}
+    lists = (kept, lost, released, *((paused,) if len(paused) else ()))
+    blobs = {listed.digest: listed.data for listed in lists}
     return _append(core, chain, Kind.RESTORE, body, signers, blobs=blobs)
 
 

@@ -161,17 +161,17 @@ class ThreadWalk:
         if self._follower is not None:
             self._follower.require_kept()
 
-    def verified_prefix(self) -> tuple[Entry | None, SealpointError | None]:
-        """The last entry up to which the thread verifies, bodies included, and what comes then.
+    def verified_prefix(self) -> tuple[Tip | None, SealpointError | None]:
+        """How far the thread verifies, bodies included, and what comes then.
 
         Returns:
-            The entry, None if not even a genesis verifies; and why it goes no further, None if
+            The tip there, None if not even a genesis verifies; and why it goes no further, None if
             the store ends there.
 
         Raises:
             StorageUnavailable, AnchorUnavailable: Nobody can look.
         """
-        good: Entry | None = None
+        good: Tip | None = None
         stop: SealpointError | None = None
         try:
             for record, step in self.entries(as_stored=True):
@@ -182,7 +182,7 @@ class ThreadWalk:
                 if step.entry.header.kind is Kind.ERASE:
                     stop = None
                 if stop is None:
-                    good = step.entry
+                    good = step.tip
         except (StorageUnavailable, AnchorUnavailable):
             raise
         except SealpointError as error:

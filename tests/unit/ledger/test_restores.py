@@ -488,3 +488,57 @@ def test_the_newest_restore_that_cut_a_thread_decides() -> None:
     assert _is_cut(store)
     _cut(store, _KEPT)
     assert not _is_cut(store)
+
+
+# ---------------------------------------------------------------------- lost pauses
+
+
+def _lose_pause(store: StoreLedger, kept: tuple[bytes, int, bytes] = _KEPT) -> None:
+    """A restore that keeps a thread up to an entry, and lost its pause."""
+    listed = store.cut_list(kept)
+    body = RestoreBody(
+        salt=SALT,
+        reason="disk died",
+        kept=listed.digest.hex(),
+        lost=store.cut_list(_SEEN).digest.hex(),
+        released=store.cut_list().digest.hex(),
+        paused=listed.digest.hex(),
+    )
+    store.add(store.record(Kind.RESTORE, body, "root", epoch=store.chain.epoch + 1))
+
+
+@pytest.mark.parametrize(("pause", "in_force"), [(0, True), (4, True), (5, False)])
+def test_a_lost_pause_is_in_force_until_an_entry_settles_it(
+    pause: int,
+    in_force: bool,  # noqa: FBT001
+) -> None:
+    """The mark of a header says where the pause was settled last."""
+    store = _store()
+    assert store.chain.lost_pause(_THREAD, pause) is None
+    _lose_pause(store)
+
+    assert (store.chain.lost_pause(_THREAD, pause) is not None) is in_force
+    assert store.chain.lost_pause(_THREAD, pause, 0) is None
+    assert store.chain.lost_pause(b"u" * 16, pause) is None
+
+
+def test_a_later_restore_moves_where_a_lost_pause_is_settled() -> None:
+    """Positions above what it keeps are given a second time; a lost thread begins anew."""
+    store = _store()
+    _lose_pause(store)
+    store.add(_restore(store, kept=store.cut_list((_THREAD, 2, b"h" * 32))))
+    assert store.chain.lost_pause(_THREAD, 2) is not None
+    assert store.chain.lost_pause(_THREAD, 3) is None
+    assert store.chain.lost_pause(_THREAD, 3, 1) is not None
+    store.add(_restore(store, kept=store.cut_list()))
+
+    assert store.chain.lost_pause(_THREAD, 0) is None
+
+
+def test_the_name_of_a_list_of_lost_pauses_is_a_digest() -> None:
+    """Whoever signed it."""
+    body = RestoreBody(salt=SALT, reason="r", kept=SALT, lost=SALT, released=SALT, paused="x")
+    store = _store()
+
+    with pytest.raises(Edited):
+        store.add(store.record(Kind.RESTORE, body, "root", epoch=1))

@@ -20,13 +20,14 @@ from sealpoint.errors import (
 from sealpoint.ledger import STORE_CHAIN, link_hash
 from sealpoint.storage import Record
 from sealpoint.store import (
+    LostDecision,
     ThreadOutcome,
     ThreadRestore,
     accept_restore,
     plan_restore,
 )
 from tests.deployment import Deployment
-from tests.ledgers import key
+from tests.ledgers import identity, key
 from tests.unit.store.backup import (
     Backup,
     accepted,
@@ -56,8 +57,10 @@ def test_the_plan_says_what_is_kept_and_what_is_lost(world: Deployment) -> None:
         outcome=ThreadOutcome.BEHIND,
         kept=3,
         seen=6,
+        lost_session=4,
     )
     assert by_name["a"].lost == 3
+    assert by_name["a"].lost_range == (4, 6)
     gone = by_name[""]
     assert (gone.outcome, gone.kept, gone.seen) == (ThreadOutcome.GONE, None, 2)
     assert gone.lost == 3
@@ -408,3 +411,125 @@ def test_the_store_chain_is_no_thread_of_a_plan(memory: Deployment) -> None:
     plan = planned(memory)
 
     assert STORE_CHAIN not in {*plan.kept.threads(), *plan.lost.threads()}
+
+
+# ------------------------------------------------------------------ what the lost entries decided
+
+
+def test_a_lost_pause_is_in_the_plan_and_in_the_entry(world: Deployment) -> None:
+    """The anchor has seen the thread paused, and what is kept is not."""
+    saved(world, "a", "b")
+    backup = Backup(world)
+    world.open("operator", gated=True).thread("a").pause("stop")
+    saved(world, "b", first=1)
+    backup.put_back()
+    plan = planned(world)
+    by_name = {each.name: each for each in plan.losses}
+
+    assert (by_name["a"].paused, by_name["a"].loses_pause) == (True, True)
+    assert (by_name["b"].paused, by_name["b"].loses_pause) == (False, False)
+    assert plan.released(release=True) == (by_name["b"],)
+    assert list(plan.paused.threads()) == [world.thread_id("a")]
+    accepted(world, plan, release=True)
+    restore = world.using(lambda core: core.renewed_trust()).restores.all[-1]
+    assert restore.paused == plan.paused.digest.hex()
+    assert len(restore.lists) == 4
+    assert world.open("operator", gated=True).verify().ok
+
+
+def test_a_restore_that_loses_no_pause_has_three_lists(memory: Deployment) -> None:
+    """The fourth list is there only where it says something."""
+    lossy(memory)
+    plan = planned(memory)
+    accepted(memory, plan)
+    restore = memory.using(lambda core: core.renewed_trust()).restores.all[-1]
+
+    assert len(plan.paused) == 0
+    assert restore.paused is None
+    assert len(restore.lists) == 3
+
+
+def test_a_thread_whose_kept_copy_is_paused_stays_paused(memory: Deployment) -> None:
+    """Nothing is recorded about it: its own entries pause it. It is not released either."""
+    saved(memory, "a")
+    memory.open("operator", gated=True).thread("a").pause("stop")
+    backup = Backup(memory)
+    operator = memory.open("operator", gated=True).thread("a")
+    operator.unpause("go on")
+    operator.pause("stop again")
+    backup.put_back()
+    plan = planned(memory)
+    (loss,) = plan.losses
+
+    assert (loss.paused, loss.loses_pause) == (True, False)
+    assert loss.not_released == "it is paused"
+    assert plan.released(release=True) == ()
+    assert len(plan.paused) == 0
+    accepted(memory, plan)
+    handle = memory.open("operator", gated=True).thread("a")
+    assert handle.paused
+    handle.unpause("looked at")
+    assert not handle.paused
+
+
+def test_a_lost_unpause_leaves_the_thread_paused(memory: Deployment) -> None:
+    """The kept copy decides; such a thread may be released for the time after its pause."""
+    saved(memory, "a")
+    memory.open("operator", gated=True).thread("a").pause("stop")
+    backup = Backup(memory)
+    memory.open("operator", gated=True).thread("a").unpause("go on")
+    backup.put_back()
+    (loss,) = planned(memory).losses
+    accepted(memory)
+
+    assert (loss.paused, loss.loses_pause) == (False, False)
+    assert memory.open("operator", gated=True).thread("a").paused
+
+
+def test_lost_handoffs_and_sessions_are_in_the_plan(memory: Deployment) -> None:
+    """With the positions that the anchor has seen."""
+    memory.enrol(identity("spare"))
+    saved(memory, "a", "b")
+    backup = Backup(memory)
+    memory.open("worker", gated=True).thread("a").handoff(to="spare", reason="holidays")
+    saved(memory, "b", first=1)
+    backup.put_back()
+    by_name = {each.name: each for each in planned(memory).losses}
+
+    assert (by_name["a"].lost_handoff, by_name["a"].lost_session) == (3, None)
+    assert (by_name["b"].lost_handoff, by_name["b"].lost_session) == (None, 3)
+
+
+def test_lost_decisions_that_the_store_still_shows_are_named(memory: Deployment) -> None:
+    """Each entry must verify on its own; a forged one is left out."""
+    saved(memory, "a", count=2)
+    operator = memory.open("operator", gated=True).thread("a")
+    operator.pause("stop")
+    operator.unpause("go on")
+    operator.pause("stop again")
+    thread, unpause = memory.thread_id("a"), memory.record("a", 5)
+    memory.put(thread, 3, None)
+    memory.put(thread, 5, Record(unpause.header, b"[]", unpause.body))
+    (loss,) = planned(memory).losses
+
+    assert (loss.kept, loss.lost_range, loss.loses_pause) == (2, (3, 6), True)
+    assert loss.decisions == (
+        LostDecision(seq=4, kind="pause", by="operator"),
+        LostDecision(seq=6, kind="pause", by="operator"),
+    )
+
+
+def test_a_paused_thread_of_which_nothing_is_left_is_in_the_plan(memory: Deployment) -> None:
+    """There is nothing that could stay paused."""
+    saved(memory, "b")
+    backup = Backup(memory)
+    saved(memory, "a")
+    memory.open("operator", gated=True).thread("a").pause("stop")
+    backup.put_back()
+    plan = planned(memory)
+    (loss,) = plan.losses
+
+    assert (loss.outcome, loss.loses_pause) == (ThreadOutcome.GONE, True)
+    assert len(plan.paused) == 0
+    accepted(memory, plan)
+    check_goes_on(memory, "a")

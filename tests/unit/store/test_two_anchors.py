@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.memory import MemoryAnchor
@@ -360,3 +361,32 @@ def test_roster_that_changed_while_a_save_was_written_is_met(fleet: _Fleet) -> N
     handle.save(2)
 
     assert store.core._chain.seq == before.seq + 1
+
+
+def test_plan_of_a_restore_has_the_pause_that_either_anchor_has_seen(fleet: _Fleet) -> None:
+    """A shared anchor that was put back to before the pause does not take it out of the plan."""
+    fleet.save("one", 1, 2)
+    shared = fleet.anchor()
+    store = fleet.store()
+    fleet.open("one", who="operator", gated=True).thread("t").pause("stop")
+    fleet.put_store_back(store)
+    fleet.put_anchor_back(shared)
+    core = fleet.open("one", read_only=True).core
+    plan = plan_restore(core, None)
+
+    assert [(each.paused, each.loses_pause) for each in plan.losses] == [(True, True)]
+    assert plan.released(release=True) == ()
+
+
+def test_slots_have_the_higher_marks_of_both(fleet: _Fleet) -> None:
+    """A member who moves the shared anchor past a pause does not hide it from who plans."""
+    fleet.save("one", 1)
+    fleet.open("one", who="operator", gated=True).thread("t").pause("stop")
+    slot = fleet.world.slot("t")
+    seen = fleet.shared.get(slot)
+    assert seen is not None
+    moved = replace(seen, seq=seen.seq + 1, entry=b"m" * 32, pause=0, paused=False)
+    fleet.shared._positions[slot] = moved
+    found = dict(fleet.open("one", read_only=True).core.anchor.slots())[slot]
+
+    assert (found.seq, found.pause, found.paused) == (moved.seq, seen.pause, True)
