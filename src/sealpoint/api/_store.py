@@ -236,7 +236,8 @@ class Store:
         """Verify every entry, body and blob of every thread. Writes nothing.
 
         Every resume and handoff is judged again by the policy of its time; one that it did not
-        allow is a finding with the code `unjustified`.
+        allow is a finding with the code `unjustified`. A run that continued past its own question
+        in the same session is noted with the code `question-passed`, and the report stays good.
 
         Args:
             progress: Called now and then with how far it has come.

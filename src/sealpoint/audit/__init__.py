@@ -3,7 +3,7 @@
 
 from sealpoint.audit._bundle import export_bundle
 from sealpoint.audit._bundle_check import BundleReport, BundleThread, fill_storage, verify_bundle
-from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report
+from sealpoint.audit._report import QUESTION_PASSED, UNJUSTIFIED, Finding, Progress, Report
 from sealpoint.audit._timeline import TimelineEntry, TimelinePage, read_timeline
 from sealpoint.audit._trail import (
     NOT_RELEASED,
@@ -17,6 +17,7 @@ from sealpoint.audit._verify import verify_store, verify_thread
 
 __all__ = [
     "NOT_RELEASED",
+    "QUESTION_PASSED",
     "UNJUSTIFIED",
     "AuditRecord",
     "BundleReport",

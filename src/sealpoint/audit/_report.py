@@ -13,6 +13,10 @@ UNJUSTIFIED = "unjustified"
 """The code of a finding about a resume or handoff that the policy of its time did not allow, or
 about an entry that says nothing."""
 
+QUESTION_PASSED = "question-passed"
+"""The code of a note about a run that continued past its own question in the same session. The
+worker's code decides that, so nothing is refused because of it."""
+
 
 def describe_unreadable(entry: Entry) -> str:
     """What is said of an entry whose body is as it was sealed, and cannot be read."""
@@ -28,8 +32,9 @@ class Finding:
 
     code: str
     """The code of the error that a reader would get; `time` for a clock that went back,
-    `key-expiry` for a key that has expired or soon will, and `unjustified` for a resume or handoff
-    that the policy of its time did not allow, or an entry about a request that says nothing."""
+    `key-expiry` for a key that has expired or soon will, `question-passed` for a run that continued
+    past its own question, and `unjustified` for a resume or handoff that the policy of its time did
+    not allow, or an entry about a request that says nothing."""
     thread: str
     """The thread's id in hexadecimal; zeros for the store chain."""
     name: str = ""

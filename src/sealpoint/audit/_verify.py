@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from sealpoint.anchor import Position
 from sealpoint.audit._report import (
+    QUESTION_PASSED,
     UNJUSTIFIED,
     Finding,
     Progress,
@@ -185,6 +186,7 @@ class _ThreadCheck:
         self._walk = walk
         self._judge = judge
         self._horizon = core.now() + _FAR_AHEAD
+        self._question = _OpenQuestion()
         self._retention: RetentionCheck | None = None
         self.entries = 0
         self.findings: list[Finding] = []
@@ -229,6 +231,10 @@ class _ThreadCheck:
             self._add("time", f"entry {entry.seq}: its time {header.at.isoformat()} is {what}")
         if step.unreadable:
             self._add(UNJUSTIFIED, describe_unreadable(entry))
+        passed = self._question.follow(entry, step.body)
+        if passed is not None:
+            words = f"the run continued past its question in entry {passed} in the same session"
+            self._add(QUESTION_PASSED, f"entry {entry.seq}: {words}, without an answer")
         if self._judge is not None:
             for text in self._judge(entry, step.body, step.before, step.chain):
                 self._add(UNJUSTIFIED, text)
@@ -243,6 +249,44 @@ class _ThreadCheck:
                 refuses=refuses,
             )
         )
+
+
+class _OpenQuestion:
+    """The question that the newest checkpoint of the main lane asks, followed entry by entry.
+
+    A resume judges and records what becomes of a question, so only the session that asked it can
+    pass it unrecorded. Questions of tasks are not followed: they lie in results, and a framework
+    takes them in by itself. A copy repeats a history, in which a later checkpoint may ask nothing.
+    """
+
+    def __init__(self) -> None:
+        self._seq: int | None = None
+        self._rank = self._fence = -1
+
+    def follow(self, entry: Entry, body: Any) -> int | None:
+        """Take the next verified entry, with its body if that can be read.
+
+        Returns:
+            The position of the question that this entry passed; None: it passed none.
+        """
+        if entry.header.fence != self._fence or self._is_deleted_by(body):
+            self._seq = None  # judged by the gate, or recorded as deleted
+        self._fence = entry.header.fence
+        if isinstance(body, CheckpointBody) and not body.lane:
+            return self._take(entry.seq, body)
+        return None
+
+    def _is_deleted_by(self, body: Any) -> bool:
+        return isinstance(body, PruneBody) and self._seq is not None and body.covers(self._seq)
+
+    def _take(self, seq: int, body: CheckpointBody) -> int | None:
+        rank = seq if body.again is None else body.again
+        if self._seq is not None and rank < self._rank:
+            return None  # an older checkpoint, saved again: the question is still the newest
+        passed = self._seq if body.question is None and body.origin is None else None
+        self._seq = None if body.question is None else seq
+        self._rank = rank
+        return passed
 
 
 _NOTHING = PruneBody(salt="", before=0)

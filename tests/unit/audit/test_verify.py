@@ -11,14 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from sealpoint.audit import Finding, Progress, Report
+from sealpoint.audit import QUESTION_PASSED, Finding, Progress, Report
 from sealpoint.errors import RolledBack, SealpointError
-from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
+from sealpoint.gate import Thread
+from sealpoint.ledger import STORE_CHAIN, Origin, link_hash, parse_header
 from sealpoint.signing import PrivateKey
 from sealpoint.signing import _workers as workers_module
 from sealpoint.storage import Record
+from sealpoint.store import Key, ResultsDraft, SaveDraft
 from tests.deployment import Deployment
 from tests.ledgers import identity, key, sealed
+from tests.unit.gate.team import policy
 
 
 @pytest.fixture
@@ -442,3 +445,117 @@ def test_processes_are_started_for_many_entries_alone(
 
     assert world.open().verify().ok
     assert not started
+
+
+# ------------------------------------------------------------------ questions
+
+
+def _passed(world: Deployment) -> list[str]:
+    """The notes about questions; the report must be good."""
+    report = world.open("operator", gated=True).verify()
+    assert report.ok, report.findings
+    assert all(not each.refuses and each.name == "ask" for each in report.findings)
+    assert {each.code for each in report.findings} <= {QUESTION_PASSED}
+    return [each.message for each in report.findings]
+
+
+def _draft(state: int, name: str, **options: Any) -> SaveDraft:
+    return SaveDraft(state, name, None, None, None, **options)
+
+
+def _commit(thread: Thread, *drafts: SaveDraft | ResultsDraft) -> None:
+    """Save as an adapter does."""
+    for outcome in thread.adapter.commit(drafts):
+        assert not isinstance(outcome, SealpointError), outcome
+
+
+def _ask(world: Deployment) -> Thread:
+    """A run of one session whose newest checkpoint, in entry 3, asks something."""
+    world.apply(policy(needed=1, answer="record", older_checkpoint="record"))
+    thread = world.open("worker", gated=True).thread("ask")
+    thread.save(1, id="1")
+    thread.save(2, id="2", question="May I pay?")
+    return thread
+
+
+@pytest.mark.parametrize("name", ["2", "3"])
+def test_a_run_that_continues_past_its_question_is_worth_a_look(
+    world: Deployment, name: str
+) -> None:
+    """Both entries are named, also where the same checkpoint is saved again; nothing is refused."""
+    thread = _ask(world)
+    assert _passed(world) == []
+    _commit(thread, _draft(3, name, supersedes=True))
+    thread.save(4, id="4")
+
+    (message,) = _passed(world)
+    assert message == (
+        "entry 4: the run continued past its question in entry 3 in the same session, without an "
+        "answer"
+    )
+
+
+def test_a_question_that_was_answered_is_not_passed(world: Deployment) -> None:
+    """The resume records the answer."""
+    _ask(world)
+    thread = world.open("worker", gated=True).thread("ask")
+    thread.resume(world=None, answer="yes")
+    thread.save(3, id="3")
+
+    assert _passed(world) == []
+
+
+def test_a_question_that_a_resume_went_on_from_elsewhere_is_not_passed(world: Deployment) -> None:
+    """The policy has judged that the run continues from an older checkpoint."""
+    _ask(world)
+    thread = world.open("worker", gated=True).thread("ask")
+    thread.resume(world=None, ref="1")
+    thread.save(3, id="3")
+
+    assert _passed(world) == []
+
+
+def test_a_question_that_was_deleted_is_not_passed(world: Deployment) -> None:
+    """A deletion is recorded, and judged with what is resumed next."""
+    thread = _ask(world)
+    thread.adapter.delete([Key("", "2")])
+    thread.save(3, id="3")
+
+    assert _passed(world) == []
+
+
+def test_a_question_that_is_asked_again_is_not_passed(world: Deployment) -> None:
+    """A run that still waits, and an older checkpoint that is saved again, pass nothing."""
+    thread = _ask(world)
+    thread.save(3, id="3", question="May I pay now?")
+    thread.save(1, id="1")  # an exact repetition, which writes nothing
+    _commit(thread, _draft(9, "1", supersedes=True))
+    assert _passed(world) == []
+    thread.save(4, id="4")
+
+    assert ["in entry 4 in" in message for message in _passed(world)] == [True]
+
+
+def test_a_copied_history_passes_no_question(world: Deployment) -> None:
+    """A copy repeats what became of its questions elsewhere; the first save of its own does not."""
+    world.apply(policy(needed=1, answer="record", older_checkpoint="record"))
+    thread = world.open("worker", gated=True).thread("ask")
+    origin = Origin(thread="ab" * 16, entry="cd" * 32, at=world.clock)
+    drafts = [
+        _draft(number, str(number), question=question, origin=origin)
+        for number, question in enumerate(["May I?", None, "And this?"])
+    ]
+    _commit(thread, *drafts)
+    assert _passed(world) == []
+    thread.save(3, id="3")
+
+    assert len(_passed(world)) == 1
+
+
+def test_a_question_of_a_lane_is_not_followed(world: Deployment) -> None:
+    """A subgraph asks by its results, and its framework takes them in by itself."""
+    thread = _ask(world)
+    _commit(thread, _draft(1, "sub", lane="sub"))
+    _commit(thread, ResultsDraft([], checkpoint="2", task="task", question="And this?"))
+
+    assert _passed(world) == []
