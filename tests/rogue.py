@@ -6,6 +6,7 @@ own code checks anything; the storage and the anchors are the real ones.
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from sealpoint.errors import SealpointError, UsageError
 from sealpoint.ledger import (
     Body,
     CheckpointBody,
+    EraseBody,
     HandoffBody,
     Header,
     Kind,
@@ -87,10 +89,10 @@ class Rogue:
         self._core.storage.append(self.thread, seq, [record], blobs={})
         return seq
 
-    def resume(self, owner: str, **fields: Any) -> int:
-        """Begin a session, as an owner of this name."""
-        basis = len(self.rows) - 1
-        return self.write(Kind.RESUME, ResumeBody(salt=SALT, owner=owner, basis=basis, **fields))
+    def resume(self, owner: str, *, header: Mapping[str, Any] | None = None, **fields: Any) -> int:
+        """Begin a session, as an owner of this name; with some fields of the header changed."""
+        body = ResumeBody(salt=SALT, owner=owner, basis=len(self.rows) - 1, **fields)
+        return self.write(Kind.RESUME, body, **(header or {}))
 
     def save(self, kind: Kind = Kind.CHECKPOINT, **fields: Any) -> int:
         """Save a state of its own."""
@@ -102,11 +104,18 @@ class Rogue:
         """Give the thread to somebody; nobody has approved that."""
         return self.write(Kind.HANDOFF, HandoffBody(salt=SALT, owner=owner, reason="mine now"))
 
-    def anchor(self) -> Position:
+    def erase(self, **header: Any) -> int:
+        """Erase the thread, and leave everything in the store."""
+        return self.write(Kind.ERASE, EraseBody(salt=SALT, reason="mine"), **header)
+
+    def anchor(self, *, epoch: int | None = None) -> Position:
         """Move every anchor of its process to what it wrote last, as far as they let it.
 
         First with the marks that its own entry names, and where an anchor refuses to forget, with
         the highest that the anchor has seen.
+
+        Args:
+            epoch: Claim this epoch instead of that of its entry.
         """
         rows = self.rows
         header = parse_header(rows[-1].header)
@@ -114,7 +123,7 @@ class Rogue:
         assert seen is not None
         claimed = Position(
             self.thread,
-            header.epoch,
+            header.epoch if epoch is None else epoch,
             header.gen,
             header.seq,
             link_hash(rows[-1].header),

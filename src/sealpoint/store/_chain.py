@@ -64,6 +64,7 @@ from sealpoint.store._core import (
     claimed_name,
     newest_genesis,
     position_of,
+    require_begun,
     trust_and_position,
     verify_renewed,
 )
@@ -225,6 +226,9 @@ class Chain:
         # (0) the pin and the store chain
         # The anchor is read before the store: what it holds was in the store already.
         trust, anchored = trust_and_position(self.core, self.slot)
+        if anchored is not None and anchored.epoch > trust.epoch:
+            trust = self.core.renewed_trust()
+            require_begun(anchored, trust.epoch)
         try:
             self._refresh(trust, anchored, reads_back=reads_back)
         except (RolledBack, Forked, Tampered):
@@ -488,6 +492,9 @@ class Chain:
             found = self.core.anchor.advance(self.slot, expected, position)
             if found == position:
                 self.anchored = position
+                return
+            if found.epoch > position.epoch:
+                # A restore was accepted meanwhile: whoever wrote the head finds that out next.
                 return
             if found.seq > head.seq:
                 # A descendant, if the store can show it: then there is nothing left to do.

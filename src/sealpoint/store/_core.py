@@ -692,13 +692,8 @@ def judge_positions(core: Core, local: Position, shared: Position) -> tuple[Posi
     one, other = local, shared
     if local.thread != STORE_CHAIN:
         epoch = core.trust().epoch
-        if max(local.epoch, shared.epoch) > epoch:
-            raise AnchorUnavailable(
-                f"anchors of thread {local.thread.hex()[:12]}: expected at most {epoch} accepted "
-                f"restores, as the store chain has, found {max(local.epoch, shared.epoch)}",
-                hint="Somebody wrote an anchor by other means: find out who may write the shared "
-                "one.",
-            )
+        for position in (local, shared):
+            require_begun(position, epoch)
         one, other = core.restored(local), core.restored(shared)
     if one.seq == other.seq:
         newer_position(one, other)  # refuses another entry at the same place
@@ -706,6 +701,22 @@ def judge_positions(core: Core, local: Position, shared: Position) -> tuple[Posi
     if one.seq < other.seq:
         return shared, _descends(core, one, other)
     return local, _descends(core, other, one)
+
+
+def require_begun(position: Position, epoch: int) -> None:
+    """Refuse an anchored position of an epoch that no accepted restore has begun.
+
+    Its marks would count for nothing: a restore is the only reason for which marks go down.
+
+    Raises:
+        AnchorUnavailable: It is of such an epoch.
+    """
+    if position.epoch > epoch:
+        raise AnchorUnavailable(
+            f"anchors of thread {position.thread.hex()[:12]}: expected at most {epoch} accepted "
+            f"restores, as the store chain has, found {position.epoch}",
+            hint="Somebody wrote an anchor by other means: find out who may write it.",
+        )
 
 
 def _descends(core: Core, older: Position, newer: Position) -> bool:

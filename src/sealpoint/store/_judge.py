@@ -108,9 +108,9 @@ def judge_head(
     """
     for position in seen:
         _require_marks(head.header, position)
-    newest = _judge_additions(entries, head)
+    newest, additions = _judge_additions(entries, head)
     owned = _judge_ownership(entries, newest[0], seen, trust)
-    for header in (head.header, newest[0].header):
+    for header in (*additions, newest[0].header):
         check_reserved(header, reserved=owned.entry.reserved)
         if header.gen != owned.begun.gen:
             raise Misplaced(
@@ -138,17 +138,27 @@ def _require_marks(header: Header, anchored: Position) -> None:
             )
 
 
-def _judge_additions(entries: LinkedEntries, head: Entry) -> tuple[Entry, Record]:
+def _judge_additions(
+    entries: LinkedEntries, head: Entry
+) -> tuple[tuple[Entry, Record], list[Header]]:
     """Judge what others have added since the owner wrote last, and find the owner's last entry."""
-    above: Header | None = None
+    additions = list[Header]()
     for header, record in entries.walk():
-        if above is not None:
-            check_succession(header, above)
-        above, rule = header, KINDS[header.kind]
+        # Any member may have written it: nobody vouches for its signature and its writer's role.
+        entry = head if header.seq == head.seq else entries.verify(record, header.seq)
+        if additions:
+            _check_after(header, additions[-1])
+        rule = KINDS[header.kind]
         if rule.by_owner or rule.settles_owner:
-            entry = head if header.seq == head.seq else entries.verify(record, header.seq)
-            return entry, record
+            return (entry, record), additions
+        additions.append(header)
     raise Missing(f"thread {head.header.thread[:12]}: its first entry is missing")
+
+
+def _check_after(before: Header, header: Header) -> None:
+    """Rules 1, 2 and 4, for an entry and the one before it."""
+    check_succession(before, header)
+    check_generation(header, before, erased=before.kind is Kind.ERASE)
 
 
 def _judge_ownership(
@@ -166,13 +176,18 @@ def _judge_ownership(
                 f"the thread is, found a {header.kind.word}"
             )
         found.append((entry, record))
-        if header.kind is Kind.ERASE or not seq:
+        if not seq:
             break
         before = _before(entries, header)
-        check_succession(before, header)
+        _check_after(before, header)
+        if header.kind is Kind.ERASE:
+            break
         seq = before.owner
     _require_seen({entry.seq: entry for entry, _ in found}, seq, seen)
-    owned = _begun(*found.pop(), trust)
+    first, record = found.pop()
+    owned = _begun(first, record, trust)
+    if owned.erased and _is_alone(first, [newest, *(entry for entry, _ in found)], trust):
+        _walk_own(entries, first, trust)
     while found:
         # Those who wrote on top of a handoff: the next handoffs, and the owner's last entry.
         later = [newest, *(entry for entry, _ in found[:-1])]
@@ -244,12 +259,20 @@ def _handed_over(
         now=max(header.at, time),
         chain=trust,
     )
-    person = _person(entry, trust)
-    if not approved and all(_person(each, trust) == person for each in later):
-        _walk_down(entries, header, before.entry.seq)
+    if _is_alone(entry, later, trust):
+        if approved:
+            _walk_own(entries, entry, trust)
+        else:
+            _walk_down(entries, header, before.entry.seq)
     # Where the owner is unknown it stays so up to the erasure, whatever a later body says.
     owner = read_fence(entry, None if before.name is None else record.body).owner
     return _Owned(owner, read_owner_entry(entry, record.body), before.begun)
+
+
+def _is_alone(entry: Entry, later: Sequence[Entry], trust: StoreChain) -> bool:
+    """Whether nobody but the writer of an entry has written on top of it."""
+    person = _person(entry, trust)
+    return all(_person(each, trust) == person for each in later)
 
 
 def _person(entry: Entry, trust: StoreChain) -> str | None:
@@ -263,6 +286,16 @@ def _walk_down(entries: LinkedEntries, above: Header, owner: int) -> None:
     for header, _ in entries.walk(above):
         check_succession(header, above)
         if header.seq == owner:
+            return
+        above = header
+
+
+def _walk_own(entries: LinkedEntries, entry: Entry, trust: StoreChain) -> None:
+    """Judge what the writer of an entry wrote right below it, up to what another person wrote."""
+    above, person = entry.header, _person(entry, trust)
+    for header, record in entries.walk(above):
+        _check_after(header, above)
+        if _person(entries.verify(record, header.seq), trust) != person:
             return
         above = header
 
@@ -288,7 +321,8 @@ def _paused_at(entries: LinkedEntries, header: Header, owned: _Owned) -> int | N
         return None
     record, settled = entries.descend(header.pause)
     entries.verify(record, header.pause)
-    if settled.pause != header.pause or settled.gen != header.gen:
+    settles = KINDS[settled.kind].settles_pause and settled.pause == header.pause
+    if not settles or settled.gen != header.gen:
         raise Misplaced(
             f"entry {header.pause} of thread {header.thread[:12]}: expected a pause or the end of "
             f"one, found a {settled.kind.word}"
@@ -337,6 +371,7 @@ def _judge_owned(entries: LinkedEntries, entry: Entry, owned: _Owned, trust: Sto
     header, rule = entry.header, KINDS[entry.header.kind]
     if header.seq == owned.entry.seq:
         return
+    _check_after(_before(entries, header), header)
     check_owner(entry, owned.name, trust)
     check_reserved(header, reserved=owned.entry.reserved)
     if rule.blocked_by_pause or rule.only_paused:

@@ -11,8 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.errors import Forked, NotTrusted, SealpointError, Tampered
-from sealpoint.ledger import ExpiryBody, GenesisBody, Kind
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Forked,
+    NeedsApproval,
+    NotTrusted,
+    SealpointError,
+    Tampered,
+)
+from sealpoint.gate import Request
+from sealpoint.ledger import (
+    AdoptBody,
+    ExpiryBody,
+    GenesisBody,
+    HandoffBody,
+    Kind,
+    ResumeBody,
+    VerdictBody,
+)
+from sealpoint.signing import Attestation, Statement
 from tests.attacks.gate.attacked_team import BACKENDS, AttackedTeam
 from tests.ledgers import SALT, identity
 from tests.rogue import Rogue
@@ -39,6 +56,16 @@ class _Scene:
         """An operator pauses the thread; the position of the pause."""
         self.team.fresh("operator").pause("stop")
         return self.team.find(Kind.PAUSE)
+
+    def approved_handoff(self, to: str) -> tuple[Statement, tuple[Attestation, ...]]:
+        """What an operator asked for and two people approved, as it lies on the thread."""
+        with pytest.raises(NeedsApproval) as needs:
+            self.team.fresh("operator").handoff(to=to, reason="on leave")
+        request = needs.value.request
+        assert isinstance(request, Request)
+        self.team.approve(request)
+        words = [body for _, body in self.team.entries() if isinstance(body, VerdictBody)]
+        return request.statement, tuple(word.attestation for word in words)
 
 
 def _through_a_pause(scene: _Scene) -> Rogue:
@@ -179,6 +206,77 @@ def _by_an_approver(scene: _Scene) -> Rogue:
     return rogue
 
 
+def _past_a_pause_by_an_entry_that_ends_none(scene: _Scene) -> Rogue:
+    scene.pause()
+    rogue = scene.rogue("worker")
+    rogue.resume("worker", header={"pause": len(rogue.rows)})
+    rogue.resume("worker")
+    rogue.save()
+    return rogue
+
+
+def _under_an_older_roster(scene: _Scene) -> Rogue:
+    rogue = scene.rogue("worker")
+    rogue.resume("worker")
+    rogue.save()
+    rogue.write(Kind.RESUME, ResumeBody(salt=SALT, owner="worker", basis=0), roster=0)
+    return rogue
+
+
+def _right_after_an_erasure(scene: _Scene) -> Rogue:
+    scene.team.fresh("officer").erase(reason="asked for")
+    rogue = scene.rogue("ann")
+    _under_junk(rogue)
+    return rogue
+
+
+def _erased_twice(scene: _Scene) -> Rogue:
+    rogue = scene.rogue("officer")
+    rogue.erase()
+    rogue.erase()
+    return rogue
+
+
+def _erased_in_a_generation_that_never_began(scene: _Scene) -> Rogue:
+    rogue = scene.rogue("officer")
+    rogue.erase(gen=5)
+    return rogue
+
+
+def _erased_over_a_pause_that_never_was(scene: _Scene) -> Rogue:
+    rogue = scene.rogue("officer")
+    rogue.write(Kind.EXPIRY, ExpiryBody(salt=SALT, request="0" * 64), pause=2)
+    rogue.erase()
+    return rogue
+
+
+def _adopted_by_an_approver(scene: _Scene) -> Rogue:
+    rogue = scene.rogue("ann")
+    rogue.write(Kind.ADOPT, AdoptBody(salt=SALT, reason="mine"))
+    _under_junk(rogue)
+    return rogue
+
+
+def _of_another_generation_under_junk(scene: _Scene) -> Rogue:
+    rogue = scene.rogue("ann")
+    rogue.write(Kind.EXPIRY, ExpiryBody(salt=SALT, request="0" * 64), gen=5)
+    rogue.write(Kind.EXPIRY, ExpiryBody(salt=SALT, request="1" * 64), gen=0)
+    return rogue
+
+
+def _handed_over_with_approval_past_a_handoff(scene: _Scene) -> Rogue:
+    scene.team.fresh().handoff(to="spare", reason="on leave")
+    scene.team.fresh("spare").save({"n": 7})
+    statement, words = scene.approved_handoff("second")
+    rogue = scene.rogue("operator")
+    rogue.write(Kind.ADOPT, AdoptBody(salt=SALT, reason="mine"), owner=0)
+    body = HandoffBody(
+        salt=SALT, owner="second", reason="on leave", statement=statement, attestations=words
+    )
+    rogue.write(Kind.HANDOFF, body)
+    return rogue
+
+
 _ACTS: dict[str, _Act] = {
     act.__name__.strip("_").replace("_", " "): act
     for act in (
@@ -199,6 +297,15 @@ _ACTS: dict[str, _Act] = {
         _taken_back_and_given_to_a_bystander,
         _of_a_generation_that_never_began,
         _by_an_approver,
+        _past_a_pause_by_an_entry_that_ends_none,
+        _under_an_older_roster,
+        _right_after_an_erasure,
+        _erased_twice,
+        _erased_in_a_generation_that_never_began,
+        _erased_over_a_pause_that_never_was,
+        _adopted_by_an_approver,
+        _of_another_generation_under_junk,
+        _handed_over_with_approval_past_a_handoff,
     )
 }
 
@@ -254,8 +361,8 @@ def _endings(scene: _Scene) -> list[SealpointError | object]:
     return found
 
 
-_OWN_MATTER = {("held back by no pause", "buried")}
-"""A worker may save what it likes on its own thread; under later sessions `held` means nothing."""
+_OWN_MATTER = {("held back by no pause", "buried"), ("under an older roster", "buried")}
+"""A worker may save what it likes on its own thread; under later sessions only `verify` tells."""
 
 
 @pytest.mark.parametrize(
@@ -292,6 +399,25 @@ def test_a_checkpoint_that_no_pause_held_back_is_not_released(scene: _Scene) -> 
         with pytest.raises(NotTrusted, match="only for a paused thread"):
             call(f"bought-{held}")
     assert not scene.team.world.open(None, read_only=True).verify().ok
+
+
+def test_an_anchor_of_an_epoch_that_never_began_hides_no_pause(scene: _Scene) -> None:
+    """A later epoch begins with other marks, so no anchor goes back from it and no reader goes on."""
+    team = scene.team
+    scene.pause()
+    rogue = scene.rogue("worker")
+    rogue.leave_out(pause=0)
+    rogue.resume("worker")
+    rogue.save()
+    claimed = rogue.anchor(epoch=1)
+
+    endings = _endings(scene)
+    assert all(isinstance(ending, AnchorUnavailable) for ending in endings), endings
+    _under_more_of_the_same(rogue)
+    with pytest.raises(AssertionError, match="no anchor was moved"):
+        rogue.anchor()
+    assert team.world.position("t") == claimed
+    assert not team.world.open(None, read_only=True).verify().ok
 
 
 def test_an_honest_session_after_a_pause_is_taken(scene: _Scene) -> None:
