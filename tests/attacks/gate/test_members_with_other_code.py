@@ -402,7 +402,7 @@ def test_a_checkpoint_that_no_pause_held_back_is_not_released(scene: _Scene) -> 
 
 
 def test_an_anchor_of_an_epoch_that_never_began_hides_no_pause(scene: _Scene) -> None:
-    """A later epoch begins with other marks, so no anchor goes back from it and no reader goes on."""
+    """A later epoch begins with other marks: no anchor leaves it, and no reader accepts it."""
     team = scene.team
     scene.pause()
     rogue = scene.rogue("worker")
