@@ -148,15 +148,16 @@ class _Scene:
         self.world.enrol(*_PEOPLE)
         self.world.apply(policy(needed=1))
         self._change_roster(lambda _: {"pools": (Pool("crew", ("crew-1", "crew-2")),)})
-        self._open: dict[tuple[str, int], Opened] = {}
+        self._open: dict[tuple[str | None, int], Opened] = {}
+        self._warm: dict[tuple[str, int], Thread] = {}
         self._number = 0
         self._verified: set[int] = set()
         for _ in range(2):
             self.thread("worker", 0).save({"n": 0})
         self.slot = self.world.slot("t")
         self.id = self.world.thread_id("t")
-        self.reader = self.process(None, 0)
-        self._storage = self.process(self.rogue, 0).storage.inner
+        self.reader = self._opened(None, 0)
+        self._storage = self._opened(self.rogue, 0).storage.inner
         for who in ("operator", "crew-2"):
             self.thread(who, self.machines - 1).load()
 
@@ -172,16 +173,23 @@ class _Scene:
             options["anchor"] = SimulatedAnchor(self._memories[machine], closes=False)
         return self.world.open(who, gated=True, **options)
 
-    def thread(self, who: str, machine: int) -> Thread:
-        """The handle of a process that stays open."""
+    def _opened(self, who: str | None, machine: int) -> Opened:
         place = who, machine % self.machines
         if place not in self._open:
             self._open[place] = self.process(*place)
-        return self._open[place].thread("t")
+        return self._open[place]
+
+    def thread(self, who: str, machine: int) -> Thread:
+        """A handle that stays, and knows the thread from before."""
+        place = who, machine % self.machines
+        if place not in self._warm:
+            self._warm[place] = self._opened(*place).thread("t")
+        return self._warm[place]
 
     def fresh(self, who: str | None, machine: int) -> Thread:
-        """The handle of a new process."""
-        return self.process(who, machine % self.machines).thread("t")
+        """A handle that knows nothing of the thread; to open the store again would be slow."""
+        store = self._opened(who, machine)._checkpoints
+        return store._new_handle(store.core, "t")
 
     # ------------------------------------------------------------------ the truth
 
@@ -274,7 +282,7 @@ class _Scene:
         length = len(self.rows())
         if length not in self._verified:
             self._verified.add(length)
-            if self.process(None, 0).verify().ok:
+            if self.reader.verify().ok:
                 raise Broken(f"verify does not report entry {stop.header.seq}: {stop.error!r}")
 
     def _claims_epoch(self) -> bool:
@@ -292,8 +300,7 @@ class _Scene:
                 (f"history by the auditor on {at}", partial(self._list, "auditor", at)),
             ]
         calls += [
-            (f"load by warm {who} on {at}", self._open[who, at].thread("t").load)
-            for who, at in self._open
+            (f"load by warm {who} on {at}", warm.load) for (who, at), warm in self._warm.items()
         ]
         return calls
 
@@ -364,7 +371,7 @@ class _Scene:
                 return thread.handoff(to=to, reason="a test")
             except NeedsApproval as needs:
                 request: Any = needs.request
-                return self.process("ann", 0).approve(request.id, reason="fine")
+                return self._opened("ann", 0).approve(request.id, reason="fine")
         return thread.load()
 
     def _roster(self, change: str) -> None:
