@@ -67,7 +67,7 @@ def draw_history(seed: int) -> History:
     steps: list[Step] = []
     for _ in range(draw.randint(1, 3)):
         steps += [_draw_honest(draw) for _ in range(draw.randint(0, 4))]
-        steps += _draw_burst(draw, rogue)
+        steps += _draw_bypass(draw, rogue) if draw.random() < 0.4 else _draw_burst(draw, rogue)
     steps += [_draw_honest(draw) for _ in range(draw.randint(0, 2))]
     return History(rogue, draw.choice((1, 1, 2)), tuple(steps))
 
@@ -127,6 +127,32 @@ _USUAL: dict[str, tuple[Kind, ...]] = {
     "officer": (Kind.ERASE, Kind.ERASE, Kind.EXPIRY, Kind.APPROVAL),
     "other": (Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.EXPIRY, Kind.BREAK_GLASS),
 }
+
+
+_DECISIONS: dict[str, tuple[Step, ...]] = {
+    "pause": (Step("operator", "pause"), Step("operator", "unpause"), Step("officer", "erase")),
+    "owner": (
+        Step("owner", "handoff", ("to=spare",)),
+        Step("owner", "handoff", ("to=crew",)),
+        Step("operator", "request", ("to=spare",)),
+        Step("officer", "erase"),
+    ),
+    "fence": (Step("owner", "save"), Step("owner", "handoff", ("to=crew",))),
+}
+"""What other people decide, by the mark that says so."""
+
+
+def _draw_bypass(draw: random.Random, rogue: str) -> list[Step]:
+    """A decision of somebody else, and a burst that begins with another claim about it."""
+    mark = draw.choice(list(_DECISIONS))
+    steps = [draw.choice(_DECISIONS[mark])]
+    if draw.random() < 0.5:
+        steps.append(Step("owner", "save"))
+    burst = _draw_burst(draw, rogue)
+    claim = burst[0].how if draw.random() < 0.5 else burst[0].how[-2:]
+    if draw.random() < 0.8:
+        claim = (*claim, f"{mark}={draw.choice(_MARKS)}")
+    return [*steps, burst[0]._replace(how=claim), *burst[1:]]
 
 
 def _draw_burst(draw: random.Random, rogue: str) -> list[Step]:

@@ -151,6 +151,7 @@ class _Scene:
         self._open: dict[tuple[str | None, int], Opened] = {}
         self._warm: dict[tuple[str, int], Thread] = {}
         self._number = 0
+        self._stops: dict[int, Stop] = {}
         self._verified: set[int] = set()
         for _ in range(2):
             self.thread("worker", 0).save({"n": 0})
@@ -208,7 +209,9 @@ class _Scene:
             assert tip is not None
             rows = self.rows()
             at = min(tip.entry.seq + 1, len(rows) - 1)
-            return tip, Stop(parse_header(rows[at].header), tip, error)
+            stop = Stop(parse_header(rows[at].header), tip, error)
+            # A later erasure takes away the bodies that say whose the thread was.
+            return tip, self._stops.setdefault(at, stop)
         return tip, None
 
     def is_own_matter(self, stop: Stop) -> bool:
@@ -231,27 +234,31 @@ class _Scene:
         return covered and not self._is_against_others(headers, rows, stop)
 
     def _is_against_others(self, headers: list[Header], rows: list[Record], stop: Stop) -> bool:
-        """Whether an entry from a position on is another person's to decide."""
+        """Whether an entry from a position on is against what another person decided.
+
+        Only who wrote what counts here, and not what the rogue member's headers claim.
+        """
         roster = self.reader.core.trust().roster
-        owner, paused = stop.before.fence.owner, stop.before.paused is not None
-        by = {
-            key(name).public.id.raw.hex(): name
-            for name in (each.name for each in roster.identities)
-        }
+        owner, paused, erased = stop.before.fence.owner, stop.before.paused is not None, False
+        names = {key(each.name).public.id.raw.hex(): each for each in roster.identities}
         for header, row in zip(headers[stop.header.seq :], rows[stop.header.seq :], strict=True):
-            rule, writer = KINDS[header.kind], roster.identity(by[header.by])
-            assert writer is not None
+            rule, kind, writer = KINDS[header.kind], header.kind, names[header.by]
             if not rule.on_threads or not writer.may_any(rule.roles, header.ns):
+                continue  # it settles nothing, unless a reader believes it: then what follows does
+            if rule.blocked_by_pause and paused:
                 return True
-            if header.kind in (Kind.GENESIS, Kind.ERASE) or (rule.blocked_by_pause and paused):
+            if erased and kind is not Kind.GENESIS:
                 return True
-            owns = roster.owns(writer.name, owner or "")
-            if (rule.by_owner or header.kind is Kind.HANDOFF) and not owns:
+            if erased:
+                owner = parse_body(kind, header.body, row.body or b"").owner
+            owns = owner is not None and roster.owns(writer.name, owner)
+            if (rule.by_owner or kind is Kind.HANDOFF) and not owns:
                 return True
-            if header.kind is Kind.HANDOFF:
-                owner = parse_body(header.kind, header.body, row.body or b"").owner
-            if rule.settles_pause:
-                paused = header.kind is Kind.PAUSE
+            if kind is Kind.HANDOFF:
+                owner = parse_body(kind, header.body, row.body or b"").owner
+            erased = kind is Kind.ERASE
+            if kind in (Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE):
+                paused = kind is Kind.PAUSE
         return False
 
     # ------------------------------------------------------------------ comparing

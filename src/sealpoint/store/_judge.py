@@ -117,6 +117,12 @@ def judge_head(
                 f"entry {header.seq} of thread {header.thread[:12]}: expected generation "
                 f"{owned.begun.gen}, found {header.gen}"
             )
+    if owned.erased and newest[0].seq != owned.entry.seq:
+        # Nobody's name is known after an erasure, so nobody would be found not to be the owner.
+        raise Misplaced(
+            f"entry {newest[0].seq} of thread {head.header.thread[:12]}: expected a genesis after "
+            "an erasure"
+        )
     paused = _judge_pause(entries, head.header, owned)
     fence = _judge_session(entries, newest, owned, trust)
     return JudgedHead(fence, owned.entry, paused)

@@ -26,6 +26,7 @@ from sealpoint.ledger import (
     GenesisBody,
     HandoffBody,
     Kind,
+    PruneBody,
     ResumeBody,
     VerdictBody,
 )
@@ -230,6 +231,14 @@ def _right_after_an_erasure(scene: _Scene) -> Rogue:
     return rogue
 
 
+def _saved_after_an_erasure(scene: _Scene) -> Rogue:
+    scene.team.fresh("officer").erase(reason="asked for")
+    rogue = scene.rogue("spare")
+    rogue.save()
+    rogue.write(Kind.PRUNE, PruneBody(salt=SALT, before=0))
+    return rogue
+
+
 def _erased_twice(scene: _Scene) -> Rogue:
     rogue = scene.rogue("officer")
     rogue.erase()
@@ -300,6 +309,7 @@ _ACTS: dict[str, _Act] = {
         _past_a_pause_by_an_entry_that_ends_none,
         _under_an_older_roster,
         _right_after_an_erasure,
+        _saved_after_an_erasure,
         _erased_twice,
         _erased_in_a_generation_that_never_began,
         _erased_over_a_pause_that_never_was,
