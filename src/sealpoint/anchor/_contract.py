@@ -82,8 +82,8 @@ class Anchor(Protocol):
 
         The compare and the write MUST be one step for every process that shares the anchor. An
         anchor MAY rely on it that positions rise: `is_behind(expected, position)`. A position whose
-        epoch goes down MUST be refused, and one whose marks go down, unless its epoch is a later
-        one (`require_rising`).
+        epoch or sequence number goes down MUST be refused, and one whose marks go down, unless its
+        epoch is a later one (`require_rising`).
 
         Returns:
             What the slot holds now: `position` if it was written.
@@ -151,14 +151,15 @@ def require_rising(expected: Position, position: Position) -> None:
     """Refuse a position that forgets a session, a pause or an owner which the anchor has seen.
 
     Raises:
-        UsageError: The epoch or a mark goes down, or another entry has the place of the owner's.
+        UsageError: The position or a mark goes down, or another entry has the place of the owner's.
     """
     if position.epoch > expected.epoch:
         return
-    if position.epoch < expected.epoch:
+    if is_behind(position, expected):
         # A later epoch begins with other marks: the way back would carry them to the earlier one.
         raise UsageError(
-            f"anchor position: expected epoch {expected.epoch} or later, found {position.epoch}"
+            f"anchor position: expected entry {expected.seq} of epoch {expected.epoch} or later, "
+            f"found entry {position.seq} of epoch {position.epoch}"
         )
     before = (expected.fence, expected.pause, expected.owner)
     marks = (position.fence, position.pause, position.owner)

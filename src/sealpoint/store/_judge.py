@@ -9,12 +9,14 @@ in force, the handoffs since the genesis, and what was added since the owner wro
 Why that is enough. The head names the newest session, pause and owner, and the anchor has kept the
 highest of each that it ever saw, so none of them can be left out. The newest entry of the owner
 vouches for what lies below it, because every writer judges before it appends. What lies above is
-read here, entry by entry.
+verified here, entry by entry: any member of the roster may have written it.
 
 A former owner is the exception: it can leave out the handoff that took the thread from it, and
 write a later handoff on top, which the anchor then takes for the newest. So a handoff by an owner
 counts without a look below it only once another person has written on top. Until then every entry
-down to the owner's entry before it is read.
+down to the owner's entry before it is read. Whoever erases a thread, or hands it off with approval,
+does not own it and does not vouch for it: until another person has written on top, the entries that
+the same person wrote right below are verified too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

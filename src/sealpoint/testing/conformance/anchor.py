@@ -129,6 +129,7 @@ class AnchorConformance:
             "owner": replace(later, owner=0),
             "every mark": replace(later, fence=RESERVED_SEQ, pause=RESERVED_SEQ, owner=0),
             "entry of the owner": replace(later, owner_entry=b"p" * 32),
+            "epoch": replace(later, epoch=held.epoch - 1),
         }
         with self._opened(tmp_path) as anchor:
             anchor.create(_slot(1), held)
