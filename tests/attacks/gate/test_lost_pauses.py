@@ -8,6 +8,7 @@ The holder of the root sees a disk failure. The pause must not be lifted by that
 import pytest
 
 from sealpoint.errors import NeedsApproval, NotTrusted, Paused, ResumeRefused, UsageError
+from sealpoint.gate import Request
 from sealpoint.ledger import Kind, ResumeBody
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.unit.gate.team import READ, policy
@@ -43,7 +44,9 @@ def test_a_restore_does_not_lift_a_pause(attacked: AttackedTeam, measure: str) -
     if measure == "approve 1":  # as in every pause: people may approve now, for the time after it
         with pytest.raises(NeedsApproval) as asked:
             handle.resume(world=READ, deliberate="the disk died")
-        attacked.approve(asked.value.request, "ann")
+        request = asked.value.request
+        assert isinstance(request, Request)
+        attacked.approve(request, "ann")
         handle = attacked.fresh()
     with pytest.raises((ResumeRefused, Paused), match="lost the pause"):
         handle.resume(world=READ, deliberate="the disk died")
