@@ -306,8 +306,9 @@ class Opened(Store):
 
             def begin(draft: CommitDraft, owner: str, basis: int) -> SessionStart:
                 self._ungated.add(handle._state.chain.thread)
-                world = None if draft.declared is None else draft.declared.digest
-                body = ResumeBody(salt=core.salt(), owner=owner, basis=basis, world=world)
+                body = ResumeBody(salt=core.salt(), owner=owner, basis=basis)
+                if (world := draft.declared) is not None:
+                    body = replace(body, world=world.digest, leaves=world.to_dict())
                 return SessionStart(body, core.trust())
 
             writer.begin_session = begin

@@ -7,7 +7,7 @@ signature by accident.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -40,6 +40,7 @@ from sealpoint.ledger import (
     encode_header,
     extend,
     link_hash,
+    parse_body,
     parse_header,
     skip_seq,
     verify_entry,
@@ -77,6 +78,7 @@ __all__ = [
     "roster",
     "sealed",
     "seals",
+    "session_world",
     "solo",
 ]
 
@@ -361,3 +363,13 @@ class ThreadLedger:
         for kind in (Kind.GENESIS, Kind.RESUME, Kind.CHECKPOINT):
             self.add(kind)
         return self
+
+
+def session_world(rows: Mapping[int, Record]) -> str | None:
+    """The world of the newest session."""
+    session = parse_header(rows[len(rows) - 1].header).fence
+    header = parse_header(rows[session].header)
+    if header.kind is not Kind.RESUME or rows[session].body is None:
+        return None
+    found: str | None = parse_body(header.kind, header.body, rows[session].body or b"").world
+    return found

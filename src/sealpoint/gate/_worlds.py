@@ -184,7 +184,7 @@ class SessionWorlds:
         if judged.outcome is not Outcome.ALLOW:
             reasons = "; ".join(reason.words for reason in judged.reasons)
             yield f"{words}, which the gate would not have allowed: {reasons}"
-        elif not judged.rolled_out and not (facts.grant is not None and judged.needed):
+        elif not judged.rolled_out and not _is_granted(facts.grant):
             yield from self._faults(before)
 
     def _facts(
@@ -295,6 +295,11 @@ class SessionWorlds:
                     break
             else:
                 return False
+
+
+def _is_granted(grant: GrantFacts | None) -> bool:
+    """Whether people have approved what a resume spent."""
+    return grant is not None and len(set(grant.approved_by)) >= max(1, grant.needed)
 
 
 def _is_main(header: Header, record: Record) -> bool:

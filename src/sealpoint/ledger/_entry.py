@@ -118,7 +118,9 @@ def parse_links(data: bytes) -> Links:
     try:
         return _decode_links(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise Edited("entry header: expected links, found something else") from exc
+        raise Edited(
+            f"entry header: expected the links of one, found {len(data)} bytes without them"
+        ) from exc
 
 
 def _says_earlier(data: bytes) -> bool:

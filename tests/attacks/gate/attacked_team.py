@@ -36,7 +36,7 @@ from sealpoint.world import World
 from tests.attacks.ledger.raw_editor import RawEditor, editor_of
 from tests.deployment import Deployment
 from tests.effort import in_soak
-from tests.ledgers import SALT, key, seals
+from tests.ledgers import SALT, key, seals, session_world
 from tests.unit.gate.team import READ, SHELL, Team
 
 __all__ = ["BACKENDS", "AttackedTeam"]
@@ -102,7 +102,7 @@ class AttackedTeam(Team):
         """What would be the next entry of a thread, well made in every way, by a stolen key."""
         known = self.rows(name) if rows is None else rows
         if isinstance(body, CheckpointBody) and body.world is None:
-            body = msgspec.structs.replace(body, world=_session_world(known))
+            body = msgspec.structs.replace(body, world=session_world(known))
         data = body if isinstance(body, bytes) else encode_body(body)
         at, before = len(known), parse_header(known[len(known) - 1].header)
         header = msgspec.structs.replace(
@@ -192,13 +192,3 @@ class AttackedTeam(Team):
         if approvals:
             self.approve(request, *approvals)
         return request
-
-
-def _session_world(rows: dict[int, Record]) -> str | None:
-    """The world of the newest session."""
-    session = parse_header(rows[len(rows) - 1].header).fence
-    header = parse_header(rows[session].header)
-    if header.kind is not Kind.RESUME or rows[session].body is None:
-        return None
-    found: str | None = parse_body(header.kind, header.body, rows[session].body or b"").world
-    return found

@@ -18,6 +18,7 @@ from sealpoint.errors import SealpointError
 from sealpoint.gate import Thread
 from sealpoint.ledger import (
     Body,
+    CheckpointBody,
     Kind,
     Marks,
     encode_body,
@@ -32,7 +33,7 @@ from sealpoint.store import CheckpointRef
 from tests.attacks.ledger.raw_editor import MemoryEditor, RawEditor, editor_of
 from tests.deployment import Deployment
 from tests.effort import in_soak
-from tests.ledgers import identity, key, seals
+from tests.ledgers import identity, key, seals, session_world
 
 __all__ = ["ALL_BACKENDS", "BACKENDS", "AttackedStore"]
 
@@ -79,7 +80,7 @@ class AttackedStore:
             "own": [f"line {place} of {name} {number} {'y' * 40}" for place in range(20)],
         }
         ref = self.worker.thread(name).save(
-            state, id=f"{name}-{number}", metadata={"number": number}, world={"n": number}
+            state, id=f"{name}-{number}", metadata={"number": number}, world={"n": 0}
         )
         self.saved.setdefault(name, []).append((ref, state))
         return ref
@@ -149,7 +150,10 @@ class AttackedStore:
             seq: Its position, if it is not the next.
             fields: Fields of the header that are to be otherwise.
         """
-        rows, data = self.rows(name), encode_body(body)
+        rows = self.rows(name)
+        if isinstance(body, CheckpointBody) and body.world is None:
+            body = msgspec.structs.replace(body, world=session_world(rows))
+        data = encode_body(body)
         at = len(rows) if seq is None else seq
         before = parse_header(rows[at - 1].header)
         header = msgspec.structs.replace(

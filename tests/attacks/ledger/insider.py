@@ -26,7 +26,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.ledger.tampered_store import TamperedStore, entry_rows
-from tests.ledgers import SALT, sealed
+from tests.ledgers import SALT, sealed, session_world
 
 __all__ = ["Insider", "key_of", "put", "replace"]
 
@@ -101,7 +101,9 @@ class Insider:
     def _state(self, kind: Kind, signer: PrivateKey, seq: int | None, **changes: Any) -> Record:
         payload = b"\x81\xa4note\xa6bought"
         root = hashlib.sha256(payload).hexdigest()
-        body = encode_body(CheckpointBody(salt=SALT, id="bought", root=root))
+        known = {at: Record(*row[:3]) for at, row in enumerate(self.rows)}
+        world = session_world(known)
+        body = encode_body(CheckpointBody(salt=SALT, id="bought", root=root, world=world))
         record = self.entry(kind, body, signer, seq, **changes)
         return Record(record.header, record.seals, record.body, payload)
 

