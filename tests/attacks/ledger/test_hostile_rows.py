@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.errors import Edited, SealpointError
+from sealpoint.errors import Edited, NotTrusted, SealpointError
 from sealpoint.ledger import STORE_CHAIN, Kind
 from sealpoint.storage import Record
 from tests.attacks.ledger.insider import Insider, key_of, put
