@@ -648,10 +648,7 @@ class GateModel(GateRollouts):
         for each in NAMES:
             fresh = ThreadFacts(self.book)
             fresh.learn(self.rows(each) if self.exists(each) else {}, judging=False)
-            fresh.cut = each in lost or self.facts[each].cut
-            fresh.released = self.facts[each].released
-            if each in lost:
-                fresh.released = fresh.rows if release else None
+            fresh.restored(self.facts[each], lost=each in lost, release=release)
             self.facts[each] = fresh
         self.count("restored")
 

@@ -46,6 +46,7 @@ _APPROVERS = {key(name).key: name for name in ("ann", "bob", "bobby", "carl", "t
 _NAMES = {key(name).key: name for name in (*PERSONS, "chief", "officer")}
 _TIMELESS = (Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY)
 """Anybody may write these, so they do not move the time of a thread."""
+_SETTLES_PAUSE = (Kind.GENESIS, Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE)
 _AGE_MAX = timedelta(days=7)
 _SLACK = timedelta(minutes=2)
 """A decision is made a little before it is written."""
@@ -140,6 +141,8 @@ class ThreadFacts:
     fence: int = -1
     """The session under way; it ends where another begins, or the thread is handed off."""
     cut: bool = False
+    lost_pauses: tuple[int, ...] = ()
+    """For each restore that lost a pause, how many entries stand below whatever settles it."""
     released: int | None = None
     """How many entries there were when the restore that cut it released it; None: it did not."""
     goes: frozenset[tuple[str, str]] | int | None = None
@@ -150,6 +153,28 @@ class ThreadFacts:
     def rows(self) -> int:
         """How many entries there are."""
         return len(self.lines)
+
+    @property
+    def pause_is_lost(self) -> bool:
+        """Whether a restore lost a pause, and no operator has decided since."""
+        settled = max((line.seq for line in self.lines if line.kind in _SETTLES_PAUSE), default=0)
+        return any(settled < count for count in self.lost_pauses)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a pause is in force, on the thread or lost by a restore."""
+        return self.paused or self.pause_is_lost
+
+    def restored(self, before: "ThreadFacts", *, lost: bool, release: bool) -> None:
+        """Take over what a restore does not give back."""
+        self.cut = lost or before.cut
+        kept = [min(count, self.rows) for count in before.lost_pauses]
+        if lost and before.paused and not self.paused:
+            kept.append(self.rows)
+        self.lost_pauses = tuple(kept) if self.rows else ()
+        self.released = before.released
+        if lost:
+            self.released = self.rows if release and not before.paused else None
 
     @property
     def basis(self) -> Line | None:
@@ -205,11 +230,12 @@ class ThreadFacts:
         match line.kind:
             case Kind.CHECKPOINT | Kind.HELD:
                 assert self.paused == (line.kind is Kind.HELD), f"{line.kind}: {self.paused=}"
+                assert self.paused or not self.pause_is_lost, "saved while a lost pause stops it"
                 assert line.fence == self.fence, "saved in a session that is over"
                 self._check_rank(line, gone)
             case Kind.RESULTS:
                 assert line.fence == self.fence, "added in a session that is over"
-                assert not (self.paused and body.answers), "answered while paused"
+                assert not (self.stopped and body.answers), "answered while paused"
             case Kind.DELETE | Kind.PRUNE:
                 found = given_up([*self.lines, line])
                 assert found >= gone, "what was given up came back"
@@ -379,7 +405,7 @@ class ThreadFacts:
         times += [rollout.expires for rollout in self.book.rollouts.values()]
         if rules is None or any(abs(now - expires) < _SLACK for expires in times):
             return None
-        if self.paused or wish.who != self.owner or self.would_run(wish.checkpoint) is None:
+        if self.stopped or wish.who != self.owner or self.would_run(wish.checkpoint) is None:
             return False
         if not rules - {"narrower-world"}:
             return True
@@ -413,7 +439,7 @@ class ThreadFacts:
 
     def _judge(self, header: Header, body: Any) -> None:
         """Hold an allowance that was recorded against everything that it must be bound to."""
-        assert not self.paused, "resumed while paused"
+        assert not self.stopped, "resumed while paused"
         assert header.epoch == self.book.epoch, "resumed in an epoch that is over"
         who, basis = _NAMES[header.by], self.basis
         assert who not in self.book.ended, "resumed with a key that has ended"

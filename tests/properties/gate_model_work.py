@@ -157,13 +157,14 @@ class GateWork(GateScene):
         facts, before = self.facts[name], len(self.rows(name))
         # In a session that goes on only a pause stops anything.
         sure = self.is_running(process, name) and all(e.draft.declared is None for e in items)
-        paused = facts.paused
+        paused, is_lost = facts.stopped, facts.pause_is_lost and not facts.paused
         outcomes = self.thread(process, name).adapter.commit([item.draft for item in items])
         landed = 0
         for (draft, value), outcome in zip(items, outcomes, strict=True):
             if isinstance(outcome, SealpointError):
                 self.count(f"save refused: {outcome.code}")
-                stops = draft.blocked_by_pause or (isinstance(draft, SaveDraft) and not draft.holds)
+                holds = isinstance(draft, SaveDraft) and draft.holds and not is_lost
+                stops = draft.blocked_by_pause or (isinstance(draft, SaveDraft) and not holds)
                 assert not sure or (paused and stops), f"refused in a session: {outcome}"
                 assert not sure or isinstance(outcome, Paused)
                 continue
