@@ -236,8 +236,10 @@ class _Scene:
     def _is_against_others(self, headers: list[Header], rows: list[Record], stop: Stop) -> bool:
         """Whether an entry from a position on is against what another person decided.
 
-        Only who wrote what counts here, and not what the rogue member's headers claim.
+        Only who wrote what counts here, and not what the rogue member's headers claim. A handoff
+        that no anchor has seen is not done yet: nobody relies on it.
         """
+        seen = max(position.owner for position in self._positions())
         roster = self.reader.core.trust().roster
         owner, paused, erased = stop.before.fence.owner, stop.before.paused is not None, False
         names = {key(each.name).public.id.raw.hex(): each for each in roster.identities}
@@ -254,7 +256,7 @@ class _Scene:
             owns = owner is not None and roster.owns(writer.name, owner)
             if (rule.by_owner or kind is Kind.HANDOFF) and not owns:
                 return True
-            if kind is Kind.HANDOFF:
+            if kind is Kind.HANDOFF and header.seq <= seen:
                 owner = parse_body(kind, header.body, row.body or b"").owner
             erased = kind is Kind.ERASE
             if kind in (Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE):
@@ -294,9 +296,12 @@ class _Scene:
 
     def _claims_epoch(self) -> bool:
         """Whether the rogue member made an anchor useless, which every process says."""
-        position = self.world.position("t")
-        found = [position, *(memory.get(self.slot) for memory in self._memories)]
-        return any(each is not None and each.epoch > 0 for each in found)
+        return any(position.epoch for position in self._positions())
+
+    def _positions(self) -> list[Position]:
+        """What every anchor holds of the thread."""
+        found = [self.world.position("t"), *(each.get(self.slot) for each in self._memories)]
+        return [position for position in found if position is not None]
 
     def _reads(self) -> list[tuple[str, Callable[[], object]]]:
         calls: list[tuple[str, Callable[[], object]]] = []
