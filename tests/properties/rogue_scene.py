@@ -152,6 +152,7 @@ class _Scene:
         self._warm: dict[tuple[str, int], Thread] = {}
         self._number = 0
         self._stops: dict[int, Stop] = {}
+        self._tips: dict[int, Tip] = {}
         self._verified: set[int] = set()
         for _ in range(2):
             self.thread("worker", 0).save({"n": 0})
@@ -205,6 +206,7 @@ class _Scene:
         try:
             for step in walk.steps():
                 tip = step.tip
+                self._tips.setdefault(tip.entry.seq, tip)
         except SealpointError as error:
             assert tip is not None
             rows = self.rows()
@@ -223,7 +225,7 @@ class _Scene:
         """
         rows = self.rows()
         headers = [parse_header(row.header) for row in rows]
-        owner, by = stop.before.fence.owner, key(self.rogue).public.id.raw.hex()
+        owner, by = self._owner_before(stop), key(self.rogue).public.id.raw.hex()
         roster = self.reader.core.trust().roster
         if owner is None or stop.header.by != by or not roster.owns(self.rogue, owner):
             return False
@@ -233,6 +235,13 @@ class _Scene:
         )
         return covered and not self._is_against_others(headers, rows, stop)
 
+    def _owner_before(self, stop: Stop) -> str | None:
+        """The owner by the newest entry that settles it and that an anchor has seen."""
+        tip, seen = stop.before, max(position.owner for position in self._positions())
+        while tip.owner.seq > seen:
+            tip = self._tips[tip.owner.seq - 1]
+        return tip.fence.owner
+
     def _is_against_others(self, headers: list[Header], rows: list[Record], stop: Stop) -> bool:
         """Whether an entry from a position on is against what another person decided.
 
@@ -241,7 +250,7 @@ class _Scene:
         """
         seen = max(position.owner for position in self._positions())
         roster = self.reader.core.trust().roster
-        owner, paused, erased = stop.before.fence.owner, stop.before.paused is not None, False
+        owner, paused, erased = self._owner_before(stop), stop.before.paused is not None, False
         names = {key(each.name).public.id.raw.hex(): each for each in roster.identities}
         for header, row in zip(headers[stop.header.seq :], rows[stop.header.seq :], strict=True):
             rule, kind, writer = KINDS[header.kind], header.kind, names[header.by]
