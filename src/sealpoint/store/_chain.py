@@ -28,6 +28,7 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.ledger import (
+    RESERVED,
     Body,
     CutoffCheck,
     Entry,
@@ -560,7 +561,8 @@ def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Ti
         if entry.seq <= _NEAR_MAX and entries is core.storage:
             below = entries.scan(chain.thread, 0, entry.seq - 1)
             chain.entries = NearEntries(entries, chain.thread, [*below, (entry.seq, record)])
-        judged = judge_head(chain, entry, seen, chain.trust.get())
+        reserved = chain.is_named and chain.name.startswith(RESERVED)
+        judged = judge_head(chain, entry, seen, chain.trust.get(), reserved=reserved)
         if judged.fence.owner is None and not judged.fence.erased:
             return _read_tip(chain, entry, judged)
         chain.judged = judged

@@ -92,7 +92,12 @@ class _Owned(NamedTuple):
 
 
 def judge_head(
-    entries: LinkedEntries, head: Entry, seen: Sequence[Position], trust: StoreChain
+    entries: LinkedEntries,
+    head: Entry,
+    seen: Sequence[Position],
+    trust: StoreChain,
+    *,
+    reserved: bool,
 ) -> JudgedHead:
     """Judge the head of a thread by the rules that every entry follows.
 
@@ -101,6 +106,8 @@ def judge_head(
         head: The head, verified on its own.
         seen: What anchors have seen of the thread, in the epoch that is in force.
         trust: The store chain.
+        reserved: Whether the reader asked for a name of Sealpoint's own. An erasure takes the name
+            in the genesis away, and must not make another thread of it.
 
     Raises:
         NotTrusted: An entry is not allowed at its place.
@@ -111,9 +118,9 @@ def judge_head(
     for position in seen:
         _require_marks(head.header, position)
     newest, additions = _judge_additions(entries, head)
-    owned = _judge_ownership(entries, newest[0], seen, trust)
+    owned = _judge_ownership(entries, newest[0], seen, trust, reserved=reserved)
     for header in (*additions, newest[0].header):
-        check_reserved(header, reserved=owned.entry.reserved)
+        check_reserved(header, reserved=reserved or owned.entry.reserved)
         if header.gen != owned.begun.gen:
             raise Misplaced(
                 f"entry {header.seq} of thread {header.thread[:12]}: expected generation "
@@ -170,7 +177,12 @@ def _check_after(before: Header, header: Header) -> None:
 
 
 def _judge_ownership(
-    entries: LinkedEntries, newest: Entry, seen: Sequence[Position], trust: StoreChain
+    entries: LinkedEntries,
+    newest: Entry,
+    seen: Sequence[Position],
+    trust: StoreChain,
+    *,
+    reserved: bool,
 ) -> _Owned:
     """Find whose the thread is: judge the handoffs down to the genesis or the newest erasure."""
     seq, found = newest.header.owner, list[tuple[Entry, Record]]()
@@ -183,6 +195,7 @@ def _judge_ownership(
                 f"entry {seq} of thread {header.thread[:12]}: expected an entry that says whose "
                 f"the thread is, found a {header.kind.word}"
             )
+        check_reserved(header, reserved=reserved)
         found.append((entry, record))
         if not seq:
             break

@@ -19,7 +19,7 @@ from sealpoint.errors import (
     SealpointError,
     Tampered,
 )
-from sealpoint.gate import Request
+from sealpoint.gate import ROLLOUTS, Request
 from sealpoint.ledger import (
     AdoptBody,
     ExpiryBody,
@@ -34,6 +34,7 @@ from sealpoint.signing import Attestation, Statement
 from tests.attacks.gate.attacked_team import BACKENDS, AttackedTeam
 from tests.ledgers import SALT, identity
 from tests.rogue import Rogue
+from tests.unit.gate.team import READ, SHELL
 
 _REFUSED = (NotTrusted, Tampered, Forked)
 
@@ -428,6 +429,20 @@ def test_an_anchor_of_an_epoch_that_never_began_hides_no_pause(scene: _Scene) ->
         rogue.anchor()
     assert team.world.position("t") == claimed
     assert not team.world.open(None, read_only=True).verify().ok
+
+
+def test_the_book_of_rollouts_is_not_erased(scene: _Scene) -> None:
+    """A fresh process knows whose book it asks for, although the erasure took the name away."""
+    team = scene.team
+    rollout = team.store("operator").rollouts.propose([(READ, SHELL)], reason="release 42")
+    team.approve(rollout)
+    rogue = Rogue(team.store("officer").core, "officer", ROLLOUTS)
+    rogue.erase()
+    rogue.anchor()
+
+    for who in ("operator", "ann"):
+        with pytest.raises(NotTrusted, match="has no place on a thread"):
+            team.world.open(who, gated=True).rollouts.list()
 
 
 def test_an_honest_session_after_a_pause_is_taken(scene: _Scene) -> None:
