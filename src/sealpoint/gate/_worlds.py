@@ -106,7 +106,7 @@ class SessionWorlds:
                     return AllowedWorld(world_held(decision.body), faults)
                 faults = faults or found
                 before = self._before(decision)
-            except StorageUnavailable:
+            except (StorageUnavailable, Tampered):
                 raise
             except SealpointError as error:
                 return AllowedWorld(None, (*faults, error.message))
@@ -173,7 +173,7 @@ class SessionWorlds:
         try:
             digest = trust.policy_at(entry.header)
             policy = None if digest is None else self._policies.get(digest)
-        except (PolicyInvalid, Tampered, NotTrusted) as error:
+        except (PolicyInvalid, NotTrusted) as error:
             yield f"{words}, and the policy to judge it by cannot be read: {error.message}"
             return
         before = self._before(decision)

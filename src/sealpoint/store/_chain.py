@@ -385,6 +385,10 @@ class Chain:
             self.verified.note(entry, record, trust)
         return require_attestations(entry, record.body, trust)
 
+    def body(self, header: Header, record: Record) -> Any:
+        """The body of a proven entry; see `entry_body`."""
+        return entry_body(self.name, header, record.body)
+
     # ------------------------------------------------------------------ from the head downwards
 
     def verified_head(self) -> Entry:

@@ -20,7 +20,7 @@ the same person wrote right below are verified too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sealpoint.anchor import Position
 from sealpoint.errors import Forked, Misplaced, Missing, NotTrusted
@@ -44,7 +44,6 @@ from sealpoint.ledger import (
     check_session,
     check_succession,
     check_world,
-    parse_body,
     read_basis_and_time,
     read_fence,
     read_owner_entry,
@@ -65,6 +64,10 @@ class LinkedEntries(Protocol):
 
     def verify(self, record: Record, seq: int) -> Entry:
         """Verify one entry on its own: signature, rights, place and cutoffs."""
+        ...
+
+    def body(self, header: Header, record: Record) -> Any:
+        """The body of a proven entry."""
         ...
 
 
@@ -359,9 +362,9 @@ def _judge_session(
 ) -> Fence:
     """Judge the owner's last entry and the one that opened its session: by whom, and no pause."""
     entry, record = newest
-    header, data = entry.header, record.body
+    header, saved = entry.header, record
     if header.seq == owned.entry.seq:
-        return read_fence(entry, data)
+        return read_fence(entry, record.body)
     _judge_owned(entries, entry, owned, trust)
     if header.fence == header.seq:
         opening = entry
@@ -376,8 +379,8 @@ def _judge_session(
         _judge_owned(entries, opening, owned, trust)
     fence = read_fence(opening, None if owned.name is None else record.body)
     check_session(header, fence)
-    if KINDS[header.kind].is_checkpoint and data is not None and fence.owner is not None:
-        state: CheckpointBody = parse_body(header.kind, header.body, data)
+    if KINDS[header.kind].is_checkpoint and saved.body is not None and fence.owner is not None:
+        state: CheckpointBody = entries.body(header, saved)
         check_world(f"entry {header.seq} of thread {header.thread[:12]}", state.world, fence.world)
     if fence.owner not in (None, owned.name):
         raise NotTrusted(

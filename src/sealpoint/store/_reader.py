@@ -35,9 +35,11 @@ from sealpoint.ledger import (
     PruneBody,
     ResultsBody,
     ResumeBody,
+    StoreChain,
     check_pause,
     check_world,
     link_hash,
+    parse_header,
 )
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.storage import Record
@@ -180,7 +182,8 @@ class ThreadReader:
         self._core = state.core
         self._chain = state.chain
         self.payloads = PayloadReader(state.core, state.chain, state.caches)
-        self._openings: dict[int, tuple[Entry, ResumeBody]] = {}
+        self._openings: tuple[StoreChain | None, dict[int, tuple[Entry, ResumeBody]]] = None, {}
+        """By which store chain, the openings that were proven: a restore makes another one."""
 
     # ------------------------------------------------------------------ loading
 
@@ -320,10 +323,19 @@ class ThreadReader:
             Misplaced: There is no resume.
             Missing: Its body is gone.
         """
-        known = self._openings.get(session)
-        record, header = self._chain.descend(session)
-        if known is not None and known[0].raw == record.header:
+        trust = self._chain.trust.get()
+        if self._openings[0] is not trust:
+            self._openings = trust, {}
+        openings = self._openings[1]
+        known = openings.pop(session, None)
+        if known is not None:
+            openings[session] = known  # the last that was asked for goes last
             return known
+        followed = self._state.resume
+        if followed is not None and followed[0] == session:
+            record, header = followed[1], parse_header(followed[1].header)
+        else:
+            record, header = self._chain.descend(session)
         entry = self._chain.verify(record, session)
         if header.kind is not Kind.RESUME:
             raise Misplaced(
@@ -331,9 +343,9 @@ class ThreadReader:
                 f"{header.kind.word}"
             )
         body: ResumeBody = entry_body(self._state.name, header, record.body)
-        if len(self._openings) >= _OPENINGS_MAX:
-            self._openings.pop(next(iter(self._openings)))
-        self._openings[session] = entry, body
+        if len(openings) >= _OPENINGS_MAX:
+            openings.pop(next(iter(openings)))
+        openings[session] = entry, body
         return entry, body
 
     def release_of(self, entry: str) -> Release | None:

@@ -309,6 +309,8 @@ class ThreadState:
         """The checkpoints of other lanes that were released although they are not the newest."""
         self.opened: dict[int, ResumeBody] = {}
         """What this handle has begun its last sessions with, by their positions."""
+        self.resume: tuple[int, Record] | None = None
+        """The last resume of somebody else that this handle has followed, and where it lies."""
         self.freshness = Freshness.UNSEEN
         self.was_overtaken = False
         """Whether `mark_seen` has met entries of others, since somebody last asked."""
@@ -373,7 +375,9 @@ class ThreadState:
         if others and self.freshness is Freshness.CURRENT:
             self.freshness = Freshness.MOVED
         self.retention.observe(header)
-        if header.kind is Kind.ERASE:
+        if header.kind is Kind.RESUME:
+            self.resume = entry.seq, record
+        elif header.kind is Kind.ERASE:
             self._forget_states()
         elif rule.is_checkpoint or header.kind is Kind.DELETE:
             self.caches.lose_known()
@@ -416,6 +420,7 @@ class ThreadState:
         """A restore has cut off what this handle knew."""
         self.forget()
         self.opened.clear()
+        self.resume = None
         self.retention.changes += 1
         if self.freshness is Freshness.CURRENT:
             self.freshness = Freshness.MOVED

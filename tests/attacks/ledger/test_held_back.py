@@ -95,10 +95,12 @@ def test_what_a_pause_holds_back_is_read_and_not_resumed(scene: TamperedStore) -
         assert store.verify().ok
 
 
-def _draft() -> EntryDraft:
+def _draft(world: str | None = None) -> EntryDraft:
     payload = b"\x81\xa4note\xa6bought"
     root = hashlib.sha256(payload).hexdigest()
-    return EntryDraft(Kind.HELD, CheckpointBody(salt=SALT, id="held", root=root), payload)
+    return EntryDraft(
+        Kind.HELD, CheckpointBody(salt=SALT, id="held", root=root, world=world), payload
+    )
 
 
 def test_our_writer_does_not_sign_what_no_pause_holds_back(scene: TamperedStore) -> None:
@@ -118,7 +120,7 @@ def test_our_writer_signs_what_a_pause_holds_back(scene: TamperedStore) -> None:
         thread.load()
         _pause(scene)
         thread.load()
-        entry = append(thread._state.chain, _draft())
+        entry = append(thread._state.chain, _draft(thread._state.chain.tip().fence.world))
         loaded = thread.load()
 
     assert entry.header.kind is Kind.HELD
