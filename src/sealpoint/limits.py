@@ -60,7 +60,9 @@ __all__ = [
     "SQL_OPEN_STEPS_MAX",
     "SQL_STEPS_MAX",
     "STATEMENT_BYTES_MAX",
-    "STATE_MEMORY_BYTES_MAX",
+    "RUN_LEASE_SECONDS = 30
+"""A run of a machine that has vanished has its thread for so long, where only a clock can tell."""
+STATE_MEMORY_BYTES_MAX",
     "UNTOLD_REFUSALS_MAX",
     "VERIFY_ROUNDS_MAX",
     "WATCH_AGAIN_MAX",

@@ -8,11 +8,16 @@ of the thread: a member of the roster who moves the anchor forward to an entry o
 leave out a pause, a handoff or a session that the anchor has seen. `sealpoint.testing.conformance`
 tests every sentence below; `memory.py` is the reference implementation.
 
+It also knows which threads have a run that lives, so that a second one is refused before it does
+anything. That is kept here and not in the store, because whoever can write the store could make two
+workers act on one answer; and it is not signed, because it protects nothing from a worker.
+
 Every anchor refuses the same calls, by the functions at the end: fixed-size fields are checked
 before they are kept, so that nothing is cut off or padded on the way into a slot.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import NoReturn, Protocol
 
 import msgspec
@@ -51,6 +56,24 @@ class Position(msgspec.Struct, frozen=True):
     def reserved(self) -> bool:
         """Whether a name has been given an id and nothing more."""
         return self.seq == RESERVED_SEQ
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Whose run a thread has."""
+
+    who: str
+    """The identity that runs it."""
+    since: datetime
+    living: bool = True
+    """False: its process has ended, and not the run before it."""
+
+
+class Hold(Protocol):
+    """That a run has a thread, for as long as its process lives."""
+
+    def end(self) -> None:
+        """The run has ended. Ending twice is allowed; a failure leaves the hold to its process."""
+        ...
 
 
 class Anchor(Protocol):
@@ -95,6 +118,22 @@ class Anchor(Protocol):
 
     def slots(self) -> Iterator[tuple[bytes, Position]]:
         """Every slot with its position, in any order. The store compares its threads with them."""
+        ...
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Let a run have a thread.
+
+        Of all the calls by all the processes that share the anchor, one at a time MUST get the
+        hold, until it ends it or its process ends; an anchor that cannot see a process end MUST
+        find out within `RUN_LEASE_SECONDS`. The slot need not have a position.
+
+        Returns:
+            The hold, or who has it.
+        """
+        ...
+
+    def holder(self, slot: bytes) -> Holder | None:
+        """Whose run has a thread; also one whose process ended first. None: no run has it."""
         ...
 
     def close(self) -> None:

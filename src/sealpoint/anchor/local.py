@@ -37,6 +37,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -45,11 +46,14 @@ import msgspec
 from sealpoint import _disk
 from sealpoint._disk import DIRECTORY, refusing, reporting
 from sealpoint.anchor._contract import (
+    Hold,
+    Holder,
     Position,
     require_position,
     require_rising,
     require_slot,
 )
+from sealpoint.anchor._run_files import RunFiles
 from sealpoint.anchor._table import (
     FREE,
     KEY_BYTES,
@@ -82,7 +86,7 @@ _open_files_lock = threading.Lock()
 
 
 @contextmanager
-def _opened_directory(directory: Path, group: int | None) -> Iterator[int]:
+def opened_directory(directory: Path, group: int | None) -> Iterator[int]:
     """Open a directory after checking it; what is done through the descriptor stays in it.
 
     Raises:
@@ -192,7 +196,7 @@ class SharedFile:
         with (
             reporting(DirectoryUnusable, f"{directory}: expected to make a file"),
             suppress(FileExistsError),
-            _opened_directory(self._directory, self._group) as within,
+            opened_directory(self._directory, self._group) as within,
         ):
             write_table(within, temporary, self._seal, group=self._group)
             _disk.publish(temporary, _NAME, within=within, replace=False)
@@ -217,7 +221,7 @@ class SharedFile:
         old.count(used)
         if not old.crowded:
             return old
-        with _opened_directory(self._directory, self._group) as within:
+        with opened_directory(self._directory, self._group) as within:
             # (2) The larger file, complete and locked before anybody can see it.
             write_table(within, _GROWN, self._seal, grown_from=old, group=self._group)
             new = open_table(
@@ -259,7 +263,7 @@ class SharedFile:
     def _opened(self, *, published: bool = False) -> Table | None:
         if self.table is None:
             try:
-                with _opened_directory(self._directory, self._group) as within:
+                with opened_directory(self._directory, self._group) as within:
                     self.table = open_table(
                         self._directory,
                         within,
@@ -388,6 +392,7 @@ class LocalAnchor:
         """By where they lie, the pieces of the file that were verified when all slots were listed,
         and what they say."""
         self._file = SharedFile(directory, SlotSeal(key, store), read_only=read_only, group=group)
+        self._runs = RunFiles(partial(opened_directory, directory, group), group)
         try:
             if self._file.current() is None and create:
                 self._file.make()
@@ -511,6 +516,32 @@ class LocalAnchor:
             table = self._current()
         return iter(()) if table is None else chain.from_iterable(self._listed(table))
 
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Let a run have a thread; returns the hold, or who has it.
+
+        Raises:
+            AnchorUnavailable: The directory cannot be written.
+        """
+        require_slot(slot)
+        try:
+            self._require_writing()
+            return self._runs.hold(slot.hex(), holder)
+        except (OSError, DirectoryUnusable) as exc:
+            raise self._unavailable(exc) from exc
+
+    def holder(self, slot: bytes) -> Holder | None:
+        """Whose run has a thread, or had it when its process ended.
+
+        Raises:
+            AnchorUnavailable: The directory cannot be read.
+        """
+        require_slot(slot)
+        try:
+            self._file.require_open()
+            return self._runs.holder(slot.hex())
+        except (OSError, DirectoryUnusable) as exc:
+            raise self._unavailable(exc) from exc
+
     def close(self) -> None:
         """Release the file; closing twice is allowed."""
         self._file.close()
@@ -579,12 +610,15 @@ class LocalAnchor:
             raise self._unavailable(exc) from exc
 
     def _locked_for_writing(self) -> Table | None:
+        self._require_writing()
+        return self._file.locked()
+
+    def _require_writing(self) -> None:
+        self._file.require_open()
         if self._read_only:
-            self._file.require_open()
             raise AnchorUnavailable(
                 f"anchor in {self._directory}: expected to write, found it opened for reading only"
             )
-        return self._file.locked()
 
     def _unavailable(self, cause: Exception) -> AnchorUnavailable:
         return AnchorUnavailable(f"anchor in {self._directory}: found {cause}")

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Iterator
 
 from sealpoint.anchor._contract import (
+    Hold,
+    Holder,
     Position,
     require_position,
     require_rising,
@@ -26,6 +28,7 @@ class MemoryAnchor:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._positions: dict[bytes, Position] = {}
+        self._holds: dict[bytes, _MemoryHold] = {}
         self._closed = False
 
     def get(self, slot: bytes) -> Position | None:
@@ -71,12 +74,53 @@ class MemoryAnchor:
             self._require_open()
             return iter(list(self._positions.items()))
 
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Let a run have a thread; returns the hold, or who has it."""
+        require_slot(slot)
+        with self._lock:
+            self._require_open()
+            found = self._holds.get(slot)
+            if found is not None:
+                return found.holder
+            hold = self._holds[slot] = _MemoryHold(self, slot, holder)
+            return hold
+
+    def holder(self, slot: bytes) -> Holder | None:
+        """Whose run has a thread, if one has."""
+        require_slot(slot)
+        with self._lock:
+            self._require_open()
+            found = self._holds.get(slot)
+            return None if found is None else found.holder
+
     def close(self) -> None:
         """Forget everything; closing twice is allowed."""
         with self._lock:
             self._closed = True
             self._positions.clear()
+            self._holds.clear()
+
+    def let_go(self, slot: bytes, hold: "_MemoryHold") -> None:
+        """A run has ended."""
+        with self._lock:
+            if self._holds.get(slot) is hold:
+                del self._holds[slot]
 
     def _require_open(self) -> None:
         if self._closed:
             raise UsageError("anchor in memory: expected an open anchor, found a closed one")
+
+
+class _MemoryHold:
+    """That a run of this process has a thread."""
+
+    __slots__ = ("_anchor", "_slot", "holder")
+
+    def __init__(self, anchor: MemoryAnchor, slot: bytes, holder: Holder) -> None:
+        self._anchor = anchor
+        self._slot = slot
+        self.holder = holder
+
+    def end(self) -> None:
+        """The run has ended."""
+        self._anchor.let_go(self._slot, self)

@@ -36,7 +36,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from sealpoint.anchor._contract import Anchor, Position, is_behind
+from sealpoint.anchor._contract import Anchor, Hold, Holder, Position, is_behind
 from sealpoint.errors import AnchorUnavailable, Forked
 
 __all__ = ["FORKED_HINT", "AnchorsTogether", "newer_position"]
@@ -184,6 +184,14 @@ class AnchorsTogether:
             except Forked:
                 found[slot] = local
         return iter(found.items())
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Let a run have a thread, on all the machines that share the anchor."""
+        return self.shared.hold(slot, holder)
+
+    def holder(self, slot: bytes) -> Holder | None:
+        """Whose run has a thread, on whichever machine."""
+        return self.shared.holder(slot)
 
     def close(self) -> None:
         """Close both."""
