@@ -57,12 +57,11 @@ __all__ = [
     "SCAN_UNPACKED_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
+    "RUN_LEASE_SECONDS",
     "SQL_OPEN_STEPS_MAX",
     "SQL_STEPS_MAX",
     "STATEMENT_BYTES_MAX",
-    "RUN_LEASE_SECONDS = 30
-"""A run of a machine that has vanished has its thread for so long, where only a clock can tell."""
-STATE_MEMORY_BYTES_MAX",
+    "STATE_MEMORY_BYTES_MAX",
     "UNTOLD_REFUSALS_MAX",
     "VERIFY_ROUNDS_MAX",
     "WATCH_AGAIN_MAX",
@@ -162,6 +161,8 @@ is not judged, which is a finding."""
 UNTOLD_REFUSALS_MAX = 1024
 """Errors of subgraphs that an adapter keeps until the graphs around them are told."""
 
+RUN_LEASE_SECONDS = 30
+"""A run of a machine that has vanished has its thread for so long, where only a clock can tell."""
 STATE_MEMORY_BYTES_MAX = 64 * _MIB
 """What an open store remembers of the states that it saved and loaded last, over all threads, so
 that what did not change is not encoded, hashed and fetched again."""
