@@ -841,11 +841,14 @@ class Paused(SealpointError):
 
 
 class Busy(SealpointError):
-    """Another session of the thread is too young to be taken over."""
+    """A run of the thread is under way, or another session is too young to be taken over."""
 
     code = "busy"
     exit_status = 73
-    hint = "Wait until it has ended or is old enough; the policy says how old (takeover_after)."
+    hint = (
+        "Wait until the run has ended. If it is stuck, an operator stops it: sealpoint pause "
+        "THREAD --reason WHY, then sealpoint unpause THREAD --reason WHY."
+    )
 
 
 class UnknownRequest(SealpointError):

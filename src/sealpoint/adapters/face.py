@@ -8,7 +8,7 @@ that adapters share:
 
 - `WriteQueue`: writes of one thread keep the order of the calls, and go together.
 - `GuardedRuns`: a run is decided about before it begins, and shows a pass from then on. A thread
-  has one at a time: of two runs the later one goes on.
+  has one at a time: while it lives, a second one is refused as `Busy`.
 - `Refusals`: what a part of a run could not save is told to the run.
 - `RunWatch`: whether a run may take its next step.
 - `entered_off_loop`, `done_off_loop`: decisions and saves that an event loop does not wait for.
@@ -223,6 +223,7 @@ class GuardedRuns:
         lanes: Mapping[str, str] | None = None,
         offer: Callable[[], Any] | None = None,
         would_run: Callable[[], bool] | None = None,
+        idempotent: Callable[[], bool] | None = None,
     ) -> Iterator[RunPass]:
         """Have a run decided about and recorded, and let it in for as long as the block takes.
 
@@ -244,6 +245,7 @@ class GuardedRuns:
                 offer=offer,
                 token=token,
                 would_run=would_run,
+                idempotent=idempotent,
             )
             granted = RunPass(token, world, ref, session)
             with self._lock:
@@ -256,6 +258,7 @@ class GuardedRuns:
                 if self._has(thread, token):
                     del self._passes[thread]
             self.refusals.drop(thread, token)
+            self._store.thread(thread).adapter.end(token)
 
     def find(self, thread: str, token: object) -> RunPass | None:
         """The pass of a token; None if there is no token.

@@ -97,7 +97,7 @@ class Facts:
     restored: bool
     """Whether an accepted restore has cut the thread and nothing was executed since."""
     living_session: timedelta | None
-    """How long ago another session that has not ended last moved the thread."""
+    """How long ago another session, which may not have ended, last moved the thread."""
     deliberate: str | None
     """What the caller said to show that this is meant."""
     grant: GrantFacts | None
@@ -109,6 +109,10 @@ class Facts:
     """What else it goes on from that is not the newest, in words."""
     imported: bool = False
     """Of a copy, whether it is that of a file."""
+    holder: str | None = None
+    """Whose run lives on the thread, and since when."""
+    unknown: str | None = None
+    """Who went on with an answer and saved nothing since, and when."""
     world_faults: tuple[str, ...] = ()
     """Why the world that the checkpoint names was not allowed: another one is compared then."""
 
@@ -159,7 +163,7 @@ class Decision:
 
     @property
     def busy(self) -> bool:
-        """Whether it is refused for nothing but a session that is too young to be taken over."""
+        """Whether it is refused for nothing but another run, or a session that is too young."""
         return {each.rule for each in self.reasons if each.measure == Measure.REFUSE} == {_BUSY}
 
 
@@ -266,7 +270,9 @@ def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
         yield _refusal("paused", f"thread {thread} is paused: {facts.paused}")
     if not facts.owner:
         yield _refusal("not-owner", f"thread {thread} is owned by somebody else")
-    if policy is not None and facts.living_session is not None:
+    if facts.holder is not None:
+        yield _refusal(_BUSY, f"a run is under way: {facts.holder}")
+    elif policy is not None and facts.living_session is not None:
         # A clock that was turned back makes no session younger than it can be.
         age = max(facts.living_session, timedelta())
         if age < policy.takeover_after:
@@ -300,6 +306,8 @@ def _applying(facts: Facts, policy: Policy | None) -> Iterator[tuple[Rule, str]]
             Rule.ANSWER,
             "an answer, an input or an edit is brought in, and no question is pending",
         )
+    if facts.unknown is not None:
+        yield Rule.UNKNOWN_OUTCOME, facts.unknown
     age_max = None if policy is None else policy.age_max
     if age_max is not None and facts.age > age_max:
         yield Rule.OLD_AGE, f"the checkpoint is {facts.age} old, more than {age_max}"

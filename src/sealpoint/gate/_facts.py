@@ -12,6 +12,7 @@ from typing import Any
 
 from sealpoint.errors import WorldInvalid
 from sealpoint.gate._decision import Facts, GrantFacts
+from sealpoint.gate._last_session import LastSession
 from sealpoint.gate._policy import Rule
 from sealpoint.gate._worlds import AllowedWorld
 from sealpoint.ledger import StoreChain
@@ -31,6 +32,8 @@ def facts_of(
     now: datetime,
     restored: bool,
     living_session: timedelta | None,
+    holder: str | None = None,
+    unknown: str | None = None,
     paused: str | None = None,
     answered: bool = False,
     deliberate: str | None = None,
@@ -57,6 +60,8 @@ def facts_of(
         age=now - release.time,
         restored=restored,
         living_session=living_session,
+        holder=holder,
+        unknown=unknown,
         deliberate=deliberate,
         grant=grant,
         told=told,
@@ -70,11 +75,14 @@ def gather(
     *,
     trust: StoreChain,
     who: str,
+    last: LastSession,
     session: int | None,
+    unknown: str | None,
     world: World | None,
     read_world: Callable[[], dict[str, Any] | None],
     allowed: AllowedWorld | None,
     now: datetime,
+    holder: str | None = None,
     paused: str | None = None,
     answered: bool = False,
     deliberate: str | None = None,
@@ -88,22 +96,21 @@ def gather(
         release: What would be executed.
         trust: The store chain.
         who: The identity that would go on.
+        last: The session in force.
         session: The session that it has; any other that has not ended is somebody else's.
+        unknown: Who went on with an answer and saved nothing since.
         world: What the run is able to do now.
         read_world: Reads the world that the checkpoint was saved in, if it differs.
         allowed: The world that its session was allowed; None: the one that it names.
         now: The effective time.
+        holder: Whose run lives on the thread, and since when, unless it is this one.
         paused: Who has paused the thread, and why.
         answered: Whether something is brought in from outside.
         deliberate: What the caller said to show that this is meant.
         grant: What has become of the request for exactly this.
         also_older: What else it goes on from that is not the newest, in words.
     """
-    tip = state.chain.tip()
-    owner = tip.fence.owner
-    living = None
-    if tip.fence.is_session and tip.fence.seq != session:
-        living = now - state.chain.descend(tip.basis[0])[1].at
+    owner = state.chain.tip().fence.owner
     return facts_of(
         release,
         thread=state.name,
@@ -112,7 +119,9 @@ def gather(
         world_now=world is not None,
         now=now,
         restored=was_cut(state, trust),
-        living_session=living,
+        living_session=last.age(release, session, now),
+        holder=holder,
+        unknown=unknown,
         paused=paused,
         answered=answered,
         deliberate=deliberate,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from sealpoint.anchor import Hold
 from sealpoint.errors import (
     Busy,
     Erased,
@@ -27,7 +28,8 @@ from sealpoint.errors import (
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint, refused_for
 from sealpoint.gate._facts import gather
-from sealpoint.gate._policy import Policy
+from sealpoint.gate._last_session import LastSession
+from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import Asked, Pending, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
@@ -70,6 +72,8 @@ class _Judged(NamedTuple):
     """The world that the session of the checkpoint was allowed; None: the one that it names."""
     rollout: Rollout | None = None
     """What lets another world pass, if that is needed."""
+    idempotent: bool = False
+    """Whether something passes because it may be done again."""
 
 
 class _Prefetched(NamedTuple):
@@ -92,6 +96,10 @@ class Gate:
         self._world: World | None = None
         """What the run of this handle's session declared to be able to do."""
         self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
+        self._last = LastSession(state, reader)
+        self._holds: dict[str, Hold | None] = {}
+        """The runs under way, and what each has the thread with; None: beside one that a pause
+        has stopped."""
         self._runs = RunTracker(state)
         self._prefetched: _Prefetched | None = None
 
@@ -121,13 +129,42 @@ class Gate:
                     # (6) only now is the caller given anything
                     return loaded
 
-    def begin(self, call: ResumeCall, token: str | None) -> int | None:
+    def begin(self, call: ResumeCall) -> int | None:
         """Begin a session for a caller that reads by `snapshot`; see `AdapterThread.begin`."""
-        session = self._begin(call)
+        token = call.run
+        if token is None:
+            session = self._begin(call)
+        else:
+            self.hold(token)
+            try:
+                session = self._begin(call)
+            except BaseException:
+                self.end(token)
+                raise
         position = RunPosition(token=token, deliberate=call.deliberate or None)
         run = Run(position, actor=call.actor)
         run.session, self._runs.current = session, None if token is None else run
         return session
+
+    def hold(self, run: str) -> None:
+        """Let a run have the thread, until `end`.
+
+        Raises:
+            Busy: Another one has it.
+        """
+        with self._state.reporting():
+            self._core.signer()
+            self._holds[run] = self._last.hold(self.identity, self._core.now(None))
+
+    def end(self, run: str) -> None:
+        """A run has ended, and with it its session."""
+        hold = self._holds.pop(run, None)
+        if hold is not None:
+            hold.end()
+
+    def _holder(self, run: str | None) -> str | None:
+        """Whose run lives on the thread, and since when, unless it is this one."""
+        return None if run in self._holds else self._last.holder()
 
     def _begin(self, call: ResumeCall) -> int | None:
         with self._state.reporting(), self._state.shown_only_if_it_passes():
@@ -253,12 +290,17 @@ class Gate:
         pending = self._context.pending()
         asked, grant = self._grant(call, release, policy, pending, who)
         allowed = self._allowed(release)
+        unknown = self._last.unknown()
+        idempotent = unknown is not None and call.idempotent is not None and call.idempotent()
         facts = gather(
             self._state,
             release,
             trust=trust,
             who=who,
+            last=self._last,
             session=self._state.session if other is None else None,
+            unknown=None if idempotent else unknown,
+            holder=self._holder(call.run),
             world=call.world,
             read_world=lambda: self._reader.read_world(release),
             allowed=allowed,
@@ -279,7 +321,7 @@ class Gate:
         waits = decision.outcome is Outcome.NEEDS_APPROVAL
         if waits and grant is not None and grant.needed < decision.needed:
             asked = None  # fewer people were asked than it needs by now
-        return _Judged(release, policy, asked, decision, trust, allowed, rollout)
+        return _Judged(release, policy, asked, decision, trust, allowed, rollout, idempotent)
 
     def _allowed(self, release: Release) -> AllowedWorld | None:
         """The world that the session of a checkpoint was allowed; one of our own was judged."""
@@ -335,15 +377,18 @@ class Gate:
             request=None if spent is None else spent.id,
             answer=call.answer_digest,
             actor=call.actor,
+            held=self._holds.get(call.run or "") is not None,
+            idempotent=judged.idempotent,
             **self._world_fields(call.world, release, judged.allowed),
             **_decision_fields(release, judged.decision, judged.rollout),
         )
 
     def _refusal(self, decision: Decision) -> SealpointError:
+        if decision.busy:
+            words = (each.words for each in decision.reasons if each.measure == Measure.REFUSE)
+            return Busy(f"thread {self._state.name!r}: {'; '.join(words)}")
         reasons = tuple(reason.words for reason in decision.reasons)
         message = f"thread {self._state.name!r}: resume refused: {'; '.join(reasons)}"
-        if decision.busy:
-            return Busy(message)
         return ResumeRefused(
             message, reasons=reasons, hint=refusal_hint(decision, self._state.name)
         )
@@ -475,6 +520,7 @@ class Gate:
             basis=basis,
             policy=_digest(policy),
             actor=None if run is None else run.actor,
+            held=run is not None and self._holds.get(run.position.token or "") is not None,
         )
         judged = self._judge_run(run, draft, trust, policy)
         release = None if judged is None else judged.release
@@ -518,7 +564,10 @@ class Gate:
             release,
             trust=trust,
             who=self._context.identity(),
+            last=self._last,
             session=self._state.session,
+            unknown=self._last.unknown(),
+            holder=self._holder(None if run is None else run.position.token),
             world=draft.declared,
             read_world=lambda: self._reader.read_world(release),
             allowed=allowed,

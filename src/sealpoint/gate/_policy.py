@@ -131,6 +131,8 @@ class Rule(StrEnum):
     """Something was declared when it was saved, and nothing is now."""
     ANSWER = "answer"
     """A question is pending, or an answer is given."""
+    UNKNOWN_OUTCOME = "unknown-outcome"
+    """A session went on with an answer and saved nothing: what it did may be done again."""
     OLD_AGE = "old-age"
     """The checkpoint is older than `age.max`."""
     AFTER_RESTORE = "after-restore"
@@ -155,6 +157,8 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.FIRST_WORLD: "a world was declared, and none was when the checkpoint was saved",
         Rule.MISSING_WORLD: "no world was declared, and one was when the checkpoint was saved",
         Rule.ANSWER: "a question was pending, or an answer was given",
+        Rule.UNKNOWN_OUTCOME: "a session had gone on with an answer and saved nothing: what it did "
+        "may have been done again",
         Rule.OLD_AGE: "the checkpoint was older than the policy's age.max",
         Rule.AFTER_RESTORE: "a restore had cut the thread, and it had not been executed since",
         Rule.HANDOFF_BY_OPERATOR: "an operator, not the owner, gave the thread to another owner",
@@ -170,6 +174,8 @@ _RULES: Mapping[str, Rule] = {str(rule): rule for rule in Rule}
 _LEAST: Mapping[Rule, Measure] = {
     # A restore takes back what has happened: that a run went on from there is always told.
     Rule.AFTER_RESTORE: Measure.RECORD,
+    # An answer is acted on once: that it was brought to a second run is always told.
+    Rule.UNKNOWN_OUTCOME: Measure.RECORD,
     # Every reader asks for an attestation of another person in such a handoff.
     Rule.HANDOFF_BY_OPERATOR: Measure.approve(1),
 }
@@ -222,7 +228,7 @@ class Policy:
     age_max: timedelta | None
     """From which age on `old-age` applies; None: it never does."""
     takeover_after: timedelta
-    """How long another session must have saved nothing before it may be taken over."""
+    """How long a session that has not ended must have saved nothing before it may be taken over."""
     asks_people: bool = field(init=False, compare=False, repr=False)
     """Whether any run may need the approval of others; that of handoffs is no run's affair."""
     asks_nothing: bool = field(init=False, compare=False, repr=False)

@@ -36,6 +36,10 @@ class ResumeCall(NamedTuple):
     """What it brings along that is no answer, for where it has to be bound like one."""
     would_run: Callable[[], bool] | None = None
     """Whether anything would run at all, for where people would have to be asked."""
+    idempotent: Callable[[], bool] | None = None
+    """Whether what would run may be done again, for where it may have been done."""
+    run: str | None = None
+    """What the run is known by that has the thread; None: none has it for this call."""
 
     @classmethod
     def of(
@@ -49,6 +53,7 @@ class ResumeCall(NamedTuple):
         lanes: Mapping[str, str] | None = None,
         offer: Callable[[], Any] | None = None,
         would_run: Callable[[], bool] | None = None,
+        idempotent: Callable[[], bool] | None = None,
     ) -> Self:
         """Check what a caller gives.
 
@@ -61,7 +66,17 @@ class ResumeCall(NamedTuple):
         # An empty text is passed on: the rules say that it is no reason.
         if deliberate is not None and deliberate != "":
             check_reason(deliberate, "deliberate")
-        found = cls(World.of(world), ref, None, actor, deliberate, lanes or {}, offer, would_run)
+        found = cls(
+            World.of(world),
+            ref,
+            None,
+            actor,
+            deliberate,
+            lanes or {},
+            offer,
+            would_run,
+            idempotent,
+        )
         return found.with_answer(answer)
 
     def with_answer(self, answer: Any) -> Self:

@@ -25,6 +25,7 @@ from sealpoint.errors import NotTrusted, PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
 from sealpoint.gate._decision import Facts, GrantFacts, Outcome, decide
 from sealpoint.gate._facts import difference, facts_of
+from sealpoint.gate._last_session import saves_outcome, unknown_outcome
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import (
     Asked,
@@ -129,6 +130,10 @@ class Reviewer:
         self._basis_at: datetime | None = None
         self._latest: datetime | None = None
         self._executed_epoch = 0
+        self._held = False
+        """Whether a run held the thread in the session in force: nobody sees here how it ended."""
+        self._unknown: str | None = None
+        """Who went on with an answer and has saved nothing since, in words."""
         self.release: Release | None = None
         """What the entry that was taken last released, made again; None if it was no resume."""
 
@@ -168,11 +173,21 @@ class Reviewer:
             self._basis_at = header.at
         if header.kind is Kind.RESUME:
             self._executed_epoch = header.epoch
-            if isinstance(body, ResumeBody) and body.decided is None:
-                self._decided[entry.seq] = body.world
+            if isinstance(body, ResumeBody):
+                self._begin(entry, body)
         elif header.kind is Kind.ERASE:
-            self._leaves, self._decided = _HeldWorlds(), {}
+            self._leaves, self._decided, self._unknown = _HeldWorlds(), {}, None
+        elif saves_outcome(header, body):
+            self._unknown = None
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
+
+    def _begin(self, entry: Entry, body: ResumeBody) -> None:
+        """Take a session into account that has begun."""
+        self._held = body.held
+        if body.decided is None:
+            self._decided[entry.seq] = body.world
+        if body.answer is not None:
+            self._unknown = unknown_outcome(entry.writer, entry.header.at)
 
     def newest(self, header: Header, before: Tip) -> Newest | None:
         """The newest checkpoint of the main lane before an entry that is taken next."""
@@ -300,7 +315,8 @@ class Reviewer:
             world_now=body.world is not None,
             now=forgiving(self._now(entry)),
             restored=self._restored(resume),
-            living_session=self._living_session(resume),
+            living_session=self._living_session(resume, release),
+            unknown=None if body.idempotent else self._unknown,
             answered=body.answer is not None,
             deliberate=body.reason,
             grant=grant,
@@ -329,6 +345,7 @@ class Reviewer:
             age=forgiving(self._now(resume.entry)) - outline.time,
             restored=self._restored(resume),
             living_session=self._living_session(resume),
+            unknown=None if body.idempotent else self._unknown,
             deliberate=body.reason,
             grant=grant,
             told=_told(body),
@@ -372,9 +389,12 @@ class Reviewer:
         if body.decided is None and body.world is not None and self._world(body.world) is None:
             yield "a resume: it does not hold the world that it decided"
 
-    def _living_session(self, resume: _Resume) -> timedelta | None:
-        """How long ago another key's session last moved the thread."""
+    def _living_session(self, resume: _Resume, release: Release | None = None) -> timedelta | None:
+        """How long ago another key's session last moved the thread; None if it may have ended."""
         fence = resume.before.fence
+        stopped = release and release.session == fence.seq and release.question is not None
+        if self._held or stopped:
+            return None
         if not fence.is_session or fence.by == resume.entry.header.by or self._basis_at is None:
             return None
         return resume.entry.header.at - self._basis_at

@@ -14,7 +14,9 @@ that was never decided about, was refused, or was overtaken. What adapters share
 `sealpoint.adapters.face`.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, cast
 
@@ -159,8 +161,12 @@ class Thread:
         answer: Any = None,
         actor: str | None = None,
         deliberate: str | None = None,
+        idempotent: bool = False,
     ) -> Loaded:
         """Release a state for execution, if the gate allows it, and begin a session with it.
+
+        Another process may take the thread over while what was released is executed; `run` keeps it
+        from that.
 
         Args:
             world: What the run is able to do now; None: nothing is declared.
@@ -169,17 +175,58 @@ class Thread:
             actor: Who answers or asks, for the record: a claim that satisfies no rule.
             deliberate: Why this is meant, where the policy asks for that; also the reason that
                 approvers are shown.
+            idempotent: Whether what is going to run may be done again: then it is not asked where
+                somebody went on with an answer and saved nothing since.
 
         Raises:
             NeedsApproval: Other people have to approve first; `.request` is what they are asked.
             ResumeRefused: The gate says no; `.reasons` has every reason.
-            Busy: Another session is too young to be taken over.
+            Busy: A run is under way, or another session is too young to be taken over.
             NotOwner, NotTrusted: This identity may not go on with the thread.
             UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        call = ResumeCall.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
+        call = ResumeCall.of(
+            world,
+            ref=ref,
+            answer=answer,
+            actor=actor,
+            deliberate=deliberate,
+            idempotent=(lambda: True) if idempotent else None,
+        )
         return self._gate.resume(call)
+
+    @contextmanager
+    def run(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answer: Any = None,
+        actor: str | None = None,
+        deliberate: str | None = None,
+        idempotent: bool = False,
+    ) -> Iterator[Loaded]:
+        """Resume, and have the thread for as long as the block takes: it is one run.
+
+        Meanwhile everybody else who goes on with the thread is refused as `Busy`, in this process
+        and in others. The session ends with the block, however that ends; it ends with the process,
+        too. Args and errors are those of `resume`.
+        """
+        call = ResumeCall.of(
+            world,
+            ref=ref,
+            answer=answer,
+            actor=actor,
+            deliberate=deliberate,
+            idempotent=(lambda: True) if idempotent else None,
+        )
+        run = secrets.token_hex()
+        self._gate.hold(run)
+        try:
+            yield self._gate.resume(call._replace(run=run))
+        finally:
+            self._gate.end(run)
 
     def judge(
         self,
@@ -485,6 +532,7 @@ class AdapterThread:
         offer: Callable[[], Any] | None = None,
         token: str | None = None,
         would_run: Callable[[], bool] | None = None,
+        idempotent: Callable[[], bool] | None = None,
     ) -> int | None:
         """Begin a session as `Thread.resume` does, for a caller that reads the state by `snapshot`.
 
@@ -502,9 +550,12 @@ class AdapterThread:
             offer: What the run brings along that is no answer, such as the input of a new turn. It
                 is asked for, and bound like an answer, where a question is pending or people have
                 to approve.
-            token: What the run shows with each write, in `RunPosition`; no other run has it.
+            token: What the run shows with each write, in `RunPosition`; no other run has it. With
+                one, the run has the thread until `end`: others are refused as `Busy`.
             would_run: Whether anything would run at all. It is asked before people are: they have
                 nothing to say where nothing runs.
+            idempotent: Whether what would run may be done again. It is asked where somebody went on
+                with an answer and saved nothing since.
 
         Returns:
             The session: the position of the entry that records the decision. None if there was
@@ -519,8 +570,17 @@ class AdapterThread:
             lanes=lanes,
             offer=offer,
             would_run=would_run,
+            idempotent=idempotent,
         )
-        return self._gate.begin(call, token)
+        return self._gate.begin(call._replace(run=token))
+
+    def end(self, token: str) -> None:
+        """A run that `begin` let in has stopped at a question, finished or failed.
+
+        Args:
+            token: What the run showed with each write. One that has ended before is no error.
+        """
+        self._gate.end(token)
 
     def snapshot(
         self,

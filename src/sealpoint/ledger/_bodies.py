@@ -163,6 +163,10 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     """The digest of the answer that the run goes on with."""
     actor: str | None = None
     """Who answered or asked, as the caller claims; it proves nothing."""
+    held: bool = False
+    """Whether a run held the thread in the anchor: its end ended the session."""
+    idempotent: bool = False
+    """Whether the application said that what would run may be done again."""
 
 
 class HandoffBody(Body, frozen=True, kw_only=True):

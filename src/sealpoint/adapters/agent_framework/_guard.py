@@ -61,6 +61,7 @@ def guard(
     *,
     actor: str,
     world: World | Mapping[str, Any] | None = None,
+    idempotent: Collection[str] = (),
 ) -> _W:
     """The same workflow, behind the gate from now on.
 
@@ -76,10 +77,14 @@ def guard(
             with.
         world: What the workflow is able to do; without it, what `world_of(workflow)` finds at each
             run.
+        idempotent: The executors that may do again what they did, or the name of a functional
+            workflow: where only they get a response, nobody is asked about a run that was given one
+            and died before it had saved anything.
 
     Raises:
-        UsageError: There is no actor, it is no workflow or one that has run already, the storage is
-            another one, or the workflow or one inside of it is guarded already.
+        UsageError: There is no actor, it is no workflow or one that has run already, it has no such
+            executor, the storage is another one, or the workflow or one inside of it is guarded
+            already.
     """
     if not isinstance(workflow, Workflow | FunctionalWorkflow):
         raise UsageError(
@@ -100,7 +105,12 @@ def guard(
         )
     _require_unused(workflow)
     _require_unguarded_parts(workflow)
-    gate = WorkflowGate(storage, actor, World.of(world))
+    names = {workflow.name, *getattr(workflow, "executors", ())}
+    if unknown := sorted(set(idempotent) - names):
+        raise UsageError(
+            f"guard: idempotent= names {unknown[0]!r}, and the workflow has no such executor"
+        )
+    gate = WorkflowGate(storage, actor, World.of(world), frozenset(idempotent))
     gate.world(workflow)  # what cannot be told is said now, and not in the first run
     workflow.__class__ = _class_of(cast("Any", type(workflow)))
     workflow.__dict__["_sealpoint_gate"] = gate
@@ -164,6 +174,8 @@ class WorkflowCall(NamedTuple):
     """What it brings along that is bound where people are asked."""
     rest: "_Rest | None"
     """Tells whether anything would run; None: surely."""
+    idempotent: Callable[[], bool] | None
+    """Tells whether what would run may be done again."""
     deliberate: str | None
 
 
@@ -193,13 +205,21 @@ class _Rest:
 class WorkflowGate:
     """Decides about the runs of one guarded workflow."""
 
-    def __init__(self, storage: SealedCheckpointStorage, actor: str, world: World | None) -> None:
+    def __init__(
+        self,
+        storage: SealedCheckpointStorage,
+        actor: str,
+        world: World | None,
+        idempotent: frozenset[str] = frozenset(),
+    ) -> None:
         self.storage = storage
         self.last: str | None = None
         """The checkpoint that the workflow of this process stands on."""
         self._actor = actor
         self._world = world
         """What the caller declared; without it, the world of the workflow that is about to run."""
+        self._idempotent = idempotent
+        """The executors that may do again what they did."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(storage.store)
         self._running = threading.Lock()
@@ -268,7 +288,24 @@ class WorkflowGate:
             answer or None,
             None if message is None else lambda: {**answer, "input": self._shown(message)},
             None if brings else _Rest(self.storage, thread, checkpoint),
+            (lambda: self._may_do_again(workflow, thread, checkpoint, responses))
+            if self._idempotent
+            else None,
             deliberate,
+        )
+
+    def _may_do_again(
+        self, workflow: Any, thread: str, checkpoint_id: str | None, answered: Collection[str]
+    ) -> bool:
+        """Whether only executors would run that may do again what they did."""
+        if isinstance(workflow, FunctionalWorkflow):
+            return True  # it is all one, and was named
+        found = self.storage.store.thread(thread).adapter.snapshot("", checkpoint_id)
+        if found is None or (made := checkpoint_of(found)).messages:
+            return False
+        asked = made.pending_request_info_events
+        return all(
+            id_ in asked and asked[id_].source_executor_id in self._idempotent for id_ in answered
         )
 
     def _arguments(self, named: Mapping[str, Any]) -> dict[str, Any]:
@@ -395,6 +432,7 @@ class WorkflowGate:
             deliberate=call.deliberate,
             offer=call.offer,
             would_run=None if call.rest is None else call.rest.would_run,
+            idempotent=call.idempotent,
         )
 
 

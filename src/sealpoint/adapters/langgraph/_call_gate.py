@@ -356,11 +356,19 @@ class _Entry(NamedTuple):
 class CallGate:
     """Decides about the runs of one guarded graph."""
 
-    def __init__(self, saver: SealedSaver, actor: str, world: World | None) -> None:
+    def __init__(
+        self,
+        saver: SealedSaver,
+        actor: str,
+        world: World | None,
+        idempotent: frozenset[str] = frozenset(),
+    ) -> None:
         self.saver = saver
         self.actor = actor
         self._world = world
         """What the caller declared; without it, the world of the graph that is about to run."""
+        self._idempotent = idempotent
+        """The nodes that may do again what they did."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(saver.store)
 
@@ -441,9 +449,12 @@ class CallGate:
         return self._entered(
             entry._replace(config=stopped),
             operation,
-            offer,
-            watch,
-            (lambda: bool(graph.get_state(config).next)) if answers else None,
+            offer=offer,
+            watch=watch,
+            would_run=(lambda: bool(graph.get_state(config).next)) if answers else None,
+            idempotent=(lambda: self._idempotent.issuperset(graph.get_state(config).next))
+            if self._idempotent
+            else None,
         )
 
     def edit(
@@ -473,9 +484,11 @@ class CallGate:
         self,
         entry: _Entry,
         operation: dict[str, Any] | None,
+        *,
         offer: Callable[[], dict[str, Any] | None] | None = None,
         watch: RunWatch | None = None,
         would_run: Callable[[], bool] | None = None,
+        idempotent: Callable[[], bool] | None = None,
     ) -> Iterator[RunnableConfig]:
         """Have a call decided and recorded, and give it its pass for as long as it takes."""
         thread, older = entry.thread, entry.older
@@ -496,6 +509,7 @@ class CallGate:
                         lanes=older,
                         offer=offer,
                         would_run=would_run,
+                        idempotent=idempotent,
                     )
                 )
             except ResumeRefused as error:

@@ -8,7 +8,7 @@ because refusing to save comes too late: the next nodes have run by then.
 """
 
 import copy
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -52,6 +52,7 @@ def guard(
     *,
     actor: str,
     world: World | Mapping[str, Any] | None = None,
+    idempotent: Collection[str] = (),
 ) -> _G:
     """The same graph, behind the gate.
 
@@ -65,9 +66,12 @@ def guard(
         actor: Who goes on, for the record: a claim, unlike the identity that the store was opened
             with.
         world: What the graph is able to do; without it, what `world_of(graph)` finds at each run.
+        idempotent: The nodes that may do again what they did: where only they would run, nobody is
+            asked about a run that was given an answer and died before it had saved anything.
 
     Raises:
-        UsageError: There is no actor, the graph is not compiled, or the saver is another one.
+        UsageError: There is no actor, the graph is not compiled or has no such node, or the saver
+            is another one.
         TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be saved.
     """
     if not isinstance(graph, Pregel):
@@ -76,7 +80,9 @@ def guard(
         raise UsageError(f"guard: expected a SealedSaver, found {type(saver).__name__}")
     if not actor.strip():
         raise UsageError("guard: actor= is empty; name who goes on with the run")
-    gate = CallGate(saver, actor, World.of(world))
+    if unknown := sorted(set(idempotent) - set(graph.nodes)):
+        raise UsageError(f"guard: idempotent= names {unknown[0]!r}, and the graph has no such node")
+    gate = CallGate(saver, actor, World.of(world), frozenset(idempotent))
     # What cannot be told, and what could not be saved, is said now, and not in the first run.
     gate.world(graph)
     check_declared(graph, saver.store.registry)

@@ -120,7 +120,8 @@ class PutQueues:
             path=task_path,
             lane=address.lane or "",
             question=shown_question(asked[-1], self._store.registry) if asked else None,
-            answers=channels.count(_RESUME) == len(channels),
+            # What a call brings is put before anything of it runs.
+            answers=task_id == _NO_TASK or channels.count(_RESUME) == len(channels),
             world=self._world_of(address, config),
             position=self._results_position(address, config, channels, task_id),
         )

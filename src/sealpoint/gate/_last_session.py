@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of the session in force: whether its run lives, has ended, and what came of it.
+
+That a run lives, the anchor knows: the run holds the thread there for as long as its process lives,
+and lets go when it stops at a question, finishes or fails. What came of a session, the thread
+itself says: one that was given an answer and has saved nothing may have acted on it.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from sealpoint.anchor import Hold, Holder
+from sealpoint.errors import Busy, UnknownThread
+from sealpoint.ledger import KINDS, Header, Kind, ResultsBody, ResumeBody, parse_body
+from sealpoint.store import Release, ThreadReader, ThreadState
+
+
+def saves_outcome(header: Header, body: Any) -> bool:
+    """Whether an entry is something that a session did, and not what it was given."""
+    if not KINDS[header.kind].holds_payload:
+        return False
+    return not (isinstance(body, ResultsBody) and body.answers)
+
+
+class LastSession:
+    """The session in force of one thread, whoever began it."""
+
+    def __init__(self, state: ThreadState, reader: ThreadReader) -> None:
+        self._state = state
+        self._chain = state.chain
+        self._core = state.core
+        self._reader = reader
+
+    def hold(self, who: str, now: datetime) -> Hold | None:
+        """Let a run of this process have the thread.
+
+        Returns:
+            What it ends with; None if another run has it, which an operator's pause has stopped.
+
+        Raises:
+            Busy: Another run has it.
+        """
+        found = self._core.anchor.hold(self._chain.slot, Holder(who, now))
+        if not isinstance(found, Holder):
+            return found
+        if self._is_known() and self._is_stopped():
+            return None
+        name = self._state.name
+        raise Busy(f"thread {name!r}: a run is under way: {_told(found)}")
+
+    def holder(self) -> str | None:
+        """Whose run lives on the thread, and since when; None if none does, or it was stopped."""
+        found = self._core.anchor.holder(self._chain.slot)
+        if found is None or not found.living or self._is_stopped():
+            return None
+        return _told(found)
+
+    def age(self, release: Release, session: int | None, now: datetime) -> timedelta | None:
+        """How long ago the session last moved the thread; None if it has ended, or is one's own.
+
+        Args:
+            release: What would be executed.
+            session: The session of whoever asks.
+            now: The effective time.
+        """
+        tip = self._chain.tip()
+        fence = tip.fence
+        if not fence.is_session or fence.seq == session:
+            return None
+        if release.session == fence.seq and release.question is not None:
+            return None  # it stopped at the question
+        if self._opening(fence.seq).held and self._core.anchor.holder(self._chain.slot) is None:
+            return None  # its run has said that it ended
+        return now - self._chain.descend(tip.basis[0])[1].at
+
+    def unknown(self) -> str | None:
+        """Who went on with an answer and has saved nothing since, and when."""
+        if self._chain.head is None:
+            return None
+        for header, record in self._chain.walk():
+            rule = KINDS[header.kind]
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                return None
+            if rule.holds_payload:
+                body = None
+                if header.kind is Kind.RESULTS and record.body is not None:
+                    body = parse_body(header.kind, header.body, record.body)
+                if saves_outcome(header, body):
+                    return None
+            if header.kind is Kind.RESUME and self._opening(header.seq).answer is not None:
+                return unknown_outcome(self._reader.opening(header.seq)[0].writer, header.at)
+        return None
+
+    def _is_known(self) -> bool:
+        try:
+            self._state.refresh(reads_back=False)
+        except UnknownThread:
+            return False
+        return True
+
+    def _is_stopped(self) -> bool:
+        """Whether an operator has paused the thread since the session began, and ended the pause.
+
+        Nothing of a run counts after a pause but the step that it was at, and a person has said
+        that others may go on.
+        """
+        head = self._chain.verified_head().header
+        return head.pause > head.fence
+
+    def _opening(self, session: int) -> ResumeBody:
+        own = self._state.opened.get(session)
+        return self._reader.opening(session)[1] if own is None else own
+
+
+def unknown_outcome(who: str, at: datetime) -> str:
+    """What to say of a session that was given an answer and saved nothing."""
+    return (
+        f"{who!r} went on with an answer at {at:%Y-%m-%d %H:%M:%S}Z and saved nothing since: what "
+        "the answer let happen may have happened, and may happen again"
+    )
+
+
+def _told(holder: Holder) -> str:
+    if not holder.who:
+        return "it began just now"
+    return f"{holder.who!r}, since {holder.since:%Y-%m-%d %H:%M:%S}Z"
