@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from sealpoint.anchor import Anchor, Position
+from sealpoint.anchor import Anchor, Hold, Holder, Position
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api import Store
@@ -268,6 +268,14 @@ class SimulatedAnchor:
         """List the slots."""
         self.listing.run_before()
         return self.inner.slots()
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Let a run have a thread."""
+        return self.inner.hold(slot, holder)
+
+    def holder(self, slot: bytes) -> Holder | None:
+        """Whose run has a thread."""
+        return self.inner.holder(slot)
 
     def close(self) -> None:
         """Close, unless other processes of the world look at the same memory."""

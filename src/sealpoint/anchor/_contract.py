@@ -23,6 +23,7 @@ from typing import NoReturn, Protocol
 import msgspec
 
 from sealpoint.errors import UsageError
+from sealpoint.limits import NAME_BYTES_MAX
 
 RESERVED_SEQ = -1
 
@@ -72,7 +73,11 @@ class Hold(Protocol):
     """That a run has a thread, for as long as its process lives."""
 
     def end(self) -> None:
-        """The run has ended. Ending twice is allowed; a failure leaves the hold to its process."""
+        """The run has ended. Ending twice is allowed, and so is ending after `close`.
+
+        A failure MUST NOT be raised: the thread is free then when the process ends, at the latest.
+        After a fork the hold is the parent's: ending it in the child MUST change nothing.
+        """
         ...
 
 
@@ -184,6 +189,25 @@ def require_position(position: Position) -> None:
     ):
         return
     _refuse(position)
+
+
+def require_holder(holder: Holder) -> None:
+    """Refuse what cannot be kept about a run.
+
+    Raises:
+        UsageError: The identity is longer than a name may be or is not Unicode text, or the time
+            has no time zone.
+    """
+    try:
+        size = len(holder.who.encode())
+    except UnicodeEncodeError as exc:
+        raise UsageError("anchor holder: expected Unicode text, found a lone surrogate") from exc
+    if size > NAME_BYTES_MAX:
+        raise UsageError(
+            f"anchor holder: expected at most {NAME_BYTES_MAX} bytes of identity, found {size}"
+        )
+    if holder.since.tzinfo is None:
+        raise UsageError("anchor holder: expected a time with its time zone, found one without")
 
 
 def require_rising(expected: Position, position: Position) -> None:

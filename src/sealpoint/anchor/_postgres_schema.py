@@ -7,6 +7,8 @@ never brought into memory: it is left out, and what lacks it is no position. Sta
 schema: a connection looks in that of its URL, after PostgreSQL's own.
 """
 
+from sealpoint.limits import NAME_BYTES_MAX
+
 SCHEMA_VERSION = 2
 
 TABLES = {
@@ -19,6 +21,11 @@ TABLES = {
         "PRIMARY KEY (store, slot)"
     ),
     "slot_secrets": "store bytea PRIMARY KEY, secret bytea NOT NULL",
+    "runs": (
+        "store bytea NOT NULL, slot bytea NOT NULL, token bytea NOT NULL, who bytea NOT NULL, "
+        "since bigint NOT NULL, until timestamptz NOT NULL, "
+        "PRIMARY KEY (store, slot)"
+    ),
 }
 
 SLOTS_ROWS = 512
@@ -98,5 +105,25 @@ KEEP_KEY_OF_SLOTS = (
     "INSERT INTO slot_secrets (store, secret) VALUES ($1, $2) ON CONFLICT (store) DO NOTHING"
 )
 
-COLUMNS = {VERSION: 1, KEY_OF_SLOTS: 1, GET: 11, GET_BOTH: 12, SLOTS: 12}
+# Every time is the server's: clocks of machines differ. A hold that asks again, because it lost its
+# connection, finds its own token.
+_UNTIL = "clock_timestamp() + $6 * interval '1 millisecond'"
+TAKE_RUN = _sql(
+    "INSERT INTO runs (store, slot, token, who, since, until)",
+    f"VALUES ($1, $2, $3, $4, $5, {_UNTIL})",
+    "ON CONFLICT (store, slot) DO UPDATE SET token = excluded.token, who = excluded.who,",
+    f"since = excluded.since, until = {_UNTIL}",
+    "WHERE runs.until <= clock_timestamp() OR runs.token = excluded.token",
+)
+GET_RUN = _sql(
+    f"SELECT CASE WHEN octet_length(who) <= {NAME_BYTES_MAX} THEN who END, since,",
+    "until > clock_timestamp() FROM runs WHERE store = $1 AND slot = $2 LIMIT 2",
+)
+RENEW_RUNS = (
+    "UPDATE runs SET until = clock_timestamp() + $4 * interval '1 millisecond' "
+    "WHERE store = $1 AND slot = ANY($2) AND token = ANY($3)"
+)
+END_RUN = "DELETE FROM runs WHERE store = $1 AND slot = $2 AND token = $3"
+
+COLUMNS = {VERSION: 1, KEY_OF_SLOTS: 1, GET: 11, GET_BOTH: 12, SLOTS: 12, GET_RUN: 3}
 """How many columns the statements are answered with that are answered with rows."""

@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which threads have a run that lives on this machine: a file for each, which its process locks.
 
-The operating system lets go of the lock when the process ends, however it ends, so that nothing has
-to be renewed. The file lies there from the beginning of a run to its end. One that lies there and
-nobody has locked is that of a run whose process ended first.
+The operating system releases the lock when the process ends, however it ends, so nothing has to be
+renewed. The file exists from the beginning of a run to its end. A file that nobody has locked is
+that of a run whose process ended first; an empty one is that of a run that never began.
 
-A file is removed while it is locked. Whoever has waited for a lock meanwhile finds a file without a
-name, and begins anew; so two never have one thread. Nothing is waited for to reach the disk: after
-a power cut no run lives.
+A file is removed while it is locked. A process that opened it before that finds a file without a
+name, and tries again; so two processes never have one thread. Nothing waits for the disk: after a
+power cut no run lives.
+
+A lock belongs to what was opened, and a child made by fork shares that with its parent. So the
+child closes the files of its parent's runs, and nothing is opened for a run while a fork happens.
 """
 
 import os
 import threading
-import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from time import sleep
 
 import msgspec
 
 from sealpoint import _disk
-from sealpoint._disk import FILE
+from sealpoint._disk import FILE, Unsafe, refusing
 from sealpoint.anchor._contract import Hold, Holder
+from sealpoint.errors import DirectoryUnusable
 
 try:
     import fcntl
@@ -30,14 +34,17 @@ except ImportError:  # pragma: no cover - only where there is no POSIX
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "run."
-_LOOKS = 4
+_LOOKS = 5
 _LOOK_S = 0.001
-"""Who only looks has the lock for microseconds: that is no run."""
+"""How often and how long to wait for another process that is between two steps: `holder` locks a
+file for microseconds, and a new file is empty, and not yet of its group, for as long."""
 _BYTES_MAX = 4096
 _UNKNOWN = Holder("", datetime.min.replace(tzinfo=UTC), living=False)
+_BEING_WRITTEN = msgspec.structs.replace(_UNKNOWN, living=True)
 _decode = msgspec.json.Decoder(Holder).decode
 
-_holds: "weakref.WeakSet[_FileHold]" = weakref.WeakSet()
+_holds: "set[_FileHold]" = set()
+"""All of this process, also those that nobody refers to any more: they last until it ends."""
 _holds_lock = threading.Lock()
 
 
@@ -45,64 +52,111 @@ class RunFiles:
     """The runs of a store in a directory of this machine.
 
     Args:
+        directory: Where it is.
         opened: Opens the directory, checked, and closes it.
         group: The group whose members share it; None: it is this user's own.
     """
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[int]], group: int | None
+        self,
+        directory: Path,
+        opened: Callable[[], AbstractContextManager[int]],
+        group: int | None,
     ) -> None:
+        self._directory = directory
         self._opened = opened
         self._group = group
 
     def hold(self, name: str, holder: Holder) -> Hold | Holder:
-        """Let a run have a name; returns the hold, or who has it."""
-        with self._opened() as within:
-            looks = 0
+        """Let a run have a name; returns the hold, or who has it.
+
+        Raises:
+            OSError: The file cannot be made or written.
+            DirectoryUnusable: Directory or file is a link, of another user or writable for others.
+        """
+        data = msgspec.json.encode(holder)
+        looks_left = _LOOKS
+        with refusing(DirectoryUnusable, self._directory / (_PREFIX + name)):
             while True:
-                descriptor = self._made(_PREFIX + name, within)
                 try:
-                    if not _lock(descriptor, fcntl.LOCK_EX):
-                        looks += 1
-                        if looks == _LOOKS:
-                            return _read(descriptor, living=True)
-                        sleep(_LOOK_S)
+                    with self._opened() as within, _holds_lock:
+                        found = self._try(_PREFIX + name, data, within)
+                except (PermissionError, Unsafe):
+                    looks_left -= 1
+                    if not looks_left:
+                        raise
+                else:
+                    if isinstance(found, _FileHold):
+                        return found
+                    if found is None:
                         continue
-                    if not os.fstat(descriptor).st_nlink:
-                        continue  # its run ended just now
-                    os.ftruncate(descriptor, 0)
-                    os.pwrite(descriptor, msgspec.json.encode(holder), 0)
-                    hold = _FileHold(descriptor, _PREFIX + name, self._opened)
-                    descriptor = -1
-                    return hold
-                finally:
-                    if descriptor >= 0:
-                        os.close(descriptor)
+                    looks_left -= 1
+                    if not looks_left:
+                        return found
+                sleep(_LOOK_S)
 
     def holder(self, name: str) -> Holder | None:
-        """Who has a name, or had it when its process ended; None: nobody."""
+        """Who has a name, or had it when its process ended; None: nobody.
+
+        Raises:
+            OSError: The file cannot be read.
+            DirectoryUnusable: Directory or file is a link, of another user or writable for others.
+        """
+        looks_left = _LOOKS
+        with refusing(DirectoryUnusable, self._directory / (_PREFIX + name)):
+            while True:
+                looks_left -= 1
+                try:
+                    found = self._look(_PREFIX + name)
+                except (PermissionError, Unsafe):
+                    if not looks_left:
+                        raise
+                else:
+                    if found != _BEING_WRITTEN or not looks_left:
+                        return found
+                sleep(_LOOK_S)
+
+    def _try(self, name: str, data: bytes, within: int) -> "_FileHold | Holder | None":
+        """Open or make a file and lock it; None: it was removed meanwhile."""
         try:
-            with self._opened() as within:
+            descriptor = _disk.new_file(name, within=within, group=self._group)
+        except FileExistsError:
+            try:
                 descriptor, _ = _disk.open_safe(
-                    _PREFIX + name, FILE, within=within, group=self._group
+                    name, FILE, within=within, group=self._group, writable=True
                 )
-        except FileNotFoundError:
-            return None
+            except FileNotFoundError:
+                return None
+        try:
+            if not _lock(descriptor, fcntl.LOCK_EX):
+                return _read(descriptor, living=True)
+            if not os.fstat(descriptor).st_nlink:
+                return None
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, data, 0)
+            hold = _FileHold(descriptor, name, self._opened)
+            _holds.add(hold)
+            descriptor = -1
+            return hold
+        finally:
+            if descriptor >= 0:
+                _release(descriptor)
+
+    def _look(self, name: str) -> Holder | None:
+        """Who has a file locked, or wrote it."""
+        with self._opened() as within:
+            try:
+                descriptor, _ = _disk.open_safe(name, FILE, within=within, group=self._group)
+            except FileNotFoundError:
+                return None
         try:
             living = not _lock(descriptor, fcntl.LOCK_SH)
-            if not living and not os.fstat(descriptor).st_nlink:
+            status = os.fstat(descriptor)
+            if not living and not (status.st_nlink and status.st_size):
                 return None
             return _read(descriptor, living=living)
         finally:
-            os.close(descriptor)
-
-    def _made(self, name: str, within: int) -> int:
-        """The file of a name, opened; made if there is none."""
-        with suppress(FileExistsError):
-            return _disk.new_file(name, within=within, group=self._group)
-        with suppress(FileNotFoundError):  # it was removed just now
-            return _disk.open_safe(name, FILE, within=within, group=self._group, writable=True)[0]
-        return self._made(name, within)
+            _release(descriptor)
 
 
 class _FileHold:
@@ -114,21 +168,25 @@ class _FileHold:
         self._descriptor = descriptor
         self._name = name
         self._opened = opened
-        with _holds_lock:
-            _holds.add(self)
 
     def end(self) -> None:
-        """Remove the file, then let go of it."""
+        """Remove the file, then release it; a file that cannot be removed is released all the same.
+
+        Then it looks as if the process had ended, and the next run may have the thread.
+        """
         with _holds_lock:
             descriptor, self._descriptor = self._descriptor, -1
             _holds.discard(self)
         if descriptor < 0:
             return
         try:
-            with self._opened() as within:
-                os.unlink(self._name, dir_fd=within)
+            with suppress(OSError, DirectoryUnusable), self._opened() as within:
+                # Somebody may have removed it by hand; then the name is another run's by now.
+                named = os.stat(self._name, dir_fd=within, follow_symlinks=False)
+                if os.path.samestat(named, os.fstat(descriptor)):
+                    os.unlink(self._name, dir_fd=within)
         finally:
-            os.close(descriptor)
+            _release(descriptor)
 
     def start_in_child(self) -> None:
         """After a fork: the run is the parent's, and ends with it."""
@@ -145,8 +203,16 @@ def _lock(descriptor: int, kind: int) -> bool:
     return True
 
 
+def _release(descriptor: int) -> None:
+    """Close a file; a child that was made meanwhile and has it open as well keeps no lock."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
+
+
 def _read(descriptor: int, *, living: bool) -> Holder:
-    """Who wrote a file; one that was being written says nothing yet."""
+    """Who wrote a file; of one that is no run's, or is being written, nobody knows."""
     try:
         found = _decode(os.pread(descriptor, _BYTES_MAX, 0))
     except msgspec.MsgspecError:
@@ -155,7 +221,7 @@ def _read(descriptor: int, *, living: bool) -> Holder:
 
 
 def _start_in_child() -> None:
-    for hold in list(_holds):
+    for hold in _holds:
         hold.start_in_child()
     _holds.clear()
     _holds_lock.release()

@@ -49,6 +49,7 @@ from sealpoint.anchor._contract import (
     Hold,
     Holder,
     Position,
+    require_holder,
     require_position,
     require_rising,
     require_slot,
@@ -392,7 +393,7 @@ class LocalAnchor:
         """By where they lie, the pieces of the file that were verified when all slots were listed,
         and what they say."""
         self._file = SharedFile(directory, SlotSeal(key, store), read_only=read_only, group=group)
-        self._runs = RunFiles(partial(opened_directory, directory, group), group)
+        self._runs = RunFiles(directory, partial(opened_directory, directory, group), group)
         try:
             if self._file.current() is None and create:
                 self._file.make()
@@ -523,8 +524,12 @@ class LocalAnchor:
             AnchorUnavailable: The directory cannot be written.
         """
         require_slot(slot)
+        require_holder(holder)
         try:
             self._require_writing()
+            with self._file.mutex:
+                if self._file.current() is None:
+                    self._file.make()
             return self._runs.hold(slot.hex(), holder)
         except (OSError, DirectoryUnusable) as exc:
             raise self._unavailable(exc) from exc
@@ -536,8 +541,10 @@ class LocalAnchor:
             AnchorUnavailable: The directory cannot be read.
         """
         require_slot(slot)
+        # A directory that is gone is an error, and not a thread that no run has.
+        if self._current() is None:
+            return None
         try:
-            self._file.require_open()
             return self._runs.holder(slot.hex())
         except (OSError, DirectoryUnusable) as exc:
             raise self._unavailable(exc) from exc

@@ -13,6 +13,7 @@ from sealpoint.anchor._contract import (
     Hold,
     Holder,
     Position,
+    require_holder,
     require_position,
     require_rising,
     require_slot,
@@ -77,6 +78,7 @@ class MemoryAnchor:
     def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
         """Let a run have a thread; returns the hold, or who has it."""
         require_slot(slot)
+        require_holder(holder)
         with self._lock:
             self._require_open()
             found = self._holds.get(slot)

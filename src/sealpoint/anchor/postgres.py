@@ -14,6 +14,7 @@ What it guarantees:
 - What a process was told counts for it, should the database be put back, as by a standby that takes
   over and lacks the newest: `get` is never older. A store that lost the same is `RolledBack` then,
   and one that did not brings the anchor forward with its next advance.
+- One run at a time has a thread, by a lease that the server's clock measures; see `_run_leases.py`.
 - A row that is no position, and tables that are not as they were made, are `AnchorUnavailable`;
   never an unknown thread. Nothing larger than a position is brought into memory.
 
@@ -22,22 +23,35 @@ same database, for machines that join, and would prove nothing about them.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from psycopg import errors
 
-from sealpoint._postgres import Connection, Connections, Password, Row, Value, create_all
+from sealpoint._postgres import (
+    Answer,
+    Connection,
+    Connections,
+    Password,
+    Row,
+    Value,
+    create_all,
+)
 from sealpoint._postgres_url import PostgresUrl
 from sealpoint.anchor import _postgres_schema as sql
 from sealpoint.anchor._contract import (
+    Hold,
+    Holder,
     Position,
     is_behind,
+    require_holder,
     require_position,
     require_rising,
     require_slot,
 )
+from sealpoint.anchor._run_leases import RunLeases, Statement
 from sealpoint.errors import AnchorUnavailable, Edited, UsageError
+from sealpoint.limits import RUN_LEASE_SECONDS
 
 __all__ = ["PostgresAnchor"]
 
@@ -58,9 +72,10 @@ class PostgresAnchor:
         store: The store's id, 16 bytes.
         password: Gives the password at each new connection; without it, libpq looks for one.
         create: Make schema and tables where there are none.
-        read_only: Write nothing; `create` and `advance` are refused.
+        read_only: Write nothing; `create`, `advance` and `hold` are refused.
         wait_seconds_max: How long a call goes on trying, and how long one statement may take.
         connections_max: How many connections there are at most.
+        lease_seconds: How long a run has its thread after its process was last heard of.
 
     Raises:
         AnchorUnavailable: There are no tables of an anchor, they are of a version that is not
@@ -77,6 +92,7 @@ class PostgresAnchor:
         read_only: bool = False,
         wait_seconds_max: float = 30.0,
         connections_max: int = 4,
+        lease_seconds: float = RUN_LEASE_SECONDS,
     ) -> None:
         if len(store) != _STORE_BYTES:
             raise UsageError(
@@ -102,12 +118,18 @@ class PostgresAnchor:
             purpose="anchor",
             newest=True,
         )
+        self._runs = RunLeases(
+            store,
+            execute=self._executed_apart,
+            damaged=self._damaged,
+            lease_seconds=lease_seconds,
+        )
         try:
             if create:
                 self._run(self._create_tables)
             self._require_known()
         except BaseException:
-            self._connections.close()
+            self.close()
             raise
 
     def get(self, slot: bytes) -> Position | None:
@@ -211,6 +233,29 @@ class PostgresAnchor:
         self._connections.require_open()
         return self._listed(self._batch(bytes(_SLOT_BYTES)))
 
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Let a run have a thread, for as long as this process renews its lease.
+
+        Returns:
+            The hold, or who has it.
+
+        Raises:
+            AnchorUnavailable: It cannot be written, or the row is no run.
+        """
+        require_slot(slot)
+        require_holder(holder)
+        self._require_writable()
+        return self._runs.hold(slot, holder)
+
+    def holder(self, slot: bytes) -> Holder | None:
+        """Whose run has a thread, or had it when its lease was over.
+
+        Raises:
+            AnchorUnavailable: The server cannot be used, or the row is no run.
+        """
+        require_slot(slot)
+        return self._runs.holder(slot)
+
     def secret(self) -> bytes | None:
         """The secret under which the slots of the store are keyed, or None if none is kept here.
 
@@ -246,7 +291,11 @@ class PostgresAnchor:
         return kept
 
     def close(self) -> None:
-        """Close the connections; closing twice is allowed."""
+        """Close the connections; closing twice is allowed.
+
+        Runs that have not ended keep their threads until their leases are over.
+        """
+        self._runs.close()
         self._connections.close()
 
     def _create_tables(self, connection: Connection) -> None:
@@ -275,6 +324,9 @@ class PostgresAnchor:
             return self._connections.run(work)
         except Edited as exc:
             raise AnchorUnavailable(exc.message) from exc
+
+    def _executed_apart(self, statements: Sequence[Statement]) -> list[Answer]:
+        return self._run(lambda connection: connection.run_together(statements, apart=True))
 
     def _rows(self, statement: str, *values: Value) -> list[Row]:
         return self._run(lambda connection: connection.run(statement, *values).rows)

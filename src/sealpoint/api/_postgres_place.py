@@ -35,6 +35,7 @@ _AT_ONCE = (
 _ADD = ("INSERT", "SELECT")
 _READ = ("SELECT",)
 _MOVE = ("INSERT", "SELECT", "UPDATE")
+_HOLD = ("DELETE", "INSERT", "SELECT", "UPDATE")
 _THREADS_TABLES = ("entries", "blobs", "labels")
 
 
@@ -71,8 +72,13 @@ ANCHOR = Layout(
     filled=lambda schema: anchor_tables.create_statements(schema)[-1],
     grants={
         Duty.OWNER: {},
-        Duty.ANCHOR: {"anchor_version": _READ, "slots": _MOVE, "slot_secrets": _ADD},
-        Duty.ANCHOR_READER: dict.fromkeys(("anchor_version", "slots", "slot_secrets"), _READ),
+        Duty.ANCHOR: {
+            "anchor_version": _READ,
+            "slots": _MOVE,
+            "slot_secrets": _ADD,
+            "runs": _HOLD,
+        },
+        Duty.ANCHOR_READER: dict.fromkeys(anchor_tables.TABLES, _READ),
     },
 )
 

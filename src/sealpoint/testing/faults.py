@@ -169,6 +169,8 @@ class FaultyAnchor:
         self.create = faults.wrap(anchor.create, Step.BEFORE_CREATE, Step.AFTER_CREATE)
         self.advance = faults.wrap(anchor.advance, Step.BEFORE_ADVANCE, Step.AFTER_ADVANCE)
         self.slots = faults.wrap(anchor.slots, Step.BEFORE_GET)
+        self.hold = anchor.hold
+        self.holder = anchor.holder
         self.close = anchor.close
 
 
