@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends that break one promise each, to see that the suite notices.
 
-Each is a whole backend otherwise: memory, or SQLite where files are searched.
+Each is a whole backend otherwise: memory, or SQLite where files are searched; anchors come
+last.
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from sealpoint.errors import HeadMoved, Missing, UsageError
+from sealpoint.anchor import Hold, Holder
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.errors import AnchorUnavailable, HeadMoved, Missing, UsageError
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.storage.sqlite import SqliteStorage
@@ -17,29 +20,36 @@ __all__ = [
     "AllAtOnce",
     "BlobsFirst",
     "Collecting",
+    "EndingAnyRun",
     "ForgetfulOfPayloads",
     "Headless",
     "KeepingBlobs",
     "KeepingPayloads",
     "LookingAhead",
+    "LookingBeforeHolding",
     "MixedHeaders",
     "MixedUp",
     "Needless",
     "NeverClosed",
     "NeverCompact",
+    "NeverEnding",
     "NothingNew",
     "OneOnly",
+    "OneRunForAll",
     "OnlyWithEntries",
+    "OnlyWithPositions",
     "OthersCounted",
     "Overwriting",
     "Remembering",
     "RemovingLabels",
     "RemovingRecords",
+    "SharingRuns",
     "Strict",
     "Unasked",
     "Unbounded",
     "UnboundedTogether",
     "Unordered",
+    "WithoutHolder",
 ]
 
 
@@ -443,3 +453,78 @@ class OneOnly(MemoryStorage):
         super().truncate(thread, seq, header)
         for number, record in after:
             self.append(thread, number, [record], blobs={})
+
+
+class SharingRuns(MemoryAnchor):
+    """Breaks the one run: the newest takes the thread over."""
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Forget who has it."""
+        self._holds.pop(slot, None)
+        return super().hold(slot, holder)
+
+
+class LookingBeforeHolding(SharingRuns):
+    """Breaks the one run: it looks who has the thread in a step of its own."""
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Look, and let time pass."""
+        found = self.holder(slot)
+        time.sleep(0.002)
+        return super().hold(slot, holder) if found is None else found
+
+
+class _Ending:
+    """A hold whose end is something else."""
+
+    def __init__(self, end: Callable[[], object]) -> None:
+        self._end = end
+
+    def end(self) -> None:
+        """Do it."""
+        self._end()
+
+
+class EndingAnyRun(MemoryAnchor):
+    """Breaks the end: whichever run has the thread ends."""
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Remember no more than the slot."""
+        found = super().hold(slot, holder)
+        return found if isinstance(found, Holder) else _Ending(lambda: self._holds.pop(slot, None))
+
+
+class NeverEnding(MemoryAnchor):
+    """Breaks the end: the run stays."""
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Give a hold that does nothing."""
+        found = super().hold(slot, holder)
+        return found if isinstance(found, Holder) else _Ending(lambda: None)
+
+
+class OneRunForAll(MemoryAnchor):
+    """Breaks the threads: a run has all of them."""
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Hold the same slot for each."""
+        del slot
+        return super().hold(b"\x01" * 32, holder)
+
+
+class OnlyWithPositions(MemoryAnchor):
+    """Breaks what is about slots without a position: no run may have them."""
+
+    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+        """Ask for a position."""
+        if self.get(slot) is None:
+            raise AnchorUnavailable("no position")
+        return super().hold(slot, holder)
+
+
+class WithoutHolder(MemoryAnchor):
+    """Breaks the holder: it names nobody."""
+
+    def holder(self, slot: bytes) -> Holder | None:
+        """Know nothing."""
+        super().holder(slot)

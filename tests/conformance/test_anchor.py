@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every anchor of this package passes the suite that third parties are given."""
+"""Every anchor of this package passes the suite that third parties are given.
+
+The suite fails an anchor that breaks a promise about runs.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,9 @@ from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.anchor.postgres import PostgresAnchor
 from sealpoint.anchor.together import AnchorsTogether
+from sealpoint.errors import SealpointError
 from sealpoint.testing.conformance.anchor import AnchorConformance
+from tests.conformance import broken
 from tests.postgres_server import PostgresServer
 
 
@@ -76,3 +81,32 @@ class TestAnchorsTogether(AnchorConformance):
             local,
             judge=lambda _, one, other: (other if is_behind(one, other) else one, True),
         )
+
+
+@pytest.mark.parametrize(
+    ("kind", "test"),
+    [
+        (broken.SharingRuns, "test_one_run_at_a_time_has_a_thread"),
+        (broken.SharingRuns, "test_one_os_thread_gets_the_hold"),
+        (broken.LookingBeforeHolding, "test_one_os_thread_gets_the_hold"),
+        (broken.LookingBeforeHolding, "test_two_runs_never_overlap"),
+        (broken.EndingAnyRun, "test_run_that_ends_twice_does_not_end_the_next"),
+        (broken.NeverEnding, "test_run_that_ended_leaves_its_thread_to_the_next"),
+        (broken.OneRunForAll, "test_runs_of_other_threads_are_independent"),
+        (broken.OnlyWithPositions, "test_runs_and_positions_are_independent"),
+        (broken.WithoutHolder, "test_run_that_ended_leaves_its_thread_to_the_next"),
+        (broken.WithoutHolder, "test_holder_is_told_as_it_was_given"),
+    ],
+)
+def test_broken_anchor_fails_the_suite(kind: type[MemoryAnchor], test: str, tmp_path: Path) -> None:
+    """The suite notices an anchor that breaks a promise, in the test that is about it."""
+
+    class Suite(AnchorConformance):
+        shared = False
+
+        def open(self, place: Path) -> Anchor:
+            del place
+            return kind()
+
+    with pytest.raises((AssertionError, SealpointError)):
+        getattr(Suite(), test)(tmp_path)

@@ -11,21 +11,25 @@ class TestMyAnchor(AnchorConformance):
 ```
 
 Tests take pytest's `tmp_path`, a new empty directory each, and need nothing else of pytest. What
-a suite cannot show is left to the anchor's own tests: power cuts, damage, other processes.
+a suite cannot show is left to the anchor's own tests: power cuts, damage, other processes, and
+what becomes of a run whose process ends first.
 """
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from unittest import SkipTest
 
 from msgspec.structs import replace
 
-from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
+from sealpoint.anchor import RESERVED_SEQ, Anchor, Hold, Holder, Position
 from sealpoint.errors import AnchorUnavailable, UsageError
+from sealpoint.limits import NAME_BYTES_MAX
 from sealpoint.testing.conformance._storage_handles import require
 
 __all__ = ["AnchorConformance"]
@@ -34,6 +38,9 @@ _OS_THREADS = 8
 _STEPS = 40
 _JOIN_S = 120
 _PAUSE_S = 0.00005
+_RUNS = 10
+_RUN_S = 0.001
+_SINCE = datetime(2026, 5, 4, 3, 2, 1, 987_654, tzinfo=UTC)
 
 
 class AnchorConformance:
@@ -287,6 +294,148 @@ class AnchorConformance:
             require(dict(anchor.slots()) == expected, "slots: opening again lost something")
             require(anchor.get(_slot(7)) == _position(8), "get: opening again went back")
 
+    def test_one_run_at_a_time_has_a_thread(self, tmp_path: Path) -> None:
+        """A second run is told who has the thread, through whichever handle it asks."""
+        with self._opened(tmp_path) as anchor:
+            hold = _held(anchor, _slot(1), _holder("first"))
+            again = anchor.hold(_slot(1), _holder("second"))
+
+            require(again == _holder("first"), "hold of a held thread: expected who has it")
+            if self.shared:
+                with self._opened(tmp_path) as other:
+                    found = other.hold(_slot(1), _holder("third"))
+                    seen = other.holder(_slot(1))
+                require(found == _holder("first"), "hold by another handle: expected who has it")
+                require(seen == _holder("first"), "holder by another handle: expected who has it")
+            hold.end()
+
+    def test_run_that_ended_leaves_its_thread_to_the_next(self, tmp_path: Path) -> None:
+        """After its end no run has the thread, and the next may, many times over."""
+        with self._opened(tmp_path) as anchor:
+            before = anchor.holder(_slot(1))
+            require(before is None, "holder before any run: expected None")
+            for number in range(5):
+                hold = _held(anchor, _slot(1), _holder(f"worker {number}"))
+                during = anchor.holder(_slot(1))
+                hold.end()
+
+                require(during == _holder(f"worker {number}"), "holder: expected whose run it is")
+                require(anchor.holder(_slot(1)) is None, "holder after the end: expected None")
+
+    def test_run_that_ends_twice_does_not_end_the_next(self, tmp_path: Path) -> None:
+        """Ending a second time raises nothing, and leaves the hold of the next run alone."""
+        with self._opened(tmp_path) as anchor:
+            first = _held(anchor, _slot(1), _holder("first"))
+            first.end()
+            first.end()
+            second = _held(anchor, _slot(1), _holder("second"))
+            first.end()
+
+            require(anchor.holder(_slot(1)) == _holder("second"), "end: ended another's hold")
+            late = anchor.hold(_slot(1), _holder("third"))
+            require(late == _holder("second"), "end: gave the thread of another run away")
+            second.end()
+
+    def test_runs_of_other_threads_are_independent(self, tmp_path: Path) -> None:
+        """Each thread has a run of its own, and the end of one leaves the others."""
+        with self._opened(tmp_path) as anchor:
+            holds = [
+                _held(anchor, _slot(number), _holder(f"worker {number}")) for number in range(20)
+            ]
+            holds[3].end()
+            found = [anchor.holder(_slot(number)) for number in range(21)]
+
+            expected: list[Holder | None] = [_holder(f"worker {number}") for number in range(20)]
+            expected[3] = None
+            require(found == [*expected, None], "holder: runs of threads touch each other")
+            for hold in holds:
+                hold.end()
+
+    def test_runs_and_positions_are_independent(self, tmp_path: Path) -> None:
+        """A run needs no position and makes none, and positions move on while there is one."""
+        with self._opened(tmp_path) as anchor:
+            hold = _held(anchor, _slot(1), _holder("worker"))
+            require(anchor.get(_slot(1)) is None, "hold: made a position")
+            require(not list(anchor.slots()), "hold: made a slot")
+            anchor.create(_slot(1), _position(0))
+            anchor.advance(_slot(1), _position(0), _position(1))
+
+            require(anchor.holder(_slot(1)) == _holder("worker"), "advance: ended a hold")
+            hold.end()
+            require(anchor.get(_slot(1)) == _position(1), "end: changed the position")
+
+    def test_holder_is_told_as_it_was_given(self, tmp_path: Path) -> None:
+        """Identities of any characters and length, and times of any zone, come back equal."""
+        named = ("", "w" * NAME_BYTES_MAX, '\x00\n"\\' * (NAME_BYTES_MAX // 4), "Zoë 🦭")
+        times = (
+            datetime(1, 1, 1, tzinfo=UTC),
+            datetime(2026, 5, 4, 3, 2, 1, 999_999, tzinfo=UTC),
+            datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+            _SINCE.astimezone(timezone(timedelta(hours=-9, minutes=-30))),
+        )
+        with self._opened(tmp_path) as anchor:
+            for number, holder in enumerate(map(Holder, named, times)):
+                hold = _held(anchor, _slot(number), holder)
+
+                require(anchor.holder(_slot(number)) == holder, "holder: expected what was given")
+                hold.end()
+
+    def test_what_cannot_be_a_holder_is_refused(self, tmp_path: Path) -> None:
+        """An identity longer than a name, or no text, or a time without a zone, is a UsageError."""
+        wrong = (
+            Holder("w" * (NAME_BYTES_MAX + 1), _SINCE),
+            Holder("\ud800", _SINCE),
+            Holder("worker", _SINCE.replace(tzinfo=None)),
+        )
+        with self._opened(tmp_path) as anchor:
+            for holder in wrong:
+                refused = _raises(UsageError, partial(anchor.hold, _slot(1), holder))
+
+                require(refused, "hold: expected UsageError")
+                require(anchor.holder(_slot(1)) is None, "hold that was refused: it has the thread")
+            for call in (partial(anchor.hold, b"short", _holder("w")), lambda: anchor.holder(b"")):
+                require(_raises(UsageError, call), "a slot of another size: expected UsageError")
+
+    def test_one_os_thread_gets_the_hold(self, tmp_path: Path) -> None:
+        """Of several OS threads that begin a run at once one gets it, and the others its name."""
+        with self._opened(tmp_path) as anchor:
+            self._race_for_holds([anchor] * _OS_THREADS)
+
+    def test_one_handle_gets_the_hold(self, tmp_path: Path) -> None:
+        """The same over handles."""
+        self._require_shared()
+        with self._opened(tmp_path) as first, self._opened(tmp_path) as second:
+            self._race_for_holds([first, second] * (_OS_THREADS // 2))
+
+    def test_two_runs_never_overlap(self, tmp_path: Path) -> None:
+        """While OS threads begin and end runs of one thread, no two have it at once."""
+        running: list[int] = []
+
+        with self._opened(tmp_path) as anchor:
+
+            def work(who: int) -> None:
+                for _ in range(_STEPS):
+                    hold = anchor.hold(_slot(1), _holder(f"worker {who}"))
+                    if isinstance(hold, Holder):
+                        continue
+                    running.append(who)
+                    time.sleep(_RUN_S)  # others begin meanwhile
+                    require(running == [who], "hold: two runs have one thread")
+                    running.remove(who)
+                    hold.end()
+
+            _run_together([partial(work, who) for who in range(_OS_THREADS)])
+
+            require(anchor.holder(_slot(1)) is None, "holder after all ended: expected None")
+
+    def test_run_may_end_after_close(self, tmp_path: Path) -> None:
+        """A hold that outlives the anchor it came from raises nothing when it ends."""
+        anchor = self.open(tmp_path)
+        hold = _held(anchor, _slot(1), _holder("worker"))
+        anchor.close()
+        hold.end()
+        hold.end()
+
     def test_closed_anchor_refuses_every_call(self, tmp_path: Path) -> None:
         """After close, which may be repeated, every other call is a UsageError."""
         anchor = self.open(tmp_path)
@@ -298,6 +447,8 @@ class AnchorConformance:
             "create": lambda: anchor.create(_slot(1), _position(0)),
             "advance": lambda: anchor.advance(_slot(1), _position(0), _position(1)),
             "slots": lambda: list(anchor.slots()),
+            "hold": lambda: anchor.hold(_slot(1), _holder("worker")),
+            "holder": lambda: anchor.holder(_slot(1)),
         }
         for name, call in calls.items():
             require(_raises(UsageError, call), f"{name} after close: expected UsageError")
@@ -332,6 +483,26 @@ class AnchorConformance:
         _run_together([partial(climb, anchor, who) for who, anchor in enumerate(handles)])
         require(sorted(won) == list(range(1, _STEPS + 1)), "advance: not one winner for each step")
 
+    def _race_for_holds(self, handles: list[Anchor]) -> None:
+        """Let every handle begin a run of every thread, and count who got it."""
+        told: list[tuple[int, int, Hold | Holder]] = []
+
+        def begin(anchor: Anchor, who: int) -> None:
+            holder = _holder(f"worker {who}")
+            told.extend((step, who, anchor.hold(_slot(step), holder)) for step in range(_RUNS))
+
+        _run_together([partial(begin, anchor, who) for who, anchor in enumerate(handles)])
+        for step in range(_RUNS):
+            answers = {who: answer for number, who, answer in told if number == step}
+            refused = [answer for answer in answers.values() if isinstance(answer, Holder)]
+            winners = [who for who, answer in answers.items() if not isinstance(answer, Holder)]
+            require(len(winners) == 1, "hold: expected that exactly one gets it")
+            named = _holder(f"worker {winners[0]}")
+            require(refused == [named] * (len(handles) - 1), "hold: expected who has it")
+            for answer in answers.values():
+                if not isinstance(answer, Holder):
+                    answer.end()
+
 
 def _slot(number: int) -> bytes:
     return hashlib.sha256(b"slot %d" % number).digest()
@@ -356,6 +527,18 @@ def _marked() -> Position:
     return Position(
         *(b"t" * 16, 3, 4, 5, b"e" * 32), fence=3, pause=2, owner=1, owner_entry=b"o" * 32
     )
+
+
+def _holder(who: str) -> Holder:
+    return Holder(who, _SINCE)
+
+
+def _held(anchor: Anchor, slot: bytes, holder: Holder) -> Hold:
+    """Begin a run of a thread that no run has."""
+    hold = anchor.hold(slot, holder)
+    if isinstance(hold, Holder):
+        raise AssertionError(f"hold of a free thread: expected it, found that {hold.who} has it")  # noqa: TRY004
+    return hold
 
 
 def _raises(error: type[Exception], call: Callable[[], object]) -> bool:
