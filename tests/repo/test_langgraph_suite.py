@@ -62,6 +62,7 @@ def test_the_allowing_policy_asks_for_the_least_that_a_policy_can() -> None:
     stricter = {rule: measure for rule, measure in rules.items() if measure != Measure.ALLOW}
 
     assert stricter == {
+        Rule.UNKNOWN_OUTCOME: Measure.RECORD,
         Rule.AFTER_RESTORE: Measure.RECORD,
         Rule.HANDOFF_BY_OPERATOR: Measure.approve(1),
     }

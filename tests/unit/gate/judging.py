@@ -83,6 +83,9 @@ TRIGGERS: Mapping[Rule, Mapping[str, Any]] = MappingProxyType(
         Rule.MISSING_WORLD: {**_UNDECLARED, "world_before": True},
         Rule.ANSWER: {"question": True},
         Rule.OLD_AGE: {"age": AGE_MAX + timedelta(microseconds=1)},
+        Rule.UNKNOWN_OUTCOME: {
+            "unknown": "'worker' went on with an answer and saved nothing since"
+        },
         Rule.AFTER_RESTORE: {"restored": True},
     }
 )
@@ -135,7 +138,8 @@ def facts(*changes: Mapping[str, Any], **more: Any) -> Facts:
 def measures(default: Measure = Measure.REFUSE, **rules: str) -> dict[str, str]:
     """Every rule with a measure it may have, and some with others (`older_checkpoint="allow"`)."""
     found = {str(rule): str(default) for rule in Rule}
-    found["after-restore"] = str(max(default, Measure.RECORD))
+    for always_told in ("unknown-outcome", "after-restore"):
+        found[always_told] = str(max(default, Measure.RECORD))
     found["handoff-by-operator"] = str(max(default, Measure.approve(1)))
     found.update({name.replace("_", "-"): measure for name, measure in rules.items()})
     return found

@@ -23,8 +23,8 @@ from tests.unit.gate.judging import MEASURES, measures, policy, text
 _GOOD = text(measures())
 _RULES = (
     "older-checkpoint, tools, permissions, model, prompts, topology, code, runtime, other, "
-    "narrower-world, first-world, missing-world, answer, old-age, after-restore, "
-    "handoff-by-operator"
+    "narrower-world, first-world, missing-world, answer, unknown-outcome, old-age, "
+    "after-restore, handoff-by-operator"
 )
 _APPROVE = "or approve N, N from 1 to 16"
 _ANY = f"allow, record, reason, refuse {_APPROVE}"
@@ -60,6 +60,7 @@ def test_a_policy_says_what_its_file_says() -> None:
         Rule.MISSING_WORLD: "approve 3",
         Rule.ANSWER: "approve 4",
         Rule.OLD_AGE: "refuse",
+        Rule.UNKNOWN_OUTCOME: "record",
         Rule.AFTER_RESTORE: "record",
         Rule.HANDOFF_BY_OPERATOR: "approve 2",
     }
@@ -188,6 +189,7 @@ def test_every_rule_is_required(rule: Rule) -> None:
 def test_a_rule_has_only_the_measures_it_may_have(rule: Rule, measure: Measure) -> None:
     """A run after a restore is always told; an operator's handoff needs another person."""
     least, may_be = {
+        Rule.UNKNOWN_OUTCOME: (Measure.RECORD, "record, reason, refuse"),
         Rule.AFTER_RESTORE: (Measure.RECORD, "record, reason, refuse"),
         Rule.HANDOFF_BY_OPERATOR: (Measure.approve(1), "refuse"),
     }.get(rule, (Measure.ALLOW, ""))

@@ -85,7 +85,11 @@ _MEASURES = st.sampled_from([*MEASURES, Measure.approve(3)])
 @st.composite
 def _rule_measures(draw: st.DrawFn) -> dict[str, str]:
     """Every rule with any measure that it may have."""
-    least = {Rule.AFTER_RESTORE: Measure.RECORD, Rule.HANDOFF_BY_OPERATOR: Measure.approve(1)}
+    least = {
+        Rule.UNKNOWN_OUTCOME: Measure.RECORD,
+        Rule.AFTER_RESTORE: Measure.RECORD,
+        Rule.HANDOFF_BY_OPERATOR: Measure.approve(1),
+    }
     return {rule: str(max(draw(_MEASURES), least.get(rule, Measure.ALLOW))) for rule in Rule}
 
 

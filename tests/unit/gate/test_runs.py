@@ -21,7 +21,7 @@ _ALLOW = policy(
         {
             rule.value.replace("-", "_"): "record"
             for rule in Rule
-            if rule not in (Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
+            if rule not in (Rule.UNKNOWN_OUTCOME, Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
         },
     ),
 )

@@ -43,6 +43,7 @@ _MEASURES = {
     Rule.MISSING_WORLD: ("record", "reason", "approve 2"),
     Rule.ANSWER: ("record", "record", "approve 2"),
     Rule.OLD_AGE: ("record", "record", "approve 2"),
+    Rule.UNKNOWN_OUTCOME: ("record", "reason", "approve 2"),
     Rule.AFTER_RESTORE: ("record", "reason", "approve 2"),
     Rule.HANDOFF_BY_OPERATOR: ("approve 1", "approve 1", "approve 2"),
 }

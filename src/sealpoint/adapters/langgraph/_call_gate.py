@@ -452,9 +452,8 @@ class CallGate:
             offer=offer,
             watch=watch,
             would_run=(lambda: bool(graph.get_state(config).next)) if answers else None,
-            idempotent=(lambda: self._idempotent.issuperset(graph.get_state(config).next))
-            if self._idempotent
-            else None,
+            # What a run did that saved nothing are nodes that would run now, or none.
+            idempotent=lambda: self._idempotent.issuperset(graph.get_state(config).next),
         )
 
     def edit(
