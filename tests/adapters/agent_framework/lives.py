@@ -133,6 +133,12 @@ def stock(made: type[MortalStock] = MortalStock) -> Worlds:
     return world
 
 
+def _guarded(workflow: Any, storage: SealedCheckpointStorage) -> Any:
+    """A workflow behind the gate, of which everything may be done again after a kill."""
+    names = list(getattr(workflow, "executors", ())) or [workflow.name]
+    return guard(workflow, storage, actor="dev", idempotent=names)
+
+
 def sealed(backend: str, home: Path, *, guarded: bool) -> Worlds:
     """Our storage on a store of its own."""
 
@@ -142,7 +148,7 @@ def sealed(backend: str, home: Path, *, guarded: bool) -> Worlds:
             storage = MortalSealed.for_workflow(workflow, store, types=sample.types)
             storage.death = death
             try:
-                yield storage, guard(workflow, storage, actor="dev") if guarded else workflow
+                yield storage, _guarded(workflow, storage) if guarded else workflow
             finally:
                 assert storage.refused_saves == 0
 

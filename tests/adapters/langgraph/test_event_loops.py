@@ -12,8 +12,8 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 import sealpoint.aio
-from sealpoint.adapters.langgraph import SealedSaver, guard
-from sealpoint.errors import Superseded, UsageError
+from sealpoint.adapters.langgraph import SealedSaver, deliberately, guard
+from sealpoint.errors import Busy, UsageError
 from sealpoint.store import Event
 from tests.adapters.langgraph.stores import opened, places, url_of
 from tests.attacks.langgraph.desks import Desk, config_of
@@ -125,7 +125,7 @@ def test_a_decision_is_made_beside_the_event_loop(decisions: Decisions, way: str
 
 
 def test_calls_of_a_loop_are_decided_in_their_order(decisions: Decisions) -> None:
-    """The last of eight at once goes on, the rest had ended or is told, all in order on record."""
+    """The first of eight at once goes on; those that come meanwhile are told, and do nothing."""
     before = len(decisions.actors())
     graphs = [decisions.graph(f"caller {number}") for number in range(8)]
 
@@ -133,12 +133,12 @@ def test_calls_of_a_loop_are_decided_in_their_order(decisions: Decisions) -> Non
         calls = [graph.ainvoke({"amount": 2}, config_of()) for graph in graphs]
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    *overtaken, last = asyncio.run(work())
+    found = asyncio.run(work())
 
-    ended = [each for each in overtaken if not isinstance(each, Superseded)]
-    assert [each["log"][-1] for each in ended] == ["plan 2"] * len(ended)
-    assert last["log"][-1] == "plan 2"
-    for number, summary in enumerate(decisions.actors()[before:]):
+    ran = [number for number, each in enumerate(found) if not isinstance(each, Busy)]
+    assert ran[0] == 0
+    assert [found[number]["log"][-1] for number in ran] == ["plan 2"] * len(ran)
+    for number, summary in zip(ran, decisions.actors()[before:], strict=True):
         assert f"caller {number}" in summary
 
 
@@ -168,7 +168,8 @@ def test_a_call_that_is_cancelled_leaves_nothing_behind(decisions: Decisions) ->
 
     assert len(decisions.actors()) == before + 1
     assert decisions.desk.ran == []
-    found = asyncio.run(graph.ainvoke({"amount": 3}, config_of()))
+    again = deliberately(config_of(), "nothing of it ran")
+    found = asyncio.run(graph.ainvoke({"amount": 3}, again))
     assert found["log"][-1] == "plan 3", "the next run takes the thread over"
 
 

@@ -82,10 +82,8 @@ TRIGGERS: Mapping[Rule, Mapping[str, Any]] = MappingProxyType(
         Rule.FIRST_WORLD: {**_UNDECLARED, "world_now": True},
         Rule.MISSING_WORLD: {**_UNDECLARED, "world_before": True},
         Rule.ANSWER: {"question": True},
+        Rule.UNKNOWN_OUTCOME: {"unknown": "'worker' went on with an answer at noon"},
         Rule.OLD_AGE: {"age": AGE_MAX + timedelta(microseconds=1)},
-        Rule.UNKNOWN_OUTCOME: {
-            "unknown": "'worker' went on with an answer and saved nothing since"
-        },
         Rule.AFTER_RESTORE: {"restored": True},
     }
 )

@@ -7,7 +7,7 @@ import pytest
 
 from sealpoint.errors import Superseded
 from tests.deployment import Deployment
-from tests.unit.gate.team import READ, Team
+from tests.unit.gate.team import READ, Team, lose_hold
 from tests.unit.gate.test_runs import _save
 from tests.unit.store.laned import saved
 
@@ -67,6 +67,7 @@ def test_a_run_that_was_overtaken_does_not_go_on(memory: Team, how: str) -> None
     thread = memory.fresh()
     thread.adapter.begin(world=READ, token=_MINE)
     before = thread.adapter.may_go_on(_MINE)
+    lose_hold(thread)
     if how == "begin":
         thread.adapter.begin(world=READ, token="other")  # noqa: S106
     elif how == "resume":

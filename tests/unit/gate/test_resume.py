@@ -207,7 +207,7 @@ def test_what_is_not_ordinary_obeys_its_rule(team: Team, wish: dict[str, Any], r
     assert rule in team.newest(Kind.RESUME).rules
     assert team.newest(Kind.RESUME).reason == "meant"
     team.apply(policy(**_LAX))
-    team.fresh().resume(**wish)
+    team.fresh().resume(**wish, idempotent=True)
     assert rule in team.newest(Kind.RESUME).rules
 
 

@@ -10,7 +10,7 @@ from sealpoint.gate import Rule, Thread, shipped_policy
 from sealpoint.ledger import Kind
 from sealpoint.store import CheckpointRef, ResultsDraft, RunPosition, SaveDraft
 from sealpoint.world import LeafClass, World
-from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
+from tests.unit.gate.team import NARROW, READ, SHELL, Team, lose_hold, policy
 from tests.unit.store.laned import put, refused, results, saved
 
 _ALLOW = policy(
@@ -21,7 +21,7 @@ _ALLOW = policy(
         {
             rule.value.replace("-", "_"): "record"
             for rule in Rule
-            if rule not in (Rule.UNKNOWN_OUTCOME, Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
+            if rule not in (Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
         },
     ),
 )
@@ -452,6 +452,7 @@ def test_a_token_ends_with_its_session(memory: Team, how: str) -> None:
     memory.thread().save(1, id="1", world=READ)
     thread = memory.fresh()
     thread.adapter.begin(world=READ, token="mine")  # noqa: S106
+    lose_hold(thread)
     if how == "begin":
         thread.adapter.begin(world=READ, token="other")  # noqa: S106
     elif how == "resume":
