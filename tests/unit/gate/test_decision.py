@@ -57,8 +57,8 @@ _WORDS = {
     Rule.FIRST_WORLD: "a world is declared, and none was when the checkpoint was saved",
     Rule.MISSING_WORLD: "no world is declared, and one was when the checkpoint was saved",
     Rule.ANSWER: "a question is pending and no answer is given",
-    Rule.OLD_AGE: "the checkpoint is 7 days, 0:00:00.000001 old, more than 7 days, 0:00:00",
     Rule.UNKNOWN_OUTCOME: "'worker' went on with an answer at noon",
+    Rule.OLD_AGE: "the checkpoint is 7 days, 0:00:00.000001 old, more than 7 days, 0:00:00",
     Rule.AFTER_RESTORE: "a restore cut the thread, and it has not been executed since",
 }
 

@@ -67,6 +67,7 @@ _NOBODY: Any = dict.fromkeys(
         "narrower_world",
         "missing_world",
         "answer",
+        "unknown_outcome",
         "old_age",
         "after_restore",
     ),
