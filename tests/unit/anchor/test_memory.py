@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference anchor refuses calls that no anchor could keep."""
 
+from datetime import UTC, datetime
+
 import pytest
 from msgspec.structs import replace
 
-from sealpoint.anchor import Position
+from sealpoint.anchor import Holder, Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.errors import UsageError
 from tests.unit.anchor.places import position, slot
@@ -65,3 +67,17 @@ def test_listing_is_of_one_moment() -> None:
     anchor.create(slot(2), position(0))
 
     assert list(listing) == [(slot(1), position(0))]
+
+
+def test_run_is_held_until_its_end_or_the_close() -> None:
+    """The hold of a run outlives nobody: closing the anchor forgets it with everything else."""
+    anchor = MemoryAnchor()
+    holder = Holder("worker", datetime(2026, 5, 4, tzinfo=UTC))
+    hold = anchor.hold(slot(1), holder)
+    assert not isinstance(hold, Holder)
+    assert anchor.hold(slot(1), holder) is holder
+    anchor.close()
+    hold.end()
+
+    with pytest.raises(UsageError):
+        anchor.holder(slot(1))

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shared anchor on a real server: hostile rows, lost connections, a database put back."""
 
+import os
+import signal
+import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
 from sealpoint._postgres_url import ANCHOR_SCHEMA, PostgresUrl
-from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.anchor import RESERVED_SEQ, Hold, Holder, Position
 from sealpoint.anchor.postgres import PostgresAnchor
 from sealpoint.errors import AnchorUnavailable, UsageError
 from tests.postgres_server import PostgresServer
@@ -17,6 +22,11 @@ from tests.postgres_server import PostgresServer
 _STORE = b"s" * 16
 _SLOT = b"\x01" * 32
 _OTHER = b"\x02" * 32
+_SINCE = datetime(2026, 5, 4, 3, 2, 1, 987_654, tzinfo=UTC)
+_FIRST = Holder("first", _SINCE)
+_SECOND = Holder("second", _SINCE)
+_LEASE_S = 0.8
+_WAIT_S = 20.0
 
 
 def _at(seq: int, *, thread: bytes = b"t" * 16) -> Position:
@@ -48,6 +58,11 @@ class _Place:
         with self.server.admin() as connection:
             connection.execute(f"SET search_path = {self.schema}".encode())
             connection.execute(statement.encode(), parameters)
+
+    def rows(self, statement: str) -> list[tuple[object, ...]]:
+        with self.server.admin() as connection:
+            connection.execute(f"SET search_path = {self.schema}".encode())
+            return connection.execute(statement.encode()).fetchall()
 
     def close(self) -> None:
         for anchor in self._opened:
@@ -333,3 +348,227 @@ def test_slot_beside_an_advance_is_read_after_its_commit(place: _Place) -> None:
         found = advanced.result()
 
     assert found == (_at(1), _at(1))
+
+
+def _held(anchor: PostgresAnchor, slot: bytes = _SLOT, holder: Holder = _FIRST) -> Hold:
+    hold = anchor.hold(slot, holder)
+
+    assert not isinstance(hold, Holder), hold
+    return hold
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _WAIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _stop_renewing(anchor: PostgresAnchor) -> None:
+    """Let a process be cut off from the server, as far as leases go."""
+    anchor._runs._stop_renewing()
+
+
+def _renewing() -> int:
+    return sum(thread.name == "sealpoint-runs" for thread in threading.enumerate())
+
+
+def test_lease_that_is_not_renewed_is_over(place: _Place) -> None:
+    """After it the holder does not live, and the next run has the thread; the late end is void."""
+    first, second = place.open(lease_seconds=_LEASE_S), place.open()
+    late = _held(first)
+    assert second.hold(_SLOT, _SECOND) == _FIRST
+    _stop_renewing(first)
+    _wait_until(lambda: second.holder(_SLOT) == Holder("first", _SINCE, living=False))
+
+    hold = _held(second, holder=_SECOND)
+    late.end()
+    assert first.holder(_SLOT) == _SECOND
+    assert first.hold(_SLOT, _FIRST) == _SECOND
+    hold.end()
+    assert first.holder(_SLOT) is None
+
+
+def test_lease_is_renewed_while_the_process_lives(place: _Place) -> None:
+    """Every hold of the process lasts for many leases, and one OS thread sees to all of them."""
+    anchor, other = place.open(lease_seconds=_LEASE_S), place.open()
+    before = _renewing()
+    holds = [_held(anchor), _held(anchor, _OTHER, _SECOND)]
+    assert _renewing() == before + 1
+    deadline = time.monotonic() + 2.5 * _LEASE_S
+    while time.monotonic() < deadline:
+        assert other.holder(_SLOT) == _FIRST
+        assert other.hold(_OTHER, _FIRST) == _SECOND
+        time.sleep(0.02)
+    for hold in holds:
+        hold.end()
+
+    _wait_until(lambda: _renewing() == before)
+    assert place.rows("SELECT * FROM runs") == []
+
+
+def test_renewal_that_failed_is_repeated(place: _Place) -> None:
+    """A renewal that the server refuses raises nowhere, and the next one keeps the thread."""
+    anchor, other = place.open(lease_seconds=_LEASE_S), place.open()
+    hold = _held(anchor)
+    place.sql("ALTER TABLE runs RENAME TO hidden")
+    time.sleep(1.3 * _LEASE_S)
+    place.sql("ALTER TABLE hidden RENAME TO runs")
+    _wait_until(lambda: other.holder(_SLOT) == _FIRST)
+    assert other.hold(_SLOT, _SECOND) == _FIRST
+    place.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE application_name = 'sealpoint' AND pid <> pg_backend_pid()"
+    )
+    time.sleep(1.3 * _LEASE_S)
+
+    _wait_until(lambda: other.holder(_SLOT) == _FIRST)
+    hold.end()
+    assert other.holder(_SLOT) is None
+
+
+def test_end_that_fails_is_not_raised(place: _Place) -> None:
+    """The run ends for its process all the same, and for others when its lease is over."""
+    anchor, other = place.open(lease_seconds=_LEASE_S), place.open()
+    hold = _held(anchor)
+    place.sql("ALTER TABLE runs RENAME TO hidden")
+    hold.end()
+    place.sql("ALTER TABLE hidden RENAME TO runs")
+
+    _wait_until(lambda: other.holder(_SLOT) == Holder("first", _SINCE, living=False))
+    _held(other, holder=_SECOND).end()
+
+
+def test_end_of_another_token_changes_nothing(place: _Place) -> None:
+    """A hold whose row is another run's by now does not end that one, and does not renew it."""
+    anchor = place.open(lease_seconds=_LEASE_S)
+    hold = _held(anchor)
+    place.sql("UPDATE runs SET token = 'another', who = 'other'")
+    _wait_until(lambda: anchor.holder(_SLOT) == Holder("other", _SINCE, living=False))
+    hold.end()
+
+    assert anchor.holder(_SLOT) == Holder("other", _SINCE, living=False)
+
+
+def test_hold_whose_answer_was_lost_is_not_refused_to_its_own_run(place: _Place) -> None:
+    """The call that is repeated after a commit without an answer finds its own token."""
+    anchor = place.open()
+    execute = anchor._runs._execute
+    times: list[int] = []
+
+    def twice(statements: object) -> object:
+        times.append(1)
+        execute(statements)  # type: ignore[arg-type]
+        return execute(statements)  # type: ignore[arg-type]
+
+    anchor._runs._execute = twice  # type: ignore[assignment]
+    _held(anchor).end()
+
+    assert times == [1, 1]
+
+
+def test_stores_have_runs_of_their_own(place: _Place) -> None:
+    """The same slot of another store is another thread."""
+    first, second = place.open(), place.open(store=b"u" * 16)
+    hold = _held(first)
+    assert second.holder(_SLOT) is None
+    _held(second, holder=_SECOND).end()
+
+    assert first.holder(_SLOT) == _FIRST
+    hold.end()
+
+
+def test_close_ends_no_run(place: _Place) -> None:
+    """What has not ended is left to its lease, and an end after close is ignored."""
+    anchor, other = place.open(lease_seconds=_LEASE_S), place.open()
+    before = _renewing()
+    hold = _held(anchor)
+    anchor.close()
+    hold.end()
+    anchor.close()
+
+    assert len(place.rows("SELECT * FROM runs")) == 1
+    _wait_until(lambda: _renewing() == before)
+    _wait_until(lambda: other.holder(_SLOT) == Holder("first", _SINCE, living=False))
+    with pytest.raises(UsageError):
+        anchor.hold(_SLOT, _FIRST)
+
+
+def test_child_neither_ends_nor_renews_a_run_of_its_parent(place: _Place) -> None:
+    """A child made by fork has runs of its own alone, also while its parent's lease runs out."""
+    anchor = place.open(lease_seconds=_LEASE_S)
+    hold, before = _held(anchor), _renewing()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(60)
+            hold.end()
+            refused = anchor.hold(_SLOT, _SECOND)
+            own = _held(anchor, _OTHER, _SECOND)
+            deadline = time.monotonic() + 2 * _LEASE_S
+            while time.monotonic() < deadline:
+                assert anchor.holder(_OTHER) == _SECOND
+            own.end()
+            alone = anchor._runs._holds == {} and anchor._runs._stop is None
+            status = 0 if refused == _FIRST and alone else 2
+        finally:
+            os._exit(status)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert anchor.holder(_SLOT) == _FIRST
+    assert _renewing() == before
+    hold.end()
+    assert place.rows("SELECT * FROM runs") == []
+
+
+def test_anchor_opened_for_reading_begins_no_run(place: _Place) -> None:
+    """It sees who has a thread."""
+    hold = _held(place.open())
+    reader = place.open(read_only=True)
+
+    with pytest.raises(AnchorUnavailable, match="reading only"):
+        reader.hold(_OTHER, _SECOND)
+    assert reader.holder(_SLOT) == _FIRST
+    assert reader.holder(_OTHER) is None
+    hold.end()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs SET who = decode(repeat('61', 513), 'hex')",
+        "UPDATE runs SET who = decode('ff', 'hex')",
+        "UPDATE runs SET since = 9223372036854775807",
+        "UPDATE runs SET since = -9223372036854775808",
+        "ALTER TABLE runs ALTER who DROP NOT NULL; UPDATE runs SET who = NULL",
+        "ALTER TABLE runs ALTER until DROP NOT NULL; UPDATE runs SET until = NULL",
+        "ALTER TABLE runs ALTER who TYPE text USING 'x'",
+        "ALTER TABLE runs ALTER since TYPE text USING 'x'",
+        "ALTER TABLE runs DROP COLUMN until",
+        "ALTER TABLE runs DROP CONSTRAINT runs_pkey; INSERT INTO runs SELECT * FROM runs",
+        "DROP TABLE runs",
+    ],
+)
+def test_rows_that_are_no_runs_are_never_a_free_thread(place: _Place, statement: str) -> None:
+    """Whatever lies in the table instead of a run, both calls say so."""
+    anchor = place.open()
+    _held(anchor)
+    for each in statement.split("; "):
+        place.sql(each)
+
+    with pytest.raises(AnchorUnavailable):
+        anchor.holder(_SLOT)
+    with pytest.raises(AnchorUnavailable):
+        anchor.hold(_SLOT, _SECOND)
+
+
+def test_run_that_a_trigger_keeps_away_is_not_tried_for_ever(place: _Place) -> None:
+    """A row that is neither written nor another's is AnchorUnavailable."""
+    anchor = place.open()
+    place.sql("CREATE RULE kept AS ON INSERT TO runs DO INSTEAD NOTHING")
+
+    with pytest.raises(AnchorUnavailable):
+        anchor.hold(_SLOT, _FIRST)

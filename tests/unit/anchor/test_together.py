@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A shared and a local anchor as one: which counts, who is written first, what follows when."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.anchor import RESERVED_SEQ, Holder, Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.anchor.together import AnchorsTogether, newer_position
 from sealpoint.errors import AnchorUnavailable, Forked, UsageError
@@ -295,3 +296,19 @@ def test_both_are_closed_even_if_one_fails(two: _Two) -> None:
         together.close()
 
     assert closed == ["shared", "local"]
+
+
+def test_runs_are_those_of_the_shared_anchor(two: _Two) -> None:
+    """A run has its thread on every machine that shares the anchor; the local one is not asked."""
+    here, there = (Holder(name, datetime(2026, 5, 4, tzinfo=UTC)) for name in ("here", "there"))
+    two.local.inner.hold(_SLOT, there)
+    assert two.together.holder(_SLOT) is None
+    hold = two.together.hold(_SLOT, here)
+    assert not isinstance(hold, Holder)
+
+    assert two.together.hold(_SLOT, there) == here
+    assert two.shared.inner.hold(_SLOT, there) == here
+    assert two.together.holder(_SLOT) == here
+    hold.end()
+    assert two.shared.inner.holder(_SLOT) is None
+    assert two.local.inner.holder(_SLOT) == there
