@@ -528,3 +528,4 @@ class WithoutHolder(MemoryAnchor):
     def holder(self, slot: bytes) -> Holder | None:
         """Know nothing."""
         super().holder(slot)
+        return None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.anchor import Hold, Holder, _run_files
+from sealpoint.anchor import Hold, Holder
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.errors import AnchorUnavailable
 from tests.unit.anchor.places import KEY, STORE, opened, slot
@@ -352,7 +352,7 @@ def test_disk_that_is_full_leaves_no_run(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_run_files.os, "pwrite", fail)
+        patched.setattr("sealpoint.anchor._run_files.os.pwrite", fail)
         with pytest.raises(AnchorUnavailable, match="No space"):
             anchor.hold(slot(1), _HERE)
 
