@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import msgspec
 
@@ -36,8 +36,9 @@ except ImportError:  # pragma: no cover - only where there is no POSIX
 _PREFIX = "run."
 _LOOKS = 5
 _LOOK_S = 0.001
-"""How often and how long to wait for another process that is between two steps: `holder` locks a
-file for microseconds, and a new file is empty, and not yet of its group, for as long."""
+_WAIT_S = 5.0
+"""How often and how long to wait for another process that is between two steps: a new file is
+empty, and not yet of its group, for microseconds, and `holder` locks a file for as long."""
 _BYTES_MAX = 4096
 _UNKNOWN = Holder("", datetime.min.replace(tzinfo=UTC), living=False)
 _BEING_WRITTEN = msgspec.structs.replace(_UNKNOWN, living=True)
@@ -75,7 +76,7 @@ class RunFiles:
             DirectoryUnusable: Directory or file is a link, of another user or writable for others.
         """
         data = msgspec.json.encode(holder)
-        looks_left = _LOOKS
+        looks_left, deadline = _LOOKS, monotonic() + _WAIT_S
         with refusing(DirectoryUnusable, self._directory / (_PREFIX + name)):
             while True:
                 try:
@@ -88,11 +89,12 @@ class RunFiles:
                 else:
                     if isinstance(found, _FileHold):
                         return found
-                    if found is None:
-                        continue
-                    looks_left -= 1
-                    if not looks_left:
-                        return found
+                    if found is not None:
+                        looks_left -= 1
+                        if found != _BEING_WRITTEN or not looks_left:
+                            return found
+                    elif monotonic() > deadline:
+                        raise TimeoutError(f"readers held the lock of a run for {_WAIT_S:g} s")
                 sleep(_LOOK_S)
 
     def holder(self, name: str) -> Holder | None:
@@ -117,7 +119,7 @@ class RunFiles:
                 sleep(_LOOK_S)
 
     def _try(self, name: str, data: bytes, within: int) -> "_FileHold | Holder | None":
-        """Open or make a file and lock it; None: it was removed meanwhile."""
+        """Open or make a file and lock it; None: it was removed meanwhile, or somebody looks."""
         try:
             descriptor = _disk.new_file(name, within=within, group=self._group)
         except FileExistsError:
@@ -129,7 +131,9 @@ class RunFiles:
                 return None
         try:
             if not _lock(descriptor, fcntl.LOCK_EX):
-                return _read(descriptor, living=True)
+                # What lets others read it as well is no run.
+                looked_at = _lock(descriptor, fcntl.LOCK_SH)
+                return None if looked_at else _read(descriptor, living=True)
             if not os.fstat(descriptor).st_nlink:
                 return None
             os.ftruncate(descriptor, 0)

@@ -224,9 +224,13 @@ def database(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory)
             store.thread(f"thread of {namespace}").save({"text": namespace * 50_000})
     with made.admin(f"{made.name}_anchor") as connection:
         connection.execute(
-            "INSERT INTO sealpoint_anchor.slots "
-            "VALUES (%s, %s, %s, 1, 1, 7, %s, false, 0, 0, 0, %s, false)",
+            "INSERT INTO sealpoint_anchor.slots VALUES (%s, %s, %s, 1, 1, 7, %s, false, "
+            "1, 0, 0, %s, false)",
             (_SLOTS["store"], _SLOTS["slot"], b"t" * 16, b"e" * 32, b"o" * 32),
+        )
+        connection.execute(
+            "INSERT INTO sealpoint_anchor.runs VALUES (%s, %s, %s, 'worker', 0, now())",
+            (_SLOTS["store"], _SLOTS["slot"], b"t" * 16),
         )
         connection.execute(
             "INSERT INTO sealpoint_anchor.slot_secrets VALUES (%s, %s)",
