@@ -72,11 +72,15 @@ class Holder(msgspec.Struct, frozen=True):
 class Hold(Protocol):
     """That a run has a thread, for as long as its process lives."""
 
-    def end(self) -> None:
+    def end(self, *, begun: bool = True) -> None:
         """The run has ended. Ending twice is allowed, and so is ending after `close`.
 
         A failure MUST NOT be raised: the thread is free then when the process ends, at the latest.
         After a fork the hold is the parent's: ending it in the child MUST change nothing.
+
+        Args:
+            begun: False: nothing of it ran. Then `holder` tells what it would tell if its process
+                had ended, so that a run before it which ended so is not forgotten.
         """
         ...
 

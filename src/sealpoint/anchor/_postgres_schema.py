@@ -123,6 +123,9 @@ RENEW_RUNS = (
     "UPDATE runs SET until = clock_timestamp() + $4 * interval '1 millisecond' "
     "WHERE store = $1 AND slot = ANY($2) AND token = ANY($3)"
 )
+LEAVE_RUN = (
+    "UPDATE runs SET until = clock_timestamp() WHERE store = $1 AND slot = $2 AND token = $3"
+)
 END_RUN = "DELETE FROM runs WHERE store = $1 AND slot = $2 AND token = $3"
 
 COLUMNS = {VERSION: 1, KEY_OF_SLOTS: 1, GET: 11, GET_BOTH: 12, SLOTS: 12, GET_RUN: 3}

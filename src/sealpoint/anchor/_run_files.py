@@ -173,10 +173,11 @@ class _FileHold:
         self._name = name
         self._opened = opened
 
-    def end(self) -> None:
+    def end(self, *, begun: bool = True) -> None:
         """Remove the file, then release it; a file that cannot be removed is released all the same.
 
-        Then it looks as if the process had ended, and the next run may have the thread.
+        Then it looks as if the process had ended, and the next run may have the thread; as it does
+        for a run that has not begun.
         """
         with _holds_lock:
             descriptor, self._descriptor = self._descriptor, -1
@@ -184,6 +185,8 @@ class _FileHold:
         if descriptor < 0:
             return
         try:
+            if not begun:
+                return
             with suppress(OSError, DirectoryUnusable), self._opened() as within:
                 # Somebody may have removed it by hand; then the name is another run's by now.
                 named = os.stat(self._name, dir_fd=within, follow_symlinks=False)

@@ -101,8 +101,11 @@ class RunLeases:
         [found] = self._execute([(sql.GET_RUN, (self._store, slot))])
         return self._one(slot, found.rows)
 
-    def end(self, token: bytes) -> None:
-        """Remove the row of a hold; if that fails, its lease is not renewed any more."""
+    def end(self, token: bytes, *, begun: bool) -> None:
+        """Remove the row of a hold, or let its time be over if its run has not begun.
+
+        If that fails, its lease is not renewed any more.
+        """
         with self._lock:
             slot = self._holds.pop(token, None)
             if not self._holds:
@@ -110,7 +113,8 @@ class RunLeases:
         if slot is None:
             return  # it has ended before, this is a child of its process, or all was closed
         try:
-            self._execute([(sql.END_RUN, (self._store, slot, token))])
+            statement = sql.END_RUN if begun else sql.LEAVE_RUN
+            self._execute([(statement, (self._store, slot, token))])
         except (SealpointError, OSError):
             return  # the server is away, or cannot be logged in to
 
@@ -184,9 +188,9 @@ class _LeaseHold:
         self._leases = leases
         self._token = token
 
-    def end(self) -> None:
+    def end(self, *, begun: bool = True) -> None:
         """The run has ended."""
-        self._leases.end(self._token)
+        self._leases.end(self._token, begun=begun)
 
 
 def _start_in_child() -> None:

@@ -9,6 +9,8 @@ for stores in memory, and for reading.
 import threading
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from sealpoint.anchor._contract import (
     Hold,
     Holder,
@@ -30,6 +32,8 @@ class MemoryAnchor:
         self._lock = threading.Lock()
         self._positions: dict[bytes, Position] = {}
         self._holds: dict[bytes, _MemoryHold] = {}
+        self._left: dict[bytes, Holder] = {}
+        """Of runs that never began, as others are told of them."""
         self._closed = False
 
     def get(self, slot: bytes) -> Position | None:
@@ -84,6 +88,7 @@ class MemoryAnchor:
             found = self._holds.get(slot)
             if found is not None:
                 return found.holder
+            self._left.pop(slot, None)
             hold = self._holds[slot] = _MemoryHold(self, slot, holder)
             return hold
 
@@ -93,7 +98,7 @@ class MemoryAnchor:
         with self._lock:
             self._require_open()
             found = self._holds.get(slot)
-            return None if found is None else found.holder
+            return self._left.get(slot) if found is None else found.holder
 
     def close(self) -> None:
         """Forget everything; closing twice is allowed."""
@@ -102,11 +107,13 @@ class MemoryAnchor:
             self._positions.clear()
             self._holds.clear()
 
-    def let_go(self, slot: bytes, hold: "_MemoryHold") -> None:
+    def let_go(self, slot: bytes, hold: "_MemoryHold", *, begun: bool) -> None:
         """A run has ended."""
         with self._lock:
             if self._holds.get(slot) is hold:
                 del self._holds[slot]
+                if not begun and not self._closed:
+                    self._left[slot] = replace(hold.holder, living=False)
 
     def _require_open(self) -> None:
         if self._closed:
@@ -123,6 +130,6 @@ class _MemoryHold:
         self._slot = slot
         self.holder = holder
 
-    def end(self) -> None:
+    def end(self, *, begun: bool = True) -> None:
         """The run has ended."""
-        self._anchor.let_go(self._slot, self)
+        self._anchor.let_go(self._slot, self, begun=begun)

@@ -9,7 +9,7 @@ the policy allows without a word. Inside a session the declared world stays the 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -28,7 +28,7 @@ from sealpoint.errors import (
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint, refused_for
 from sealpoint.gate._facts import gather
-from sealpoint.gate._last_session import LastSession
+from sealpoint.gate._last_session import LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import Asked, Pending, grant_of
 from sealpoint.gate._resume_call import ResumeCall
@@ -74,6 +74,20 @@ class _Judged(NamedTuple):
     """What lets another world pass, if that is needed."""
     idempotent: bool = False
     """Whether something passes because it may be done again."""
+    died: bool = False
+    """Whether the last run did not come to its end."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A run under way."""
+
+    hold: Hold | None
+    """What it has the thread with; None: it goes on beside one that an operator has stopped."""
+    died: bool
+    """Whether the run before it did not come to its end."""
+    begun: bool
+    """Whether the one before it need not be remembered: it came to its end, or this one runs."""
 
 
 class _Prefetched(NamedTuple):
@@ -97,9 +111,8 @@ class Gate:
         """What the run of this handle's session declared to be able to do."""
         self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
         self._last = LastSession(state, reader)
-        self._holds: dict[str, Hold | None] = {}
-        """The runs under way, and what each has the thread with; None: beside one that a pause
-        has stopped."""
+        self._holds: dict[str, _Held] = {}
+        """The runs under way."""
         self._runs = RunTracker(state)
         self._prefetched: _Prefetched | None = None
 
@@ -132,39 +145,39 @@ class Gate:
     def begin(self, call: ResumeCall) -> int | None:
         """Begin a session for a caller that reads by `snapshot`; see `AdapterThread.begin`."""
         token = call.run
-        if token is None:
+        try:
             session = self._begin(call)
-        else:
-            self.hold(token)
-            try:
-                session = self._begin(call)
-            except BaseException:
-                self.end(token)
-                raise
+        except BaseException:
+            self.end(token)
+            raise
         position = RunPosition(token=token, deliberate=call.deliberate or None)
         run = Run(position, actor=call.actor)
         run.session, self._runs.current = session, None if token is None else run
         return session
 
-    def hold(self, run: str) -> None:
-        """Let a run have the thread, until `end`.
+    def end(self, run: str | None) -> None:
+        """A run has ended, and with it its session; or it was not let in."""
+        held = None if run is None else self._holds.pop(run, None)
+        if held is not None and held.hold is not None:
+            held.hold.end(begun=held.begun)
+
+    def _hold(self, run: str | None, *, died: bool) -> None:
+        """Let a run have the thread, if it is one, until `end`.
 
         Raises:
             Busy: Another one has it.
         """
-        with self._state.reporting():
-            self._core.signer()
-            self._holds[run] = self._last.hold(self.identity, self._core.now(None))
+        if run is not None and run not in self._holds:
+            hold = self._last.hold(self.identity, self._core.now(None))
+            self._holds[run] = _Held(hold, died=died, begun=not died)
 
-    def end(self, run: str) -> None:
-        """A run has ended, and with it its session."""
-        hold = self._holds.pop(run, None)
-        if hold is not None:
-            hold.end()
+    def _liveness(self, run: str | None) -> Liveness:
+        """What is known of the last run, for one that may have the thread by now."""
+        held = None if run is None else self._holds.get(run)
+        return self._last.look() if held is None else Liveness(None, died=held.died)
 
-    def _holder(self, run: str | None) -> str | None:
-        """Whose run lives on the thread, and since when, unless it is this one."""
-        return None if run in self._holds else self._last.holder()
+    def _is_held(self, run: str | None) -> bool:
+        return run in self._holds and self._holds[run].hold is not None
 
     def _begin(self, call: ResumeCall) -> int | None:
         with self._state.reporting(), self._state.shown_only_if_it_passes():
@@ -175,6 +188,7 @@ class Gate:
                 except (UnknownThread, UnknownCheckpoint, Erased) as error:
                     if call.ref is not None and isinstance(error, UnknownCheckpoint):
                         raise
+                    self._hold(call.run, died=False)
                     self._state.session = None  # the first save begins one, from nothing
                     return None
                 session = self._decide_and_open(call, release)
@@ -265,12 +279,15 @@ class Gate:
             self._ask(call, judged)
             return None
         # (5) the decision is written before the state is released
+        self._hold(call.run, died=judged.died)
         body = self._resume_body(call, judged)
         entry = self.writer.open_session(
             SessionStart(body, judged.trust, judged.release, call.lanes)
         )
         if entry is None:
             return None
+        if call.run is not None:
+            self._holds[call.run].begun = True
         if judged.rollout is not None:
             try:
                 self._context.require_rollout(judged.rollout)
@@ -290,7 +307,8 @@ class Gate:
         pending = self._context.pending()
         asked, grant = self._grant(call, release, policy, pending, who)
         allowed = self._allowed(release)
-        unknown = self._last.unknown()
+        liveness = self._liveness(call.run)
+        unknown = self._last.unknown(died=liveness.died)
         idempotent = unknown is not None and call.idempotent is not None and call.idempotent()
         facts = gather(
             self._state,
@@ -300,7 +318,7 @@ class Gate:
             last=self._last,
             session=self._state.session if other is None else None,
             unknown=None if idempotent else unknown,
-            holder=self._holder(call.run),
+            holder=liveness.holder,
             world=call.world,
             read_world=lambda: self._reader.read_world(release),
             allowed=allowed,
@@ -321,7 +339,17 @@ class Gate:
         waits = decision.outcome is Outcome.NEEDS_APPROVAL
         if waits and grant is not None and grant.needed < decision.needed:
             asked = None  # fewer people were asked than it needs by now
-        return _Judged(release, policy, asked, decision, trust, allowed, rollout, idempotent)
+        return _Judged(
+            release,
+            policy,
+            asked,
+            decision,
+            trust,
+            allowed,
+            rollout,
+            idempotent=idempotent,
+            died=liveness.died,
+        )
 
     def _allowed(self, release: Release) -> AllowedWorld | None:
         """The world that the session of a checkpoint was allowed; one of our own was judged."""
@@ -377,7 +405,7 @@ class Gate:
             request=None if spent is None else spent.id,
             answer=call.answer_digest,
             actor=call.actor,
-            held=self._holds.get(call.run or "") is not None,
+            held=self._is_held(call.run),
             idempotent=judged.idempotent,
             **self._world_fields(call.world, release, judged.allowed),
             **_decision_fields(release, judged.decision, judged.rollout),
@@ -520,7 +548,7 @@ class Gate:
             basis=basis,
             policy=_digest(policy),
             actor=None if run is None else run.actor,
-            held=run is not None and self._holds.get(run.position.token or "") is not None,
+            held=run is not None and self._is_held(run.position.token),
         )
         judged = self._judge_run(run, draft, trust, policy)
         release = None if judged is None else judged.release
@@ -558,6 +586,7 @@ class Gate:
         if release is None:
             return None
         allowed = self._allowed(release)
+        liveness = self._liveness(None if run is None else run.position.token)
         # Whether it is paused is told by the append, as to a save in a session.
         facts = gather(
             self._state,
@@ -566,8 +595,8 @@ class Gate:
             who=self._context.identity(),
             last=self._last,
             session=self._state.session,
-            unknown=self._last.unknown(),
-            holder=self._holder(None if run is None else run.position.token),
+            unknown=self._last.unknown(died=liveness.died),
+            holder=liveness.holder,
             world=draft.declared,
             read_world=lambda: self._reader.read_world(release),
             allowed=allowed,

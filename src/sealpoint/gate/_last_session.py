@@ -7,7 +7,7 @@ itself says: one that was given an answer and has saved nothing may have acted o
 """
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sealpoint.anchor import Hold, Holder
 from sealpoint.errors import Busy, UnknownThread
@@ -20,6 +20,18 @@ def saves_outcome(header: Header, body: Any) -> bool:
     if not KINDS[header.kind].holds_payload:
         return False
     return not (isinstance(body, ResultsBody) and body.answers)
+
+
+class Liveness(NamedTuple):
+    """What the anchor knows of the run of the session in force."""
+
+    holder: str | None
+    """Whose run lives, and since when; None: none does."""
+    died: bool
+    """Whether its process ended before it did, or an operator has stopped it."""
+
+
+NOBODY = Liveness(None, died=False)
 
 
 class LastSession:
@@ -48,12 +60,14 @@ class LastSession:
         name = self._state.name
         raise Busy(f"thread {name!r}: a run is under way: {_told(found)}")
 
-    def holder(self) -> str | None:
-        """Whose run lives on the thread, and since when; None if none does, or it was stopped."""
+    def look(self) -> Liveness:
+        """Whether a run has the thread, or had it when its process ended."""
         found = self._core.anchor.holder(self._chain.slot)
-        if found is None or not found.living or self._is_stopped():
-            return None
-        return _told(found)
+        if found is None:
+            return NOBODY
+        if not found.living or self._is_stopped():
+            return Liveness(None, died=True)
+        return Liveness(_told(found), died=False)
 
     def age(self, release: Release, session: int | None, now: datetime) -> timedelta | None:
         """How long ago the session last moved the thread; None if it has ended, or is one's own.
@@ -73,10 +87,18 @@ class LastSession:
             return None  # its run has said that it ended
         return now - self._chain.descend(tip.basis[0])[1].at
 
-    def unknown(self) -> str | None:
-        """Who went on with an answer and has saved nothing since, and when."""
+    def unknown(self, *, died: bool) -> str | None:
+        """Who went on with an answer, and when, if nobody knows what came of it.
+
+        Args:
+            died: Whether the run of the session did not come to its end.
+        """
         if self._chain.head is None:
             return None
+        fence = self._chain.tip().fence
+        if died and fence.is_session and self._opening(fence.seq).answer is not None:
+            entry, _ = self._reader.opening(fence.seq)
+            return died_with_answer(entry.writer, entry.header.at)
         for header, record in self._chain.walk():
             rule = KINDS[header.kind]
             if header.kind in (Kind.GENESIS, Kind.ERASE):
@@ -110,6 +132,14 @@ class LastSession:
     def _opening(self, session: int) -> ResumeBody:
         own = self._state.opened.get(session)
         return self._reader.opening(session)[1] if own is None else own
+
+
+def died_with_answer(who: str, at: datetime) -> str:
+    """What to say of a session that was given an answer and did not come to its end."""
+    return (
+        f"{who!r} went on with an answer at {at:%Y-%m-%d %H:%M:%S}Z and did not come to its end: "
+        "what it was about to save has happened, or has not, and may happen again"
+    )
 
 
 def unknown_outcome(who: str, at: datetime) -> str:

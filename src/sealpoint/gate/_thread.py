@@ -222,7 +222,6 @@ class Thread:
             idempotent=(lambda: True) if idempotent else None,
         )
         run = secrets.token_hex()
-        self._gate.hold(run)
         try:
             yield self._gate.resume(call._replace(run=run))
         finally:

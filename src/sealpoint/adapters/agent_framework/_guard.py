@@ -301,12 +301,15 @@ class WorkflowGate:
         if isinstance(workflow, FunctionalWorkflow):
             return True  # it is all one, and was named
         found = self.storage.store.thread(thread).adapter.snapshot("", checkpoint_id)
-        if found is None or (made := checkpoint_of(found)).messages:
+        if found is None:
             return False
+        made = checkpoint_of(found)
         asked = made.pending_request_info_events
-        return all(
-            id_ in asked and asked[id_].source_executor_id in self._idempotent for id_ in answered
-        )
+        would_run = {asked[id_].source_executor_id for id_ in answered if id_ in asked}
+        for group in workflow.edge_groups:
+            if not made.messages.keys().isdisjoint(group.source_executor_ids):
+                would_run.update(group.target_executor_ids)
+        return self._idempotent.issuperset(would_run)
 
     def _arguments(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Copies of what a call brings along: nobody changes them once they are judged."""

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that pays when somebody says yes, with either framework, in a process of its own.
+
+What it does outside is a line in a file. It may die right after that, or wait there until a file is
+made: so a test can have a second worker come at any moment.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from agent_framework import (
+    Executor,
+    Workflow,
+    WorkflowBuilder,
+    WorkflowContext,
+    handler,
+    response_handler,
+)
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+from sealpoint.adapters import agent_framework, langgraph
+from sealpoint.api import Store
+from sealpoint.errors import SealpointError
+from tests.faults.places import Place
+
+__all__ = ["FRAMEWORKS", "THREAD", "Bank", "Worker", "start", "told"]
+
+FRAMEWORKS = ("langgraph", "agent-framework")
+THREAD = "invoice-7"
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Bank:
+    """What lies outside: payments, and when the bank answers."""
+
+    directory: str
+    dies: bool = False
+    """Whether the worker is killed when it has paid."""
+    waits: bool = False
+    """Whether the bank answers only when it is told to."""
+
+    def pay(self) -> None:
+        """Move the money, which nobody can take back."""
+        with (Path(self.directory) / "bank.log").open("a", encoding="utf-8") as log:
+            log.write("paid\n")
+        if self.dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        deadline = time.monotonic() + _PATIENCE_S
+        while self.waits and not (Path(self.directory) / "answers").exists():
+            assert time.monotonic() < deadline, "nobody told the bank to answer"
+            time.sleep(0.005)
+
+    def answer(self) -> None:
+        """Let the bank answer."""
+        (Path(self.directory) / "answers").touch()
+
+    @property
+    def paid(self) -> int:
+        """How often the money was moved."""
+        log = Path(self.directory) / "bank.log"
+        return len(log.read_text(encoding="utf-8").splitlines()) if log.exists() else 0
+
+    def wait_for_payment(self, times: int = 1) -> None:
+        """Wait until it was moved so often."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self.paid < times:
+            assert time.monotonic() < deadline, "nothing was paid"
+            time.sleep(0.005)
+
+
+class _State(TypedDict, total=False):
+    text: str
+
+
+def _graph(bank: Bank) -> Any:
+    def ask(_: _State) -> _State:
+        return {"text": str(interrupt("pay 100?"))}
+
+    def pay(state: _State) -> _State:
+        bank.pay()
+        return {"text": f"paid after {state['text']}"}
+
+    builder = StateGraph(_State)
+    builder.add_node("ask", ask)
+    builder.add_node("pay", pay)
+    builder.add_edge(START, "ask")
+    builder.add_edge("ask", "pay")
+    builder.add_edge("pay", END)
+    return builder.compile()
+
+
+class _Clerk(Executor):
+    def __init__(self) -> None:
+        super().__init__(id="clerk")
+
+    @handler
+    async def take(self, text: str, ctx: WorkflowContext[str]) -> None:
+        await ctx.request_info(request_data=text, response_type=str)
+
+    @response_handler
+    async def answered(self, request: str, said: str, ctx: WorkflowContext[str]) -> None:
+        await ctx.send_message(f"{request} {said}")
+
+
+class _Payer(Executor):
+    def __init__(self, bank: Bank) -> None:
+        super().__init__(id="pay")
+        self._bank = bank
+
+    @handler
+    async def pay(self, text: str, ctx: WorkflowContext[None, str]) -> None:
+        # The framework has one event loop: others of this process go on meanwhile.
+        await asyncio.to_thread(self._bank.pay)
+        await ctx.yield_output(f"paid after {text}")
+
+
+def _workflow(bank: Bank) -> Workflow:
+    clerk, payer = _Clerk(), _Payer(bank)
+    built = WorkflowBuilder(start_executor=clerk, name="payments", output_from=[payer])
+    return built.add_edge(clerk, payer).build()
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One worker: which framework, and what the bank does with it."""
+
+    framework: str
+    bank: Bank
+    idempotent: tuple[str, ...] = ()
+
+    def ask(self, store: Store) -> Any:
+        """Run until somebody is asked."""
+        return self._call(store, None, None)
+
+    def answer(self, store: Store, deliberate: str | None = None) -> Any:
+        """Say yes."""
+        return self._call(store, "yes", deliberate)
+
+    def _call(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
+        call: Callable[[Store, str | None, str | None], Any] = (
+            self._in_graph if self.framework == "langgraph" else self._in_workflow
+        )
+        return call(store, answer, deliberate)
+
+    def _in_graph(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
+        saver = langgraph.SealedSaver(store)
+        graph = langgraph.guard(
+            _graph(self.bank), saver, actor="clerk", idempotent=self.idempotent
+        )
+        config: Any = {"configurable": {"thread_id": THREAD}}
+        if deliberate is not None:
+            config = langgraph.deliberately(config, deliberate)
+        given: Any = {"text": ""} if answer is None else Command(resume=answer)
+        return graph.invoke(given, config)
+
+    def _in_workflow(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
+        storage = agent_framework.SealedCheckpointStorage(store, thread=THREAD)
+        workflow: Any = agent_framework.guard(
+            _workflow(self.bank), storage, actor="clerk", idempotent=self.idempotent
+        )
+
+        async def run() -> Any:
+            if answer is None:
+                return await workflow.run("pay 100?", deliberate=deliberate)
+            newest = await storage.get_latest(workflow_name="payments")
+            assert newest is not None
+            asked = {id_: answer for id_ in newest.pending_request_info_events}
+            return await workflow.run(
+                responses=asked, checkpoint_id=newest.checkpoint_id, deliberate=deliberate
+            )
+
+        return asyncio.run(run())
+
+
+def told(call: Callable[[], Any]) -> str:
+    """What became of a call: `done`, or the code of the error."""
+    try:
+        call()
+    except SealpointError as error:
+        return error.code
+    return "done"
+
+
+def start(
+    place: Place, worker: Worker, verb: str, deliberate: str | None = None
+) -> "subprocess.Popen[str]":
+    """Do it in another process."""
+    plan = {"directory": str(place.directory), "kind": place.kind, "worker": asdict(worker)}
+    plan |= {"verb": verb, "deliberate": deliberate}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.adapters.one_run", json.dumps(plan)],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def main() -> None:
+    """Carry out the plan in the argument."""
+    plan = json.loads(sys.argv[1])
+    worker = Worker(**{**plan["worker"], "bank": Bank(**plan["worker"]["bank"])})
+    with closing(Place(Path(plan["directory"]), plan["kind"]).open()) as store:
+        if plan["verb"] == "ask":
+            sys.stdout.write(told(lambda: worker.ask(store)))
+        else:
+            sys.stdout.write(told(lambda: worker.answer(store, plan["deliberate"])))
+
+
+if __name__ == "__main__":
+    main()
