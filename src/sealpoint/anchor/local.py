@@ -20,6 +20,8 @@ and reaches the disk, (3) the old file is marked superseded, (4) the new one is 
 if so, growth has not happened and the file is the current one, and the next writer takes the mark
 away; if not, it opens the file that has the name now.
 
+Which threads have a run is in files of their own beside it; see `_run_files.py`.
+
 At most one process, and one OS thread in it, is between `SharedFile.locked` and `unlock`, and the
 file it gets is the one that every other process reads. A file that was removed or replaced by hand
 is `AnchorUnavailable`: what would be written to it, nobody else would read.
@@ -359,7 +361,8 @@ class LocalAnchor:
         store: The store's id, 16 bytes.
         key: The secret under which every copy is authenticated, 32 bytes.
         create: Make directory and file now if they are absent; else `create` makes them.
-        read_only: Write nothing and need no permission to; `create` and `advance` are refused.
+        read_only: Write nothing and need no permission to; `create`, `advance` and `hold` are
+            refused.
         group: The number of the group whose members share it; without it, it is this user's own.
 
     Raises:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of a local anchor: one process at a time has a thread, however the one before it ended."""
 
+import fcntl
 import os
 import signal
 import stat
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sealpoint.anchor import Hold, Holder
@@ -423,3 +425,47 @@ def test_looking_keeps_no_run_from_beginning(anchor: LocalAnchor) -> None:
             reader.join()
 
     assert refused == []
+
+
+def test_reader_that_never_lets_go_is_reported(
+    place: Path, anchor: LocalAnchor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shared lock is no run, so nobody is named; whoever waits for it is not kept for ever."""
+    monkeypatch.setattr("sealpoint.anchor._run_files._WAIT_S", 0.02)
+    (place / _FILE).touch(0o600)
+    with (place / _FILE).open("rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+
+        assert anchor.holder(slot(1)) is None
+        with pytest.raises(AnchorUnavailable, match="readers held the lock"):
+            anchor.hold(slot(1), _HERE)
+    _held(anchor).end()
+
+
+def test_file_that_is_being_made_is_waited_for(
+    place: Path, anchor: LocalAnchor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new file gets its group and mode, and its content, a moment after its name."""
+    (place / _FILE).touch()
+    (place / _FILE).chmod(0o666)
+    looks: list[float] = []
+
+    def pause(seconds: float) -> None:
+        looks.append(seconds)
+        (place / _FILE).chmod(0o600)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sealpoint.anchor._run_files.sleep", pause)
+        assert anchor.holder(slot(1)) is None
+        (place / _FILE).chmod(0o666)
+        hold = _held(anchor)
+        assert len(looks) == 2
+        (place / _FILE).write_bytes(b"")
+        patched.setattr(
+            "sealpoint.anchor._run_files.sleep",
+            lambda _: (place / _FILE).write_bytes(msgspec.json.encode(_THERE)),
+        )
+        assert anchor.holder(slot(1)) == _THERE
+        (place / _FILE).write_bytes(b"")
+        assert anchor.hold(slot(1), _HERE) == _THERE
+    hold.end()
