@@ -25,8 +25,8 @@ _SOURCE = Path(sealpoint.__file__).resolve().parent
 # model files in the wild, with a reader for each format, and a file each for what is in one, for
 # turning one into another, and for the verbs of both; distributed checkpoints (ADR 0027); the pages
 # of the console by subject, and the description of its API; the rules that every reader applies,
-# and how they are applied from the head (ADR 0028).
-_MODULES_MAX = 220 + 20 + 40 + 33 + 8 + 3 + 3
+# and how they are applied from the head (ADR 0028); runs that have a thread (ADR 0030).
+_MODULES_MAX = 220 + 20 + 40 + 33 + 8 + 3 + 3 + 3
 _CODE_LINES_MAX = 32_000
 _DEPTH_MAX = 2
 _METHODS_MAX = 25

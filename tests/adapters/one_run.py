@@ -6,15 +6,14 @@ made: so a test can have a second worker come at any moment.
 """
 
 import asyncio
-import json
+import multiprocessing
+import multiprocessing.forkserver
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -34,7 +33,7 @@ from sealpoint.api import Store
 from sealpoint.errors import SealpointError
 from tests.faults.places import Place
 
-__all__ = ["FRAMEWORKS", "THREAD", "Bank", "Worker", "start", "told"]
+__all__ = ["FRAMEWORKS", "THREAD", "Another", "Bank", "Worker", "stop_processes", "told"]
 
 FRAMEWORKS = ("langgraph", "agent-framework")
 THREAD = "invoice-7"
@@ -92,7 +91,7 @@ def _graph(bank: Bank) -> Any:
         bank.pay()
         return {"text": f"paid after {state['text']}"}
 
-    builder = StateGraph(_State)
+    builder: Any = StateGraph(_State)
     builder.add_node("ask", ask)
     builder.add_node("pay", pay)
     builder.add_edge(START, "ask")
@@ -156,9 +155,7 @@ class Worker:
 
     def _in_graph(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
         saver = langgraph.SealedSaver(store)
-        graph = langgraph.guard(
-            _graph(self.bank), saver, actor="clerk", idempotent=self.idempotent
-        )
+        graph = langgraph.guard(_graph(self.bank), saver, actor="clerk", idempotent=self.idempotent)
         config: Any = {"configurable": {"thread_id": THREAD}}
         if deliberate is not None:
             config = langgraph.deliberately(config, deliberate)
@@ -176,9 +173,11 @@ class Worker:
                 return await workflow.run("pay 100?", deliberate=deliberate)
             newest = await storage.get_latest(workflow_name="payments")
             assert newest is not None
-            asked = {id_: answer for id_ in newest.pending_request_info_events}
+            asked = dict.fromkeys(newest.pending_request_info_events, answer)
+            # Where the answer was taken in already, the run goes on from there.
+            named = {"responses": asked} if asked else {}
             return await workflow.run(
-                responses=asked, checkpoint_id=newest.checkpoint_id, deliberate=deliberate
+                checkpoint_id=newest.checkpoint_id, deliberate=deliberate, **named
             )
 
         return asyncio.run(run())
@@ -193,30 +192,48 @@ def told(call: Callable[[], Any]) -> str:
     return "done"
 
 
-def start(
-    place: Place, worker: Worker, verb: str, deliberate: str | None = None
-) -> "subprocess.Popen[str]":
-    """Do it in another process."""
-    plan = {"directory": str(place.directory), "kind": place.kind, "worker": asdict(worker)}
-    plan |= {"verb": verb, "deliberate": deliberate}
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.adapters.one_run", json.dumps(plan)],
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+class Another:
+    """A worker in another process."""
+
+    def __init__(
+        self, place: Place, worker: Worker, verb: str, deliberate: str | None = None
+    ) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([__name__])
+        self._receiver, sender = context.Pipe(duplex=False)
+        self._process = context.Process(
+            target=_work, args=(place, worker, verb, deliberate, sender)
+        )
+        self._process.start()
+        sender.close()
+
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def ended(self) -> str | int | None:
+        """What it said, or if it said nothing its exit status."""
+        try:
+            assert self._receiver.poll(_PATIENCE_S), "it says nothing"
+            found: str | int | None = self._receiver.recv()
+        except EOFError:
+            found = None
+        self._process.join(_PATIENCE_S)
+        found = self._process.exitcode if found is None else found
+        self._process.close()
+        self._receiver.close()
+        return found
 
 
-def main() -> None:
-    """Carry out the plan in the argument."""
-    plan = json.loads(sys.argv[1])
-    worker = Worker(**{**plan["worker"], "bank": Bank(**plan["worker"]["bank"])})
-    with closing(Place(Path(plan["directory"]), plan["kind"]).open()) as store:
-        if plan["verb"] == "ask":
-            sys.stdout.write(told(lambda: worker.ask(store)))
+def _work(place: Place, worker: Worker, verb: str, deliberate: str | None, sender: Any) -> None:
+    with closing(place.open()) as store:
+        if verb == "ask":
+            sender.send(told(lambda: worker.ask(store)))
         else:
-            sys.stdout.write(told(lambda: worker.answer(store, plan["deliberate"])))
+            sender.send(told(lambda: worker.answer(store, deliberate)))
 
 
-if __name__ == "__main__":
-    main()
+def stop_processes() -> None:
+    """End what makes the processes."""
+    multiprocessing.forkserver._forkserver._stop()  # type: ignore[attr-defined]

@@ -5,7 +5,6 @@ On every backend, with both frameworks, in one process and in several: a double 
 a worker that is killed when it has paid and not yet saved, and a slow one that returns.
 """
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -15,17 +14,21 @@ from typing import Any
 
 import pytest
 
-import sealpoint
 from sealpoint.api import Store
 from sealpoint.errors import Busy, ResumeRefused
-from tests.adapters.one_run import FRAMEWORKS, THREAD, Bank, Worker, start, told
+from sealpoint.gate import shipped_policy
+from tests.adapters.one_run import (
+    FRAMEWORKS,
+    THREAD,
+    Another,
+    Bank,
+    Worker,
+    stop_processes,
+    told,
+)
 from tests.faults.places import Place
 
-_KINDS = (
-    "sqlite",
-    "file",
-    pytest.param("postgres", marks=pytest.mark.postgres),
-)
+_KINDS = ("sqlite", "file", "postgres")
 _SECONDS = 60
 
 
@@ -59,9 +62,15 @@ class Scene:
         """The store is whole, every resume of it justified, and there are so many."""
         with self.open() as store:
             report = store.verify()
-            found = [each for each in store.audit(THREAD) if each.kind == "resume"]
+            found = list(store.audit(thread=THREAD, kind="resume"))
         assert report.ok, report.findings
         assert len(found) == resumes
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _processes() -> Iterator[None]:
+    yield
+    stop_processes()
 
 
 @pytest.fixture(params=_KINDS)
@@ -71,7 +80,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 @pytest.fixture(params=FRAMEWORKS)
-def scene(place: Place, request: pytest.FixtureRequest) -> Iterator[Scene]:
+def scene(place: Place, request: pytest.FixtureRequest) -> Scene:
     """A worker that waits for an answer."""
     return Scene(place, request.param)
 
@@ -84,7 +93,7 @@ def _busy_while_it_runs(scene: Scene, store: Store) -> None:
 
 
 def test_a_double_click_in_one_process(scene: Scene) -> None:
-    """The second call is told before anything of it runs, by handles of the same store or others."""
+    """The second call is told before anything of it runs, whatever handle it has."""
     outcomes: list[str] = []
     with scene.open() as store, scene.open() as other:
         first = threading.Thread(
@@ -104,21 +113,21 @@ def test_a_double_click_in_one_process(scene: Scene) -> None:
 
 def test_two_workers_in_two_processes(scene: Scene) -> None:
     """The first goes on, and the second one does nothing, as long as the first one lives."""
-    first = start(scene.place, scene.slow(), "answer")
+    first = Another(scene.place, scene.slow(), "answer")
     scene.bank.wait_for_payment()
-    second = start(scene.place, scene.again(), "answer")
-    assert second.communicate(timeout=_SECONDS)[0] == "busy"
+    second = Another(scene.place, scene.again(), "answer")
+    assert second.ended() == "busy"
     scene.bank.answer()
 
-    assert first.communicate(timeout=_SECONDS)[0] == "done"
+    assert first.ended() == "done"
     assert scene.bank.paid == 1
     scene.require_sound(2)
 
 
 def test_a_retry_after_a_crash_says_that_the_outcome_is_not_known(scene: Scene) -> None:
     """Killed when it had paid and not yet saved: nobody pays again until a person has said so."""
-    killed = start(scene.place, scene.mortal(), "answer")
-    assert killed.wait(_SECONDS) == -signal.SIGKILL
+    killed = Another(scene.place, scene.mortal(), "answer")
+    assert killed.ended() == -signal.SIGKILL
     with scene.open() as store:
         for _ in range(2):  # whoever asks twice is told twice
             with pytest.raises(ResumeRefused, match="went on with an answer at") as refused:
@@ -127,9 +136,9 @@ def test_a_retry_after_a_crash_says_that_the_outcome_is_not_known(scene: Scene) 
         assert scene.bank.paid == 1
         told_by_gate = store.thread(THREAD).judge(world=None, identity="worker")
         assert "unknown-outcome" in {each.rule for each in told_by_gate.reasons}
-    again = start(scene.place, scene.again(), "answer", "the bank has no payment of ours")
+    again = Another(scene.place, scene.again(), "answer", "the bank has no payment of ours")
 
-    assert again.communicate(timeout=_SECONDS)[0] == "done"
+    assert again.ended() == "done"
     assert scene.bank.paid == 2
     scene.require_sound(3)
 
@@ -137,8 +146,8 @@ def test_a_retry_after_a_crash_says_that_the_outcome_is_not_known(scene: Scene) 
 def test_what_is_idempotent_is_done_again_without_a_word(scene: Scene) -> None:
     """The application has said that paying again moves nothing."""
     names = ("ask", "pay") if scene.worker.framework == "langgraph" else ("clerk", "pay")
-    killed = start(scene.place, scene.mortal(idempotent=names), "answer")
-    assert killed.wait(_SECONDS) == -signal.SIGKILL
+    killed = Another(scene.place, scene.mortal(idempotent=names), "answer")
+    assert killed.ended() == -signal.SIGKILL
     with scene.open() as store:
         scene.again(idempotent=names).answer(store)
 
@@ -147,9 +156,9 @@ def test_what_is_idempotent_is_done_again_without_a_word(scene: Scene) -> None:
 
 def test_a_slow_worker_that_returns_is_told(scene: Scene) -> None:
     """It hangs: an operator stops it, somebody says "again", and what it saves is refused."""
-    slow = start(scene.place, scene.slow(), "answer")
+    slow = Another(scene.place, scene.slow(), "answer")
     scene.bank.wait_for_payment()
-    os.kill(slow.pid, signal.SIGSTOP)
+    slow.send(signal.SIGSTOP)
     try:
         with scene.open() as store:
             _busy_while_it_runs(scene, store)
@@ -163,9 +172,9 @@ def test_a_slow_worker_that_returns_is_told(scene: Scene) -> None:
             scene.again().answer(store, "the bank has no payment of ours")
     finally:
         scene.bank.answer()
-        os.kill(slow.pid, signal.SIGCONT)
+        slow.send(signal.SIGCONT)
 
-    assert slow.communicate(timeout=_SECONDS)[0] == "superseded"
+    assert slow.ended() == "superseded"
     assert scene.bank.paid == 2
     scene.require_sound(3)
 
@@ -173,12 +182,11 @@ def test_a_slow_worker_that_returns_is_told(scene: Scene) -> None:
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_session_that_ended_is_not_waited_for(framework: str, tmp_path: Path) -> None:
     """`takeover_after` is for sessions that have not ended: not for one that asked or finished."""
-    place = Place(tmp_path).make()
-    policy = tmp_path / "patient.toml"
-    shipped = sealpoint.policies.shipped("solo") if hasattr(sealpoint, "policies") else None
-    del shipped, policy
+    solo = shipped_policy("solo")
+    policy = solo.replace(b'takeover_after = "0s"', b'takeover_after = "1d"')
+    place = Place(tmp_path).make(policy=policy)
     scene = Scene(place, framework)
-    other = start(scene.place, scene.again(), "answer")
+    other = Another(scene.place, scene.again(), "answer")
 
-    assert other.communicate(timeout=_SECONDS)[0] == "done"
+    assert other.ended() == "done"
     assert scene.bank.paid == 1

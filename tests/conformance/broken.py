@@ -480,8 +480,9 @@ class _Ending:
     def __init__(self, end: Callable[[], object]) -> None:
         self._end = end
 
-    def end(self) -> None:
+    def end(self, *, begun: bool = True) -> None:
         """Do it."""
+        del begun
         self._end()
 
 

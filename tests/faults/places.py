@@ -37,23 +37,23 @@ class Place:
             return self._server.read_text(encoding="utf-8").split()[0]
         return _URLS[self.kind].format(self.directory / "store")
 
-    def make(self) -> "Place":
+    def make(self, **options: Any) -> "Place":
         """Initialise the store."""
         (self.directory / "store").mkdir(parents=True, mode=0o700)
         if self.kind == "postgres":
             server = shared_server()
             url = server.url(schema=schema_of(self.directory))
             self._server.write_text(f"{url} {server.password}", encoding="utf-8")
-        return self.init()
+        return self.init(**options)
 
     @property
     def _server(self) -> Path:
         """The file that tells every process where the server is."""
         return self.directory / "server"
 
-    def init(self) -> "Place":
+    def init(self, **options: Any) -> "Place":
         """Initialise the store in the directory that is there, below parents that need not be."""
-        sealpoint.init(self.url, **self._directories())
+        sealpoint.init(self.url, **self._directories(), **options)
         return self
 
     def open(self, **options: Any) -> Store:

@@ -197,6 +197,6 @@ class Team:
 
 def lose_hold(thread: Thread) -> None:
     """Let the anchor forget the runs that have a thread, as when a machine was not heard of."""
-    for hold in thread._gate._holds.values():
-        assert hold is not None
-        hold.end()
+    for held in thread._gate._holds.values():
+        assert held.hold is not None
+        held.hold.end()

@@ -322,6 +322,17 @@ class AnchorConformance:
                 require(during == _holder(f"worker {number}"), "holder: expected whose run it is")
                 require(anchor.holder(_slot(1)) is None, "holder after the end: expected None")
 
+    def test_run_that_never_began_is_told_like_one_that_died(self, tmp_path: Path) -> None:
+        """It keeps nobody from the thread, and the next that ends leaves nothing to tell."""
+        with self._opened(tmp_path) as anchor:
+            _held(anchor, _slot(1), _holder("first")).end(begun=False)
+            found = anchor.holder(_slot(1))
+
+            require(found is not None, "holder after a run that never began: expected one")
+            require(found is None or not found.living, "holder: expected that no run lives")
+            _held(anchor, _slot(1), _holder("second")).end()
+            require(anchor.holder(_slot(1)) is None, "holder after the end: expected None")
+
     def test_run_that_ends_twice_does_not_end_the_next(self, tmp_path: Path) -> None:
         """Ending a second time raises nothing, and leaves the hold of the next run alone."""
         with self._opened(tmp_path) as anchor:
