@@ -79,7 +79,7 @@ class _Judged(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Held:
+class _UnderWay:
     """A run under way."""
 
     hold: Hold | None
@@ -111,7 +111,7 @@ class Gate:
         """What the run of this handle's session declared to be able to do."""
         self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
         self._last = LastSession(state, reader)
-        self._holds: dict[str, _Held] = {}
+        self._holds: dict[str, _UnderWay] = {}
         """The runs under way."""
         self._runs = RunTracker(state)
         self._prefetched: _Prefetched | None = None
@@ -169,7 +169,7 @@ class Gate:
         """
         if run is not None and run not in self._holds:
             hold = self._last.hold(self.identity, self._core.now(None))
-            self._holds[run] = _Held(hold, died=died, begun=not died)
+            self._holds[run] = _UnderWay(hold, died=died, begun=not died)
 
     def _liveness(self, run: str | None) -> Liveness:
         """What is known of the last run, for one that may have the thread by now."""

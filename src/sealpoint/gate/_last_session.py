@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from sealpoint.anchor import Hold, Holder
 from sealpoint.errors import Busy, UnknownThread
 from sealpoint.ledger import KINDS, Header, Kind, ResultsBody, ResumeBody, parse_body
+from sealpoint.storage import Record
 from sealpoint.store import Release, ThreadReader, ThreadState
 
 
@@ -100,15 +101,8 @@ class LastSession:
             entry, _ = self._reader.opening(fence.seq)
             return died_with_answer(entry.writer, entry.header.at)
         for header, record in self._chain.walk():
-            rule = KINDS[header.kind]
-            if header.kind in (Kind.GENESIS, Kind.ERASE):
+            if _ends_what_came_before(header, record):
                 return None
-            if rule.holds_payload:
-                body = None
-                if header.kind is Kind.RESULTS and record.body is not None:
-                    body = parse_body(header.kind, header.body, record.body)
-                if saves_outcome(header, body):
-                    return None
             if header.kind is Kind.RESUME and self._opening(header.seq).answer is not None:
                 return unknown_outcome(self._reader.opening(header.seq)[0].writer, header.at)
         return None
@@ -148,6 +142,16 @@ def unknown_outcome(who: str, at: datetime) -> str:
         f"{who!r} went on with an answer at {at:%Y-%m-%d %H:%M:%S}Z and saved nothing since: what "
         "the answer let happen may have happened, and may happen again"
     )
+
+
+def _ends_what_came_before(header: Header, record: Record) -> bool:
+    """Whether nothing before an entry is still to come: it begins a thread, or saves something."""
+    if header.kind in (Kind.GENESIS, Kind.ERASE):
+        return True
+    body = None
+    if header.kind is Kind.RESULTS and record.body is not None:
+        body = parse_body(header.kind, header.body, record.body)
+    return saves_outcome(header, body)
 
 
 def _told(holder: Holder) -> str:
