@@ -89,6 +89,7 @@ _POLICY_RULES = {
     "first-world",
     "missing-world",
     "answer",
+    "unknown-outcome",
     "old-age",
     "after-restore",
 }

@@ -177,6 +177,17 @@ class ThreadFacts:
             self.released = self.rows if release and not before.paused else None
 
     @property
+    def outcome_is_unknown(self) -> bool:
+        """Whether a session went on with an answer, and nothing was saved since."""
+        for line in reversed(self.lines):
+            given = line.kind is Kind.RESULTS and line.body.answers
+            if line.kind in (*STATES, Kind.RESULTS, Kind.GENESIS) and not given:
+                return False
+            if line.kind is Kind.RESUME and line.body.answer is not None:
+                return True
+        return False
+
+    @property
     def basis(self) -> Line | None:
         """The newest entry that changes what a resume would mean."""
         return next((line for line in reversed(self.lines) if line.moves), None)
@@ -363,6 +374,8 @@ class ThreadFacts:
             found.add("older-checkpoint")
         if (run.question is not None) or wish.answer is not None:
             found.add("answer")
+        if self.outcome_is_unknown:
+            found.add("unknown-outcome")
         if age > _AGE_MAX:
             found.add("old-age")
         if self.cut and not self._goes_on_as_released():
