@@ -229,13 +229,13 @@ class GuardedRuns:
 
         Args are those of `AdapterThread.begin`, and so are the errors: they come before the block.
         """
-        token = secrets.token_hex(_TOKEN_BYTES)
+        token, adapter = secrets.token_hex(_TOKEN_BYTES), self._store.thread(thread).adapter
         # Of two calls at once the one that is decided first would otherwise be granted its pass
         # last, and neither could go on.
         with self._lock:
             deciding = self._deciding.setdefault(thread, threading.RLock())
         with deciding:
-            session = self._store.thread(thread).adapter.begin(
+            session = adapter.begin(
                 world=world,
                 ref=ref,
                 answer=answer,
@@ -258,7 +258,7 @@ class GuardedRuns:
                 if self._has(thread, token):
                     del self._passes[thread]
             self.refusals.drop(thread, token)
-            self._store.thread(thread).adapter.end(token)
+            adapter.end(token)
 
     def find(self, thread: str, token: object) -> RunPass | None:
         """The pass of a token; None if there is no token.

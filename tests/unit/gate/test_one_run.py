@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run has its thread while it lives, and what came of an answer is asked where nobody knows it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from sealpoint.errors import Busy, NeedsApproval, ResumeRefused
+from sealpoint.gate import shipped_policy
+from sealpoint.ledger import Kind
+from tests.unit.gate.team import READ, Team
+from tests.unit.gate.test_review import _rogue
+
+_YES: dict[str, Any] = {"world": READ, "answer": "yes"}
+_AGAIN = "the bank has no such payment"
+
+
+@pytest.fixture
+def solo(memory: Team) -> Iterator[Team]:
+    """A team of one, whose run waits for an answer."""
+    memory.apply(shipped_policy("solo"))
+    memory.thread().save(1, id="asked", world=READ, question="pay?")
+    yield memory
+    memory.check_sound()
+
+
+def _died(team: Team) -> None:
+    """Leave a run as a process that was killed does: it had its answer, and has saved a step."""
+    thread = team.fresh()
+    thread.adapter.begin(**_YES, token="mine")  # noqa: S106
+    thread.save(2)
+    held = thread._gate._holds.pop("mine")
+    assert held.hold is not None
+    held.hold.end(begun=False)
+
+
+_SECOND: dict[str, Callable[[Any], Any]] = {
+    "resume": lambda thread: thread.resume(**_YES),
+    "run": lambda thread: thread.run(**_YES).__enter__(),
+    "begin": lambda thread: thread.adapter.begin(**_YES, token="other"),  # noqa: S106
+    "save": lambda thread: thread.save(2),
+}
+
+
+@pytest.mark.parametrize("call", _SECOND)
+def test_a_second_call_is_refused_while_a_run_lives(solo: Team, call: str) -> None:
+    """In another process, before it has written anything; the run itself saves as it likes."""
+    thread = solo.thread()
+    with thread.run(**_YES):
+        before = solo.everything()
+        with pytest.raises((Busy, ResumeRefused), match="a run is under way: 'worker', since"):
+            _SECOND[call](solo.fresh())
+        assert solo.everything() == before
+        thread.save(2)
+
+
+@pytest.mark.parametrize("call", ["resume", "run", "begin"])
+def test_a_second_call_is_refused_in_the_same_process(solo: Team, call: str) -> None:
+    """By the very handle of the run: a double click in one web server."""
+    thread = solo.thread()
+    with thread.run(**_YES):
+        with pytest.raises(Busy, match="a run is under way: 'worker', since"):
+            _SECOND[call](thread)
+        thread.save(2)
+
+
+def test_a_run_ends_however_its_block_ends(solo: Team) -> None:
+    """The next one may go on, and is asked where the first one saved nothing."""
+    with suppress(KeyError), solo.thread().run(**_YES):
+        raise KeyError("the bank")
+    with pytest.raises(ResumeRefused, match="saved nothing since"), solo.fresh().run(**_YES):
+        pass
+    with solo.fresh().run(**_YES, deliberate=_AGAIN):
+        pass
+    body = solo.newest(Kind.RESUME)
+
+    assert (body.held, body.reason) == (True, _AGAIN)
+    assert set(body.rules) == {"answer", "unknown-outcome"}
+
+
+def test_what_is_refused_holds_nothing(memory: Team) -> None:
+    """A worker asks again and again until people have approved, and keeps nobody else away."""
+    memory.thread().save(1, world=READ, question="pay?")
+    for _ in range(2):
+        with pytest.raises(NeedsApproval):
+            memory.thread().adapter.begin(**_YES, token="mine")  # noqa: S106
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(**_YES)
+
+
+def test_what_was_saved_is_known(solo: Team) -> None:
+    """An answer that a run came to its end with is not asked about."""
+    with solo.thread().run(**_YES) as loaded:
+        solo.thread().save(loaded.state + 1)
+    solo.fresh().resume(world=READ)
+
+    assert solo.newest(Kind.RESUME).rules == ()
+
+
+def test_a_run_that_died_is_asked_about_until_somebody_goes_on(solo: Team) -> None:
+    """Also after what it had saved, and not forgotten because somebody was refused."""
+    _died(solo)
+    for _ in range(2):
+        with pytest.raises(ResumeRefused, match="did not come to its end"):
+            solo.fresh().adapter.begin(world=READ, token="mine")  # noqa: S106
+    solo.fresh().adapter.begin(world=READ, token="mine", deliberate=_AGAIN)  # noqa: S106
+
+    assert solo.newest(Kind.RESUME).rules == ("unknown-outcome",)
+
+
+def test_a_run_that_died_without_an_answer_goes_on(solo: Team) -> None:
+    """It repeats the step that it was at, as every durable framework does."""
+    solo.thread().save(2)
+    thread = solo.fresh()
+    thread.adapter.begin(world=READ, token="mine")  # noqa: S106
+    held = thread._gate._holds.pop("mine")
+    assert held.hold is not None
+    held.hold.end(begun=False)
+    solo.fresh().adapter.begin(world=READ, token="other")  # noqa: S106
+
+    assert solo.newest(Kind.RESUME).rules == ()
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_what_is_idempotent_is_not_asked_about(
+    solo: Team,
+    idempotent: bool,  # noqa: FBT001
+) -> None:
+    """It is looked up only where it matters, and recorded there."""
+    looked: list[bool] = []
+
+    def look() -> bool:
+        looked.append(idempotent)
+        return idempotent
+
+    solo.fresh().adapter.begin(**_YES, token="mine", idempotent=look)  # noqa: S106
+    assert (looked, solo.newest(Kind.RESUME).idempotent) == ([], False)
+    _forget_holds(solo)
+    begin = solo.fresh().adapter.begin
+    if idempotent:
+        begin(**_YES, token="other", idempotent=look)  # noqa: S106
+        assert solo.newest(Kind.RESUME).idempotent
+        assert "unknown-outcome" not in solo.newest(Kind.RESUME).rules
+    else:
+        with pytest.raises(ResumeRefused, match="saved nothing since"):
+            begin(**_YES, token="other", idempotent=look)  # noqa: S106
+
+
+def _forget_holds(team: Team) -> None:
+    """Let no run live any more, as when its machine is gone."""
+    team.store("operator").anchor.inner._holds.clear()
+
+
+def test_an_operator_stops_a_run_that_hangs(solo: Team) -> None:
+    """A pause and its end let the next one go on beside it, once it has said that it is meant."""
+    slow = solo.thread()
+    slow.adapter.begin(**_YES, token="slow")  # noqa: S106
+    with pytest.raises(Busy):
+        solo.fresh().resume(**_YES)
+    solo.thread("operator").pause("it hangs")
+    with pytest.raises(ResumeRefused, match="is paused"):
+        solo.fresh().resume(**_YES, deliberate=_AGAIN)
+    solo.thread("operator").unpause("somebody else goes on")
+    with pytest.raises(ResumeRefused, match="did not come to its end"):
+        solo.fresh().adapter.begin(**_YES, token="next")  # noqa: S106
+    following = solo.fresh()
+    following.adapter.begin(**_YES, token="next", deliberate=_AGAIN)  # noqa: S106
+    following.save(2)
+    with pytest.raises(Busy):
+        solo.fresh().resume(world=READ)
+    slow.adapter.end("slow")
+    following.adapter.end("next")
+
+
+def test_takeover_after_is_for_sessions_that_have_not_ended(memory: Team) -> None:
+    """Not for one that asked, nor for a run that ended; for one that nobody knows of it is."""
+    solo = shipped_policy("solo")
+    memory.apply(solo.replace(b'takeover_after = "0s"', b'takeover_after = "1d"'))
+    memory.thread().save(1, world=READ)
+    with pytest.raises(Busy, match="may be taken over at"):
+        memory.fresh().resume(world=READ)
+    memory.thread().save(2, world=READ, question="pay?")
+    with memory.fresh().run(**_YES, deliberate="meant"):
+        pass
+    memory.fresh().resume(world=READ, deliberate="nothing was paid")
+
+    memory.check_sound()
+
+
+def test_an_answer_that_was_given_again_in_silence_is_found(memory: Team) -> None:
+    """A member with other code goes on a second time, and tells nothing of it."""
+    memory.apply(shipped_policy("solo"))
+    memory.thread().save(1, world=READ, question="pay?")
+    memory.fresh().resume(**_YES)
+    body = memory.newest(Kind.RESUME)
+    _rogue(
+        memory,
+        **{
+            name: getattr(body, name)
+            for name in ("answer", "checkpoint", "release", "released", "world", "decided")
+        },
+        rules=("answer",),
+        policy=body.policy,
+    )
+    report = memory.world.open(None, read_only=True).verify()
+    told = [each.message for each in report.findings]
+
+    assert any("unknown-outcome" in words for words in told), told
