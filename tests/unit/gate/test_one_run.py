@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run has its thread while it lives, and what came of an answer is asked where nobody knows it."""
+"""A run has its thread while it lives; what came of an answer is asked where nobody knows it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -150,7 +150,8 @@ def test_what_is_idempotent_is_not_asked_about(
 
 def _forget_holds(team: Team) -> None:
     """Let no run live any more, as when its machine is gone."""
-    team.store("operator").anchor.inner._holds.clear()
+    inner: Any = team.store("operator").anchor.inner
+    inner._holds.clear()
 
 
 def test_an_operator_stops_a_run_that_hangs(solo: Team) -> None:
