@@ -14,11 +14,16 @@ import os
 import shutil
 import time
 from collections import defaultdict
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sealpoint.anchor import Holder
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.gate._last_session import NOBODY, LastSession
 from tests.effort import SOAKING, examples
 from tests.postgres_server import PostgresServer, end_shared_server, shared_server
 
@@ -82,3 +87,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     slowest = sorted(files.items(), key=lambda file: -file[1])[:_SLOWEST_FILES]
     for name, seconds in slowest:
         terminalreporter.line(f"{seconds:8.1f} s  {name}")
+
+
+@pytest.fixture
+def unseen_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers not see each other's runs, as those do not whose machines share no anchor."""
+
+    def hold(_: LastSession, who: str, now: datetime) -> Any:
+        return MemoryAnchor().hold(b"\x01" * 32, Holder(who, now))
+
+    monkeypatch.setattr(LastSession, "hold", hold)
+    monkeypatch.setattr(LastSession, "look", lambda _: NOBODY)

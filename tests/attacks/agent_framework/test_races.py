@@ -98,6 +98,7 @@ def test_the_control_answers_both() -> None:
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("unseen_runs")
 def test_who_answers_while_another_does_is_late(calm: Bureau) -> None:
     """The response of the first is delivered, and recorded, before anything runs."""
 
@@ -118,6 +119,7 @@ def test_who_answers_while_another_does_is_late(calm: Bureau) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("unseen_runs")
 @pytest.mark.parametrize("named", ["by its checkpoint", "in the same process"])
 def test_a_run_that_was_overtaken_before_it_began_runs_nothing(
     calm: Bureau, payments: Payments, named: str, monkeypatch: pytest.MonkeyPatch
@@ -131,7 +133,9 @@ def test_a_run_that_was_overtaken_before_it_began_runs_nothing(
         faster: list[BaseException | None] = []
         once_admitted(
             at.workflow,
-            lambda: faster.append(_elsewhere(lambda: other.run(**at.call(response=False)))),
+            lambda: faster.append(
+                _elsewhere(lambda: other.run(**at.call(response=False), deliberate="meant"))
+            ),
             monkeypatch,
         )
         slower = await _ending(lambda: at.workflow.run(**call))
@@ -158,6 +162,7 @@ async def _crashed(calm: Bureau, payments: Payments, did: Noted) -> Waiting:
     return at._replace(checkpoint=at.workflow._sealpoint_gate.last)
 
 
+@pytest.mark.usefixtures("unseen_runs")
 @pytest.mark.parametrize("what", ["another run", "a pause"])
 def test_what_comes_before_the_first_superstep_of_a_run_that_only_resumes_stops_it(
     calm: Bureau, what: str, monkeypatch: pytest.MonkeyPatch
@@ -191,6 +196,7 @@ def test_what_comes_before_the_first_superstep_of_a_run_that_only_resumes_stops_
     asyncio.run(work())
 
 
+@pytest.mark.usefixtures("unseen_runs")
 def test_an_overtaken_run_stops_at_its_next_save(calm: Bureau) -> None:
     """Somebody takes over on purpose while an executor works; what it sent is not delivered."""
 

@@ -245,6 +245,7 @@ def test_a_bare_saver_is_refused_before_any_step(
     assert bare.get_state(config_of(thread)).interrupts
 
 
+@pytest.mark.usefixtures("unseen_runs")
 @_every_face
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_a_run_that_was_overtaken_writes_nothing_more(

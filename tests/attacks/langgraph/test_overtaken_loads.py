@@ -160,6 +160,7 @@ def counter(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Counter]
     made.office.close()
 
 
+@pytest.mark.usefixtures("unseen_runs")
 @pytest.mark.parametrize("face", FACES)
 def test_an_approved_answer_is_not_given_to_the_next_question(counter: Counter, face: str) -> None:
     """Between the recorded decision and the load: the run that was overtaken pays nothing."""
@@ -170,6 +171,7 @@ def test_an_approved_answer_is_not_given_to_the_next_question(counter: Counter, 
     assert counter.asked() == [{"pay": _LARGE}]
 
 
+@pytest.mark.usefixtures("unseen_runs")
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("counter", _places(1, 2), indirect=True)
 def test_an_approved_answer_is_not_given_to_the_next_question_of_a_subgraph(

@@ -32,6 +32,7 @@ _STRICT = policy(
     first_world="refuse",
     missing_world="refuse",
     answer="refuse",
+    unknown_outcome="refuse",
     old_age="refuse",
     after_restore="refuse",
 )

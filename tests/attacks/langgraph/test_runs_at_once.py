@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
 from sealpoint.adapters.langgraph import SealedSaver, guard
-from sealpoint.errors import HeadMoved, SealpointError, Superseded
+from sealpoint.errors import Busy, HeadMoved, SealpointError, Superseded
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.desks import FACES, State, config_of, run
 from tests.attacks.langgraph.edited_store import BACKENDS
@@ -110,6 +110,7 @@ _CASES = [
 ]
 
 
+@pytest.mark.usefixtures("unseen_runs")
 @pytest.mark.parametrize(("savers", "kind", "age", "durability"), _CASES)
 def test_the_overtaken_run_is_refused(
     store_of: Callable[[str], Any], savers: str, kind: str, age: str, durability: str
@@ -138,6 +139,27 @@ def test_the_overtaken_run_is_refused(
     _check(fast, store, ended)
     # A bare saver decides at the first write, so what the slow one had on its way may come first.
     assert ended[1] is None or kind == "bare"
+
+
+@pytest.mark.parametrize(("savers", "age"), list(product(_SAVERS, ("new", "old"))))
+def test_a_second_run_does_nothing_while_the_first_one_lives(
+    store_of: Callable[[str], Any], savers: str, age: str
+) -> None:
+    """It is told before its first node, and the first one goes on."""
+    race, store = Race("subgraph"), store_of("sqlite")
+    other = store_of("sqlite") if savers == "two processes" else store
+    first = SealedSaver(store)
+    second = first if savers == "one saver" else SealedSaver(other)
+    slow, fast = (guard(race.builder().compile(), saver, actor="dev") for saver in (first, second))
+    if age == "old":
+        slow.invoke({"amount": 0}, config_of())
+
+    ended = race.endings(slow, fast, "sync")
+
+    assert ended[0] is None
+    assert isinstance(ended[1], Busy)
+    assert slow.get_state(config_of()).values["log"][-2:] == ["first 1", "next 1"]
+    assert store.verify().ok
 
 
 @pytest.mark.parametrize("case", _BOTH_GO_ON)
