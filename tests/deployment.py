@@ -269,9 +269,9 @@ class SimulatedAnchor:
         self.listing.run_before()
         return self.inner.slots()
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a thread."""
-        return self.inner.hold(slot, holder)
+        return self.inner.hold(slot, holder, instead=instead)
 
     def holder(self, slot: bytes) -> Holder | None:
         """Whose run has a thread."""

@@ -458,24 +458,26 @@ class OneOnly(MemoryStorage):
 class SharingRuns(MemoryAnchor):
     """Breaks the one run: the newest takes the thread over."""
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Forget who has it."""
         self._holds.pop(slot, None)
-        return super().hold(slot, holder)
+        return super().hold(slot, holder, instead=instead)
 
 
 class LookingBeforeHolding(SharingRuns):
     """Breaks the one run: it looks who has the thread in a step of its own."""
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Look, and let time pass."""
         found = self.holder(slot)
         time.sleep(0.002)
-        return super().hold(slot, holder) if found is None else found
+        return super().hold(slot, holder, instead=instead) if found is None else found
 
 
 class _Ending:
     """A hold whose end is something else."""
+
+    left = False
 
     def __init__(self, end: Callable[[], object]) -> None:
         self._end = end
@@ -489,38 +491,38 @@ class _Ending:
 class EndingAnyRun(MemoryAnchor):
     """Breaks the end: whichever run has the thread ends."""
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Remember no more than the slot."""
-        found = super().hold(slot, holder)
+        found = super().hold(slot, holder, instead=instead)
         return found if isinstance(found, Holder) else _Ending(lambda: self._holds.pop(slot, None))
 
 
 class NeverEnding(MemoryAnchor):
     """Breaks the end: the run stays."""
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Give a hold that does nothing."""
-        found = super().hold(slot, holder)
+        found = super().hold(slot, holder, instead=instead)
         return found if isinstance(found, Holder) else _Ending(lambda: None)
 
 
 class OneRunForAll(MemoryAnchor):
     """Breaks the threads: a run has all of them."""
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Hold the same slot for each."""
         del slot
-        return super().hold(b"\x01" * 32, holder)
+        return super().hold(b"\x01" * 32, holder, instead=instead)
 
 
 class OnlyWithPositions(MemoryAnchor):
     """Breaks what is about slots without a position: no run may have them."""
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Ask for a position."""
         if self.get(slot) is None:
             raise AnchorUnavailable("no position")
-        return super().hold(slot, holder)
+        return super().hold(slot, holder, instead=instead)
 
 
 class WithoutHolder(MemoryAnchor):

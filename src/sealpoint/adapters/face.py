@@ -194,7 +194,7 @@ class GuardedRuns:
     def __init__(self, store: Store) -> None:
         self.refusals = Refusals()
         self._store = store
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may end a run while it is held
         self._deciding: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
         self._passes: dict[str, RunPass] = {}
         self._held: set[str] = set()
@@ -229,13 +229,15 @@ class GuardedRuns:
 
         Args are those of `AdapterThread.begin`, and so are the errors: they come before the block.
         """
-        token, adapter = secrets.token_hex(_TOKEN_BYTES), self._store.thread(thread).adapter
+        token = secrets.token_hex(_TOKEN_BYTES)
+        # Kept for as long as the run takes: a handle that nobody has is made anew.
+        handle = self._store.thread(thread)
         # Of two calls at once the one that is decided first would otherwise be granted its pass
         # last, and neither could go on.
         with self._lock:
             deciding = self._deciding.setdefault(thread, threading.RLock())
         with deciding:
-            session = adapter.begin(
+            session = handle.adapter.begin(
                 world=world,
                 ref=ref,
                 answer=answer,
@@ -250,15 +252,20 @@ class GuardedRuns:
             granted = RunPass(token, world, ref, session)
             with self._lock:
                 self._passes[thread] = granted
+        came_to_end = False
         try:
             yield granted
+            came_to_end = True
+        except BaseException as error:
+            came_to_end = _came_to_end(error)
+            raise
         finally:
             with self._lock:
                 self._held.discard(token)
                 if self._has(thread, token):
                     del self._passes[thread]
             self.refusals.drop(thread, token)
-            adapter.end(token)
+            handle.adapter.end(token, came_to_end=came_to_end)
 
     def find(self, thread: str, token: object) -> RunPass | None:
         """The pass of a token; None if there is no token.
@@ -317,6 +324,28 @@ class GuardedRuns:
     def _has(self, thread: str, token: object) -> bool:
         found = self._passes.get(thread)
         return found is not None and found.token == token
+
+
+def _came_to_end(error: BaseException) -> bool:
+    """Whether a run that ends with an error knows what it has done.
+
+    One whose code raises does: whoever called is told. One that was cancelled may have left work
+    behind that goes on, and one that could not save has done what nobody will know of. A stream
+    that is closed waits for its work, unless an event loop runs it.
+    """
+    if isinstance(error, SealpointError):
+        return isinstance(error, Paused)
+    if isinstance(error, GeneratorExit):
+        return not _runs_in_loop()
+    return isinstance(error, Exception)
+
+
+def _runs_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 _ALL: WeakValueDictionary[int, GuardedRuns] = WeakValueDictionary()

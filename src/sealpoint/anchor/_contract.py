@@ -72,6 +72,11 @@ class Holder(msgspec.Struct, frozen=True):
 class Hold(Protocol):
     """That a run has a thread, for as long as its process lives."""
 
+    @property
+    def left(self) -> bool:
+        """Whether the run before it ended with its process, as `holder` would have told."""
+        ...
+
     def end(self, *, begun: bool = True) -> None:
         """The run has ended. Ending twice is allowed, and so is ending after `close`.
 
@@ -129,12 +134,17 @@ class Anchor(Protocol):
         """Every slot with its position, in any order. The store compares its threads with them."""
         ...
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a thread.
 
         Of all the calls by all the processes that share the anchor, one at a time MUST get the
         hold, until it ends it or its process ends; an anchor that cannot see a process end MUST
         find out within `RUN_LEASE_SECONDS`. The slot need not have a position.
+
+        Args:
+            slot: The slot of the thread.
+            holder: Whose run it is.
+            instead: Take it from whoever has it; the end of that run changes nothing then.
 
         Returns:
             The hold, or who has it.

@@ -113,7 +113,7 @@ TAKE_RUN = _sql(
     f"VALUES ($1, $2, $3, $4, $5, {_UNTIL})",
     "ON CONFLICT (store, slot) DO UPDATE SET token = excluded.token, who = excluded.who,",
     f"since = excluded.since, until = {_UNTIL}",
-    "WHERE runs.until <= clock_timestamp() OR runs.token = excluded.token",
+    "WHERE runs.until <= clock_timestamp() OR runs.token = excluded.token OR $7 <> 0",
 )
 GET_RUN = _sql(
     f"SELECT CASE WHEN octet_length(who) <= {NAME_BYTES_MAX} THEN who END, since,",

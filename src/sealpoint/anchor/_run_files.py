@@ -46,7 +46,8 @@ _decode = msgspec.json.Decoder(Holder).decode
 
 _holds: "set[_FileHold]" = set()
 """All of this process, also those that nobody refers to any more: they last until it ends."""
-_holds_lock = threading.Lock()
+_holds_lock = threading.RLock()
+"""The collector may end a run of the very OS thread that has it."""
 
 
 class RunFiles:
@@ -68,8 +69,13 @@ class RunFiles:
         self._opened = opened
         self._group = group
 
-    def hold(self, name: str, holder: Holder) -> Hold | Holder:
+    def hold(self, name: str, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a name; returns the hold, or who has it.
+
+        Args:
+            name: The name.
+            holder: Whose run it is.
+            instead: Take the name from whoever has it: the file of that run loses it.
 
         Raises:
             OSError: The file cannot be made or written.
@@ -82,6 +88,9 @@ class RunFiles:
                 try:
                     with self._opened() as within, _holds_lock:
                         found = self._try(_PREFIX + name, data, within)
+                        if instead and isinstance(found, Holder):
+                            os.unlink(_PREFIX + name, dir_fd=within)
+                            continue
                 except (PermissionError, Unsafe):
                     looks_left -= 1
                     if not looks_left:
@@ -134,11 +143,13 @@ class RunFiles:
                 # What lets others read it as well is no run.
                 looked_at = _lock(descriptor, fcntl.LOCK_SH)
                 return None if looked_at else _read(descriptor, living=True)
-            if not os.fstat(descriptor).st_nlink:
+            status = os.fstat(descriptor)
+            if not status.st_nlink:
                 return None
-            os.ftruncate(descriptor, 0)
+            # In this order: an empty file would be that of a run which never began.
             os.pwrite(descriptor, data, 0)
-            hold = _FileHold(descriptor, name, self._opened)
+            os.ftruncate(descriptor, len(data))
+            hold = _FileHold(descriptor, name, self._opened, left=bool(status.st_size))
             _holds.add(hold)
             descriptor = -1
             return hold
@@ -167,8 +178,14 @@ class _FileHold:
     """That a run of this process has a thread."""
 
     def __init__(
-        self, descriptor: int, name: str, opened: Callable[[], AbstractContextManager[int]]
+        self,
+        descriptor: int,
+        name: str,
+        opened: Callable[[], AbstractContextManager[int]],
+        *,
+        left: bool,
     ) -> None:
+        self.left = left
         self._descriptor = descriptor
         self._name = name
         self._opened = opened

@@ -62,7 +62,7 @@ class RunLeases:
         self._execute = execute
         self._damaged = damaged
         self._lease_seconds = lease_seconds
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may end a run while it is held
         self._holds: dict[bytes, bytes] = {}
         """The slots of this process, by the tokens of their holds."""
         self._stop: threading.Event | None = None
@@ -71,8 +71,13 @@ class RunLeases:
         with _leases_lock:
             _leases.add(self)
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a thread; returns the hold, or who has it.
+
+        Args:
+            slot: The slot of the thread.
+            holder: Whose run it is.
+            instead: Take it from whoever has it.
 
         Raises:
             AnchorUnavailable: The row cannot be written, or is no run.
@@ -80,12 +85,14 @@ class RunLeases:
         token = os.urandom(_TOKEN_BYTES)
         since = (holder.since - _EPOCH) // _MICROSECOND
         lease_ms = int(self._lease_seconds * 1000)
-        take = (self._store, slot, token, holder.who.encode(), since, lease_ms)
+        take = (self._store, slot, token, holder.who.encode(), since, lease_ms, int(instead))
+        look = (sql.GET_RUN, (self._store, slot))
         for _ in range(_TRIES_MAX):
-            taken, found = self._execute([(sql.TAKE_RUN, take), (sql.GET_RUN, (self._store, slot))])
+            before, taken, found = self._execute([look, (sql.TAKE_RUN, take), look])
             if taken.changed == 1:
                 self._keep(token, slot)
-                return _LeaseHold(self, token)
+                last = self._one(slot, before.rows)
+                return _LeaseHold(self, token, left=last is not None and not last.living)
             other = self._one(slot, found.rows)
             if other is not None and other.living:
                 return other
@@ -129,7 +136,7 @@ class RunLeases:
 
     def start_in_child(self) -> None:
         """After a fork: the runs are the parent's, and so is the OS thread that renews them."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._holds = {}
         self._stop = None
 
@@ -182,9 +189,10 @@ class RunLeases:
 class _LeaseHold:
     """That a run of this process has a thread."""
 
-    __slots__ = ("_leases", "_token")
+    __slots__ = ("_leases", "_token", "left")
 
-    def __init__(self, leases: RunLeases, token: bytes) -> None:
+    def __init__(self, leases: RunLeases, token: bytes, *, left: bool) -> None:
+        self.left = left
         self._leases = leases
         self._token = token
 

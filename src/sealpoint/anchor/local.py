@@ -520,7 +520,7 @@ class LocalAnchor:
             table = self._current()
         return iter(()) if table is None else chain.from_iterable(self._listed(table))
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a thread; returns the hold, or who has it.
 
         Raises:
@@ -533,7 +533,7 @@ class LocalAnchor:
             with self._file.mutex:
                 if self._file.current() is None:
                     self._file.make()
-            return self._runs.hold(slot.hex(), holder)
+            return self._runs.hold(slot.hex(), holder, instead=instead)
         except (OSError, DirectoryUnusable) as exc:
             raise self._unavailable(exc) from exc
 

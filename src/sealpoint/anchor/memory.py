@@ -79,17 +79,17 @@ class MemoryAnchor:
             self._require_open()
             return iter(list(self._positions.items()))
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a thread; returns the hold, or who has it."""
         require_slot(slot)
         require_holder(holder)
         with self._lock:
             self._require_open()
             found = self._holds.get(slot)
-            if found is not None:
+            if found is not None and not instead:
                 return found.holder
-            self._left.pop(slot, None)
-            hold = self._holds[slot] = _MemoryHold(self, slot, holder)
+            left = self._left.pop(slot, None) is not None
+            hold = self._holds[slot] = _MemoryHold(self, slot, holder, left=left)
             return hold
 
     def holder(self, slot: bytes) -> Holder | None:
@@ -123,12 +123,13 @@ class MemoryAnchor:
 class _MemoryHold:
     """That a run of this process has a thread."""
 
-    __slots__ = ("_anchor", "_slot", "holder")
+    __slots__ = ("_anchor", "_slot", "holder", "left")
 
-    def __init__(self, anchor: MemoryAnchor, slot: bytes, holder: Holder) -> None:
+    def __init__(self, anchor: MemoryAnchor, slot: bytes, holder: Holder, *, left: bool) -> None:
         self._anchor = anchor
         self._slot = slot
         self.holder = holder
+        self.left = left
 
     def end(self, *, begun: bool = True) -> None:
         """The run has ended."""

@@ -233,7 +233,7 @@ class PostgresAnchor:
         self._connections.require_open()
         return self._listed(self._batch(bytes(_SLOT_BYTES)))
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a thread, for as long as this process renews its lease.
 
         Returns:
@@ -245,7 +245,7 @@ class PostgresAnchor:
         require_slot(slot)
         require_holder(holder)
         self._require_writable()
-        return self._runs.hold(slot, holder)
+        return self._runs.hold(slot, holder, instead=instead)
 
     def holder(self, slot: bytes) -> Holder | None:
         """Whose run has a thread, or had it when its lease was over.

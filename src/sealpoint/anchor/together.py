@@ -185,9 +185,9 @@ class AnchorsTogether:
                 found[slot] = local
         return iter(found.items())
 
-    def hold(self, slot: bytes, holder: Holder) -> Hold | Holder:
+    def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
         """Let a run have a thread, on all the machines that share the anchor."""
-        return self.shared.hold(slot, holder)
+        return self.shared.hold(slot, holder, instead=instead)
 
     def holder(self, slot: bytes) -> Holder | None:
         """Whose run has a thread, on whichever machine."""

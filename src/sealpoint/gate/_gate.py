@@ -82,8 +82,8 @@ class _Judged(NamedTuple):
 class _UnderWay:
     """A run under way."""
 
-    hold: Hold | None
-    """What it has the thread with; None: it goes on beside one that an operator has stopped."""
+    hold: Hold
+    """What it has the thread with."""
     died: bool
     """Whether the run before it did not come to its end."""
     begun: bool
@@ -130,6 +130,13 @@ class Gate:
 
     def resume(self, call: ResumeCall) -> Loaded:
         """Release a state, if it is allowed, and begin a session with it; see `Thread.resume`."""
+        try:
+            return self._resume(call)
+        except BaseException:
+            self.end(call.run)
+            raise
+
+    def _resume(self, call: ResumeCall) -> Loaded:
         with self._state.reporting(), self._state.shown_only_if_it_passes():
             self._core.signer()
             while True:
@@ -155,21 +162,27 @@ class Gate:
         run.session, self._runs.current = session, None if token is None else run
         return session
 
-    def end(self, run: str | None) -> None:
+    def end(self, run: str | None, *, came_to_end: bool = True) -> None:
         """A run has ended, and with it its session; or it was not let in."""
         held = None if run is None else self._holds.pop(run, None)
-        if held is not None and held.hold is not None:
-            held.hold.end(begun=held.begun)
+        if held is not None:
+            held.hold.end(begun=held.begun and came_to_end)
 
-    def _hold(self, run: str | None, *, died: bool) -> None:
+    def _hold(self, run: str | None, *, died: bool) -> bool:
         """Let a run have the thread, if it is one, until `end`.
+
+        Returns:
+            Whether what was judged still stands: False if another run has died meanwhile.
 
         Raises:
             Busy: Another one has it.
         """
-        if run is not None and run not in self._holds:
-            hold = self._last.hold(self.identity, self._core.now(None))
-            self._holds[run] = _UnderWay(hold, died=died, begun=not died)
+        if run is None or run in self._holds:
+            return True
+        hold = self._last.hold(self.identity, self._core.now(None))
+        found = died or hold.left
+        self._holds[run] = _UnderWay(hold, died=found, begun=not found)
+        return found == died
 
     def _liveness(self, run: str | None) -> Liveness:
         """What is known of the last run, for one that may have the thread by now."""
@@ -177,7 +190,7 @@ class Gate:
         return self._last.look() if held is None else Liveness(None, died=held.died)
 
     def _is_held(self, run: str | None) -> bool:
-        return run in self._holds and self._holds[run].hold is not None
+        return run in self._holds
 
     def _begin(self, call: ResumeCall) -> int | None:
         with self._state.reporting(), self._state.shown_only_if_it_passes():
@@ -240,7 +253,8 @@ class Gate:
             if run is None or run.position.token != token:
                 raise self._runs.overtaken(None)
             self._state.require_session(run.session)
-            return not is_paused(self._chain)
+            # A pause has stopped it, also one that has ended by now.
+            return not (is_paused(self._chain) or self._last.is_stopped())
 
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
         return self._state.retry_if_pruned(lambda: self._look_up_once(call, read))
@@ -279,7 +293,8 @@ class Gate:
             self._ask(call, judged)
             return None
         # (5) the decision is written before the state is released
-        self._hold(call.run, died=judged.died)
+        if not self._hold(call.run, died=judged.died):
+            return None
         body = self._resume_body(call, judged)
         entry = self.writer.open_session(
             SessionStart(body, judged.trust, judged.release, call.lanes)

@@ -23,6 +23,11 @@ def saves_outcome(header: Header, body: Any) -> bool:
     return not (isinstance(body, ResultsBody) and body.answers)
 
 
+def acts_on_answer(body: ResumeBody) -> bool:
+    """Whether a session was given an answer, or goes on where nobody knew what came of one."""
+    return body.answer is not None or "unknown-outcome" in body.rules or body.idempotent
+
+
 class Liveness(NamedTuple):
     """What the anchor knows of the run of the session in force."""
 
@@ -44,20 +49,18 @@ class LastSession:
         self._core = state.core
         self._reader = reader
 
-    def hold(self, who: str, now: datetime) -> Hold | None:
-        """Let a run of this process have the thread.
-
-        Returns:
-            What it ends with; None if another run has it, which an operator's pause has stopped.
+    def hold(self, who: str, now: datetime) -> Hold:
+        """Let a run of this process have the thread, instead of one that a pause has stopped.
 
         Raises:
             Busy: Another run has it.
         """
-        found = self._core.anchor.hold(self._chain.slot, Holder(who, now))
+        anchor, slot = self._core.anchor, self._chain.slot
+        found = anchor.hold(slot, Holder(who, now))
+        if isinstance(found, Holder) and self._is_known() and self.is_stopped():
+            found = anchor.hold(slot, Holder(who, now), instead=True)
         if not isinstance(found, Holder):
             return found
-        if self._is_known() and self._is_stopped():
-            return None
         name = self._state.name
         raise Busy(f"thread {name!r}: a run is under way: {_told(found)}")
 
@@ -66,7 +69,7 @@ class LastSession:
         found = self._core.anchor.holder(self._chain.slot)
         if found is None:
             return NOBODY
-        if not found.living or self._is_stopped():
+        if not found.living or self.is_stopped():
             return Liveness(None, died=True)
         return Liveness(_told(found), died=False)
 
@@ -97,13 +100,13 @@ class LastSession:
         if self._chain.head is None:
             return None
         fence = self._chain.tip().fence
-        if died and fence.is_session and self._opening(fence.seq).answer is not None:
+        if died and fence.is_session and acts_on_answer(self._opening(fence.seq)):
             entry, _ = self._reader.opening(fence.seq)
             return died_with_answer(entry.writer, entry.header.at)
         for header, record in self._chain.walk():
             if _ends_what_came_before(header, record):
                 return None
-            if header.kind is Kind.RESUME and self._opening(header.seq).answer is not None:
+            if header.kind is Kind.RESUME and acts_on_answer(self._opening(header.seq)):
                 return unknown_outcome(self._reader.opening(header.seq)[0].writer, header.at)
         return None
 
@@ -114,7 +117,7 @@ class LastSession:
             return False
         return True
 
-    def _is_stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether an operator has paused the thread since the session began, and ended the pause.
 
         Nothing of a run counts after a pause but the step that it was at, and a person has said

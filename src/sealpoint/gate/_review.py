@@ -25,7 +25,7 @@ from sealpoint.errors import NotTrusted, PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
 from sealpoint.gate._decision import Facts, GrantFacts, Outcome, decide
 from sealpoint.gate._facts import difference, facts_of
-from sealpoint.gate._last_session import saves_outcome, unknown_outcome
+from sealpoint.gate._last_session import acts_on_answer, saves_outcome, unknown_outcome
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import (
     Asked,
@@ -186,7 +186,7 @@ class Reviewer:
         self._held = body.held
         if body.decided is None:
             self._decided[entry.seq] = body.world
-        if body.answer is not None:
+        if acts_on_answer(body):
             self._unknown = unknown_outcome(entry.writer, entry.header.at)
 
     def newest(self, header: Header, before: Tip) -> Newest | None:

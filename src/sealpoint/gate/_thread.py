@@ -222,10 +222,16 @@ class Thread:
             idempotent=(lambda: True) if idempotent else None,
         )
         run = secrets.token_hex()
+        loaded = self._gate.resume(call._replace(run=run))
+        came_to_end = False
         try:
-            yield self._gate.resume(call._replace(run=run))
+            yield loaded
+            came_to_end = True
+        except Exception:
+            came_to_end = True  # whoever called is told
+            raise
         finally:
-            self._gate.end(run)
+            self._gate.end(run, came_to_end=came_to_end)
 
     def judge(
         self,
@@ -573,13 +579,14 @@ class AdapterThread:
         )
         return self._gate.begin(call._replace(run=token))
 
-    def end(self, token: str) -> None:
+    def end(self, token: str, *, came_to_end: bool = True) -> None:
         """A run that `begin` let in has stopped at a question, finished or failed.
 
         Args:
             token: What the run showed with each write. One that has ended before is no error.
+            came_to_end: False: it was broken off, so that nobody knows what it did last.
         """
-        self._gate.end(token)
+        self._gate.end(token, came_to_end=came_to_end)
 
     def snapshot(
         self,

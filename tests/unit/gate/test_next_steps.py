@@ -15,7 +15,7 @@ _MINE = "mine"
 
 
 def test_a_run_goes_on_until_it_is_paused(memory: Team) -> None:
-    """Requests and its own writes do not stop it, and after the pause it may go on."""
+    """Requests and its own writes do not stop it; a pause does, also one that has ended by now."""
     memory.thread().save(1, id="1", world=READ)
     thread = memory.fresh()
     thread.adapter.begin(world=READ, token=_MINE)
@@ -27,7 +27,10 @@ def test_a_run_goes_on_until_it_is_paused(memory: Team) -> None:
 
     assert not thread.adapter.may_go_on(_MINE)
     operator.unpause("looked at it")
-    assert thread.adapter.may_go_on(_MINE)
+    assert not thread.adapter.may_go_on(_MINE)
+    thread.adapter.end(_MINE)
+    thread.adapter.begin(world=READ, token="next")  # noqa: S106
+    assert thread.adapter.may_go_on("next")
 
 
 def test_a_look_reads_nothing_while_nobody_else_has_committed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from sealpoint.errors import Busy, NeedsApproval, ResumeRefused
 from sealpoint.gate import shipped_policy
+from sealpoint.gate._last_session import LastSession
 from sealpoint.ledger import Kind
 from tests.unit.gate.team import READ, Team
 from tests.unit.gate.test_review import _rogue
@@ -31,9 +32,7 @@ def _died(team: Team) -> None:
     thread = team.fresh()
     thread.adapter.begin(**_YES, token="mine")  # noqa: S106
     thread.save(2)
-    held = thread._gate._holds.pop("mine")
-    assert held.hold is not None
-    held.hold.end(begun=False)
+    thread.adapter.end("mine", came_to_end=False)
 
 
 _SECOND: dict[str, Callable[[Any], Any]] = {
@@ -115,9 +114,7 @@ def test_a_run_that_died_without_an_answer_goes_on(solo: Team) -> None:
     solo.thread().save(2)
     thread = solo.fresh()
     thread.adapter.begin(world=READ, token="mine")  # noqa: S106
-    held = thread._gate._holds.pop("mine")
-    assert held.hold is not None
-    held.hold.end(begun=False)
+    thread.adapter.end("mine", came_to_end=False)
     solo.fresh().adapter.begin(world=READ, token="other")  # noqa: S106
 
     assert solo.newest(Kind.RESUME).rules == ()
@@ -173,6 +170,50 @@ def test_an_operator_stops_a_run_that_hangs(solo: Team) -> None:
         solo.fresh().resume(world=READ)
     slow.adapter.end("slow")
     following.adapter.end("next")
+
+
+def test_whoever_goes_on_beside_it_has_the_thread(solo: Team) -> None:
+    """The end of the one that hung leaves nobody else in."""
+    slow, following = solo.thread(), solo.fresh()
+    slow.adapter.begin(**_YES, token="slow")  # noqa: S106
+    solo.thread("operator").pause("it hangs")
+    solo.thread("operator").unpause("somebody else goes on")
+    assert not slow.adapter.may_go_on("slow"), "it was stopped"
+    following.adapter.begin(**_YES, token="next", deliberate=_AGAIN)  # noqa: S106
+    following.save(2)
+    slow.adapter.end("slow")
+    with pytest.raises(Busy):
+        solo.fresh().resume(world=READ)
+    following.adapter.end("next")
+    solo.fresh().resume(world=READ)
+
+
+def test_a_run_that_died_while_another_was_judged_is_asked_about(
+    solo: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the decision and the hold of a double click the first one pays, and dies."""
+    real = LastSession.hold
+
+    def hold(last: LastSession, who: str, now: Any) -> Any:
+        monkeypatch.setattr(LastSession, "hold", real)
+        _died(solo)
+        return real(last, who, now)
+
+    monkeypatch.setattr(LastSession, "hold", hold)
+    with pytest.raises(ResumeRefused, match="did not come to its end"):
+        solo.fresh().adapter.begin(**_YES, token="second")  # noqa: S106
+
+
+def test_one_word_is_for_one_run(solo: Team) -> None:
+    """Who said "again" has said it once: the next one that dies is asked about as well."""
+    for deliberate in (None, _AGAIN):
+        thread = solo.fresh()
+        wish = _YES if deliberate is None else {"world": READ, "deliberate": deliberate}
+        thread.adapter.begin(**wish, token="mine")  # noqa: S106
+        thread.save(2)
+        thread.adapter.end("mine", came_to_end=False)
+        with pytest.raises(ResumeRefused, match="did not come to its end"):
+            solo.fresh().resume(world=READ)
 
 
 def test_takeover_after_is_for_sessions_that_have_not_ended(memory: Team) -> None:

@@ -120,6 +120,13 @@ def run_operation(
     return None
 
 
+def _jumps(value: Any) -> Iterator[str]:
+    """The nodes that a command jumps to."""
+    goto = value.goto if isinstance(value, Command) else ()
+    for jump in [goto] if isinstance(goto, str | Send) else goto:
+        yield jump.node if isinstance(jump, Send) else str(jump)
+
+
 def _command(command: Command[Any], registry: Registry) -> dict[str, Any]:
     goto = command.goto
     jumps = [goto] if isinstance(goto, str | Send) else goto
@@ -453,7 +460,9 @@ class CallGate:
             watch=watch,
             would_run=(lambda: bool(graph.get_state(config).next)) if answers else None,
             # What a run did that saved nothing are nodes that would run now, or none.
-            idempotent=lambda: self._idempotent.issuperset(graph.get_state(config).next),
+            idempotent=lambda: self._idempotent.issuperset(
+                {*graph.get_state(config).next, *_jumps(value)}
+            ),
         )
 
     def edit(

@@ -330,7 +330,25 @@ class AnchorConformance:
 
             require(found is not None, "holder after a run that never began: expected one")
             require(found is None or not found.living, "holder: expected that no run lives")
-            _held(anchor, _slot(1), _holder("second")).end()
+            second = _held(anchor, _slot(1), _holder("second"))
+            require(second.left, "left: expected that the run before it is told of")
+            second.end()
+            require(anchor.holder(_slot(1)) is None, "holder after the end: expected None")
+            third = _held(anchor, _slot(1), _holder("third"))
+            require(not third.left, "left after a run that ended: expected False")
+            third.end()
+
+    def test_run_that_is_taken_the_place_of_ends_nothing(self, tmp_path: Path) -> None:
+        """Whoever takes a thread instead has it alone, and the end of the other changes nothing."""
+        with self._opened(tmp_path) as anchor:
+            first = _held(anchor, _slot(1), _holder("first"))
+            second = _held(anchor, _slot(1), _holder("second"), instead=True)
+            first.end()
+
+            require(anchor.holder(_slot(1)) == _holder("second"), "end: ended another's hold")
+            late = anchor.hold(_slot(1), _holder("third"))
+            require(late == _holder("second"), "hold instead: expected that the run has it")
+            second.end()
             require(anchor.holder(_slot(1)) is None, "holder after the end: expected None")
 
     def test_run_that_ends_twice_does_not_end_the_next(self, tmp_path: Path) -> None:
@@ -544,9 +562,9 @@ def _holder(who: str) -> Holder:
     return Holder(who, _SINCE)
 
 
-def _held(anchor: Anchor, slot: bytes, holder: Holder) -> Hold:
-    """Begin a run of a thread that no run has."""
-    hold = anchor.hold(slot, holder)
+def _held(anchor: Anchor, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold:
+    """Begin a run of a thread that no run has, or instead of the one that has it."""
+    hold = anchor.hold(slot, holder, instead=instead)
     if isinstance(hold, Holder):
         raise AssertionError(f"hold of a free thread: expected it, found that {hold.who} has it")  # noqa: TRY004
     return hold
