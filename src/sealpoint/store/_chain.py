@@ -385,10 +385,6 @@ class Chain:
             self.verified.note(entry, record, trust)
         return require_attestations(entry, record.body, trust)
 
-    def body(self, header: Header, record: Record) -> Any:
-        """The body of a proven entry; see `entry_body`."""
-        return entry_body(self.name, header, record.body)
-
     # ------------------------------------------------------------------ from the head downwards
 
     def verified_head(self) -> Entry:
@@ -548,6 +544,77 @@ def is_paused(chain: Chain) -> bool:
     return chain.tip().paused is not None or lost_pause(chain) is not None
 
 
+class _BelowHead:
+    """What lies below a head that is judged, read with few looks at the storage.
+
+    The headers on the way to what the head names are read at once. Each is proven by its link, from
+    the nearest that was proven before.
+    """
+
+    def __init__(self, chain: Chain, head: Header) -> None:
+        self._chain = chain
+        self._proven: dict[int, tuple[Header | Links, str]] = {head.seq: (head, "")}
+        """Links and hash of the entries that were proven."""
+        way, at = {head.seq - 1, head.fence - 1}, head.seq
+        for seq in sorted({head.fence, head.pause, head.owner}, reverse=True):
+            while at > seq:
+                at = next_link(at, seq)
+                way.add(at)
+        # The session and the owner are often those of the beginning, and lie side by side.
+        ends = [seq for seq in (head.fence, head.owner) if seq < head.seq]
+        self._records: dict[int, Record] = {}
+        if ends and max(ends) - min(ends) < _NEAR_MAX:
+            self._records = dict(chain.entries.scan(chain.thread, min(ends), max(ends)))
+        found = sorted(seq for seq in way - self._records.keys() if 0 <= seq < head.seq)
+        self._headers = chain.entries.headers(chain.thread, found) if found else {}
+        self._headers |= {seq: record.header for seq, record in self._records.items()}
+
+    def descend(self, seq: int) -> tuple[Record, Header]:
+        """The entry at a position."""
+        at = min((known for known in self._proven if known >= seq), default=seq)
+        links, found = self._proven.get(at, (None, ""))
+        if links is None or (not found and at == seq):
+            return self._chain.descend(seq)  # the head, or above it
+        while at > seq:
+            at = next_link(links.seq, seq)
+            found = link_to(links, at) or ""
+            if at > seq:
+                links = self._links(at, found)
+                self._proven[at] = links, found
+        near = self._records.get(seq)
+        if near is not None and link_hash(near.header).hex() == found:
+            record, header = near, parse_header(near.header)
+        else:
+            record, header = self._chain.linked(seq, found)
+        self._proven[seq] = header, found
+        return record, header
+
+    def _links(self, seq: int, expected: str) -> Header | Links:
+        raw = self._headers.get(seq)
+        if raw is not None and link_hash(raw).hex() == expected:
+            return parse_links(raw)
+        return self._chain.linked(seq, expected)[1]
+
+    def before(self, header: Header) -> Header:
+        """The entry before a proven one."""
+        raw = self._headers.get(header.seq - 1)
+        if raw is not None and link_hash(raw).hex() == header.prev:
+            return parse_header(raw)
+        return next(iter(self._chain.walk(header)))[0]
+
+    def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
+        """Every entry from the head, or below a proven one, downwards."""
+        return self._chain.walk(below)
+
+    def verify(self, record: Record, seq: int) -> Entry:
+        """Verify one entry on its own."""
+        return self._chain.verify(record, seq)
+
+    def body(self, header: Header, record: Record) -> Any:
+        """The body of a proven entry."""
+        return entry_body(self._chain.name, header, record.body)
+
+
 def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Tip | None:
     """Judge the entry that the anchor has seen: who anchored it proves nothing about it.
 
@@ -566,7 +633,8 @@ def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Ti
             below = entries.scan(chain.thread, 0, entry.seq - 1)
             chain.entries = NearEntries(entries, chain.thread, [*below, (entry.seq, record)])
         reserved = chain.is_named and chain.name.startswith(RESERVED)
-        judged = judge_head(chain, entry, seen, chain.trust.get(), reserved=reserved)
+        below_head = _BelowHead(chain, entry.header)
+        judged = judge_head(below_head, entry, seen, chain.trust.get(), reserved=reserved)
         if judged.fence.owner is None and not judged.fence.erased:
             return _read_tip(chain, entry, judged)
         chain.judged = judged

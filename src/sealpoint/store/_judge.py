@@ -58,6 +58,10 @@ class LinkedEntries(Protocol):
         """The entry at a position."""
         ...
 
+    def before(self, header: Header) -> Header:
+        """The entry before a proven one."""
+        ...
+
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
         """Every entry from the head, or below a proven one, downwards."""
         ...
@@ -202,7 +206,7 @@ def _judge_ownership(
         found.append((entry, record))
         if not seq:
             break
-        before = _before(entries, header)
+        before = entries.before(header)
         _check_after(before, header)
         if header.kind is Kind.ERASE:
             break
@@ -244,11 +248,6 @@ def _require_seen(owners: Mapping[int, Entry], first: int, seen: Sequence[Positi
         )
 
 
-def _before(entries: LinkedEntries, header: Header) -> Header:
-    """The header of the entry before a proven one."""
-    return next(iter(entries.walk(header)))[0]
-
-
 def _begun(entry: Entry, record: Record, trust: StoreChain) -> _Owned:
     """What the first entry says, or an erasure: nothing before it counts."""
     if entry.header.kind is Kind.ERASE:
@@ -268,7 +267,7 @@ def _handed_over(
     entry, record = handoff
     header = entry.header
     check_reserved(header, reserved=before.entry.reserved)
-    check_generation(header, _before(entries, header), erased=before.erased)
+    check_generation(header, entries.before(header), erased=before.erased)
     if header.kind is Kind.GENESIS:
         owner = read_fence(entry, record.body).owner
         check_owner(entry, owner, trust)
@@ -395,7 +394,7 @@ def _judge_owned(entries: LinkedEntries, entry: Entry, owned: _Owned, trust: Sto
     header, rule = entry.header, KINDS[entry.header.kind]
     if header.seq == owned.entry.seq:
         return
-    _check_after(_before(entries, header), header)
+    _check_after(entries.before(header), header)
     check_owner(entry, owned.name, trust)
     check_reserved(header, reserved=owned.entry.reserved)
     if rule.blocked_by_pause or rule.only_paused:
