@@ -147,40 +147,46 @@ class Worker:
         """Say yes."""
         return self._call(store, "yes", deliberate)
 
-    def _call(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
-        call: Callable[[Store, str | None, str | None], Any] = (
-            self._in_graph if self.framework == "langgraph" else self._in_workflow
-        )
-        return call(store, answer, deliberate)
+    def answer_in_time(self, store: Store, seconds: float) -> Any:
+        """Say yes in an event loop, and wait for so long."""
 
-    def _in_graph(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
+        async def call() -> Any:
+            return await asyncio.wait_for(self._begun(store, "yes", None), seconds)
+
+        return asyncio.run(call())
+
+    def _call(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
+        return asyncio.run(self._begun(store, answer, deliberate))
+
+    async def _begun(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
+        if self.framework == "langgraph":
+            return await self._in_graph(store, answer, deliberate)
+        return await self._in_workflow(store, answer, deliberate)
+
+    async def _in_graph(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
         saver = langgraph.SealedSaver(store)
         graph = langgraph.guard(_graph(self.bank), saver, actor="clerk", idempotent=self.idempotent)
         config: Any = {"configurable": {"thread_id": THREAD}}
         if deliberate is not None:
             config = langgraph.deliberately(config, deliberate)
         given: Any = {"text": ""} if answer is None else Command(resume=answer)
-        return graph.invoke(given, config)
+        return await graph.ainvoke(given, config)
 
-    def _in_workflow(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
+    async def _in_workflow(self, store: Store, answer: str | None, deliberate: str | None) -> Any:
         storage = agent_framework.SealedCheckpointStorage(store, thread=THREAD)
         workflow: Any = agent_framework.guard(
             _workflow(self.bank), storage, actor="clerk", idempotent=self.idempotent
         )
-
-        async def run() -> Any:
-            if answer is None:
-                return await workflow.run("pay 100?", deliberate=deliberate)
-            newest = await storage.get_latest(workflow_name="payments")
-            assert newest is not None
-            asked = dict.fromkeys(newest.pending_request_info_events, answer)
-            # Where the answer was taken in already, the run goes on from there.
-            named = {"responses": asked} if asked else {}
-            return await workflow.run(
-                checkpoint_id=newest.checkpoint_id, deliberate=deliberate, **named
-            )
-
-        return asyncio.run(run())
+        if answer is None:
+            return await workflow.run("pay 100?", deliberate=deliberate)
+        newest = await storage.get_latest(workflow_name="payments")
+        assert newest is not None
+        asked = dict.fromkeys(newest.pending_request_info_events, answer)
+        # Where the answer was taken in already, the run goes on from there.
+        named = {"responses": asked} if asked else {}
+        return await workflow.run(
+            checkpoint_id=newest.checkpoint_id, deliberate=deliberate, **named
+        )
 
 
 def told(call: Callable[[], Any]) -> str:

@@ -180,6 +180,21 @@ def test_a_slow_worker_that_returns_is_told(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_run_that_is_broken_off_is_asked_about(framework: str, tmp_path: Path) -> None:
+    """A client goes away while the bank is asked: what it was asked for may still happen."""
+    scene = Scene(Place(tmp_path).make(), framework)
+    with scene.open() as store:
+        with pytest.raises(TimeoutError):
+            scene.slow().answer_in_time(store, 0.5)
+        scene.bank.answer()
+        with pytest.raises(ResumeRefused, match="did not come to its end"):
+            scene.again().answer(store)
+
+    assert scene.bank.paid == 1
+    scene.require_sound(2)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_session_that_ended_is_not_waited_for(framework: str, tmp_path: Path) -> None:
     """`takeover_after` is for sessions that have not ended: not for one that asked or finished."""
     solo = shipped_policy("solo")

@@ -459,11 +459,20 @@ class CallGate:
             offer=offer,
             watch=watch,
             would_run=(lambda: bool(graph.get_state(config).next)) if answers else None,
-            # What a run did that saved nothing are nodes that would run now, or none.
-            idempotent=lambda: self._idempotent.issuperset(
-                {*graph.get_state(config).next, *_jumps(value)}
-            ),
+            idempotent=lambda: self._may_do_again(graph, entry, value),
         )
+
+    def _may_do_again(self, graph: Any, entry: _Entry, value: Any) -> bool:
+        """Whether only nodes would run that may do again what they did, or nothing would.
+
+        What a run did that saved nothing are nodes that would run now.
+        """
+        would_run = {*graph.get_state(entry.config).next, *_jumps(value)}
+        if would_run:
+            return self._idempotent.issuperset(would_run)
+        # What a call brought, such as a jump, waits beside the checkpoint.
+        found = entry.thread.adapter.snapshot("", entry.target.root)
+        return found is None or not found.results
 
     def edit(
         self, graph: Any, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
