@@ -198,8 +198,9 @@ def require_position(position: Position) -> None:
         and 0 <= position.gen <= _COUNT_MAX
         and len(position.owner_entry) == _ENTRY_BYTES
         and RESERVED_SEQ <= position.seq <= _SEQ_MAX
-        and min(position.fence, position.pause, position.owner) >= RESERVED_SEQ
-        and max(position.fence, position.pause, position.owner) <= max(position.seq, 0)
+        and RESERVED_SEQ <= position.fence <= (newest := max(0, position.seq))
+        and RESERVED_SEQ <= position.pause <= newest
+        and RESERVED_SEQ <= position.owner <= newest
     ):
         return
     _refuse(position)
@@ -232,17 +233,22 @@ def require_rising(expected: Position, position: Position) -> None:
     """
     if position.epoch > expected.epoch:
         return
-    if is_behind(position, expected):
+    # Asked at every save: no calls and no loops.
+    if position.epoch < expected.epoch or position.seq < expected.seq:
         # A later epoch begins with other marks: the way back would carry them to the earlier one.
         raise UsageError(
             f"anchor position: expected entry {expected.seq} of epoch {expected.epoch} or later, "
             f"found entry {position.seq} of epoch {position.epoch}"
         )
+    if (
+        expected.fence <= position.fence
+        and expected.pause <= position.pause
+        and expected.owner <= position.owner
+        and (expected.owner != position.owner or expected.owner_entry == position.owner_entry)
+    ):
+        return
     before = (expected.fence, expected.pause, expected.owner)
     marks = (position.fence, position.pause, position.owner)
-    same_owner = expected.owner != position.owner or expected.owner_entry == position.owner_entry
-    if same_owner and all(old <= new for old, new in zip(before, marks, strict=True)):
-        return
     raise UsageError(
         f"anchor position: expected session, pause and owner at entries {before} or later, found "
         f"{marks}"

@@ -66,6 +66,7 @@ class RunFiles:
         group: int | None,
     ) -> None:
         self._directory = directory
+        self._place = os.path.join(directory, _PREFIX)  # noqa: PTH118 - paths cost too much here
         self._opened = opened
         self._group = group
 
@@ -83,7 +84,7 @@ class RunFiles:
         """
         data = msgspec.json.encode(holder)
         looks_left, deadline = _LOOKS, monotonic() + _WAIT_S
-        with refusing(DirectoryUnusable, self._directory / (_PREFIX + name)):
+        with refusing(DirectoryUnusable, self._directory):
             while True:
                 try:
                     with self._opened() as within, _holds_lock:
@@ -113,8 +114,10 @@ class RunFiles:
             OSError: The file cannot be read.
             DirectoryUnusable: Directory or file is a link, of another user or writable for others.
         """
+        if not os.path.lexists(self._place + name) and self._directory.is_dir():
+            return None  # nearly always: no run is under way
         looks_left = _LOOKS
-        with refusing(DirectoryUnusable, self._directory / (_PREFIX + name)):
+        with refusing(DirectoryUnusable, self._directory):
             while True:
                 looks_left -= 1
                 try:

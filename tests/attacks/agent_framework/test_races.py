@@ -275,7 +275,7 @@ def test_a_stream_that_was_dropped_does_not_lock_the_workflow(calm: Bureau) -> N
             if event.type == "superstep_started":
                 break
         newest = next(iter(calm.worker.thread(at.thread).history()))
-        result = await at.workflow.run(checkpoint_id=newest.id)
+        result = await at.workflow.run(checkpoint_id=newest.id, deliberate="nothing was paid")
         assert result.get_outputs() == ["paid 42 to ann: True"]
 
     asyncio.run(work())

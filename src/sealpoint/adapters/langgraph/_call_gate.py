@@ -33,7 +33,8 @@ from sealpoint.adapters.langgraph._configuration import (
     token_of,
     with_pass,
 )
-from sealpoint.adapters.langgraph._conversion import Address, graph_paused
+from sealpoint.adapters.langgraph._conversion import Address, graph_paused, pending_writes
+from sealpoint.adapters.langgraph._puts import RESUME
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._world import world_again
 from sealpoint.codec import Registry
@@ -470,9 +471,11 @@ class CallGate:
         would_run = {*graph.get_state(entry.config).next, *_jumps(value)}
         if would_run:
             return self._idempotent.issuperset(would_run)
-        # What a call brought, such as a jump, waits beside the checkpoint.
+        # A jump that a call brought waits beside the checkpoint; an answer that nobody waits for
+        # makes nothing run.
         found = entry.thread.adapter.snapshot("", entry.target.root)
-        return found is None or not found.results
+        waiting = () if found is None else pending_writes(found.results)
+        return all(channel == RESUME for _, channel, _ in waiting)
 
     def edit(
         self, graph: Any, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]

@@ -44,7 +44,7 @@ from sealpoint.store import CheckpointRef, CommitDraft
 from sealpoint.world import World
 
 _INTERRUPT = "__interrupt__"
-_RESUME = "__resume__"
+RESUME = "__resume__"
 _EDIT = "update"
 _BEGINNINGS = ("input", "fork")
 """The sources of a checkpoint with which a run begins."""
@@ -121,7 +121,7 @@ class PutQueues:
             lane=address.lane or "",
             question=shown_question(asked[-1], self._store.registry) if asked else None,
             # What a call brings is put before anything of it runs.
-            answers=task_id == _NO_TASK or channels.count(_RESUME) == len(channels),
+            answers=task_id == _NO_TASK or channels.count(RESUME) == len(channels),
             world=self._world_of(address, config),
             position=self._results_position(address, config, channels, task_id),
         )
@@ -135,7 +135,7 @@ class PutQueues:
         task_id: str,
     ) -> RunPosition:
         begins = task_id == _NO_TASK and not address.lane
-        answered = begins or _RESUME in channels
+        answered = begins or RESUME in channels
         found = position_of(address, config, self._store, begins=begins, answered=answered)
         if found.token is None and found.run is None:
             # An edit puts what it writes before its checkpoint, in the name of the task.
