@@ -12,6 +12,7 @@ import pytest
 import sealpoint
 from sealpoint import aio, api, errors
 from sealpoint.gate import Rollouts, Thread
+from tests.faults import places as stored
 from tests.unit.api.place import Place
 
 _SMALL = sealpoint.World(tools=["read"])
@@ -215,6 +216,45 @@ def test_the_twin_lacks_nothing(kind: type, twin: type) -> None:
         assert [(each.name, each.kind, each.default) for each in found.values()] == [
             (each.name, each.kind, each.default) for each in expected.values()
         ], name
+
+
+def test_a_run_has_its_thread_until_its_block_ends(tmp_path: Path) -> None:
+    """However that ends; a task that is cancelled in it is asked about."""
+    place = stored.Place(tmp_path).make()
+
+    async def main() -> None:
+        async with place.open_async() as first, place.open_async() as second:
+            thread, other = first.thread("t"), second.thread("t")
+            await thread.save({"n": 1}, question="pay?")
+            async with thread.run(world=None, answer="yes") as loaded:
+                with pytest.raises(errors.Busy):
+                    await other.resume(world=None)
+                await thread.save({"n": loaded.state["n"] + 1}, question="and now?")
+
+            async def fail() -> None:
+                async with other.run(world=None, answer="yes"):
+                    await other.save({"n": 3})
+                    raise KeyError
+
+            with pytest.raises(KeyError):
+                await fail()
+            await thread.load()
+            inside = asyncio.Event()
+
+            async def hang() -> None:
+                async with thread.run(world=None, answer="yes"):
+                    inside.set()
+                    await asyncio.sleep(60)
+
+            hanging = asyncio.create_task(hang())
+            await inside.wait()
+            hanging.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await hanging
+            with pytest.raises(errors.ResumeRefused, match="did not come to its end"):
+                await other.resume(world=None)
+
+    asyncio.run(main())
 
 
 def test_it_knows_its_store_and_what_a_request_would_change(tmp_path: Path) -> None:

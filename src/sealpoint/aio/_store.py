@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from functools import partial, update_wrapper, wraps
 from itertools import islice
 from threading import Lock
@@ -82,6 +83,34 @@ def _iterated(
     return each
 
 
+def _entered(
+    method: Callable[Concatenate[_S, _P], AbstractContextManager[_T]],
+) -> Callable[Concatenate[_Twin[_S], _P], AbstractAsyncContextManager[_T]]:
+    """A method that gives a block, which is entered and left by an OS thread."""
+
+    @asynccontextmanager
+    async def block(twin: _Twin[_S], /, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:
+        inner = method(twin._sync, *args, **kwargs)  # noqa: SLF001
+        try:
+            found = await twin._run(inner.__enter__)  # noqa: SLF001
+        except asyncio.CancelledError as error:
+            # It may still be entered: whatever happens, it is left after that.
+            leave = partial(inner.__exit__, type(error), error, None)
+            leaving = asyncio.ensure_future(twin._run(leave))  # noqa: SLF001
+            leaving.add_done_callback(lambda left: left.cancelled() or left.exception())
+            raise
+        try:
+            yield found
+        except BaseException as error:
+            inner.__exit__(type(error), error, error.__traceback__)
+            raise
+        await twin._run(partial(inner.__exit__, None, None, None))  # noqa: SLF001
+
+    found = wraps(method)(block)
+    found.__doc__ = f"As `{method.__qualname__}`."
+    return found
+
+
 class AsyncThread(_Twin[Thread]):
     """A thread whose methods are awaited. See `sealpoint.Thread` for what they do."""
 
@@ -109,6 +138,7 @@ class AsyncThread(_Twin[Thread]):
     ref_of = _awaited(Thread.ref_of)
     release_of = _awaited(Thread.release_of)
     resume = _awaited(Thread.resume)
+    run = _entered(Thread.run)
     judge = _awaited(Thread.judge)
     standing = _awaited(Thread.standing)
     pause = _awaited(Thread.pause)
