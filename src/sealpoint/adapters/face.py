@@ -224,6 +224,7 @@ class GuardedRuns:
         offer: Callable[[], Any] | None = None,
         would_run: Callable[[], bool] | None = None,
         idempotent: Callable[[], bool] | None = None,
+        edits: bool = False,
     ) -> Iterator[RunPass]:
         """Have a run decided about and recorded, and let it in for as long as the block takes.
 
@@ -248,6 +249,7 @@ class GuardedRuns:
                 token=token,
                 would_run=would_run,
                 idempotent=idempotent,
+                edits=edits,
             )
             granted = RunPass(token, world, ref, session)
             with self._lock:

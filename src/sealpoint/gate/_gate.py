@@ -421,6 +421,7 @@ class Gate:
             answer=call.answer_digest,
             actor=call.actor,
             held=self._is_held(call.run),
+            edits=call.edits,
             idempotent=judged.idempotent,
             **self._world_fields(call.world, release, judged.allowed),
             **_decision_fields(release, judged.decision, judged.rollout),

@@ -25,6 +25,8 @@ def saves_outcome(header: Header, body: Any) -> bool:
 
 def acts_on_answer(body: ResumeBody) -> bool:
     """Whether a session was given an answer, or goes on where nobody knew what came of one."""
+    if body.edits:
+        return False
     return body.answer is not None or "unknown-outcome" in body.rules or body.idempotent
 
 

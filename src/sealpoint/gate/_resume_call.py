@@ -38,6 +38,8 @@ class ResumeCall(NamedTuple):
     """Whether anything would run at all, for where people would have to be asked."""
     idempotent: Callable[[], bool] | None = None
     """Whether what would run may be done again, for where it may have been done."""
+    edits: bool = False
+    """Whether it only edits the state, and nothing runs."""
     run: str | None = None
     """What the run is known by that has the thread; None: none has it for this call."""
 

@@ -538,6 +538,7 @@ class AdapterThread:
         token: str | None = None,
         would_run: Callable[[], bool] | None = None,
         idempotent: Callable[[], bool] | None = None,
+        edits: bool = False,
     ) -> int | None:
         """Begin a session as `Thread.resume` does, for a caller that reads the state by `snapshot`.
 
@@ -561,6 +562,7 @@ class AdapterThread:
                 nothing to say where nothing runs.
             idempotent: Whether what would run may be done again. It is asked where somebody went on
                 with an answer and saved nothing since.
+            edits: Whether the call only edits the state: nothing runs, whatever becomes of it.
 
         Returns:
             The session: the position of the entry that records the decision. None if there was
@@ -577,7 +579,7 @@ class AdapterThread:
             would_run=would_run,
             idempotent=idempotent,
         )
-        return self._gate.begin(call._replace(run=token))
+        return self._gate.begin(call._replace(run=token, edits=edits))
 
     def end(self, token: str, *, came_to_end: bool = True) -> None:
         """A run that `begin` let in has stopped at a question, finished or failed.

@@ -167,6 +167,8 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     """Whether a run held the thread in the anchor: its end ended the session."""
     idempotent: bool = False
     """Whether the application said that what would run may be done again."""
+    edits: bool = False
+    """Whether the session only edits the state: nothing runs in it."""
 
 
 class HandoffBody(Body, frozen=True, kw_only=True):

@@ -204,6 +204,17 @@ def test_a_run_that_died_while_another_was_judged_is_asked_about(
         solo.fresh().adapter.begin(**_YES, token="second")  # noqa: S106
 
 
+def test_an_edit_that_failed_is_not_asked_about(solo: Team) -> None:
+    """Nothing runs in it."""
+    thread = solo.fresh()
+    thread.adapter.begin(world=READ, answer={"edit": 1}, edits=True, token="mine")  # noqa: S106
+    thread.adapter.end("mine", came_to_end=False)
+    with solo.fresh().run(**_YES):
+        pass
+
+    assert solo.newest(Kind.RESUME).rules == ("answer",)
+
+
 def test_one_word_is_for_one_run(solo: Team) -> None:
     """Who said "again" has said it once: the next one that dies is asked about as well."""
     for deliberate in (None, _AGAIN):

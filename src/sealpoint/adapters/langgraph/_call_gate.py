@@ -482,7 +482,8 @@ class CallGate:
     ) -> AbstractContextManager[RunnableConfig]:
         """Let an edit in, with what it writes."""
         lane, registry = Address.of(config).lane, self.saver.store.registry
-        return self._entered(self.entry(graph, config), edit_operation(supersteps, lane, registry))
+        operation = edit_operation(supersteps, lane, registry)
+        return self._entered(self.entry(graph, config), operation, edits=True)
 
     def turn(self, config: RunnableConfig) -> asyncio.Lock:
         """What gives a call of the running event loop its turn to be decided."""
@@ -509,6 +510,7 @@ class CallGate:
         watch: RunWatch | None = None,
         would_run: Callable[[], bool] | None = None,
         idempotent: Callable[[], bool] | None = None,
+        edits: bool = False,
     ) -> Iterator[RunnableConfig]:
         """Have a call decided and recorded, and give it its pass for as long as it takes."""
         thread, older = entry.thread, entry.older
@@ -530,6 +532,7 @@ class CallGate:
                         offer=offer,
                         would_run=would_run,
                         idempotent=idempotent,
+                        edits=edits,
                     )
                 )
             except ResumeRefused as error:
