@@ -6,7 +6,8 @@ genuine: a damaged key is `AnchorUnavailable`, never an unknown thread. It is re
 map without any lock; it is written with system calls, so that a full disk is an error and not the
 end of the process. Who may write, and when, is left to `local.py`.
 
-All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 384.
+All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 512,
+each in one sector of a disk: a power cut leaves a slot as it was at one moment.
 
 Header, at offset 0:
 
@@ -22,13 +23,14 @@ Header, at offset 0:
 | 72 | 8 | used: about how many slots are taken; a hint that only decides when to count |
 | 80 | 4016 | zeros, not read |
 
-Slot number `i`, at offset 4096 + 384 * i:
+Slot number `i`, at offset 4096 + 512 * i:
 
 | Offset | Bytes | Field |
 |---|---|---|
 | 0 | 32 | slot key; zeros: the slot is free, whatever follows |
 | 32 | 176 | copy A |
 | 208 | 176 | copy B |
+| 384 | 128 | zeros, not read |
 
 Copy:
 
@@ -72,7 +74,7 @@ from sealpoint.errors import AnchorUnavailable, DirectoryUnusable
 
 CAPACITY_MIN = 256
 HEADER_BYTES = 4096
-SLOT_BYTES = 384
+SLOT_BYTES = 512
 PIECE_BYTES = 256 * SLOT_BYTES
 """So many bytes of slots are compared at once with what was verified before."""
 KEY_BYTES = 32
@@ -249,7 +251,7 @@ class SlotSeal:
         return (
             not raw[KEY_BYTES - 1]
             and _COUNTERS.unpack_from(raw) == (1, 0)
-            and raw[_COPY_B:] == bytes(_COPY_BYTES)
+            and raw[_COPY_B : _COPY_B + _COPY_BYTES] == bytes(_COPY_BYTES)
             and _BODY.unpack_from(raw, _COPY_A + _BODY_AT)[2] == RESERVED_SEQ
             and not self.newest(raw[:KEY_BYTES], raw)
         )

@@ -424,13 +424,14 @@ def test_bytes_are_as_written_down(tmp_path: Path) -> None:
     first += b"\xff" * 24 + bytes(32 + 32)
     second = _u64(2) + _u32(1) + _u32(2) + _u64(5) + b"t" * 16 + b"e" * 32
     second += _u64(5) + _u64(4) + _u64(3) + b"o" * 32 + b"\x03" + bytes(31)
-    expected = bytearray(4096 + 256 * 384)
+    expected = bytearray(4096 + 256 * 512)
     expected[:56] = fields + _code(b"sealpoint/header", fields)
     expected[72:80] = _u64(1)
-    expected[4096 + 3 * 384 : 4096 + 4 * 384] = (
+    expected[4096 + 3 * 512 : 4096 + 4 * 512] = (
         name
         + (first + _code(b"sealpoint/anchor", name + first))
         + (second + _code(b"sealpoint/anchor", name + second))
+        + bytes(128)
     )
 
     assert data == bytes(expected)
