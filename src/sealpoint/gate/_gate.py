@@ -184,6 +184,11 @@ class Gate:
         self._holds[run] = _UnderWay(hold, died=found, begun=not found)
         return found == died
 
+    def _note_begun(self, run: str | None) -> None:
+        """A run goes on: the one before it need not be remembered any more."""
+        if run is not None:
+            self._holds[run].begun = True
+
     def _liveness(self, run: str | None) -> Liveness:
         """What is known of the last run, for one that may have the thread by now."""
         held = None if run is None else self._holds.get(run)
@@ -202,6 +207,7 @@ class Gate:
                     if call.ref is not None and isinstance(error, UnknownCheckpoint):
                         raise
                     self._hold(call.run, died=False)
+                    self._note_begun(call.run)
                     self._state.session = None  # the first save begins one, from nothing
                     return None
                 session = self._decide_and_open(call, release)
@@ -301,8 +307,7 @@ class Gate:
         )
         if entry is None:
             return None
-        if call.run is not None:
-            self._holds[call.run].begun = True
+        self._note_begun(call.run)
         if judged.rollout is not None:
             try:
                 self._context.require_rollout(judged.rollout)

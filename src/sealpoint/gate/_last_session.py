@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from sealpoint.anchor import Hold, Holder
 from sealpoint.errors import Busy, UnknownThread
+from sealpoint.gate._policy import Rule
 from sealpoint.ledger import KINDS, Header, Kind, ResultsBody, ResumeBody, parse_body
 from sealpoint.storage import Record
 from sealpoint.store import Release, ThreadReader, ThreadState
@@ -27,7 +28,7 @@ def acts_on_answer(body: ResumeBody) -> bool:
     """Whether a session was given an answer, or goes on where nobody knew what came of one."""
     if body.edits:
         return False
-    return body.answer is not None or "unknown-outcome" in body.rules or body.idempotent
+    return body.answer is not None or Rule.UNKNOWN_OUTCOME in body.rules or body.idempotent
 
 
 class Liveness(NamedTuple):
@@ -89,6 +90,8 @@ class LastSession:
             return None
         if release.session == fence.seq and release.question is not None:
             return None  # it stopped at the question
+        if self.is_stopped():
+            return None  # an operator has stopped it
         if self._opening(fence.seq).held and self._core.anchor.holder(self._chain.slot) is None:
             return None  # its run has said that it ended
         return now - self._chain.descend(tip.basis[0])[1].at

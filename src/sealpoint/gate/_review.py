@@ -393,7 +393,8 @@ class Reviewer:
         """How long ago another key's session last moved the thread; None if it may have ended."""
         fence = resume.before.fence
         stopped = release and release.session == fence.seq and release.question is not None
-        if self._held or stopped:
+        paused = resume.before.entry.header.pause > fence.seq
+        if self._held or stopped or paused:
             return None
         if not fence.is_session or fence.by == resume.entry.header.by or self._basis_at is None:
             return None

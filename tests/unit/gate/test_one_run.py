@@ -79,6 +79,17 @@ def test_a_run_ends_however_its_block_ends(solo: Team) -> None:
     assert set(body.rules) == {"answer", "unknown-outcome"}
 
 
+def test_a_run_that_died_before_it_saved_anything_is_forgotten(memory: Team) -> None:
+    """Nothing was there to go on from; the next one begins the thread, and ends."""
+    slot = memory.thread()._state.chain.slot
+    for came_to_end in (False, True):
+        thread = memory.fresh()
+        thread.adapter.begin(world=READ, token="mine")  # noqa: S106
+        thread.adapter.end("mine", came_to_end=came_to_end)
+
+    assert memory.store("operator").anchor.inner.holder(slot) is None
+
+
 def test_what_is_refused_holds_nothing(memory: Team) -> None:
     """A worker asks again and again until people have approved, and keeps nobody else away."""
     memory.thread().save(1, world=READ, question="pay?")
@@ -228,12 +239,18 @@ def test_one_word_is_for_one_run(solo: Team) -> None:
 
 
 def test_takeover_after_is_for_sessions_that_have_not_ended(memory: Team) -> None:
-    """Not for one that asked, nor for a run that ended; for one that nobody knows of it is."""
+    """Not for one that asked, ended or was stopped; for one that nobody knows of it is."""
     solo = shipped_policy("solo")
     memory.apply(solo.replace(b'takeover_after = "0s"', b'takeover_after = "1d"'))
     memory.thread().save(1, world=READ)
     with pytest.raises(Busy, match="may be taken over at"):
         memory.fresh().resume(world=READ)
+    memory.thread("operator").pause("nobody is there")
+    memory.thread("operator").unpause("go on")
+    memory.fresh().resume(world=READ)
+    memory.thread("operator").pause("nobody is there")
+    memory.thread("operator").unpause("go on")
+    memory.thread().load()
     memory.thread().save(2, world=READ, question="pay?")
     with memory.fresh().run(**_YES, deliberate="meant"):
         pass
