@@ -154,6 +154,10 @@ class _Scene:
         self._stops: dict[int, Stop] = {}
         self._tips: dict[int, Tip] = {}
         self._verified: set[int] = set()
+        self._relied = {0}
+        """The entries that an anchor has seen to say whose the thread is."""
+        self._owners: dict[int, str] = {}
+        """What entries said about that; a later erasure takes their bodies away."""
         for _ in range(2):
             self.thread("worker", 0).save({"n": 0})
         self.slot = self.world.slot("t")
@@ -199,6 +203,9 @@ class _Scene:
         """The records of the thread."""
         return [record for _, record in self._storage.scan(self.id, 0)]
 
+    def _headers(self) -> list[Header]:
+        return [parse_header(row.header) for row in self.rows()]
+
     def walk(self) -> tuple[Tip | None, Stop | None]:
         """The end of the thread as far as the walk from its genesis goes, and what stops it."""
         tip: Tip | None = None
@@ -223,8 +230,7 @@ class _Scene:
         nothing on the thread goes against what another person decided: no pause, no handoff, no
         erasure. `verify` finds it all the same.
         """
-        rows = self.rows()
-        headers = [parse_header(row.header) for row in rows]
+        headers = self._headers()
         owner, by = self._owner_before(stop), key(self.rogue).public.id.raw.hex()
         roster = self.reader.core.trust().roster
         if owner is None or stop.header.by != by or not roster.owns(self.rogue, owner):
@@ -233,26 +239,25 @@ class _Scene:
             header.by == by and (KINDS[header.kind].by_owner or header.kind is Kind.HANDOFF)
             for header in headers[stop.header.seq + 1 :]
         )
-        return covered and not self._is_against_others(headers, rows, stop)
+        return covered and not self._is_against_others(headers, stop)
 
     def _owner_before(self, stop: Stop) -> str | None:
         """The owner by the newest entry that settles it and that an anchor has seen."""
-        tip, seen = stop.before, max(position.owner for position in self._positions())
-        while tip.owner.seq > seen:
+        tip = stop.before
+        while tip.owner.seq not in self._relied:
             tip = self._tips[tip.owner.seq - 1]
         return tip.fence.owner
 
-    def _is_against_others(self, headers: list[Header], rows: list[Record], stop: Stop) -> bool:
+    def _is_against_others(self, headers: list[Header], stop: Stop) -> bool:
         """Whether an entry from a position on is against what another person decided.
 
         Only who wrote what counts here, and not what the rogue member's headers claim. A handoff
         that no anchor has seen is not done yet: nobody relies on it.
         """
-        seen = max(position.owner for position in self._positions())
         roster = self.reader.core.trust().roster
         owner, paused, erased = self._owner_before(stop), stop.before.paused is not None, False
         names = {key(each.name).public.id.raw.hex(): each for each in roster.identities}
-        for header, row in zip(headers[stop.header.seq :], rows[stop.header.seq :], strict=True):
+        for header in headers[stop.header.seq :]:
             rule, kind, writer = KINDS[header.kind], header.kind, names[header.by]
             if not rule.on_threads or not writer.may_any(rule.roles, header.ns):
                 continue  # it settles nothing, unless a reader believes it: then what follows does
@@ -261,12 +266,12 @@ class _Scene:
             if erased and kind is not Kind.GENESIS:
                 return True
             if erased:
-                owner = parse_body(kind, header.body, row.body or b"").owner
+                owner = self._owners[header.seq]
             owns = owner is not None and roster.owns(writer.name, owner)
             if (rule.by_owner or kind is Kind.HANDOFF) and not owns:
                 return True
-            if kind is Kind.HANDOFF and header.seq <= seen:
-                owner = parse_body(kind, header.body, row.body or b"").owner
+            if kind is Kind.HANDOFF and header.seq in self._relied:
+                owner = self._owners[header.seq]
             erased = kind is Kind.ERASE
             if kind in (Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE):
                 paused = kind is Kind.PAUSE
@@ -358,6 +363,15 @@ class _Scene:
             self._roster(_fields(step).get("change", "none"))
         else:
             self._act(step)
+        self._remember()
+
+    def _remember(self) -> None:
+        """Keep what later steps take away: what anchors saw, and what bodies said."""
+        self._relied |= {position.owner for position in self._positions()}
+        for header, row in zip(self._headers(), self.rows(), strict=True):
+            if header.kind in (Kind.GENESIS, Kind.HANDOFF) and row.body is not None:
+                body = parse_body(header.kind, header.body, row.body)
+                self._owners.setdefault(header.seq, body.owner)
 
     def _act(self, step: Step) -> None:
         tip, stop = self.walk()
@@ -366,13 +380,14 @@ class _Scene:
         machine = int(fields.get("machine", "0"))
         made = self.thread if fields.get("handle") == "warm" else self.fresh
         before = len(self.rows())
+        refused = stop is not None and not self.is_own_matter(stop)
         error = _error(lambda: self._call(step.act, made(who, machine), fields))
         self.tally[f"{step.act}: {'done' if error is None else type(error).__name__}"] += 1
         if stop is None and is_refusal(error) and not self._claims_epoch():
             raise Broken(f"false alarm: {step.act} by {who} says {error!r}")
-        if stop is not None and not self.is_own_matter(stop) and error is None:
+        if stop is not None and refused and error is None:
             raise Broken(f"{step.act} by {who} succeeds, in spite of {stop.error!r}")
-        if stop is not None and len(self.rows()) > before and not self.is_own_matter(stop):
+        if stop is not None and refused and len(self.rows()) > before:
             raise Broken(f"{step.act} by {who} has written on top of {stop.error!r}")
 
     def _call(self, act: str, thread: Thread, fields: dict[str, str]) -> object:

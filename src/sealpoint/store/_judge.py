@@ -344,7 +344,9 @@ def _paused_at(entries: LinkedEntries, header: Header, owned: _Owned) -> int | N
         return None
     record, settled = entries.descend(header.pause)
     entries.verify(record, header.pause)
-    settles = KINDS[settled.kind].settles_pause and settled.pause == header.pause
+    # A genesis or an erasure settles it as well: they are where the generation begins, and so not
+    # here.
+    settles = settled.kind in (Kind.PAUSE, Kind.UNPAUSE) and settled.pause == header.pause
     if not settles or settled.gen != header.gen:
         raise Misplaced(
             f"entry {header.pause} of thread {header.thread[:12]}: expected a pause or the end of "
