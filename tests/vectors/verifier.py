@@ -170,6 +170,12 @@ def _is_quorum(
     return 0 < int(roster["quorum"]) <= len(persons)
 
 
+def _skip(seq: int) -> int:
+    """A position is a sum of steps of 2^k - 1, each the longest that fits: all but the last."""
+    step = 2 ** ((seq + 1).bit_length() - 1) - 1
+    return step + _skip(seq - step) if step < seq else 0
+
+
 def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
     """Every roster and every restore, if the chain is genuine."""
     store = pin["store"].removeprefix("store:")
@@ -179,7 +185,7 @@ def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
     for seq, (raw, sealed, data) in enumerate(rows):
         header, newest = _header(raw), max(rosters, default=0)
         kind, epoch = header["kind"], len(restores) + (header["kind"] == "restore")
-        links = (hashes[seq - 1], hashes[seq & (seq - 1)]) if seq else (None, None)
+        links = (hashes[seq - 1], hashes[_skip(seq)]) if seq else (None, None)
         place = [header[name] for name in ("store", "ns", "thread", "seq", "epoch", "gen")]
         require(place == [store, "", "0" * 32, seq, epoch, 0], "place")
         require([header[name] for name in _SETTLES] == [0, 0, 0], "marks")
@@ -301,7 +307,7 @@ def verify_thread(
         expected = [pin["store"].removeprefix("store:"), place["namespace"], place["thread"]]
         require(found == [*expected, seq], "place")
         _counts(header, sha256(raw), trust, lists or {})
-        links = (hashes[seq - 1], hashes[seq & (seq - 1)]) if seq else (None, None)
+        links = (hashes[seq - 1], hashes[_skip(seq)]) if seq else (None, None)
         require((header["prev"], header["skip"]) == links, "links")
         require(header["roster"] >= newest and header["epoch"] >= epoch, "roster or epoch")
         newest, epoch = header["roster"], header["epoch"]

@@ -7,10 +7,9 @@ so there are no duplicate keys, no spaces, no other spelling of a number or a ti
 field. Hexadecimal texts are not checked for their form here, since each is compared with an exact
 value by whoever uses the header.
 
-Entry `n` names the hash of entry `n - 1` (prev) and of entry `n & (n - 1)` (skip): `n` without its
-lowest set bit. Following skips wherever they do not overshoot leads from any entry to any older one
-in a number of steps that grows with the square of the logarithm, so descent from a verified head is
-proven without reading the whole thread.
+Entry `n` names the hash of entry `n - 1` (prev) and of an older one (skip). Following skips wherever
+they do not overshoot leads from any entry to any older one in a number of steps that grows with the
+logarithm, so descent from a verified head is proven without reading the whole thread.
 """
 
 import hashlib
@@ -144,9 +143,18 @@ def id_print(lane: str, name: str) -> bytes:
     return _MARKED[digest[0]] + digest[1:PRINT_BYTES]
 
 
+@lru_cache(maxsize=1024)
 def skip_seq(seq: int) -> int:
-    """The position that the skip link of `seq` names."""
-    return seq & (seq - 1)
+    """The position that the skip link of `seq` names.
+
+    Every number is a sum of steps of 1, 3, 7, 15, 31 and so on, each the longest that fits in what
+    is left. A skip goes back by the last of them.
+    """
+    rest, step = seq, 0
+    while rest:
+        step = (1 << ((rest + 1).bit_length() - 1)) - 1
+        rest -= step
+    return seq - step
 
 
 def next_link(seq: int, target: int) -> int:
@@ -179,7 +187,7 @@ class SkipHashes(msgspec.Struct, frozen=True):
 
     def grown(self, seq: int, entry: bytes) -> "SkipHashes":
         """The hashes once the entry `seq` follows."""
-        below = seq & (seq - 1)
+        below = skip_seq(seq)
         hashes = {place: digest for place, digest in self._hashes.items() if place <= below}
         hashes[seq] = entry
         return SkipHashes(hashes)

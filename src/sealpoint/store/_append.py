@@ -42,6 +42,7 @@ from sealpoint.ledger import (
     encode_header,
     extend,
     require_attestations,
+    skip_seq,
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Roster, encode_seal, pae
 from sealpoint.storage import Record
@@ -349,7 +350,7 @@ def _seal(
     else:
         newest, time = tip.entry.header, tip.time
         seq, gen = newest.seq + 1, newest.gen + tip.fence.erased
-        prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(seq & (seq - 1)).hex()
+        prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(skip_seq(seq)).hex()
         marks = Marks.of(newest).after(draft.kind, seq)
     header = Header(
         store=core.store_hex,
