@@ -14,7 +14,7 @@ from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
 from sealpoint.gate._standing import Standing, StandingPause
 from sealpoint.ledger import Body, Kind, RequestBody
 from sealpoint.signing import Action, Identity, Statement
-from sealpoint.store import EntryDraft, Release, ThreadState
+from sealpoint.store import EntryDraft, ThreadState
 from sealpoint.world import World
 
 _NONCE_BYTES = 16
@@ -67,16 +67,23 @@ class GateContext:
         return self._state.record(EntryDraft(kind, body), blobs)
 
     def decide(
-        self, facts: Facts, policy: Policy | None, release: Release, world: World | None
+        self, facts: Facts, policy: Policy | None, before: str | None, world: World | None
     ) -> tuple[Decision, Rollout | None]:
-        """What the policy says, and the rollout that lets another world pass if one is needed."""
+        """What the policy says, and the rollout that lets another world pass if one is needed.
+
+        Args:
+            facts: What there is to decide about.
+            policy: The policy in force.
+            before: The digest of the world that the present one was compared with.
+            world: The present one.
+        """
         decision = decide(facts, policy)
         compared = facts.diff is not None and not facts.diff.same
         if decision.outcome is Outcome.ALLOW or not compared:
             return decision, None
-        if world is None or release.world is None:
+        if world is None or before is None:
             return decision, None
-        rollout = self.book.find(release.world, world.digest, self.now())
+        rollout = self.book.find(before, world.digest, self.now())
         if rollout is None:
             return decision, None
         decision = decide(replace(facts, rollout=rollout.facts), policy)

@@ -117,6 +117,43 @@ class Facts:
     """Why the world that the checkpoint names was not allowed: another one is compared then."""
 
 
+def world_facts(
+    thread: str,
+    diff: WorldDiff | None,
+    *,
+    world_before: bool,
+    world_now: bool,
+    newest: bool,
+    deliberate: str | None,
+    grant: GrantFacts | None,
+    rollout: RolloutFacts | None,
+) -> Facts:
+    """What decides whether a session may run in its world, and nothing else about it.
+
+    Whether the checkpoint was the newest belongs to that: an older one may name a wider world that
+    was allowed once.
+    """
+    return Facts(
+        thread=thread,
+        paused=None,
+        owner=True,
+        diff=diff,
+        world_before=world_before,
+        world_now=world_now,
+        newest=newest,
+        deleted=0,
+        copied=False,
+        question=False,
+        answered=False,
+        age=timedelta(),
+        restored=False,
+        living_session=None,
+        deliberate=deliberate,
+        grant=grant,
+        rollout=rollout,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One thing that applies: what it is, what is asked for because of it, what was found."""

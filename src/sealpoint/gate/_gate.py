@@ -8,7 +8,7 @@ a save begins by itself is judged in the same way: it has to be an ordinary cont
 the policy allows without a word. Inside a session the declared world stays the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,7 +30,7 @@ from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint
 from sealpoint.gate._facts import gather
 from sealpoint.gate._last_session import LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
-from sealpoint.gate._requests import Asked, Pending, grant_of
+from sealpoint.gate._requests import Asked, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._run import Run, RunTracker, older_lanes
@@ -325,8 +325,13 @@ class Gate:
         trust = self._core.trust()
         policy = self._context.policies.in_force(trust.roster)
         pending = self._context.pending()
-        asked, grant = self._grant(call, release, policy, pending, who)
         allowed = self._allowed(release)
+        before = _world_before(release, allowed)
+        asked, grant = self._grant(
+            each
+            for each in reversed(pending.asked.values())
+            if call.is_asked_by(each.body.statement, release, before, policy, who)
+        )
         liveness = self._liveness(call.run)
         unknown = self._last.unknown(died=liveness.died)
         idempotent = unknown is not None and call.idempotent is not None and call.idempotent()
@@ -349,11 +354,11 @@ class Gate:
             grant=grant,
             also_older=older_lanes(call.lanes),
         )
-        decision, rollout = self._context.decide(facts, policy, release, call.world)
+        decision, rollout = self._context.decide(facts, policy, before, call.world)
         if facts.paused is not None:
             # A request may be made and approved while paused; it is spent only after that.
             unpaused, _ = self._context.decide(
-                replace(facts, paused=None), policy, release, call.world
+                replace(facts, paused=None), policy, before, call.world
             )
             decision = unpaused if unpaused.outcome is Outcome.NEEDS_APPROVAL else decision
         waits = decision.outcome is Outcome.NEEDS_APPROVAL
@@ -391,24 +396,16 @@ class Gate:
                 return {"world": digest, "decided": decided}
         return {"world": digest, "leaves": None if world is None else world.to_dict()}
 
-    def _grant(
-        self,
-        call: ResumeCall,
-        release: Release,
-        policy: Policy | None,
-        pending: Pending,
-        who: str,
-    ) -> tuple[Asked | None, GrantFacts | None]:
-        """The newest living request for exactly this, and what has become of it.
+    def _grant(self, requests: Iterable[Asked]) -> tuple[Asked | None, GrantFacts | None]:
+        """The first living one of the requests for exactly this, and what has become of it.
 
         One that has expired is as if it had never been made: a resume asks anew.
         """
         roster, now = self._core.trust().roster, self._context.now()
-        for asked in reversed(pending.asked.values()):
-            if call.is_asked_by(asked.body.statement, release, policy, who):
-                grant = grant_of(asked, roster, now)
-                if not grant.expired:
-                    return asked, grant
+        for asked in requests:
+            grant = grant_of(asked, roster, now)
+            if not grant.expired:
+                return asked, grant
         return None, None
 
     def _resume_body(self, call: ResumeCall, judged: _Judged) -> ResumeBody:
@@ -484,7 +481,7 @@ class Gate:
             action=Action.RESUME,
             checkpoint=release.entry,
             release=release.digest,
-            world_from=release.world,
+            world_from=_world_before(release, judged.allowed),
             world_to=None if call.world is None else call.world.digest,
             answer=call.answer_digest,
             policy=policy,
@@ -626,7 +623,8 @@ class Gate:
             deliberate=position.deliberate,
             also_older=() if run is None else older_lanes(run.lanes),
         )
-        decision, rollout = self._context.decide(facts, policy, release, draft.declared)
+        before = _world_before(release, allowed)
+        decision, rollout = self._context.decide(facts, policy, before, draft.declared)
         if decision.outcome is not Outcome.ALLOW:
             reasons = tuple(reason.words for reason in decision.reasons)
             if run is not None and run.is_overtaken:
@@ -649,6 +647,11 @@ class Gate:
             return self._reader.release(base)
         except UnknownCheckpoint:
             return None
+
+
+def _world_before(release: Release, allowed: AllowedWorld | None) -> str | None:
+    """The world that the present one is compared with: that of a checkpoint, if it was allowed."""
+    return release.world if allowed is None else allowed.digest(release.world)
 
 
 def _digest(named: World | Policy | None) -> str | None:

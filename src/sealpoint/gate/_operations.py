@@ -38,6 +38,7 @@ from sealpoint.gate._requests import (
 )
 from sealpoint.gate._rollout_book import ROLLOUTS
 from sealpoint.gate._standing import Standing
+from sealpoint.gate._worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import (
     ExpiryBody,
     HandoffBody,
@@ -89,6 +90,7 @@ class Operations:
         self._state = state
         self._reader = reader
         self._context = context
+        self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
         self._core = state.core
         self._chain = state.chain
 
@@ -292,26 +294,38 @@ class Operations:
 
     def compare(self, request: Request) -> WorldDiff | None:
         """What a request changes in what the run could do; see `Thread.compare`."""
-        statement, named = (
-            request.statement,
-            f"request {request.short} of thread {request.thread!r}",
-        )
-        if statement.checkpoint is None:
+        if request.statement.checkpoint is None:
             return None
         with self._state.reporting():
-            release = self._release_of(request)
-            if (release.digest, release.world) != (statement.release, statement.world_from):
-                raise NotTrusted(
-                    f"{named}: what it says would be resumed is not what the thread has",
-                    hint="Deny it, and find out who uses the requester's key.",
-                )
-            before = self._reader.read_world(release)
-            if before is None or request.world is None:
-                return None
+            release, allowed = self._require_told(request)
+            before = allowed.world
             try:
-                return World.from_dict(before).diff(World.from_dict(request.world))
+                if before is None and not allowed.faults:
+                    saved = self._reader.read_world(release)
+                    before = None if saved is None else World.from_dict(saved)
+                if before is None or request.world is None:
+                    return None
+                return before.diff(World.from_dict(request.world))
             except WorldInvalid:
                 return None
+
+    def _require_told(self, request: Request) -> tuple[Release, AllowedWorld]:
+        """What a request would resume, and the world before it, if the request says both truly.
+
+        Raises:
+            NotTrusted: It says something else: another state, or a world that was not allowed.
+        """
+        statement, release = request.statement, self._release_of(request)
+        allowed = self._worlds.allowed(release.session)
+        told = statement.release, statement.world_from
+        if (release.digest, allowed.digest(release.world)) != told:
+            why = "; ".join(allowed.faults)
+            raise NotTrusted(
+                f"request {request.short} of thread {request.thread!r}: what it says would be "
+                f"resumed is not what the thread has{why and f': {why}'}",
+                hint="Deny it, and find out who uses the requester's key.",
+            )
+        return release, allowed
 
     def release_of(self, request: Request) -> Release:
         """What a request asks to be released, made anew; see `Thread.release_of`."""
@@ -421,6 +435,8 @@ class Operations:
     def _require_say(self, identity: Identity, asked: Asked, verdict: Verdict) -> None:
         """Refuse at once what would not count."""
         statement, namespace = asked.body.statement, self._core.namespace
+        if verdict is not Verdict.DENY and statement.action is Action.RESUME:
+            self._require_told(self._context.request(asked))
         if verdict is Verdict.BREAK_GLASS:
             _require_breaker(identity, statement, self._state.name)
             return

@@ -112,9 +112,22 @@ class ResumeCall(NamedTuple):
         return answer_digest(self.answer)
 
     def is_asked_by(
-        self, statement: Statement, release: Release, policy: Policy | None, who: str
+        self,
+        statement: Statement,
+        release: Release,
+        before: str | None,
+        policy: Policy | None,
+        who: str,
     ) -> bool:
-        """Whether a request that is bound to this thread and basis is for exactly this resume."""
+        """Whether a request that is bound to this thread and basis is for exactly this resume.
+
+        Args:
+            statement: The statement of the request.
+            release: What would be executed.
+            before: The digest of the world that the present one is compared with.
+            policy: The policy in force.
+            who: The identity that would go on.
+        """
         return (
             statement.action,
             statement.checkpoint,
@@ -128,7 +141,7 @@ class ResumeCall(NamedTuple):
             Action.RESUME,
             release.entry,
             release.digest,
-            release.world,
+            before,
             None if self.world is None else self.world.digest,
             self.answer_digest,
             who,

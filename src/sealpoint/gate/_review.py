@@ -23,7 +23,7 @@ import msgspec
 
 from sealpoint.errors import NotTrusted, PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
-from sealpoint.gate._decision import Facts, GrantFacts, Outcome, decide
+from sealpoint.gate._decision import Facts, GrantFacts, Outcome, decide, world_facts
 from sealpoint.gate._facts import difference, facts_of
 from sealpoint.gate._last_session import acts_on_answer, saves_outcome, unknown_outcome
 from sealpoint.gate._policy import Measure, Policy, Rule
@@ -125,6 +125,8 @@ class Reviewer:
         self._leaves = _HeldWorlds()
         self._decided: dict[int, str | None] = {}
         """By position, the worlds that resumes of this generation decided."""
+        self._allowed: dict[int, str | None] = {}
+        """The worlds that sessions were allowed, of those that name another one."""
         self._log = CheckpointLog()
         self._asked: dict[str, Asked] = {}
         self._basis_at: datetime | None = None
@@ -176,7 +178,8 @@ class Reviewer:
             if isinstance(body, ResumeBody):
                 self._begin(entry, body)
         elif header.kind is Kind.ERASE:
-            self._leaves, self._decided, self._unknown = _HeldWorlds(), {}, None
+            self._leaves, self._unknown = _HeldWorlds(), None
+            self._decided, self._allowed = {}, {}
         elif saves_outcome(header, body):
             self._unknown = None
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
@@ -267,9 +270,11 @@ class Reviewer:
                 f"was release {short_digest(release.digest)}"
             )
         # (5) What it spends was open, for exactly this, and granted.
-        grant = None
+        grant, before = None, outline.world
+        if release is not None:
+            before = self._allowed.get(release.session, before)
         if body.request is not None:
-            faults = tuple(self._spending(resume, outline.world))
+            faults = tuple(self._spending(resume, before))
             yield from faults
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
@@ -277,7 +282,7 @@ class Reviewer:
         # (6) The rollout that it names let exactly this change of worlds pass.
         rollout = None
         if body.rollout is not None:
-            faults = tuple(self._rollout_faults(resume, body.rollout, outline.world))
+            faults = tuple(self._rollout_faults(resume, body.rollout, before))
             yield from faults
             if not faults:
                 at = self._now(entry)
@@ -286,8 +291,21 @@ class Reviewer:
         if release is None:
             facts = self._facts_far_back(resume, outline, grant)
         else:
-            facts = self._facts(resume, release, grant)
-        yield from self._judged_again(resume, replace(facts, rollout=rollout))
+            facts = self._facts(resume, release, before, grant)
+        facts = replace(facts, rollout=rollout)
+        if not _is_world_allowed(facts, resume.policy):
+            self._allowed[entry.seq] = self._world_of_newest(resume)
+        yield from self._judged_again(resume, facts)
+
+    def _world_of_newest(self, resume: _Resume) -> str | None:
+        """The world that was allowed where a thread stood before a resume."""
+        entry = self._log.newest()
+        if entry is None:
+            return None
+        release = self._log.release(entry, resume.entry.header, resume.before)
+        outline = self._log.outline(entry)
+        named = None if outline is None else outline.world
+        return named if release is None else self._allowed.get(release.session, named)
 
     def _judged_again(self, resume: _Resume, facts: Facts) -> Iterator[str]:
         told = set(resume.body.rules)
@@ -304,14 +322,16 @@ class Reviewer:
             who = f"{resume.entry.writer!r}{late}"
             yield f"a resume by {who} that the gate would not allow: {words}"
 
-    def _facts(self, resume: _Resume, release: Release, grant: GrantFacts | None) -> Facts:
+    def _facts(
+        self, resume: _Resume, release: Release, before: str | None, grant: GrantFacts | None
+    ) -> Facts:
         """The facts that the gate had, as far as they can be found again."""
         entry, body = resume.entry, resume.body
         return facts_of(
             release,
             thread=entry.header.thread[:12],
             owner=True,  # the walk has seen to it
-            diff=self._diff(body, release.world),
+            diff=self._diff(body, before),
             world_now=body.world is not None,
             now=forgiving(self._now(entry)),
             restored=self._restored(resume),
@@ -479,6 +499,21 @@ class Reviewer:
         words = (*asked.attestations, *counted_attestations(entry, body, chain))
         asked, now = replace(asked, attestations=words), self._now(entry)
         yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
+
+
+def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:
+    """Whether a session may run in its world, whatever else may be wrong with its resume."""
+    about_world = world_facts(
+        facts.thread,
+        facts.diff,
+        world_before=facts.world_before,
+        world_now=facts.world_now,
+        newest=facts.newest,
+        deliberate=facts.deliberate,
+        grant=facts.grant,
+        rollout=facts.rollout,
+    )
+    return decide(about_world, policy).outcome is Outcome.ALLOW
 
 
 def _told(body: ResumeBody) -> tuple[Rule, ...]:

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the world of a session was allowed, judged again from the resume that decided it.
+"""Whether the world of a session was allowed, judged again from the resume that opened it.
 
 A worker with a genuine key and other code can open a session in any world, and an honest worker
 would then continue in it as if nothing had changed. So the gate does not believe the world that a
-session names. Each resume names the resume in which its world was decided, and that one holds the
-world itself, the checkpoint that it went on from, and the approvals that let the change pass. The
-change is judged here as the gate judges one now, by the policy that binds the position.
+session names. Its resume says from which checkpoint it went on, and either that the world stayed
+the one of the session that saved this checkpoint, or holds the new world with the approvals or the
+rollout that let the change pass. That is judged here as the gate judges it now, by the policy that
+binds the position.
 
-A world that people have approved needs no look further back. A change that the policy lets pass
-without people does: the world before it has to be one that was decided, too.
+A session rests on the one that it went on from, so that one is judged next, and so on, as long as
+they are by one person. Where another person went on, either that one or the one before runs our
+code, which judged the same. Only what lies in a row of one's own sessions is not judged one by one:
+who holds our own key can do everything there that we can.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -23,7 +25,14 @@ from sealpoint.errors import (
     Tampered,
     WorldInvalid,
 )
-from sealpoint.gate._decision import Facts, GrantFacts, Outcome, RolloutFacts, decide
+from sealpoint.gate._decision import (
+    Facts,
+    GrantFacts,
+    Outcome,
+    RolloutFacts,
+    decide,
+    world_facts,
+)
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, fold_entry, grant_of, roster_then, spending_faults
 from sealpoint.gate._rollout_book import RolloutBook, rollout_faults
@@ -40,11 +49,12 @@ from sealpoint.ledger import (
     counted_attestations,
     link_hash,
     parse_body,
+    read_basis_and_time,
     read_body,
 )
 from sealpoint.signing import Statement, count
 from sealpoint.storage import Record
-from sealpoint.store import Chain, ThreadReader
+from sealpoint.store import Chain, ThreadReader, place_of
 from sealpoint.world import World, WorldDiff
 
 SLACK = timedelta(minutes=1)
@@ -52,15 +62,8 @@ SLACK = timedelta(minutes=1)
 Whoever writes the entry also writes its time, so less would prove no more."""
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
-_DECISIONS_MAX = 64
-"""So many changes of world are judged; what needs more cannot be judged."""
-
-
-class _Decision(NamedTuple):
-    """A resume in which a world was decided."""
-
-    entry: Entry
-    body: ResumeBody
+_OWN_MAX = 4
+"""So many changes of world in a row of this process's own sessions are judged."""
 
 
 class AllowedWorld(NamedTuple):
@@ -70,6 +73,35 @@ class AllowedWorld(NamedTuple):
     """None: none was declared, or it cannot be read."""
     faults: tuple[str, ...] = ()
     """Why the world that the session names was not allowed; nothing if it was."""
+
+    def digest(self, named: str | None) -> str | None:
+        """The digest of the world that counts, where a checkpoint names one."""
+        if not self.faults:
+            return named
+        return None if self.world is None else self.world.digest
+
+
+class _Session(NamedTuple):
+    """A session, by the resume that opened it."""
+
+    entry: Entry
+    body: ResumeBody
+
+    @property
+    def decided(self) -> int:
+        """The resume that holds its world."""
+        return self.entry.seq if self.body.decided is None else self.body.decided
+
+
+class _Judged(NamedTuple):
+    """What was found about one session."""
+
+    faults: tuple[str, ...] = ()
+    below: int | None = None
+    """The session that it went on from; if that was not allowed, the one that it should have gone
+    on from. None: there is none."""
+    settled: bool = False
+    """Whether nothing below needs a look."""
 
 
 class SessionWorlds:
@@ -89,8 +121,8 @@ class SessionWorlds:
         self._reader = reader
         self._policies = policies
         self._book = book
-        self._known: tuple[StoreChain | None, dict[bytes, tuple[str, ...]]] = (None, {})
-        """By which store chain, what was found about decisions, by the hashes of their entries."""
+        self._known: tuple[StoreChain | None, dict[bytes, _Judged]] = (None, {})
+        """By which store chain, what was found about sessions, by the hashes of their entries."""
 
     def allowed(self, session: int) -> AllowedWorld:
         """The world in which a session was allowed to run.
@@ -98,139 +130,184 @@ class SessionWorlds:
         That is the one that it names, or else the newest one before it that was allowed.
         """
         faults: tuple[str, ...] = ()
-        for _ in range(_DECISIONS_MAX):
-            try:
-                decision = self._decision(session)
-                found = self._faults(decision)
-                if not found:
-                    return AllowedWorld(world_held(decision.body), faults)
-                faults = faults or found
-                before = self._before(decision)
-            except (StorageUnavailable, Tampered):
-                raise
-            except SealpointError as error:
-                return AllowedWorld(None, (*faults, error.message))
-            if before is None:
-                break
-            session = before.entry.seq
-        return AllowedWorld(None, faults)
+        try:
+            while True:
+                found = self._find_fault(session)
+                if found is None:
+                    return AllowedWorld(self._world(self._session(session)), faults)
+                faults = faults or found.faults
+                if found.below is None:
+                    return AllowedWorld(None, faults)
+                session = found.below
+        except (StorageUnavailable, Tampered):
+            raise
+        except SealpointError as error:
+            return AllowedWorld(None, (*faults, error.message))
 
-    def _decision(self, session: int) -> _Decision:
-        """The resume in which the world of a session was decided.
+    def _find_fault(self, session: int) -> _Judged | None:
+        """What is wrong with a session or with one that it rests on; None: nothing."""
+        trust = self._chain.trust.get()
+        if self._known[0] is not trust:
+            self._known = trust, {}
+        own, changes = self._own_person(trust), 0
+        while True:
+            opened = self._session(session)
+            judged = self._judged(opened, trust)
+            if judged.faults:
+                return judged
+            if judged.settled or judged.below is None:
+                return None
+            if trust.person_of(opened.entry) != own:
+                session = judged.below
+                continue
+            # One's own: the session that decided the world, and not every one since.
+            if opened.body.decided is not None:
+                session = opened.decided
+                if trust.person_of(self._session(session).entry) != own:
+                    return None
+                continue
+            changes += 1
+            if opened.body.rollout is not None or changes == _OWN_MAX:
+                return None
+            session = judged.below
 
-        Raises:
-            NotTrusted: The session names one that decided another world.
-        """
-        entry, body = self._reader.opening(session)
-        if body.decided is None:
-            return _Decision(entry, body)
-        decision = _Decision(*self._reader.opening(body.decided))
-        if decision.body.decided is not None or decision.body.world != body.world:
-            raise NotTrusted(
-                f"entry {session}: it says that entry {body.decided} decided its world, and that "
-                "decided another one"
+    def _own_person(self, trust: StoreChain) -> str | None:
+        signer = self._chain.core.parts.signer
+        holder = None if signer is None else trust.roster.holder(signer.public.id)
+        return None if holder is None else holder[0].person
+
+    def _session(self, session: int) -> _Session:
+        return _Session(*self._reader.opening(session))
+
+    def _judged(self, opened: _Session, trust: StoreChain) -> _Judged:
+        known, key = self._known[1], opened.entry.hash
+        found = known.get(key)
+        if found is None:
+            found = self._judge(opened, trust)
+            if opened.body.rollout is None:  # one may be revoked at any time
+                known[key] = found
+        return found
+
+    def _judge(self, opened: _Session, trust: StoreChain) -> _Judged:
+        """Judge one session by the one that it went on from."""
+        entry, body = opened
+        words = f"entry {entry.seq} by {entry.writer!r}"
+        if body.checkpoint is None:
+            lost = self._has_checkpoint_below(entry)
+            fault = f"{words} does not name the checkpoint that it released"
+            return _Judged((fault,) if lost else ())
+        released = self._released(opened)
+        before = self._session(released.fence)
+        found = _Judged(
+            below=before.entry.seq,
+            settled=trust.person_of(entry) != trust.person_of(before.entry),
+        )
+        kept = body.decided is not None
+        if kept and (opened.decided, body.world) != (before.decided, before.body.world):
+            fault = f"{words} says that entry {body.decided} decided its world"
+            return found._replace(
+                faults=(f"{fault}, and that of the checkpoint was decided in {before.decided}",)
             )
-        return decision
+        newest = self._newest(entry, released)
+        if kept and newest.seq == released.seq:
+            return found
+        found = found._replace(below=newest.fence)
+        try:
+            digest = trust.policy_at(entry.header)
+            policy = None if digest is None else self._policies.get(digest)
+        except (PolicyInvalid, NotTrusted) as error:
+            fault = f"{words} changed the world, and the policy to judge it by cannot be read"
+            return found._replace(faults=(f"{fault}: {error.message}",))
+        is_newest = newest.seq == released.seq
+        facts, approved = self._facts(opened, before, policy, trust, newest=is_newest)
+        judged = decide(facts, policy)
+        if judged.outcome is not Outcome.ALLOW:
+            reasons = "; ".join(reason.words for reason in judged.reasons)
+            fault = f"{words} changed the world, which the gate would not have allowed: {reasons}"
+            return found._replace(faults=(fault,))
+        return found._replace(below=released.fence, settled=found.settled or approved)
 
-    def _before(self, decision: _Decision) -> _Decision | None:
-        """Where the world was decided that a change began from; None: nothing was saved before.
+    def _world(self, opened: _Session) -> World | None:
+        """The world of a session, which the resume holds that decided it."""
+        held = opened if opened.body.decided is None else self._session(opened.decided)
+        return world_held(held.body) if held.body.world == opened.body.world else None
+
+    def _released(self, opened: _Session) -> Header:
+        """The checkpoint that a session went on from.
 
         Raises:
             Tampered, NotTrusted: The checkpoint that it names is not there.
         """
-        body = decision.body
-        if body.checkpoint is None:
-            return None
-        where = f"entry {decision.entry.seq}"
+        body, where = opened.body, f"entry {opened.entry.seq}"
         if body.released is None:
             raise NotTrusted(f"{where}: it does not say where the checkpoint lies that it released")
         record, header = self._chain.descend(body.released)
         is_released = link_hash(record.header).hex() == body.checkpoint
         if not is_released or not KINDS[header.kind].is_checkpoint:
             raise NotTrusted(f"{where}: the checkpoint that it released lies somewhere else")
-        return self._decision(header.fence)
-
-    def _faults(self, decision: _Decision) -> tuple[str, ...]:
-        """Why a decision was not allowed, or one that it rests on."""
-        trust = self._chain.trust.get()
-        if self._known[0] is not trust:
-            self._known = trust, {}
-        known, key = self._known[1], decision.entry.hash
-        if key in known:
-            return known[key]
-        found = tuple(self._judge(decision, trust))
-        if decision.body.rollout is None:  # one may be revoked at any time
-            known[key] = found
-        return found
-
-    def _judge(self, decision: _Decision, trust: StoreChain) -> Iterator[str]:
-        entry, body = decision
-        words = f"entry {entry.seq} by {entry.writer!r} changed the world"
-        if body.checkpoint is None:
-            if self._has_checkpoint_below(entry):
-                yield f"{words}, and does not name the checkpoint that it released"
-            return
-        try:
-            digest = trust.policy_at(entry.header)
-            policy = None if digest is None else self._policies.get(digest)
-        except (PolicyInvalid, NotTrusted) as error:
-            yield f"{words}, and the policy to judge it by cannot be read: {error.message}"
-            return
-        before = self._before(decision)
-        if before is None:
-            return
-        facts = self._facts(decision, before, policy, trust)
-        judged = decide(facts, policy)
-        if judged.outcome is not Outcome.ALLOW:
-            reasons = "; ".join(reason.words for reason in judged.reasons)
-            yield f"{words}, which the gate would not have allowed: {reasons}"
-        elif not judged.rolled_out and not _is_granted(facts.grant):
-            yield from self._faults(before)
+        return header
 
     def _facts(
-        self, decision: _Decision, before: _Decision, policy: Policy | None, trust: StoreChain
-    ) -> Facts:
-        """What the gate had to decide about a change of worlds, and nothing else."""
-        body = decision.body
-        worlds = world_held(before.body), world_held(body)
+        self,
+        opened: _Session,
+        before: _Session,
+        policy: Policy | None,
+        trust: StoreChain,
+        *,
+        newest: bool,
+    ) -> tuple[Facts, bool]:
+        """What the gate had to decide about a change of worlds, and nothing else.
+
+        Returns:
+            That, and whether people have approved the change.
+        """
+        body = opened.body
+        worlds = self._world(before), self._world(opened)
         same = before.body.world == body.world
         diff = WorldDiff() if same and body.world is not None else None
         if worlds[0] is not None and worlds[1] is not None and not same:
             diff = worlds[0].diff(worlds[1])
-        return Facts(
-            thread=self._chain.name,
-            paused=None,
-            owner=True,
-            diff=diff,
+        # A clock that was turned back revives nothing.
+        latest = read_basis_and_time(
+            (header, record.header) for header, record in self._chain.walk(opened.entry.header)
+        )[1]
+        now = max(opened.entry.header.at, latest)
+        grant, approved = self._grant(opened, policy, trust, now)
+        facts = world_facts(
+            self._chain.name,
+            diff,
             world_before=before.body.world is not None,
             world_now=body.world is not None,
-            newest=True,
-            deleted=0,
-            copied=False,
-            question=False,
-            answered=False,
-            age=timedelta(),
-            restored=False,
-            living_session=None,
+            newest=newest,
             deliberate=body.reason,
-            grant=self._grant(decision, before, policy, trust),
-            rollout=self._rollout(decision, before, policy, trust),
+            grant=grant,
+            rollout=self._rollout(opened, before.body.world, policy, trust, now),
         )
+        return facts, approved
 
     def _grant(
-        self, decision: _Decision, before: _Decision, policy: Policy | None, trust: StoreChain
-    ) -> GrantFacts | None:
-        """The grant that a resume spent, if it was for exactly this."""
-        entry, body = decision
+        self, opened: _Session, policy: Policy | None, trust: StoreChain, now: datetime
+    ) -> tuple[GrantFacts | None, bool]:
+        """The grant that a resume spent, if it was for exactly this.
+
+        Returns:
+            That, and whether it was for a change of worlds: people who approved that were shown it,
+            from a world that was allowed.
+        """
+        entry, body = opened
         if body.request is None:
-            return None
+            return None, False
         asked = self._asked_before(entry, trust).get(body.request)
         roster = trust.roster_at(entry.header.roster)
         if asked is None or roster is None:
-            return None
+            return None, False
+        statement = asked.body.statement
         judged_by = None if policy is None else policy.digest
-        faults = spending_faults(asked.body.statement, entry, body, before.body.world, judged_by)
-        return None if any(faults) else grant_of(asked, roster, forgiving(entry.header.at))
+        if any(spending_faults(statement, entry, body, statement.world_from, judged_by)):
+            return None, False
+        grant = grant_of(asked, roster, forgiving(now))
+        changes = statement.world_from != statement.world_to
+        return grant, changes and len(set(grant.approved_by)) >= max(1, grant.needed)
 
     def _asked_before(self, entry: Entry, trust: StoreChain) -> dict[str, Asked]:
         """The requests that were open when an entry was written, with the words on them."""
@@ -258,23 +335,46 @@ class SessionWorlds:
         return asked
 
     def _rollout(
-        self, decision: _Decision, before: _Decision, policy: Policy | None, trust: StoreChain
+        self,
+        opened: _Session,
+        before: str | None,
+        policy: Policy | None,
+        trust: StoreChain,
+        now: datetime,
     ) -> RolloutFacts | None:
         """The rollout that a resume used, if it let exactly this change pass."""
-        entry, body = decision
+        entry, body = opened
         statement, history = body.rollout, self._book.history()
         if statement is None or history is None:
             return None
         faults = rollout_faults(
             statement,
             entry.header,
-            at=entry.header.at,
-            change=(before.body.world, body.world),
+            at=now,
+            change=(before, body.world),
             policy=None if policy is None else policy.digest,
             history=history,
             slack=SLACK,
         )
-        return None if any(faults) else rollout_facts(statement, entry, body, trust)
+        return None if any(faults) else rollout_facts(statement, entry, body, trust, now)
+
+    def _newest(self, entry: Entry, released: Header) -> Header:
+        """The newest checkpoint of the main lane before a resume, which it should have released."""
+        given_up: PruneBody | None = None
+        found, rank = released, -1
+        for header, record in self._chain.walk(entry.header):
+            rule = KINDS[header.kind]
+            if rule.is_retention and given_up is None and record.body is not None:
+                given_up = parse_body(header.kind, header.body, record.body)
+            deleted = given_up is not None and given_up.deletes(header.seq)
+            if rule.is_checkpoint and record.body is not None and not deleted:
+                body: CheckpointBody = parse_body(header.kind, header.body, record.body)
+                place = place_of(header, link_hash(record.header), body)
+                if not place.key.lane and place.rank > rank:
+                    found, rank = header, place.rank
+            if header.seq <= released.seq:
+                break
+        return found
 
     def _has_checkpoint_below(self, entry: Entry) -> bool:
         """Whether there was a checkpoint to release before an entry, which nobody had deleted."""
@@ -295,11 +395,6 @@ class SessionWorlds:
                     break
             else:
                 return False
-
-
-def _is_granted(grant: GrantFacts | None) -> bool:
-    """Whether people have approved what a resume spent."""
-    return grant is not None and len(set(grant.approved_by)) >= max(1, grant.needed)
 
 
 def _is_main(header: Header, record: Record) -> bool:

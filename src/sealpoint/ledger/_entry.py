@@ -7,7 +7,7 @@ so there are no duplicate keys, no spaces, no other spelling of a number or a ti
 field. Hexadecimal texts are not checked for their form here, since each is compared with an exact
 value by whoever uses the header.
 
-Entry `n` names the hash of entry `n - 1` (prev) and of an older one (skip). Following skips wherever
+Entry `n` names the hash of entry `n - 1` (prev) and of an older one (skip). Following skips where
 they do not overshoot leads from any entry to any older one in a number of steps that grows with the
 logarithm, so descent from a verified head is proven without reading the whole thread.
 """

@@ -549,6 +549,12 @@ class StoreChain:
         last = self.lists.get(change.positions).position(bytes.fromhex(header.thread))
         return last is None or header.seq > last[0]
 
+    def person_of(self, entry: Entry) -> str | None:
+        """The person who wrote an entry, by the roster that it names."""
+        roster = self.roster_at(entry.header.roster)
+        identity = None if roster is None else roster.identity(entry.writer)
+        return None if identity is None else identity.person
+
     def roster_at(self, seq: int) -> Roster | None:
         """The roster that lies at a position of the store chain, or None."""
         if self.rosters and self.rosters[-1].seq == seq:

@@ -294,14 +294,8 @@ def _handed_over(
 
 def _is_alone(entry: Entry, later: Sequence[Entry], trust: StoreChain) -> bool:
     """Whether nobody but the writer of an entry has written on top of it."""
-    person = _person(entry, trust)
-    return all(_person(each, trust) == person for each in later)
-
-
-def _person(entry: Entry, trust: StoreChain) -> str | None:
-    roster = trust.roster_at(entry.header.roster)
-    identity = None if roster is None else roster.identity(entry.writer)
-    return None if identity is None else identity.person
+    person = trust.person_of(entry)
+    return all(trust.person_of(each) == person for each in later)
 
 
 def _walk_down(entries: LinkedEntries, above: Header, owner: int) -> None:
@@ -315,10 +309,10 @@ def _walk_down(entries: LinkedEntries, above: Header, owner: int) -> None:
 
 def _walk_own(entries: LinkedEntries, entry: Entry, trust: StoreChain) -> None:
     """Judge what the writer of an entry wrote right below it, up to what another person wrote."""
-    above, person = entry.header, _person(entry, trust)
+    above, person = entry.header, trust.person_of(entry)
     for header, record in entries.walk(above):
         _check_after(header, above)
-        if _person(entries.verify(record, header.seq), trust) != person:
+        if trust.person_of(entries.verify(record, header.seq)) != person:
             return
         above = header
 

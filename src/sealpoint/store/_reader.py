@@ -350,7 +350,8 @@ class ThreadReader:
 
     def release_of(self, entry: str) -> Release | None:
         """The same for the checkpoint of an entry's hash; None if the thread has no such one."""
-        for ref in list_checkpoints(self._state, self._chain, self._state.retention.newest()):
+        given_up = self._state.retention.newest()
+        for ref in list_checkpoints(self._state, self._chain, given_up, superseded_too=True):
             if ref.entry == entry:
                 return None if ref.pruned else self.release(ref)
         return None
@@ -554,7 +555,11 @@ def checkpoint_at(state: ThreadState, seq: int) -> CheckpointRef:
 
 
 def list_checkpoints(
-    state: ThreadState, chain: Chain, given_up: PruneBody | None
+    state: ThreadState,
+    chain: Chain,
+    given_up: PruneBody | None,
+    *,
+    superseded_too: bool = False,
 ) -> Iterator[CheckpointRef]:
     """The checkpoints below a verified head; what an erasure took is walked, no more."""
     superseded = set[Key]()
@@ -566,7 +571,7 @@ def list_checkpoints(
             continue
         body = state.checkpoint_body(header, record)
         key = Key(body.lane, body.id)
-        if key not in superseded:
+        if superseded_too or key not in superseded:
             yield make_ref(
                 header,
                 body,

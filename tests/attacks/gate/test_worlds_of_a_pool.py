@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A member of the pool that owns a thread widens the world by what was allowed once, or elsewhere.
+
+The member has a genuine key and other code: its gate allows everything, and its resumes say about
+their world what it likes. The other members go on only in a world that was decided by the rules.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from sealpoint.audit import UNJUSTIFIED
+from sealpoint.errors import NeedsApproval, NotTrusted
+from sealpoint.gate import Thread, shipped_policy
+from sealpoint.gate._decision import Decision, Outcome
+from sealpoint.ledger import Kind, ResumeBody
+from sealpoint.world import World
+from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.deployment import Deployment
+from tests.unit.gate.team import READ, SHELL, Team
+
+_Change = Callable[[ResumeBody], dict[str, Any]]
+
+
+def _rogue(team: AttackedTeam, change: _Change = lambda _: {}) -> Thread:
+    """A handle of the rogue member; a change says what its resumes say instead."""
+    thread = team.fresh("spare")
+    gate: Any = thread._gate
+    allow = Decision(outcome=Outcome.ALLOW, reasons=(), ordinary=True)
+    gate._context.decide = lambda *_: (allow, None)
+    gate._allowed = lambda _: None
+    plain = gate._resume_body
+
+    def resume_body(*args: Any) -> ResumeBody:
+        body: ResumeBody = plain(*args)
+        return msgspec.structs.replace(body, **change(body))
+
+    gate._resume_body = resume_body
+    return thread
+
+
+def _approved_once(team: AttackedTeam) -> int:
+    """A thread of a pool that people let go on with a shell, once; where that was decided."""
+    team.pool("pods", "worker", "spare")
+    team.granted()
+    thread = team.thread()
+    thread.resume(world=SHELL)
+    thread.save({"n": 2}, id="wide", world=SHELL)
+    decided = team.find(Kind.RESUME)
+    again = team.fresh()
+    again.resume(world=READ)
+    again.save({"n": 3}, world=READ)
+    again.handoff(to="pods", reason="shared")
+    third = team.fresh()
+    third.resume(world=READ)
+    third.save({"n": 4}, world=READ)
+    return decided
+
+
+def _says_decided(team: AttackedTeam, decided: int) -> None:
+    rogue = _rogue(team, lambda _: {"leaves": None, "decided": decided})
+    rogue.resume(world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+
+def _says_it_often(team: AttackedTeam, decided: int) -> None:
+    for _ in range(6):
+        _says_decided(team, decided)
+
+
+def _decides_on_top(team: AttackedTeam, decided: int) -> None:
+    _says_decided(team, decided)
+    leaves = World.from_dict(SHELL).to_dict()
+    rogue = _rogue(team, lambda _: {"leaves": leaves, "decided": None})
+    rogue.resume(world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+
+def _goes_on_from_an_older_one(team: AttackedTeam, decided: int) -> None:
+    rogue = _rogue(team, lambda _: {"leaves": None, "decided": decided})
+    rogue.resume(ref="wide", world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+
+_WAYS = {
+    "an old decision": _says_decided,
+    "in many sessions": _says_it_often,
+    "a decision on top": _decides_on_top,
+    "an older checkpoint": _goes_on_from_an_older_one,
+}
+
+
+@pytest.mark.parametrize("way", _WAYS)
+def test_a_world_that_was_allowed_once_is_not_allowed_again(
+    attacked: AttackedTeam, way: str
+) -> None:
+    """People let the thread go on with a shell, and it went back: they are asked again."""
+    decided = _approved_once(attacked)
+    with pytest.raises(NeedsApproval):
+        attacked.fresh().resume(world=SHELL)
+    attacked.sound()
+    with attacked.landing():
+        _WAYS[way](attacked, decided)
+
+    for _ in range(2):  # and it does not grow good with time
+        with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+            attacked.fresh().resume(world=SHELL)
+    assert attacked.fresh().resume(world=READ).state == {"n": "rogue"}
+    findings = attacked.world.open(None, read_only=True, gated=True).verify().findings
+    assert UNJUSTIFIED in {each.code for each in findings}
+
+
+def test_an_approval_of_an_answer_is_none_of_a_world(attacked: AttackedTeam) -> None:
+    """The rogue member has an answer approved, in a world that it says was there before."""
+    attacked.pool("pods", "worker", "spare")
+    thread = attacked.thread()
+    thread.save({"n": 1}, world=READ)
+    thread.handoff(to="pods", reason="shared")
+    rogue = _rogue(attacked)
+    rogue.resume(world=SHELL)
+    rogue.save({"n": 2}, world=SHELL, question="Ship the parcel?")
+    plain = attacked.fresh("spare")
+    gate: Any = plain._gate
+    gate._allowed = lambda _: None
+    with pytest.raises(NeedsApproval) as needs:
+        plain.resume(world=SHELL, answer="yes")
+    request: Any = needs.value.request
+
+    with pytest.raises(NotTrusted, match="not what the thread has: entry"):
+        attacked.fresh("ann").compare(request)
+    with pytest.raises(NotTrusted, match="not what the thread has: entry"):
+        attacked.store("ann").approve(request.id, reason="fine")
+    with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+        attacked.fresh().resume(world=SHELL, answer="yes")
+
+
+def test_what_people_approve_in_full_view_holds(attacked: AttackedTeam) -> None:
+    """Who has to approve is shown the change from what was allowed, and then it is allowed."""
+    decided = _approved_once(attacked)
+    _says_decided(attacked, decided)
+    with pytest.raises(NeedsApproval) as needs:
+        attacked.fresh().resume(world=SHELL)
+    request: Any = needs.value.request
+    compared = attacked.fresh("ann").compare(request)
+    before = len(attacked.world.open(None, read_only=True, gated=True).verify().findings)
+    attacked.approve(request)
+    thread = attacked.fresh()
+    thread.resume(world=SHELL)
+    thread.save({"n": 5}, world=SHELL)
+
+    assert compared is not None
+    assert compared.lines() == ("+ tool shell",)
+    for who in ("worker", "spare"):
+        again = attacked.fresh(who)
+        assert again.resume(world=SHELL).state == {"n": 5}
+    after = attacked.world.open(None, read_only=True, gated=True).verify().findings
+    assert len(after) == before
+
+
+def test_however_often_the_world_changed_a_resume_is_decided() -> None:
+    """Changes that need nobody's word are judged one after the other."""
+    team = Team(Deployment())
+    team.apply(shipped_policy("dev"))
+    worlds = [{"tools": [{"name": f"tool-{number}"}]} for number in range(100)]
+    thread = team.thread()
+    thread.save(0, world=worlds[0])
+    for world in worlds[1:]:
+        thread.resume(world=world)
+        thread.save(0, world=world)
+    thread.handoff(to="spare", reason="a new owner judges all of them")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 120)
+    try:
+        judged = team.fresh("spare").judge(world=worlds[-1])
+    finally:
+        sys.setrecursionlimit(limit)
+
+    assert judged.outcome is Outcome.ALLOW
