@@ -113,6 +113,8 @@ class Facts:
     """Whose run lives on the thread, and since when."""
     unknown: str | None = None
     """Who went on with an answer and saved nothing since, and when."""
+    edits: bool = False
+    """Whether nothing is going to run: the state is edited."""
     world_faults: tuple[str, ...] = ()
     """Why the world that the checkpoint names was not allowed: another one is compared then."""
 
@@ -245,13 +247,17 @@ def _reasons(facts: Facts, policy: Policy | None) -> list[Reason]:
     applying = dict(_applying(facts, policy))
     applying |= {rule: RULE_WORDS[rule] for rule in facts.told if rule not in applying}
     return [
-        Reason(rule=rule, measure=_measure(rule, policy), words=words)
+        Reason(rule=rule, measure=_measure(rule, policy, edits=facts.edits), words=words)
         for rule, words in applying.items()
     ]
 
 
-def _measure(rule: Rule, policy: Policy | None) -> Measure:
-    return Measure.REFUSE if policy is None else policy.measure(rule)
+def _measure(rule: Rule, policy: Policy | None, *, edits: bool = False) -> Measure:
+    if policy is None:
+        return Measure.REFUSE
+    if edits and rule is Rule.UNKNOWN_OUTCOME:
+        return Measure.RECORD  # nothing happens again; the next run is asked
+    return policy.measure(rule)
 
 
 def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> bool:

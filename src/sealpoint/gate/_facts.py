@@ -34,6 +34,7 @@ def facts_of(
     living_session: timedelta | None,
     holder: str | None = None,
     unknown: str | None = None,
+    edits: bool = False,
     paused: str | None = None,
     answered: bool = False,
     deliberate: str | None = None,
@@ -62,6 +63,7 @@ def facts_of(
         living_session=living_session,
         holder=holder,
         unknown=unknown,
+        edits=edits,
         deliberate=deliberate,
         grant=grant,
         told=told,
@@ -83,6 +85,7 @@ def gather(
     allowed: AllowedWorld | None,
     now: datetime,
     holder: str | None = None,
+    edits: bool = False,
     paused: str | None = None,
     answered: bool = False,
     deliberate: str | None = None,
@@ -104,6 +107,7 @@ def gather(
         allowed: The world that its session was allowed; None: the one that it names.
         now: The effective time.
         holder: Whose run lives on the thread, and since when, unless it is this one.
+        edits: Whether the state is edited, and nothing is going to run.
         paused: Who has paused the thread, and why.
         answered: Whether something is brought in from outside.
         deliberate: What the caller said to show that this is meant.
@@ -122,6 +126,7 @@ def gather(
         living_session=last.age(release, session, now),
         holder=holder,
         unknown=unknown,
+        edits=edits,
         paused=paused,
         answered=answered,
         deliberate=deliberate,

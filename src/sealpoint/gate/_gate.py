@@ -344,6 +344,7 @@ class Gate:
             session=self._state.session if other is None else None,
             unknown=None if idempotent else unknown,
             holder=liveness.holder,
+            edits=call.edits,
             world=call.world,
             read_world=lambda: self._reader.read_world(release),
             allowed=allowed,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of the session in force: whether its run lives, has ended, and what came of it.
+"""What is known of the newest session: whether its run lives, has ended, and what came of it.
 
 That a run lives, the anchor knows: the run holds the thread there for as long as its process lives,
 and lets go when it stops at a question, finishes or fails. What came of a session, the thread
-itself says: one that was given an answer and has saved nothing may have acted on it.
+itself says: one that was given an answer and has saved nothing may have acted on it. Each session
+records what was not known when it began, so the newest one tells of all before it.
 """
 
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from sealpoint.anchor import Hold, Holder
 from sealpoint.errors import Busy, UnknownThread
 from sealpoint.gate._policy import Rule
-from sealpoint.ledger import KINDS, Header, Kind, ResultsBody, ResumeBody, parse_body
+from sealpoint.ledger import KINDS, Entry, Header, Kind, ResultsBody, ResumeBody, parse_body
 from sealpoint.storage import Record
 from sealpoint.store import Release, ThreadReader, ThreadState
 
@@ -25,14 +26,16 @@ def saves_outcome(header: Header, body: Any) -> bool:
 
 
 def acts_on_answer(body: ResumeBody) -> bool:
-    """Whether a session was given an answer, or goes on where nobody knew what came of one."""
-    if body.edits:
-        return False
-    return body.answer is not None or Rule.UNKNOWN_OUTCOME in body.rules or body.idempotent
+    """Whether a session was given an answer, or goes on where nobody knew what came of one.
+
+    What an edit brings is no answer: nothing runs in it.
+    """
+    answered = body.answer is not None and not body.edits
+    return answered or Rule.UNKNOWN_OUTCOME in body.rules or body.idempotent
 
 
 class Liveness(NamedTuple):
-    """What the anchor knows of the run of the session in force."""
+    """What the anchor knows of the last run."""
 
     holder: str | None
     """Whose run lives, and since when; None: none does."""
@@ -44,7 +47,7 @@ NOBODY = Liveness(None, died=False)
 
 
 class LastSession:
-    """The session in force of one thread, whoever began it."""
+    """The newest session of one thread, whoever began it."""
 
     def __init__(self, state: ThreadState, reader: ThreadReader) -> None:
         self._state = state
@@ -92,28 +95,46 @@ class LastSession:
             return None  # it stopped at the question
         if self.is_stopped():
             return None  # an operator has stopped it
-        if self._opening(fence.seq).held and self._core.anchor.holder(self._chain.slot) is None:
-            return None  # its run has said that it ended
+        holder = self._core.anchor.holder(self._chain.slot)
+        if self._opening(fence.seq).held and (holder is None or not holder.living):
+            return None  # its run has ended, or its process has
         return now - self._chain.descend(tip.basis[0])[1].at
 
     def unknown(self, *, died: bool) -> str | None:
         """Who went on with an answer, and when, if nobody knows what came of it.
 
         Args:
-            died: Whether the run of the session did not come to its end.
+            died: Whether the last run did not come to its end.
         """
-        if self._chain.head is None:
+        session = self._newest()
+        if session is None or not acts_on_answer(body := self._opening(session)):
             return None
-        fence = self._chain.tip().fence
-        if died and fence.is_session and acts_on_answer(self._opening(fence.seq)):
-            entry, _ = self._reader.opening(fence.seq)
-            return died_with_answer(entry.writer, entry.header.at)
-        for header, record in self._chain.walk():
-            if _ends_what_came_before(header, record):
-                return None
-            if header.kind is Kind.RESUME and acts_on_answer(self._opening(header.seq)):
-                return unknown_outcome(self._reader.opening(header.seq)[0].writer, header.at)
+        # The run of a session that held nothing is not the one that died: it was asked about that.
+        died = died and body.held
+        if not died and not body.edits and self._has_saved(session):
+            return None
+        return unknown_outcome(self._reader.opening(session)[0], body, died=died)
+
+    def _newest(self) -> int | None:
+        """The newest session, also one that a handoff has ended; None: this generation has none."""
+        fence = self._chain.in_force().fence
+        if fence.is_session:
+            return fence.seq
+        for header, _ in self._chain.walk():
+            if header.kind is Kind.RESUME:
+                return header.seq
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                break
         return None
+
+    def _has_saved(self, session: int) -> bool:
+        """Whether the newest session has saved what it did."""
+        for header, record in self._chain.walk():
+            if header.seq == session:
+                break
+            if saves_outcome(header, _results(header, record)):
+                return True
+        return False
 
     def _is_known(self) -> bool:
         try:
@@ -123,43 +144,43 @@ class LastSession:
         return True
 
     def is_stopped(self) -> bool:
-        """Whether an operator has paused the thread since the session began, and ended the pause.
+        """Whether somebody has stopped the newest session: paused the thread, or handed it off.
 
-        Nothing of a run counts after a pause but the step that it was at, and a person has said
-        that others may go on.
+        Nothing of a run counts after a pause but the step that it was at, and after a handoff
+        nothing at all; and a person has said that others may go on.
         """
-        head = self._chain.verified_head().header
-        return head.pause > head.fence
+        head, session = self._chain.verified_head().header, self._newest()
+        return session is not None and session < max(head.pause, head.owner)
 
     def _opening(self, session: int) -> ResumeBody:
         own = self._state.opened.get(session)
         return self._reader.opening(session)[1] if own is None else own
 
 
-def died_with_answer(who: str, at: datetime) -> str:
-    """What to say of a session that was given an answer and did not come to its end."""
-    return (
-        f"{who!r} went on with an answer at {at:%Y-%m-%d %H:%M:%S}Z and did not come to its end: "
-        "what it was about to save has happened, or has not, and may happen again"
-    )
+def unknown_outcome(entry: Entry, body: ResumeBody, *, died: bool = False) -> str:
+    """What to say of a session that acts on an answer, if nobody knows what came of that.
+
+    Args:
+        entry: The resume that began it.
+        body: Its body.
+        died: Whether its run did not come to its end; else nothing was saved in it.
+    """
+    who, at = entry.writer, f"{entry.header.at:%Y-%m-%d %H:%M:%S}Z"
+    again = "what the answer let happen may have happened, and may happen again"
+    if body.edits:
+        return f"{who!r} edited at {at} where nobody knew what came of an answer: {again}"
+    if died:
+        again = "what it was about to save has happened, or has not, and may happen again"
+        return f"{who!r} went on with an answer at {at} and did not come to its end: {again}"
+    return f"{who!r} went on with an answer at {at} and saved nothing since: {again}"
 
 
-def unknown_outcome(who: str, at: datetime) -> str:
-    """What to say of a session that was given an answer and saved nothing."""
-    return (
-        f"{who!r} went on with an answer at {at:%Y-%m-%d %H:%M:%S}Z and saved nothing since: what "
-        "the answer let happen may have happened, and may happen again"
-    )
-
-
-def _ends_what_came_before(header: Header, record: Record) -> bool:
-    """Whether nothing before an entry is still to come: it begins a thread, or saves something."""
-    if header.kind in (Kind.GENESIS, Kind.ERASE):
-        return True
-    body = None
-    if header.kind is Kind.RESULTS and record.body is not None:
-        body = parse_body(header.kind, header.body, record.body)
-    return saves_outcome(header, body)
+def _results(header: Header, record: Record) -> ResultsBody | None:
+    """The body of an entry, if it holds results and has not been taken."""
+    if header.kind is not Kind.RESULTS or record.body is None:
+        return None
+    found: ResultsBody = parse_body(header.kind, header.body, record.body)
+    return found
 
 
 def _told(holder: Holder) -> str:

@@ -134,6 +134,8 @@ class Reviewer:
         self._executed_epoch = 0
         self._held = False
         """Whether a run held the thread in the session in force: nobody sees here how it ended."""
+        self._edits = False
+        """Whether nothing runs in that session."""
         self._unknown: str | None = None
         """Who went on with an answer and has saved nothing since, in words."""
         self.release: Release | None = None
@@ -180,17 +182,16 @@ class Reviewer:
         elif header.kind is Kind.ERASE:
             self._leaves, self._unknown = _HeldWorlds(), None
             self._decided, self._allowed = {}, {}
-        elif saves_outcome(header, body):
+        elif not self._edits and saves_outcome(header, body):
             self._unknown = None
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
 
     def _begin(self, entry: Entry, body: ResumeBody) -> None:
         """Take a session into account that has begun."""
-        self._held = body.held
+        self._held, self._edits = body.held, body.edits
         if body.decided is None:
             self._decided[entry.seq] = body.world
-        if acts_on_answer(body):
-            self._unknown = unknown_outcome(entry.writer, entry.header.at)
+        self._unknown = unknown_outcome(entry, body) if acts_on_answer(body) else None
 
     def newest(self, header: Header, before: Tip) -> Newest | None:
         """The newest checkpoint of the main lane before an entry that is taken next."""
@@ -337,6 +338,7 @@ class Reviewer:
             restored=self._restored(resume),
             living_session=self._living_session(resume, release),
             unknown=None if body.idempotent else self._unknown,
+            edits=body.edits,
             answered=body.answer is not None,
             deliberate=body.reason,
             grant=grant,
@@ -366,6 +368,7 @@ class Reviewer:
             restored=self._restored(resume),
             living_session=self._living_session(resume),
             unknown=None if body.idempotent else self._unknown,
+            edits=body.edits,
             deliberate=body.reason,
             grant=grant,
             told=_told(body),

@@ -11,7 +11,7 @@ from sealpoint.errors import Busy, NeedsApproval, ResumeRefused
 from sealpoint.gate import shipped_policy
 from sealpoint.gate._last_session import LastSession
 from sealpoint.ledger import Kind
-from tests.unit.gate.team import READ, Team
+from tests.unit.gate.team import READ, Team, policy
 from tests.unit.gate.test_review import _rogue
 
 _YES: dict[str, Any] = {"world": READ, "answer": "yes"}
@@ -33,6 +33,14 @@ def _died(team: Team) -> None:
     thread.adapter.begin(**_YES, token="mine")  # noqa: S106
     thread.save(2)
     thread.adapter.end("mine", came_to_end=False)
+
+
+def _goes_on(team: Team, who: str = "worker") -> None:
+    """Go on where nobody knows what came of an answer, with a word, and come to the end."""
+    thread = team.fresh(who)
+    with thread.run(world=READ, deliberate=_AGAIN):
+        thread.save(3)
+    assert team.newest(Kind.RESUME).rules == ("unknown-outcome",)
 
 
 _SECOND: dict[str, Callable[[Any], Any]] = {
@@ -226,6 +234,140 @@ def test_an_edit_that_failed_is_not_asked_about(solo: Team) -> None:
     assert solo.newest(Kind.RESUME).rules == ("answer",)
 
 
+@pytest.mark.parametrize("owners", [("spare",), ("pods",), ("spare", "pods")])
+def test_a_handoff_forgets_no_run_that_died(solo: Team, owners: tuple[str, ...]) -> None:
+    """Whoever has the thread by now is asked, once, as the one before would have been."""
+    solo.pool("pods", "worker", "spare")
+    _died(solo)
+    for owner, who in zip(owners, ("worker", "spare"), strict=False):
+        solo.fresh(who).handoff(to=owner, reason="that pod is dead")
+    with pytest.raises(ResumeRefused, match=r"'worker' went on .* did not come to its end"):
+        solo.fresh("spare").adapter.begin(world=READ, token="mine")  # noqa: S106
+    _goes_on(solo, "spare")
+    solo.fresh("spare").resume(world=READ)
+
+    assert solo.newest(Kind.RESUME).rules == ()
+
+
+def test_a_handoff_forgets_no_answer_after_which_nothing_was_saved(solo: Team) -> None:
+    """The thread alone tells of it, whatever the anchor knows."""
+    solo.fresh().resume(**_YES)
+    solo.fresh().handoff(to="spare", reason="yours")
+    with pytest.raises(ResumeRefused, match="saved nothing since"):
+        solo.fresh("spare").resume(**_YES)
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+@pytest.mark.parametrize("came_to_end", [True, False])
+@pytest.mark.parametrize("saves", [True, False])
+def test_an_edit_leaves_the_question_to_the_next_run(
+    solo: Team,
+    saves: bool,  # noqa: FBT001
+    came_to_end: bool,  # noqa: FBT001
+    idempotent: bool,  # noqa: FBT001
+) -> None:
+    """Nothing runs in it, whatever it saves: nobody is asked about it, and it settles nothing."""
+    _died(solo)
+    wish: dict[str, Any] = {"world": READ, "answer": {"edit": 1}}
+    for _ in range(2):
+        edit = solo.fresh()
+        edit.adapter.begin(**wish, edits=True, token="edit", idempotent=lambda: idempotent)  # noqa: S106
+        if saves:
+            edit.save(3)
+        edit.adapter.end("edit", came_to_end=came_to_end)
+    with pytest.raises(ResumeRefused, match=r"edited at .* what came of an answer"):
+        solo.fresh().adapter.begin(world=READ, token="next")  # noqa: S106
+    _goes_on(solo)
+    solo.fresh().resume(world=READ)
+
+    assert solo.newest(Kind.RESUME).rules == ()
+
+
+def test_an_edit_after_a_run_that_ended_is_not_asked_about(solo: Team) -> None:
+    """What the answer let happen was saved, and the edit is nothing that could happen again."""
+    with solo.thread().run(**_YES):
+        solo.thread().save(2)
+    edit = solo.fresh()
+    wish: dict[str, Any] = {"world": READ, "answer": {"edit": 1}, "deliberate": "a typo"}
+    edit.adapter.begin(**wish, edits=True, token="edit")  # noqa: S106
+    edit.adapter.end("edit")
+    solo.fresh().resume(world=READ)
+
+    assert solo.newest(Kind.RESUME).rules == ()
+
+
+@pytest.mark.parametrize("call", ["resume", "save"])
+def test_a_word_without_a_run_settles_what_died_before_it(solo: Team, call: str) -> None:
+    """The run that died is still known in the anchor, and is not that of the session in force."""
+    _died(solo)
+    word = solo.fresh()
+    word.resume(world=READ, deliberate=_AGAIN)
+    with pytest.raises(ResumeRefused, match="saved nothing since"):
+        solo.fresh().resume(world=READ)
+    word.save(3)
+    if call == "resume":
+        solo.fresh().resume(world=READ)
+    else:
+        solo.fresh().save(4, world=READ)
+    assert solo.newest(Kind.RESUME).rules == ()
+    with solo.fresh().run(world=READ):
+        pass
+
+    assert solo.newest(Kind.RESUME).rules == ()
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("pause", "unpause", "handoff"),
+        ("pause", "handoff", "unpause"),
+        ("handoff", "pause", "unpause"),
+        ("handoff",),
+    ],
+)
+def test_a_run_that_was_stopped_keeps_no_later_owner_away(
+    solo: Team, order: tuple[str, ...]
+) -> None:
+    """Whether the thread was handed off before, between, after or only handed off."""
+    slow = solo.thread()
+    slow.adapter.begin(**_YES, token="slow")  # noqa: S106
+    for act in order:
+        if act == "handoff":
+            solo.fresh().handoff(to="spare", reason="it hangs")
+        else:
+            getattr(solo.thread("operator"), act)("it hangs")
+    spare = solo.fresh("spare")
+    with pytest.raises(ResumeRefused, match="did not come to its end"):
+        spare.adapter.begin(**_YES, token="next")  # noqa: S106
+    spare.adapter.begin(**_YES, token="next", deliberate=_AGAIN)  # noqa: S106
+    spare.adapter.end("next")
+
+
+def test_a_process_that_died_is_waited_for_by_nobody(solo: Team) -> None:
+    """Whatever `takeover_after` says: that is for sessions of which nobody sees the end."""
+    solo.apply(policy("waits", takeover="1h", unknown_outcome="reason", answer="record"))
+    _died(solo)
+    with pytest.raises(ResumeRefused, match="did not come to its end"):
+        solo.fresh().adapter.begin(world=READ, token="next")  # noqa: S106
+    solo.fresh().adapter.begin(world=READ, token="next", deliberate=_AGAIN)  # noqa: S106
+
+
+def test_an_erasure_forgets_what_ran_before_it(solo: Team) -> None:
+    """Nothing is left of what the answer was given for; and it stops no run by itself."""
+    slow = solo.thread()
+    slow.adapter.begin(**_YES, token="slow")  # noqa: S106
+    solo.thread("operator").pause("it hangs")
+    solo.thread("operator").unpause("somebody else goes on")
+    solo.thread("officer").erase(reason="asked for")
+    with pytest.raises(Busy):
+        solo.fresh().adapter.begin(world=READ, token="next")  # noqa: S106
+    slow.adapter.end("slow", came_to_end=False)
+    solo.fresh().save(1, world=READ)
+    solo.fresh().resume(world=READ)
+
+    assert solo.newest(Kind.RESUME).rules == ()
+
+
 def test_one_word_is_for_one_run(solo: Team) -> None:
     """Who said "again" has said it once: the next one that dies is asked about as well."""
     for deliberate in (None, _AGAIN):
@@ -278,3 +420,25 @@ def test_an_answer_that_was_given_again_in_silence_is_found(memory: Team) -> Non
     told = [each.message for each in report.findings]
 
     assert any("unknown-outcome" in words for words in told), told
+
+
+@pytest.mark.parametrize("edits", [True, False])
+def test_that_an_edit_left_the_question_cannot_be_hidden(
+    memory: Team,
+    edits: bool,  # noqa: FBT001
+) -> None:
+    """An audit reads from the edit what only the anchor knew; after a run that saved, nothing."""
+    digest = memory.apply(shipped_policy("solo"))
+    memory.thread().save(1, world=READ, question="pay?")
+    _died(memory)
+    word = memory.fresh()
+    word.adapter.begin(world=READ, deliberate=_AGAIN, edits=edits, token="word")  # noqa: S106
+    word.save(3)
+    word.adapter.end("word")
+    memory.check_sound()
+    _rogue(memory, policy=digest)
+    report = memory.world.open(None, read_only=True).verify()
+    told = [each.message for each in report.findings]
+
+    assert any("unknown-outcome" in words for words in told) is edits, told
+    assert report.ok is not edits, told
