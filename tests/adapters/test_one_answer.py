@@ -7,6 +7,7 @@ a worker that is killed when it has paid and not yet saved, and a slow one that 
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -154,10 +155,20 @@ def test_what_is_idempotent_is_done_again_without_a_word(scene: Scene) -> None:
     scene.require_sound(3)
 
 
+def _let_it_save(scene: Scene) -> None:
+    """Wait until nothing is written beside the payment: who is stopped in a write keeps a lock."""
+    seen: Any = None
+    with scene.open() as store:
+        while (standing := store.thread(THREAD).standing()) != seen:
+            seen = standing
+            time.sleep(0.3)
+
+
 def test_a_slow_worker_that_returns_is_told(scene: Scene) -> None:
     """It hangs: an operator stops it, somebody says "again", and what it saves is refused."""
     slow = Another(scene.place, scene.slow(), "answer")
     scene.bank.wait_for_payment()
+    _let_it_save(scene)
     slow.send(signal.SIGSTOP)
     try:
         with scene.open() as store:

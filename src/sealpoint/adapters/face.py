@@ -225,10 +225,12 @@ class GuardedRuns:
         would_run: Callable[[], bool] | None = None,
         idempotent: Callable[[], bool] | None = None,
         edits: bool = False,
+        watch: "RunWatch | None" = None,
     ) -> Iterator[RunPass]:
         """Have a run decided about and recorded, and let it in for as long as the block takes.
 
         Args are those of `AdapterThread.begin`, and so are the errors: they come before the block.
+        Beside them `watch` tells what of the run is at work, where the framework says.
         """
         token = secrets.token_hex(_TOKEN_BYTES)
         # Kept for as long as the run takes: a handle that nobody has is made anew.
@@ -254,12 +256,14 @@ class GuardedRuns:
             granted = RunPass(token, world, ref, session)
             with self._lock:
                 self._passes[thread] = granted
+        if watch is not None:
+            watch.token = token
         came_to_end = False
         try:
             yield granted
             came_to_end = True
         except BaseException as error:
-            came_to_end = _came_to_end(error)
+            came_to_end = _came_to_end(error, watch)
             raise
         finally:
             with self._lock:
@@ -267,7 +271,8 @@ class GuardedRuns:
                 if self._has(thread, token):
                     del self._passes[thread]
             self.refusals.drop(thread, token)
-            handle.adapter.end(token, came_to_end=came_to_end)
+            ran = watch is None or watch.has_begun
+            handle.adapter.end(token, came_to_end=came_to_end, ran=ran)
 
     def find(self, thread: str, token: object) -> RunPass | None:
         """The pass of a token; None if there is no token.
@@ -328,18 +333,20 @@ class GuardedRuns:
         return found is not None and found.token == token
 
 
-def _came_to_end(error: BaseException) -> bool:
+def _came_to_end(error: BaseException, watch: "RunWatch | None") -> bool:
     """Whether a run that ends with an error knows what it has done.
 
     One whose code raises does: whoever called is told. One that was cancelled may have left work
-    behind that goes on, and one that could not save has done what nobody will know of. A stream
-    that is closed waits for its work, unless an event loop runs it.
+    behind that goes on, unless nothing of it was at work, and one that could not save has done what
+    nobody will know of. A stream that is closed waits for its work, unless an event loop runs it.
     """
     if isinstance(error, SealpointError):
         return isinstance(error, Paused)
-    if isinstance(error, GeneratorExit):
-        return not _runs_in_loop()
-    return isinstance(error, Exception)
+    if isinstance(error, Exception):
+        return True
+    if isinstance(error, GeneratorExit) and not _runs_in_loop():
+        return True
+    return watch is not None and not watch.at_work
 
 
 def _runs_in_loop() -> bool:
@@ -361,16 +368,21 @@ class RunWatch:
         self.thread = thread
         self.token: str | None = None
         """The pass of the run; None: it has not been let in yet."""
+        self.has_begun = False
+        """Whether it may have taken a step."""
+        self.at_work: set[object] = set()
+        """What of it has begun and not ended, as the framework names it."""
 
     @property
     def paused(self) -> bool:
-        """Whether an operator has stopped the thread.
+        """Whether an operator has stopped the thread: asked before every step.
 
         Raises:
             Superseded: Another run goes on with it by now.
         """
         if self.token is None:
             return self.thread.paused
+        self.has_begun = True
         return not self.thread.adapter.may_go_on(self.token)
 
 

@@ -111,6 +111,8 @@ class Gate:
         """What the run of this handle's session declared to be able to do."""
         self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
         self._last = LastSession(state, reader)
+        self._idle: int | None = None
+        """The session of the last run of this handle, if the framework let nothing of it run."""
         self._holds: dict[str, _UnderWay] = {}
         """The runs under way."""
         self._runs = RunTracker(state)
@@ -162,10 +164,11 @@ class Gate:
         run.session, self._runs.current = session, None if token is None else run
         return session
 
-    def end(self, run: str | None, *, came_to_end: bool = True) -> None:
+    def end(self, run: str | None, *, came_to_end: bool = True, ran: bool = True) -> None:
         """A run has ended, and with it its session; or it was not let in."""
         held = None if run is None else self._holds.pop(run, None)
         if held is not None:
+            self._idle = None if ran else self._state.session
             held.hold.end(begun=held.begun and came_to_end)
 
     def _hold(self, run: str | None, *, died: bool) -> bool:
@@ -334,7 +337,7 @@ class Gate:
         )
         liveness = self._liveness(call.run)
         unknown = self._last.unknown(died=liveness.died)
-        idempotent = unknown is not None and call.idempotent is not None and call.idempotent()
+        idempotent = unknown is not None and self._may_do_again(call)
         facts = gather(
             self._state,
             release,
@@ -376,6 +379,12 @@ class Gate:
             idempotent=idempotent,
             died=liveness.died,
         )
+
+    def _may_do_again(self, call: ResumeCall) -> bool:
+        """Whether what an answer let happen may be done again: or because nothing happened."""
+        if self._idle is not None and self._idle == self._last.newest():
+            return True
+        return call.idempotent is not None and call.idempotent()
 
     def _allowed(self, release: Release) -> AllowedWorld | None:
         """The world that the session of a checkpoint was allowed; one of our own was judged."""

@@ -106,7 +106,7 @@ class LastSession:
         Args:
             died: Whether the last run did not come to its end.
         """
-        session = self._newest()
+        session = self.newest()
         if session is None or not acts_on_answer(body := self._opening(session)):
             return None
         # The run of a session that held nothing is not the one that died: it was asked about that.
@@ -115,7 +115,7 @@ class LastSession:
             return None
         return unknown_outcome(self._reader.opening(session)[0], body, died=died)
 
-    def _newest(self) -> int | None:
+    def newest(self) -> int | None:
         """The newest session, also one that a handoff has ended; None: this generation has none."""
         fence = self._chain.in_force().fence
         if fence.is_session:
@@ -149,7 +149,7 @@ class LastSession:
         Nothing of a run counts after a pause but the step that it was at, and after a handoff
         nothing at all; and a person has said that others may go on.
         """
-        head, session = self._chain.verified_head().header, self._newest()
+        head, session = self._chain.verified_head().header, self.newest()
         return session is not None and session < max(head.pause, head.owner)
 
     def _opening(self, session: int) -> ResumeBody:

@@ -581,14 +581,15 @@ class AdapterThread:
         )
         return self._gate.begin(call._replace(run=token, edits=edits))
 
-    def end(self, token: str, *, came_to_end: bool = True) -> None:
+    def end(self, token: str, *, came_to_end: bool = True, ran: bool = True) -> None:
         """A run that `begin` let in has stopped at a question, finished or failed.
 
         Args:
             token: What the run showed with each write. One that has ended before is no error.
             came_to_end: False: it was broken off, so that nobody knows what it did last.
+            ran: False: the framework refused it before anything of it ran.
         """
-        self._gate.end(token, came_to_end=came_to_end)
+        self._gate.end(token, came_to_end=came_to_end, ran=ran)
 
     def snapshot(
         self,

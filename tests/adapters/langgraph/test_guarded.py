@@ -2,6 +2,7 @@
 """A guarded graph is the graph, in every respect that the framework and its users know."""
 
 import asyncio
+import gc
 import threading
 from pathlib import Path
 from typing import Annotated, Any
@@ -292,3 +293,74 @@ def test_two_threads_at_once_are_two_runs(saver: SealedSaver) -> None:
         each.join()
 
     assert errors == []
+
+
+# ---------------------------------------------------------------------- answers that did nothing
+
+
+def _questions(names: tuple[str, ...], ran: list[str]) -> Any:
+    """A graph whose nodes ask something at the same time."""
+    built: Any = StateGraph(State)
+
+    def asking(name: str) -> Any:
+        def node(_: State) -> State:
+            answer = interrupt(name)
+            ran.append(name)
+            return {"log": [answer]}
+
+        return node
+
+    for name in names:
+        built.add_node(name, asking(name))
+        built.add_edge(START, name)
+    return built
+
+
+def test_an_answer_that_the_framework_refuses_is_not_asked_about(saver: SealedSaver) -> None:
+    """It says that it cannot tell which question is answered, and nothing has run."""
+    ran: list[str] = []
+    graph = guard(_questions(("a", "b"), ran).compile(), saver, actor="dev")
+    graph.invoke({"log": []}, _where())
+    with pytest.raises(RuntimeError, match="specify the interrupt id"):
+        graph.invoke(Command(resume="yes"), _where())
+    assert not ran
+    waiting = graph.get_state(_where()).interrupts
+    graph.invoke(Command(resume={each.id: "yes" for each in waiting}), _where())
+
+    assert sorted(ran) == ["a", "b"]
+    assert saver.store.verify().ok
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_stream_that_ends_between_two_steps_is_not_asked_about(
+    saver: SealedSaver,
+    closes: bool,  # noqa: FBT001
+) -> None:
+    """Nothing of the run was at work: what the answer let happen is saved, and no more."""
+    paid: list[str] = []
+
+    async def ask(_: State) -> State:
+        return {"log": [interrupt("pay?")]}
+
+    async def pay(_: State) -> State:
+        paid.append("paid")
+        return {"log": ["paid"]}
+
+    graph = guard(_line(ask, pay).compile(), saver, actor="dev")
+
+    async def go() -> None:
+        await graph.ainvoke({"log": []}, _where())
+        stream = graph.astream(Command(resume="yes"), _where(), stream_mode="updates")
+        async for _ in stream:
+            break
+        if closes:
+            await stream.aclose()
+        del stream
+        gc.collect()
+        await asyncio.sleep(0.05)
+        await graph.ainvoke(None, _where())
+
+    asyncio.run(go())
+
+    assert paid == ["paid"]
+    assert saver.store.verify().ok

@@ -204,6 +204,9 @@ PAUSED = "paused by an operator"
 class Pausable(Protocol):
     """A thread, as far as a pause goes."""
 
+    at_work: set[object]
+    """What of a run has begun and not ended."""
+
     @property
     def paused(self) -> bool:
         """Whether an operator has stopped it; an error if a run has lost it."""
@@ -282,6 +285,7 @@ class TaskStop(BaseCallbackHandler):
         if self._root is None:
             self._root = run_id  # the run itself
             return
+        self._thread.at_work.add(run_id)
         found = metadata or {}
         place = str(found.get("langgraph_checkpoint_ns"))
         if not self._every and not _is_called(found.get("langgraph_path")):
@@ -294,6 +298,16 @@ class TaskStop(BaseCallbackHandler):
                 raise GraphDrained(PAUSED)
             self._begun.add(place)
 
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        """Something has ended."""
+        del outputs
+        self._thread.at_work.discard(run_id)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """Something has failed; what was cancelled may go on in a thread of its own."""
+        if isinstance(error, Exception):
+            self._thread.at_work.discard(run_id)
+
 
 def _is_called(path: object) -> bool:
     """Whether the path of a task is that of one which code calls."""
@@ -305,6 +319,7 @@ class _Asked:
 
     def __init__(self, log: list[str]) -> None:
         self._log = log
+        self.at_work = set[object]()
 
     @property
     def paused(self) -> bool:
@@ -533,12 +548,11 @@ class CallGate:
                         would_run=would_run,
                         idempotent=idempotent,
                         edits=edits,
+                        watch=watch,
                     )
                 )
             except ResumeRefused as error:
                 raise rephrase_for_graph(error, _HINT) from error
-            if watch is not None:
-                watch.token = run.token
             try:
                 yield with_pass(entry.config, run.token)
                 if self._runs.was_held(run.token):
