@@ -509,8 +509,9 @@ def run_paused(thread: str, then: str) -> Paused:
         then: How it goes on after the pause, in the words of the framework.
     """
     return Paused(
-        f"thread {thread!r}: it is paused; what had been done is kept",
-        hint=f"An operator ends the pause: sealpoint unpause {thread!r} --reason WHY. Then {then}",
+        f"thread {thread!r}: an operator has paused it; what had been done is kept",
+        hint="If the pause is still in force, an operator ends it: sealpoint unpause "
+        f"{thread!r} --reason WHY. Then {then}",
     )
 
 

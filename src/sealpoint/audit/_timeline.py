@@ -237,6 +237,7 @@ def _facts(body: Any) -> dict[str, str]:
     elif isinstance(body, ResumeBody):
         told["rules"] = ", ".join(body.rules)
         told["rollout"] = None if body.rollout is None else body.rollout.digest
+        told["idempotent"] = "yes" if body.idempotent else ""
     elif isinstance(body, RequestBody | HandoffBody) and body.statement is not None:
         told |= _statement_facts(body.statement)
     return {name: value for name, value in told.items() if isinstance(value, str) and value}

@@ -176,6 +176,10 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
         parts.append(f"by rollout {short(body.rollout.digest)}{_because(body.rollout.reason)}")
     if body.answer is not None:
         parts.append(f"answer {short(body.answer)}")
+    if body.edits:
+        parts.append("an edit, in which nothing runs")
+    if body.idempotent:
+        parts.append("the outcome of the last run was unknown, and doing it again is harmless")
     if body.actor is not None:
         parts.append(f"for {_show(body.actor)}, as the caller claims")
     if body.reason is not None:

@@ -57,7 +57,8 @@ def pause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json
     """
     with where.writing(signer) as store, working("pausing"):
         handle = store.thread(thread)
-        already = handle.paused
+        # A pause that a restore lost holds as well, and is written anew.
+        already = handle.standing().paused is not None
         entry = handle.pause(reason)
     if as_json:
         paused = {"thread": thread, "paused": True, "already": already, "entry": entry}
