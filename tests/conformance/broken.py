@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from sealpoint.anchor import Hold, Holder
+from msgspec.structs import replace
+
+from sealpoint.anchor import Hold, Holder, Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.errors import AnchorUnavailable, HeadMoved, Missing, UsageError
 from sealpoint.storage import Record
@@ -18,15 +20,20 @@ from sealpoint.storage.sqlite import SqliteStorage
 
 __all__ = [
     "AllAtOnce",
+    "AnyThread",
+    "AnyThreadLater",
     "BlobsFirst",
     "Collecting",
     "EndingAnyRun",
     "ForgetfulOfPayloads",
     "Headless",
+    "HoldingNames",
     "KeepingBlobs",
     "KeepingPayloads",
+    "LiftingPauses",
     "LookingAhead",
     "LookingBeforeHolding",
+    "MakingPauses",
     "MixedHeaders",
     "MixedUp",
     "Needless",
@@ -36,6 +43,7 @@ __all__ = [
     "NothingNew",
     "OneOnly",
     "OneRunForAll",
+    "OnlyForward",
     "OnlyWithEntries",
     "OnlyWithPositions",
     "OthersCounted",
@@ -44,6 +52,7 @@ __all__ = [
     "RemovingLabels",
     "RemovingRecords",
     "SharingRuns",
+    "Sideways",
     "Strict",
     "Unasked",
     "Unbounded",
@@ -453,6 +462,86 @@ class OneOnly(MemoryStorage):
         super().truncate(thread, seq, header)
         for number, record in after:
             self.append(thread, number, [record], blobs={})
+
+
+class _Advancing(MemoryAnchor):
+    """An anchor that looks at another position than the one it writes."""
+
+    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
+        """Judge what it is made to look at, and write what it was given."""
+        shown = self.shown(expected, position)
+        found = super().advance(slot, expected, shown)
+        if found == shown:
+            self._positions[slot] = found = position
+        return found
+
+    def shown(self, expected: Position, position: Position) -> Position:
+        """What it looks at."""
+        raise NotImplementedError
+
+
+class AnyThread(_Advancing):
+    """Breaks the thread of a slot: another may take its place."""
+
+    def shown(self, expected: Position, position: Position) -> Position:
+        """Look away from the thread."""
+        return replace(position, thread=expected.thread)
+
+
+class AnyThreadLater(_Advancing):
+    """Breaks the thread of a slot: another may take its place in a later epoch."""
+
+    def shown(self, expected: Position, position: Position) -> Position:
+        """Look away from the thread of a later epoch."""
+        is_later = position.epoch > expected.epoch
+        return replace(position, thread=expected.thread) if is_later else position
+
+
+class Sideways(_Advancing):
+    """Breaks the entry: another may take its place."""
+
+    def shown(self, expected: Position, position: Position) -> Position:
+        """Look away from the entry."""
+        same = position.seq == expected.seq
+        return replace(position, entry=expected.entry) if same else position
+
+
+class LiftingPauses(_Advancing):
+    """Breaks the pause: its end needs no entry."""
+
+    def shown(self, expected: Position, position: Position) -> Position:
+        """Look away from a pause that is gone."""
+        same = position.pause == expected.pause and expected.paused
+        return replace(position, paused=True) if same else position
+
+
+class MakingPauses(_Advancing):
+    """Breaks the pause: it needs no entry."""
+
+    def shown(self, expected: Position, position: Position) -> Position:
+        """Look away from a pause that is new."""
+        same = position.pause == expected.pause and not expected.paused
+        return replace(position, paused=False) if same else position
+
+
+class HoldingNames(MemoryAnchor):
+    """Breaks the reserved name: it keeps its thread."""
+
+    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
+        """Refuse another thread whatever was seen of it."""
+        if position.thread != expected.thread:
+            raise UsageError("another thread")
+        return super().advance(slot, expected, position)
+
+
+class OnlyForward(MemoryAnchor):
+    """Breaks what may be told of the same entry: nothing."""
+
+    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
+        """Refuse the same place."""
+        if (position.epoch, position.seq) == (expected.epoch, expected.seq):
+            raise UsageError("the same place")
+        return super().advance(slot, expected, position)
 
 
 class SharingRuns(MemoryAnchor):

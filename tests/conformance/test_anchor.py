@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every anchor of this package passes the suite that third parties are given.
 
-The suite fails an anchor that breaks a promise about runs.
+The suite fails an anchor that breaks a promise about how positions rise, or about runs.
 """
 
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ class TestAnchorsTogether(AnchorConformance):
             LocalAnchor(place / name, store=b"s" * 16, key=b"k" * 32)
             for name in ("shared", "local")
         )
-        # Positions of the suite are of a thread each, so they are compared by number alone.
+        # There is no store to ask, so positions are compared by number alone.
         return AnchorsTogether(
             shared,
             local,
@@ -86,6 +86,13 @@ class TestAnchorsTogether(AnchorConformance):
 @pytest.mark.parametrize(
     ("kind", "test"),
     [
+        (broken.AnyThread, "test_another_thread_is_refused"),
+        (broken.AnyThreadLater, "test_another_thread_is_refused"),
+        (broken.HoldingNames, "test_reserved_name_gives_way_to_another_thread"),
+        (broken.Sideways, "test_another_entry_in_the_same_place_is_refused"),
+        (broken.LiftingPauses, "test_pause_stays_what_it_was_under_the_same_mark"),
+        (broken.MakingPauses, "test_pause_stays_what_it_was_under_the_same_mark"),
+        (broken.OnlyForward, "test_same_entry_may_be_told_more_about"),
         (broken.SharingRuns, "test_one_run_at_a_time_has_a_thread"),
         (broken.SharingRuns, "test_one_os_thread_gets_the_hold"),
         (broken.LookingBeforeHolding, "test_one_os_thread_gets_the_hold"),

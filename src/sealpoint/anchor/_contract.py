@@ -118,9 +118,11 @@ class Anchor(Protocol):
         """Replace `expected` by `position`; a slot that holds anything else MUST stay as it is.
 
         The compare and the write MUST be one step for every process that shares the anchor. An
-        anchor MAY rely on it that positions rise: `is_behind(expected, position)`. A position whose
-        epoch or sequence number goes down MUST be refused, and one whose marks go down, unless its
-        epoch is a later one (`require_rising`).
+        anchor MAY rely on it that positions rise: `is_behind(expected, position)`, or that they
+        name the same entry. A position of another thread MUST be refused, unless `expected` is
+        reserved. One whose epoch or sequence number goes down MUST be refused, and so MUST another
+        entry at the same place, a mark that goes down, and another `paused` or owner's entry under
+        the same mark, unless its epoch is a later one (`require_rising`).
 
         Returns:
             What the slot holds now: `position` if it was written.
@@ -226,33 +228,55 @@ def require_holder(holder: Holder) -> None:
 
 
 def require_rising(expected: Position, position: Position) -> None:
-    """Refuse a position that forgets a session, a pause or an owner which the anchor has seen.
+    """Refuse a position that forgets something which the anchor has seen.
 
     Raises:
-        UsageError: The position or a mark goes down, or another entry has the place of the owner's.
+        UsageError: It is of another thread, it or a mark of it goes down, or it has something else
+            in the place of what was seen: another entry, another owner's entry, another pause.
     """
+    # Asked at every save: no calls and no loops.
+    if position.thread != expected.thread and expected.seq != RESERVED_SEQ:
+        # Before epochs: a restore keeps a thread or nothing, and never puts another in its place.
+        raise UsageError(
+            f"anchor position: expected thread {expected.thread.hex()[:12]}, found "
+            f"{position.thread.hex()[:12]}"
+        )
     if position.epoch > expected.epoch:
         return
-    # Asked at every save: no calls and no loops.
     if position.epoch < expected.epoch or position.seq < expected.seq:
         # A later epoch begins with other marks: the way back would carry them to the earlier one.
         raise UsageError(
             f"anchor position: expected entry {expected.seq} of epoch {expected.epoch} or later, "
             f"found entry {position.seq} of epoch {position.epoch}"
         )
+    if position.seq == expected.seq and position.entry != expected.entry:
+        raise UsageError(
+            f"anchor position: expected entry {expected.seq} to be {expected.entry.hex()[:12]}, "
+            f"found {position.entry.hex()[:12]}"
+        )
     if (
         expected.fence <= position.fence
         and expected.pause <= position.pause
         and expected.owner <= position.owner
         and (expected.owner != position.owner or expected.owner_entry == position.owner_entry)
+        and (expected.pause != position.pause or expected.paused == position.paused)
     ):
         return
     before = (expected.fence, expected.pause, expected.owner)
     marks = (position.fence, position.pause, position.owner)
     raise UsageError(
-        f"anchor position: expected session, pause and owner at entries {before} or later, found "
-        f"{marks}"
+        f"anchor position: expected session, pause and owner at entries {before} or later, and "
+        f"those to be the same, found {marks}"
     )
+
+
+def is_rising(expected: Position, position: Position) -> bool:
+    """Whether an anchor lets a position follow another."""
+    try:
+        require_rising(expected, position)
+    except UsageError:
+        return False
+    return True
 
 
 def _refuse(position: Position) -> NoReturn:

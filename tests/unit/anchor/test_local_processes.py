@@ -24,7 +24,7 @@ def count_up(anchor, who, times):
     won = 0
     held = anchor.get(slot(0))
     while won < times:
-        named = {"thread": who.to_bytes(16, "big"), "entry": os.urandom(32)}
+        named = {"gen": who, "entry": os.urandom(32)}
         mine = replace(held, seq=held.seq + 1, fence=held.seq + 1, **named)
         found = anchor.advance(slot(0), held, mine)
         won += found == mine

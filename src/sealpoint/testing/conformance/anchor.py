@@ -121,7 +121,8 @@ class AnchorConformance:
         with self._opened(tmp_path) as anchor:
             anchor.create(_slot(1), held)
             for other in others:
-                returned = anchor.advance(_slot(1), other, _position(70))
+                later = replace(_position(70), thread=other.thread)
+                returned = anchor.advance(_slot(1), other, later)
 
                 require(returned == held, "advance: expected what the slot holds")
                 require(anchor.get(_slot(1)) == held, "advance: wrote over something unexpected")
@@ -145,6 +146,71 @@ class AnchorConformance:
 
                 require(refused, f"advance that forgets the {what}: expected UsageError")
                 require(anchor.get(_slot(1)) == held, "advance: forgot what it was told before")
+
+    def test_another_thread_is_refused(self, tmp_path: Path) -> None:
+        """Advance keeps a slot to its thread, in a later epoch too."""
+        held = _marked()
+        other = replace(held, thread=b"u" * 16, seq=9, entry=b"f" * 32)
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), held)
+            for position in (other, replace(other, epoch=held.epoch + 1)):
+                refused = _raises(UsageError, partial(anchor.advance, _slot(1), held, position))
+
+                require(refused, "advance to another thread: expected UsageError")
+                require(anchor.get(_slot(1)) == held, "advance: forgot the thread of the slot")
+
+    def test_reserved_name_gives_way_to_another_thread(self, tmp_path: Path) -> None:
+        """A name that was only reserved says nothing about entries."""
+        reserved = Position(b"t" * 16, 0, 0, RESERVED_SEQ, bytes(32))
+        other = Position(b"u" * 16, 0, 0, 0, b"e" * 32, fence=0, pause=0, owner=0)
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), reserved)
+            returned = anchor.advance(_slot(1), reserved, other)
+
+            require(returned == other, "advance of a reserved name: expected the new position")
+            require(anchor.get(_slot(1)) == other, "get: expected the new position")
+
+    def test_another_entry_in_the_same_place_is_refused(self, tmp_path: Path) -> None:
+        """Advance does not move a slot sideways; in a later epoch another entry may lie there."""
+        held = _marked()
+        beside = replace(held, entry=b"f" * 32)
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), held)
+            refused = _raises(UsageError, partial(anchor.advance, _slot(1), held, beside))
+            kept = anchor.get(_slot(1))
+            restored = replace(beside, epoch=held.epoch + 1)
+            returned = anchor.advance(_slot(1), held, restored)
+
+            require(refused, "advance to another entry in the same place: expected UsageError")
+            require(kept == held, "advance: forgot the entry that it was told before")
+            require(returned == restored, "advance to a later epoch: expected the new position")
+
+    def test_pause_stays_what_it_was_under_the_same_mark(self, tmp_path: Path) -> None:
+        """Advance refuses to say something else of the same pause; a later one may differ."""
+        with self._opened(tmp_path) as anchor:
+            for number, paused in enumerate((False, True)):
+                held = replace(_marked(), paused=paused)
+                later = replace(held, seq=9, entry=b"f" * 32, paused=not paused)
+                settled = replace(later, pause=9)
+                anchor.create(_slot(number), held)
+                refused = _raises(UsageError, partial(anchor.advance, _slot(number), held, later))
+                kept = anchor.get(_slot(number))
+                returned = anchor.advance(_slot(number), held, settled)
+
+                require(refused, "advance that says something else of a pause: expected UsageError")
+                require(kept == held, "advance: forgot whether the thread is paused")
+                require(returned == settled, "advance to a later pause: expected it")
+
+    def test_same_entry_may_be_told_more_about(self, tmp_path: Path) -> None:
+        """Marks may rise in place, where somebody had left them out."""
+        held = _marked()
+        full = replace(held, gen=2, fence=4, pause=5, paused=True, erased=True)
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), held)
+            returned = anchor.advance(_slot(1), held, full)
+
+            require(returned == full, "advance in place: expected the new position")
+            require(anchor.get(_slot(1)) == full, "get: expected the new position")
 
     def test_marks_stay_rise_or_begin_again(self, tmp_path: Path) -> None:
         """Marks may stay or rise; in a later epoch, after a restore, they may be lower."""
@@ -538,16 +604,16 @@ def _slot(number: int) -> bytes:
 
 
 def _position(number: int) -> Position:
-    """A position whose fields all follow from one number, so that a mixture shows."""
+    """A position whose fields all but the thread follow from one number: a mixture shows."""
     entry = hashlib.sha256(b"entry %d" % number).digest()
     return Position(
-        *(entry[:16], number // 7, number % 5, number, entry),
+        *(b"t" * 16, number // 7, number % 5, number, entry),
         erased=number % 2 == 1,
         fence=number,
         pause=number // 2,
         owner=number,
         owner_entry=entry[::-1],
-        paused=number % 3 == 1,
+        paused=number // 2 % 3 == 1,
     )
 
 
