@@ -243,6 +243,30 @@ class Restores(msgspec.Struct, frozen=True):
                     f"{restore.seq} of the store chain kept {stays}"
                 )
 
+    def check_first(
+        self, header: Header, before: tuple[int, bytes] | None, lists: PositionLists
+    ) -> None:
+        """Judge the first entry of a thread in an epoch: it follows what the restore kept.
+
+        Args:
+            header: Its header, of a later epoch than the entry before it.
+            before: Position and hash of the entry before it; None: it is the first of its thread.
+            lists: Where the lists come from.
+
+        Raises:
+            Misplaced: The restore that began the epoch kept something else.
+            Missing, Edited: A list is not there, or is another.
+        """
+        restore = self.all[header.epoch - 1]
+        kept = lists.get(restore.kept).position(bytes.fromhex(header.thread))
+        if kept != before:
+            stays = "nothing" if kept is None else f"entry {kept[0]} {kept[1].hex()[:12]}"
+            raise Misplaced(
+                f"entry {header.seq} of thread {header.thread[:12]}: it is of epoch "
+                f"{header.epoch}, and does not follow what the restore in entry {restore.seq} of "
+                f"the store chain kept: {stays}"
+            )
+
     def cuts_off(
         self,
         thread: bytes,

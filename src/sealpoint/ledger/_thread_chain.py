@@ -201,6 +201,8 @@ def extend(
             f"found {str(header.prev)[:12]} and {str(header.skip)[:12]}"
         )
     check_succession(before, header)
+    if header.epoch != before.epoch:
+        chain.restores.check_first(header, (before.seq, tip.entry.hash), chain.lists)
     check_reserved(header, reserved=tip.owner.reserved)
     check_pause(header, tip.paused)
     rule = KINDS[header.kind]
@@ -490,6 +492,9 @@ class Follower:
         # (3) links, fence, owner, pause
         if before is None:
             tip = begin(entry, data, chain)
+            if entry.header.epoch:
+                with suppress(Missing, Edited):  # as `require_kept` says
+                    chain.restores.check_first(entry.header, None, chain.lists)
         else:
             tip = extend(before, entry, data, chain, parsed=body)
         # (4) what it says of the ids before it
