@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory of heads outside the store: the contract, and one module for each anchor."""
 
-from sealpoint.anchor._contract import RESERVED_SEQ, Anchor, Hold, Holder, Position, is_behind
+from sealpoint.anchor._contract import (
+    RESERVED_SEQ,
+    Anchor,
+    Hold,
+    Holder,
+    Position,
+    is_behind,
+    is_rising,
+)
 
-__all__ = ["RESERVED_SEQ", "Anchor", "Hold", "Holder", "Position", "is_behind"]
+__all__ = ["RESERVED_SEQ", "Anchor", "Hold", "Holder", "Position", "is_behind", "is_rising"]

@@ -259,14 +259,18 @@ def require_rising(expected: Position, position: Position) -> None:
         and expected.pause <= position.pause
         and expected.owner <= position.owner
         and (expected.owner != position.owner or expected.owner_entry == position.owner_entry)
-        and (expected.pause != position.pause or expected.paused == position.paused)
     ):
-        return
+        if expected.pause != position.pause or expected.paused == position.paused:
+            return
+        raise UsageError(
+            f"anchor position: expected entry {expected.pause} to say the same of the pause as "
+            "before, found something else"
+        )
     before = (expected.fence, expected.pause, expected.owner)
     marks = (position.fence, position.pause, position.owner)
     raise UsageError(
-        f"anchor position: expected session, pause and owner at entries {before} or later, and "
-        f"those to be the same, found {marks}"
+        f"anchor position: expected session, pause and owner at entries {before} or later, found "
+        f"{marks}"
     )
 
 

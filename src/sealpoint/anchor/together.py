@@ -180,7 +180,7 @@ class AnchorsTogether:
             shared = found.get(slot, local)
             try:
                 newer = newer_position(local, shared)
-                found[slot] = _with_marks(newer, local if newer is shared else shared)
+                found[slot] = _with_pause(newer, local if newer is shared else shared)
             except Forked:
                 found[slot] = local
         return iter(found.items())
@@ -288,6 +288,16 @@ def _with_marks(newer: Position, other: Position) -> Position:
         owner_entry=owner.owner_entry,
         paused=pause.paused,
     )
+
+
+def _with_pause(newer: Position, other: Position) -> Position:
+    """The same for who reads no entries, and so cannot judge which of the two lies about a pause.
+
+    Then the thread counts as paused.
+    """
+    found = _with_marks(newer, other)
+    same = (newer.epoch, newer.thread, newer.pause) == (other.epoch, other.thread, other.pause)
+    return msgspec.structs.replace(found, paused=True) if same and other.paused else found
 
 
 def newer_position(local: Position, shared: Position) -> Position:

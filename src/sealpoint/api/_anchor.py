@@ -34,7 +34,7 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
-from sealpoint.ledger import STORE_CHAIN, link_hash
+from sealpoint.ledger import STORE_CHAIN, Kind, link_hash, parse_header
 from sealpoint.store import (
     Chain,
     Core,
@@ -503,7 +503,8 @@ class _AnchorComparison:
             return AnchorStanding.FORKED
         if head != position.seq:
             return AnchorStanding.ANCHOR_BEHIND
-        return AnchorStanding.ERASED if position.erased else AnchorStanding.IN_STEP
+        is_erased = thread != STORE_CHAIN and parse_header(record.header).kind is Kind.ERASE
+        return AnchorStanding.ERASED if is_erased else AnchorStanding.IN_STEP
 
 
 def _seen(position: Position) -> int | None:

@@ -19,6 +19,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from sealpoint.anchor import Position
 from sealpoint.audit._report import (
     QUESTION_PASSED,
@@ -34,11 +36,13 @@ from sealpoint.errors import (
     HeadMoved,
     Misplaced,
     Missing,
+    NotTrusted,
     RolledBack,
     SealpointError,
 )
 from sealpoint.ledger import (
     KINDS,
+    STORE_CHAIN,
     ChainStep,
     CheckpointBody,
     Entry,
@@ -58,7 +62,12 @@ from sealpoint.store import (
     Core,
     ListedThread,
     ThreadWalk,
+    claimed_name,
     fresh_digests,
+    named_slot,
+    store_slot,
+    thread_slot,
+    tip_position,
 )
 
 _TELL_EVERY = 64
@@ -86,6 +95,7 @@ def verify_store(
     """
     chain = core.renewed_trust()
     listed = core.each_thread()
+    strays = _find_strays(core)
     stored = [each for each in listed if each.stored]
     findings, entries = key_findings(core, chain), chain.seq + 1
 
@@ -98,9 +108,12 @@ def verify_store(
         for number, each in enumerate(stored):
             check = _verify_again(core, each, pool, judge, partial(tell, number))
             findings += check.findings
+            findings += _find_doubles(core, each)
             entries += check.entries
+    findings += strays
     for each in listed:
         if not each.stored and each.anchored is not None:
+            findings += _find_doubles(core, each)
             findings += _find_lost(core, core.restored_or_same(each.anchored))
     findings += _find_not_kept(chain, {each.thread for each in listed})
     tell(len(stored))
@@ -144,6 +157,44 @@ def _verify_again(
                 continue
             check.fail(_restless(walk.name) if outdated else error)
         return check
+
+
+def _find_doubles(core: Core, listed: ListedThread) -> Iterator[Finding]:
+    """Slots of the anchor that name a thread and are not that of its name."""
+    slots = listed.doubles
+    if listed.slot and not _is_named(core, listed):
+        slots = (listed.slot, *slots)
+    for slot in slots:
+        yield Finding(
+            code=Misplaced.code,
+            thread=listed.thread.hex(),
+            message=f"thread {listed.thread.hex()[:12]}: the anchor names it in slot "
+            f"{slot.hex()[:12]} too, which is not that of its name: somebody who may write the "
+            "anchor has made it",
+        )
+
+
+def _is_named(core: Core, listed: ListedThread) -> bool:
+    """Whether the slot of a thread is that of its name, or nobody can tell."""
+    with suppress(SealpointError):
+        if thread_slot(core.parts.secret, *claimed_name(core, listed.thread)) == listed.slot:
+            return True
+    return named_slot(core, listed.thread) in (None, listed.slot)
+
+
+def _find_strays(core: Core) -> list[Finding]:
+    """Slots of the anchor that name the store chain and are not its own."""
+    own = store_slot(core.parts.secret)
+    return [
+        Finding(
+            code=Misplaced.code,
+            thread=STORE_CHAIN.hex(),
+            message=f"store chain: the anchor names it in slot {slot.hex()[:12]} too, which is not "
+            "its own: somebody who may write the anchor has made it",
+        )
+        for slot, position in core.anchor.slots()
+        if position.thread == STORE_CHAIN and slot != own
+    ]
 
 
 def _find_lost(core: Core, anchored: Position) -> list[Finding]:
@@ -235,6 +286,9 @@ class _ThreadCheck:
         if passed is not None:
             words = f"the run continued past its question in entry {passed} in the same session"
             self._add(QUESTION_PASSED, f"entry {entry.seq}: {words}, without an answer")
+        told = _describe_misled(self._walk.anchored, step.tip)
+        if told is not None:
+            self._add(NotTrusted.code, f"entry {entry.seq}: {told}", refuses=True)
         if self._judge is not None:
             for text in self._judge(entry, step.body, step.before, step.chain):
                 self._add(UNJUSTIFIED, text)
@@ -249,6 +303,22 @@ class _ThreadCheck:
                 refuses=refuses,
             )
         )
+
+
+def _describe_misled(anchored: Position | None, tip: Tip) -> str | None:
+    """What an anchor says of the entry that it has seen, and the entry does not; None: nothing."""
+    if anchored is None or anchored.entry != tip.entry.hash:
+        return None
+    true = replace(tip_position(tip), epoch=anchored.epoch)
+    wrong = [
+        f"{field} {getattr(anchored, field)} in place of {getattr(true, field)}"
+        for field in ("gen", "erased", "fence", "pause", "owner", "paused")
+        if getattr(anchored, field) != getattr(true, field)
+    ]
+    if anchored.owner_entry != true.owner_entry:
+        wrong.append("another entry of the owner")
+    said = ", ".join(wrong)
+    return f"somebody who may write the anchor made it say {said}" if wrong else None
 
 
 class _OpenQuestion:

@@ -34,7 +34,7 @@ from sealpoint.gate._requests import (
 )
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._thread_look import foresee
-from sealpoint.ledger import KINDS, link_hash, parse_header
+from sealpoint.ledger import KINDS, Kind, link_hash, parse_header
 from sealpoint.signing import (
     DIGITS_LEAST,
     DIGITS_MAX,
@@ -163,7 +163,7 @@ class RequestList:
         roster = core.trust().roster
         policy = self._policies.in_force(roster)
         threads = core.each_thread()
-        for each, seen in self._read_all([each for each in threads if each.is_live], book):
+        for each, seen in self._read_all([each for each in threads if each.is_begun], book):
             if isinstance(seen, SealpointError):
                 failures.append((each.thread.hex(), seen.message))
             elif isinstance(seen, _Known):
@@ -273,7 +273,8 @@ class RequestList:
                 return known
             if link_hash(raw) == anchored.entry:
                 header = parse_header(raw)
-                if header.ns != core.namespace or KINDS[header.kind].blocked_by_pause:
+                rule, is_erased = KINDS[header.kind], header.kind is Kind.ERASE
+                if header.ns != core.namespace or rule.blocked_by_pause or is_erased:
                     return ()
         if not newest or newest[0][0] != anchored.seq or len(newest) == _NEAR:
             return _Unverified(slot, thread, trust.epoch)

@@ -35,6 +35,7 @@ from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,
+    Kind,
     link_hash,
     parse_body,
     parse_header,
@@ -161,7 +162,7 @@ def make_plan(
     failures = _Failures()
     empty = 0
     threads = core.each_thread()
-    for slot, anchored in _live(threads):
+    for slot, anchored in _begun(threads):
         try:
             found = _newest_world(core, slot, anchored, exact)
             group = _group(groups, found, anchored)
@@ -209,9 +210,9 @@ def _group(
     return groups.setdefault(found[0], _Group(anchored.thread))
 
 
-def _live(threads: Iterable[ListedThread]) -> Iterator[tuple[bytes, Position]]:
+def _begun(threads: Iterable[ListedThread]) -> Iterator[tuple[bytes, Position]]:
     for each in threads:
-        if each.is_live and each.anchored is not None:
+        if each.is_begun and each.anchored is not None:
             yield each.slot, each.anchored
 
 
@@ -245,7 +246,7 @@ def _newest_world(
         if link_hash(record.header) != expected:
             raise Edited(f"entry {seq}: it is not the one that the anchor has seen")
         header = parse_header(record.header)
-        if header.ns != core.namespace:
+        if header.ns != core.namespace or (header.kind is Kind.ERASE and seq == anchored.seq):
             return _ELSEWHERE
         if KINDS[header.kind].gives_up:
             return (exact(_name(core, slot, anchored)),)

@@ -28,7 +28,9 @@ from sealpoint.store._core import (
     claimed_name,
     judge_positions,
     match_heads,
+    named_slot,
     shown_position,
+    tip_position,
 )
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import check_name, is_reserved, store_slot, thread_slot
@@ -161,6 +163,7 @@ __all__ = [
     "lost_pause",
     "make_release",
     "match_heads",
+    "named_slot",
     "place_of",
     "plain_value",
     "plan_restore",
@@ -171,6 +174,7 @@ __all__ = [
     "shown_position",
     "store_slot",
     "thread_slot",
+    "tip_position",
     "unanchored_threads",
     "unknown_threads",
 ]

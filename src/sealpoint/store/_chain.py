@@ -8,11 +8,12 @@ writes new ones, and `_walk.py` verifies a thread from its first entry on.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Protocol, Self
 
 import msgspec
 
-from sealpoint.anchor import Position
+from sealpoint.anchor import Position, is_rising
 from sealpoint.errors import (
     AnchorUnavailable,
     Edited,
@@ -26,6 +27,7 @@ from sealpoint.errors import (
     Tampered,
     Unanchored,
     UnknownThread,
+    UsageError,
 )
 from sealpoint.ledger import (
     RESERVED,
@@ -69,7 +71,7 @@ from sealpoint.store._core import (
     trust_and_position,
     verify_renewed,
 )
-from sealpoint.store._judge import JudgedHead, judge_head
+from sealpoint.store._judge import JudgedHead, check_name, judge_head
 from sealpoint.store._names import label_of, thread_slot
 
 
@@ -173,6 +175,8 @@ class Chain:
         """What `_append.py` has found out about the session in force."""
         self._cutoffs = CutoffCheck()
         self._epoch: int | None = None
+        self._kept_of = 0
+        """The newest epoch of which it was found that the thread has what its restore kept."""
         self.trust = CallTrust(core)
         """The store chain, as the call that is under way has found it."""
 
@@ -255,6 +259,8 @@ class Chain:
             self._version = None  # where the look fails, nothing of it is relied on
             self._verify_newer(anchored, known)
             self._version, self._is_unread = version, False
+        if self._kept_of != trust.epoch:
+            self._require_kept(trust)
         self._compare(anchored, known)
 
     def _verify_newer(self, anchored: Position, known: Entry | None) -> None:
@@ -307,6 +313,34 @@ class Chain:
                     self.observer.cut_off()
         self._epoch = trust.epoch
 
+    def _require_kept(self, trust: StoreChain) -> None:
+        """After a restore: the thread passes through the entry that the restore kept of it.
+
+        Whoever moves an anchor to the new epoch begins with other marks there, and could leave out
+        what was kept.
+
+        Raises:
+            RolledBack: It ends before that entry.
+            Forked: It has another in its place.
+            Missing, Edited: The list of what was kept is not there, or is another.
+        """
+        head = self.verified_head()
+        try:
+            kept = trust.kept(self.thread)
+        except (Missing, Edited):
+            # A list that is not there refuses what it has to judge, and no thread begun since.
+            if self.descend(0)[1].epoch < trust.epoch:
+                raise
+            kept = None
+        if kept is not None and kept[0] > head.seq:
+            raise _lacks_kept(self._title, kept[0])
+        if kept is not None and link_hash(self.descend(kept[0])[0].header) != kept[1]:
+            raise Forked(
+                f"{self._entry(kept[0])}: expected {kept[1].hex()[:12]}, which the newest restore "
+                "kept, found another"
+            )
+        self._kept_of = trust.epoch
+
     def _compare(self, anchored: Position, known: Entry | None) -> None:
         """(5) The head must be the anchored entry or descend from it."""
         newest = self.verified_head().header.seq
@@ -317,12 +351,16 @@ class Chain:
                 f"{self._title}: expected entry {anchored.seq}, which the anchor has seen, found "
                 f"that the store ends at entry {newest}"
             )
-        if anchored != self.anchored and known is not None and not anchored.reserved:
+        has_moved = anchored != self.anchored
+        if has_moved and known is not None and not anchored.reserved:
             self._check_ancestor(anchored)
         self.anchored = anchored
-        if newest > anchored.seq and not self.core.parts.read_only:
+        if self.core.parts.read_only:
+            return
+        # Who moved the anchor to the head may have said something else of it than it says itself.
+        if newest > anchored.seq or (has_moved and anchored != self._position()):
             self.advance_anchor()
-        elif self.core.together is not None and not anchored.reserved:
+        elif self.core.together is not None:
             self.core.together.confirm(self.slot, anchored)
 
     def _anchored_position(self, trust: StoreChain, anchored: Position | None) -> Position:
@@ -365,6 +403,7 @@ class Chain:
             tip: Tip | None = extend(known, entry, record.body, chain)
         elif seq == 0:
             tip = begin(entry, record.body, chain)
+            check_name(entry, record, self.name if self.is_named else None)
         else:
             tip = _judge(self, entry, record, anchored)
         return entry, tip
@@ -481,16 +520,17 @@ class Chain:
 
         Raises:
             Forked: The anchor went another way. Never retried.
+            NotTrusted: It says of the thread what its entries do not.
             AnchorUnavailable: The anchor cannot be written; the entries stand.
         """
-        head, expected, judged = self.verified_head(), self.anchored, self.in_force()
-        position = position_of(
-            head.header, head.hash, judged.owner.hash, paused=judged.paused is not None
-        )
+        head, expected, position = self.verified_head(), self.anchored, self._position()
         if expected is None:
             raise AnchorUnavailable(f"{self._title}: what the anchor holds is not known")
         for _ in range(_ANCHOR_ROUNDS_MAX):
-            found = self.core.anchor.advance(self.slot, expected, position)
+            try:
+                found = self.core.anchor.advance(self.slot, expected, position)
+            except UsageError as exc:
+                raise _misled(self, expected, position, exc) from exc
             if found == position:
                 self.anchored = position
                 return
@@ -505,6 +545,17 @@ class Chain:
                 self._check_ancestor(found)
             expected = found
         raise AnchorUnavailable(f"{self._title}: the anchor holds something else at each look")
+
+    def _position(self) -> Position:
+        """What the anchor keeps of the verified head."""
+        head, judged = self.verified_head(), self.in_force()
+        position = position_of(
+            head.header, head.hash, judged.owner.hash, paused=judged.paused is not None
+        )
+        seen = self.anchored
+        if seen is not None and seen.epoch > position.epoch and seen.entry == position.entry:
+            return msgspec.structs.replace(position, epoch=seen.epoch)  # as a restore kept it
+        return position
 
     def _check_ancestor(self, anchored: Position) -> None:
         record, _ = self.descend(anchored.seq)
@@ -634,7 +685,10 @@ def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Ti
             chain.entries = NearEntries(entries, chain.thread, [*below, (entry.seq, record)])
         reserved = chain.is_named and chain.name.startswith(RESERVED)
         below_head = _BelowHead(chain, entry.header)
-        judged = judge_head(below_head, entry, seen, chain.trust.get(), reserved=reserved)
+        name = chain.name if chain.is_named else None
+        judged = judge_head(
+            below_head, entry, seen, chain.trust.get(), reserved=reserved, name=name
+        )
         if judged.fence.owner is None and not judged.fence.erased:
             return _read_tip(chain, entry, judged)
         chain.judged = judged
@@ -719,9 +773,35 @@ def _check_same(chain: Chain, known: Entry, record: Record) -> None:
         chain.verify(record, known.seq)
 
 
+def _lacks_kept(title: str, seq: int) -> RolledBack:
+    return RolledBack(
+        f"{title}: expected entry {seq}, which the newest restore kept, found the store to end "
+        "before it"
+    )
+
+
+def _misled(
+    chain: Chain, expected: Position, position: Position, error: UsageError
+) -> SealpointError:
+    """Why an anchor does not follow: it was told what the thread does not show."""
+    local = None if chain.core.together is None else chain.core.together.local.get(chain.slot)
+    held = [each for each in (expected, local) if each is not None]
+    if all(is_rising(each, position) for each in held):
+        return error
+    return NotTrusted(
+        f"thread {chain.name!r}: the anchor has seen what its entry {position.seq} leaves out: "
+        f"{error.message}",
+        hint="Somebody moved the anchor with other code: find out who may write it.",
+    )
+
+
 def _nothing_at(chain: Chain, first: int, anchored: Position) -> SealpointError:
     if anchored.reserved and chain.head is None:
-        return _never_saved(chain)
+        kept: tuple[int, bytes] | None = None
+        with suppress(Missing, Edited):  # as in `_require_kept`
+            kept = chain.trust.get().kept(anchored.thread)
+        title = f"thread {chain.name!r}"
+        return _never_saved(chain) if kept is None else _lacks_kept(title, kept[0])
     return RolledBack(
         f"thread {chain.name!r}: expected entry {first}, which the anchor has seen, found the "
         "store to end before it"

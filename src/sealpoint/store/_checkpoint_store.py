@@ -168,13 +168,14 @@ class _SlotListing:
 
     def __init__(self, core: Core, slot: bytes, position: Position) -> None:
         self._core = core
+        seen = position
         position = core.restored_or_same(position)
         self.namespace = ""
         self.name: str | None = None
         """The name, proven by the slot; None if there is none to be listed."""
         self.missing = False
         """Whether the store lacks what the anchor has seen."""
-        if position.erased and not self._is_live(position):
+        if position.erased and self._is_erased(position):
             return
         self._find_name(slot, position.thread)
         if position.reserved:
@@ -186,7 +187,7 @@ class _SlotListing:
             self.missing = True
             with suppress(RolledBack, Forked):  # of one thread, which is no reason to list none
                 found = core.anchor.get(slot)
-                self.missing = found is None or not found.erased
+                self.missing = found is None or found == seen or not found.erased
 
     @property
     def is_shown(self) -> bool:
@@ -202,11 +203,11 @@ class _SlotListing:
         if _slot(self._core, namespace, name) == slot:
             self.namespace, self.name = namespace, name
 
-    def _is_live(self, position: Position) -> bool:
-        """Whether the store has another entry there than one that erases: an anchor may lie."""
+    def _is_erased(self, position: Position) -> bool:
+        """Whether the store shows the entry that erased it: whoever moved the anchor may lie."""
         with suppress(SealpointError):
             record = self._core.storage.read(position.thread, position.seq)
-            return record is not None and parse_header(record.header).kind is not Kind.ERASE
+            return record is not None and parse_header(record.header).kind is Kind.ERASE
         return False
 
     def _is_lost(self, position: Position) -> bool:

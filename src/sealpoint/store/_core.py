@@ -27,6 +27,7 @@ from sealpoint.errors import (
     ReadOnly,
     RolledBack,
     SealpointError,
+    Tampered,
     Unanchored,
 )
 from sealpoint.ids import KeyId, StoreId
@@ -107,6 +108,11 @@ class ListedThread(NamedTuple):
     """Under which the anchor knows it; empty: it does not."""
     anchored: Position | None
     """What the anchor has seen of it; None: it does not know it."""
+    least: Position | None = None
+    """The same for what is signed: where several slots name the thread and the store does not show
+    which is that of its name, the lowest, and `anchored` is the highest."""
+    doubles: tuple[bytes, ...] = ()
+    """Further slots that name it: somebody who may write the anchor has made them."""
 
     @property
     def stored(self) -> bool:
@@ -114,9 +120,9 @@ class ListedThread(NamedTuple):
         return self.head is not None
 
     @property
-    def is_live(self) -> bool:
-        """Whether the anchor has seen an entry of it, and none that erased it since."""
-        return not (self.anchored is None or self.anchored.reserved or self.anchored.erased)
+    def is_begun(self) -> bool:
+        """Whether the anchor has seen an entry of it; that may be one that erased it."""
+        return not (self.anchored is None or self.anchored.reserved)
 
 
 class StateCache(Protocol):
@@ -521,20 +527,48 @@ def match_heads(
 ) -> list[ListedThread]:
     """As `Core.each_thread` in no order, for who has listed threads and then slots.
 
+    Each thread is listed once, so that nobody who can make a slot keeps others from what lists all
+    threads.
+
     Args:
         core: The store.
         heads: The last position of each thread, as the storage says.
         slots: What the anchor holds.
     """
-    own = store_slot(core.parts.secret)
-    found = [
-        ListedThread(position.thread, heads.get(position.thread), slot, position)
-        for slot, position in slots
-        if slot != own
-    ]
-    unknown = heads.keys() - {each.thread for each in found} - {STORE_CHAIN}
-    found += [ListedThread(thread, heads[thread], slot=b"", anchored=None) for thread in unknown]
-    return found
+    found: dict[bytes, ListedThread] = {}
+    several: dict[bytes, dict[bytes, Position]] = {}
+    for slot, position in slots:
+        thread = position.thread
+        if thread == STORE_CHAIN:
+            continue  # its own slot, or one that is nobody's
+        if (before := found.get(thread)) is not None and before.anchored is not None:
+            several.setdefault(thread, {before.slot: before.anchored})[slot] = position
+            continue
+        found[thread] = ListedThread(thread, heads.get(thread), slot, position, position)
+    for thread, each in several.items():
+        found[thread] = _listed_once(core, found[thread], each)
+    unknown = heads.keys() - found.keys() - {STORE_CHAIN}
+    listed = list(found.values())
+    listed += [ListedThread(thread, heads[thread], slot=b"", anchored=None) for thread in unknown]
+    return listed
+
+
+def _listed_once(core: Core, listed: ListedThread, slots: Mapping[bytes, Position]) -> ListedThread:
+    """A thread that several slots name, by the one that is that of its name."""
+    highest, lowest = (choose(slots, key=lambda each: _place(slots[each])) for choose in (max, min))
+    named = named_slot(core, listed.thread)
+    if named is not None and named in slots:
+        highest = lowest = named
+    # Else nobody can tell: what is looked for is the most that was seen, and what is signed is the
+    # least, since anybody can have planted a position that no entry will ever have.
+    doubles = tuple(sorted(slots.keys() - {highest}))
+    return listed._replace(
+        slot=highest, anchored=slots[highest], least=slots[lowest], doubles=doubles
+    )
+
+
+def _place(position: Position) -> tuple[int, int]:
+    return position.epoch, position.seq
 
 
 def trust_and_position(core: Core, slot: bytes) -> tuple[StoreChain, Position | None]:
@@ -657,7 +691,7 @@ def _judge_slot(
     writes the shared anchor could put a genuine thread under the name of another.
 
     Raises:
-        AnchorUnavailable: It is another's.
+        NotTrusted: It is another's.
     """
     is_chain = slot == store_slot(core.parts.secret)
     named = is_chain == (shared.thread == STORE_CHAIN)
@@ -666,7 +700,7 @@ def _judge_slot(
             namespace, name = claimed_name(core, shared.thread)
             named = not name or thread_slot(core.parts.secret, namespace, name) == slot
     if not named:
-        raise AnchorUnavailable(
+        raise NotTrusted(
             f"shared anchor: it has thread {shared.thread.hex()[:12]} in slot {slot.hex()[:12]}, "
             "which is that of another name",
             hint="Somebody wrote its tables by other means: find out who may, and bring the "
@@ -683,7 +717,7 @@ def judge_positions(core: Core, local: Position, shared: Position) -> tuple[Posi
 
     Raises:
         Forked: They belong to different histories.
-        AnchorUnavailable: One names a restore that nobody accepted.
+        NotTrusted: One names a restore that nobody accepted.
         RolledBack: The store does not have the entry that the newest restore kept.
     """
     if local.thread != shared.thread:
@@ -709,10 +743,10 @@ def require_begun(position: Position, epoch: int) -> None:
     Its marks would count for nothing: a restore is the only reason for which marks go down.
 
     Raises:
-        AnchorUnavailable: It is of such an epoch.
+        NotTrusted: It is of such an epoch.
     """
     if position.epoch > epoch:
-        raise AnchorUnavailable(
+        raise NotTrusted(
             f"anchors of thread {position.thread.hex()[:12]}: expected at most {epoch} accepted "
             f"restores, as the store chain has, found {position.epoch}",
             hint="Somebody wrote an anchor by other means: find out who may write it.",
@@ -783,6 +817,23 @@ def claimed_name(core: Core, thread: bytes, entries: EntryReader | None = None) 
         digest = parse_header(record.header).body
     body: GenesisBody = parse_body(Kind.GENESIS, digest, record.body or b"")
     return header.ns, body.name
+
+
+def named_slot(core: Core, thread: bytes) -> bytes | None:
+    """The slot of the name that a thread has, by a genesis that is genuine on its own.
+
+    None if its name was erased, or is not shown.
+    """
+    with suppress(Tampered, NotTrusted, RolledBack, Forked, Unanchored):
+        found = newest_genesis(core, thread)
+        if found is not None:
+            seq, record = found
+            header = parse_header(record.header)
+            place = Place(core.store_hex, header.ns, thread.hex())
+            verify_renewed(core, record, place=place, seq=seq, chain=core.trust())
+            body: GenesisBody = parse_body(Kind.GENESIS, header.body, record.body or b"")
+            return thread_slot(core.parts.secret, header.ns, body.name)
+    return None
 
 
 def newest_genesis(

@@ -30,6 +30,7 @@ from sealpoint.ledger import (
     CheckpointBody,
     Entry,
     Fence,
+    GenesisBody,
     Header,
     Kind,
     Marks,
@@ -44,6 +45,7 @@ from sealpoint.ledger import (
     check_session,
     check_succession,
     check_world,
+    parse_body,
     read_basis_and_time,
     read_fence,
     read_owner_entry,
@@ -105,6 +107,7 @@ def judge_head(
     trust: StoreChain,
     *,
     reserved: bool,
+    name: str | None = None,
 ) -> JudgedHead:
     """Judge the head of a thread by the rules that every entry follows.
 
@@ -115,9 +118,10 @@ def judge_head(
         trust: The store chain.
         reserved: Whether the reader asked for a name of Sealpoint's own. An erasure takes the name
             in the genesis away, and must not make another thread of it.
+        name: The name that the anchor's slot is of; None: nobody knows.
 
     Raises:
-        NotTrusted: An entry is not allowed at its place.
+        NotTrusted: An entry is not allowed at its place, or an anchor says something else of it.
         Misplaced: A handoff or a genesis is not one of this place.
         Forked: The owner's entry is not the one that an anchor has seen.
         Missing: An entry is gone.
@@ -125,7 +129,7 @@ def judge_head(
     for position in seen:
         _require_marks(head.header, position)
     newest, additions = _judge_additions(entries, head)
-    owned = _judge_ownership(entries, newest[0], seen, trust, reserved=reserved)
+    owned = _judge_ownership(entries, newest[0], seen, trust, reserved=reserved, name=name)
     for header in (*additions, newest[0].header):
         check_reserved(header, reserved=reserved or owned.entry.reserved)
         if header.gen != owned.begun.gen:
@@ -140,6 +144,8 @@ def judge_head(
             "an erasure"
         )
     paused = _judge_pause(entries, head.header, owned)
+    for position in seen:
+        _require_pause(head.header, position, paused)
     fence = _judge_session(entries, newest, owned, trust)
     return JudgedHead(fence, owned.entry, paused)
 
@@ -158,6 +164,35 @@ def _require_marks(header: Header, anchored: Position) -> None:
                 "Revoke the key: sealpoint keys revoke NAME --reason WHY; the guide on keys and "
                 "trust says how the thread is brought back.",
             )
+
+
+def _require_pause(header: Header, anchored: Position, paused: int | None) -> None:
+    """Refuse an anchor that says something else of the pause that the head names."""
+    if anchored.pause == header.pause and anchored.paused != (paused is not None):
+        is_paused = "paused" if paused is not None else "not paused"
+        raise NotTrusted(
+            f"entry {header.seq} of thread {header.thread[:12]}: by entry {header.pause} the "
+            f"thread is {is_paused}, and the anchor says that it is not so",
+            hint="Somebody moved the anchor with other code: find out who may write it. An "
+            "accepted restore makes it right again: sealpoint accept-restore --dry-run shows it.",
+        )
+
+
+def check_name(entry: Entry, record: Record, name: str | None) -> None:
+    """Refuse a genesis of another name than that of the anchor's slot.
+
+    Raises:
+        Misplaced: Somebody has put a thread into the slot of another name.
+    """
+    if name is None or entry.header.kind is not Kind.GENESIS or record.body is None:
+        return
+    body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, record.body)
+    if body.name != name:
+        raise Misplaced(
+            f"thread {name!r}: the anchor has thread {entry.header.thread[:12]} for it, which is "
+            "one of another name",
+            hint="Somebody wrote the anchor with other code: find out who may write it.",
+        )
 
 
 def _judge_additions(
@@ -190,6 +225,7 @@ def _judge_ownership(
     trust: StoreChain,
     *,
     reserved: bool,
+    name: str | None,
 ) -> _Owned:
     """Find whose the thread is: judge the handoffs down to the genesis or the newest erasure."""
     seq, found = newest.header.owner, list[tuple[Entry, Record]]()
@@ -203,6 +239,7 @@ def _judge_ownership(
                 f"the thread is, found a {header.kind.word}"
             )
         check_reserved(header, reserved=reserved)
+        check_name(entry, record, name)
         found.append((entry, record))
         if not seq:
             break

@@ -331,9 +331,10 @@ class _Planner:
             self._found[-1] = self._with_what_is_lost(loss, position, tip)
 
     def _seen(self, position: Position) -> tuple[int, bytes] | None:
-        """The newest entry that the anchor has seen; after a restore, what that one kept."""
-        if position.epoch < self._chain.epoch:
-            return self._chain.kept(position.thread)
+        """The newest entry that the anchor has seen; after a restore, at least what it kept."""
+        kept = self._chain.kept(position.thread)
+        if position.epoch < self._chain.epoch or (kept is not None and kept[0] > position.seq):
+            return kept
         return None if position.reserved else (position.seq, position.entry)
 
     def _outcome(
@@ -343,9 +344,10 @@ class _Planner:
         if seen is not None:
             if head is None:
                 return ThreadOutcome.ERASED if position.erased else ThreadOutcome.GONE
-            # Erasures that the anchor has seen, and those below the newest entry that is there.
+            # Erasures that the anchor has seen, and those below the newest entry that is there. A
+            # lost one says whose the thread is, so the anchor's mark of that is lost with it.
             erased = head.header.gen + (head.header.kind is Kind.ERASE)
-            if erased < position.gen + position.erased:
+            if erased < position.gen + position.erased and position.owner > head.seq:
                 return ThreadOutcome.ERASED
             if head.seq < seen[0]:
                 return ThreadOutcome.BEHIND

@@ -23,7 +23,7 @@ from sealpoint.ids import KeyId
 from sealpoint.ledger import PositionList, StoreChain, carried_attestations, link_hash
 from sealpoint.signing import STOPPED, Cutoff, Identity, PrivateKey, RosterDocument
 from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core, claimed_name
+from sealpoint.store._core import Core, ListedThread, claimed_name
 from sealpoint.store._roster import anchored_entry, append_roster
 
 # A look at every thread of a store: where some keys wrote last, for the cutoffs that end them.
@@ -122,7 +122,7 @@ class _KeyUsageFinder:
         # Those that the store has lost too: they may be brought back from a copy.
         threads = self._core.each_thread()
         for number, each in enumerate(threads, start=1):
-            self._look(each.thread, each.slot)
+            self._look(each)
             if progress is not None:
                 progress(number, len(threads))
         return KeyUsage(
@@ -131,10 +131,10 @@ class _KeyUsageFinder:
             unverified=tuple(sorted(self._unverified, key=lambda each: (each.name, each.thread))),
         )
 
-    def _look(self, thread: bytes, slot: bytes) -> None:
-        core = self._core
-        anchored = core.anchor.get(slot) if slot else None
+    def _look(self, listed: ListedThread) -> None:
+        core, thread, slot = self._core, listed.thread, listed.slot
         try:
+            anchored = core.anchor.get(slot) if slot else None
             if anchored is None:
                 raise Unanchored(
                     f"thread {thread.hex()[:12]}: the store has it, and this machine's anchor "
@@ -148,7 +148,7 @@ class _KeyUsageFinder:
         except (StorageUnavailable, AnchorUnavailable):
             raise
         except SealpointError as error:
-            self._add_unverified(thread, anchored, error)
+            self._add_unverified(thread, listed.least, error)
             return
         head = chain.verified_head()
         self._heads.append((thread, head.seq, head.hash))

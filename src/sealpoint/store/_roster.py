@@ -97,9 +97,9 @@ def anchored_positions(core: Core, chain: StoreChain) -> PositionList:
         Missing, Edited: The list of the newest restore is not there, or is another.
     """
     entries = (
-        (each.thread, anchored_entry(chain, each.anchored))
+        (each.thread, anchored_entry(chain, each.least))
         for each in core.each_thread()
-        if each.anchored is not None
+        if each.least is not None
     )
     return PositionList.of((thread, *entry) for thread, entry in entries if entry is not None)
 

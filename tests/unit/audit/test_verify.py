@@ -284,7 +284,7 @@ def test_time_that_runs_backwards_is_worth_a_look(world: Deployment) -> None:
     old = datetime(2001, 1, 1, tzinfo=UTC)
     _resigned(world, 9, key("worker"), at=old)
     changed = world.record("bad", 9)
-    moved = type(position)(position.thread, 0, 0, 8, link_hash(world.record("bad", 8).header))
+    moved = msgspec.structs.replace(position, seq=8, entry=link_hash(world.record("bad", 8).header))
     world.turn_anchor(world.slot("bad"), moved)
     report = world.open().verify()
     finding = _only(report, world)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.errors import AnchorUnavailable, Forked, RolledBack, Unanchored
+from sealpoint.errors import AnchorUnavailable, Forked, NotTrusted, RolledBack, Unanchored
 from sealpoint.store import accept_restore, plan_restore
 from tests.deployment import Deployment, Opened, SimulatedAnchor
 from tests.ledgers import key
@@ -264,7 +264,7 @@ def test_restore_that_nobody_accepted_is_no_way_around_a_memory(fleet: _Fleet) -
     claimed = Position(old.thread, 9, old.gen, old.seq, old.entry)
     fleet.shared._positions[fleet.world.slot("t")] = claimed
 
-    with pytest.raises(AnchorUnavailable, match="accepted restores"):
+    with pytest.raises(NotTrusted, match="accepted restores"):
         fleet.load("one")
 
 
