@@ -114,6 +114,9 @@ _CHANGES: dict[str, tuple[str, ...]] = {
 }
 _CHANGE_WEIGHTS = (4, 5, 5, 2, 4, 1, 1)
 
+_LIES = ("gen", "erased", "paused", "marks")
+"""What an anchor is told of the entry that it is moved to, against what the entry says."""
+
 _USUAL: dict[str, tuple[Kind, ...]] = {
     "writer": (
         *(Kind.RESUME, Kind.RESUME, Kind.CHECKPOINT, Kind.CHECKPOINT, Kind.HANDOFF, Kind.HANDOFF),
@@ -182,7 +185,8 @@ def _draw_burst(draw: random.Random, rogue: str) -> list[Step]:
         steps += session * draw.randint(1, 3)
     if draw.random() < 0.9:
         epoch = ("epoch=+1",) if draw.random() < 0.05 else ()
-        steps.append(Step("rogue", "anchor", (f"machine={draw.choice('01')}", *epoch)))
+        lie = (f"lie={draw.choice(_LIES)}",) if draw.random() < 0.2 else ()
+        steps.append(Step("rogue", "anchor", (f"machine={draw.choice('01')}", *epoch, *lie)))
     return steps
 
 

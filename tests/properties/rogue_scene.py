@@ -282,8 +282,8 @@ class _Scene:
     def compare(self) -> None:
         """Compare what honest processes say with the truth."""
         tip, stop = self.walk()
-        if stop is None and self._claims_epoch():
-            self.tally["an anchor of an epoch that never began"] += 1
+        if stop is None and self._is_misled():
+            self.tally["an anchor that says what no entry does"] += 1
         elif stop is None:
             self.tally["accepted"] += 1
             for name, call in self._reads():
@@ -308,9 +308,16 @@ class _Scene:
             if self.reader.verify().ok:
                 raise Broken(f"verify does not report entry {stop.header.seq}: {stop.error!r}")
 
-    def _claims_epoch(self) -> bool:
-        """Whether the rogue member made an anchor useless, which every process says."""
-        return any(position.epoch for position in self._positions())
+    def _is_misled(self) -> bool:
+        """Whether the rogue member made an anchor useless, which every process says.
+
+        It names an epoch that never began, or says of a pause what the entry there does not.
+        """
+        pauses = {header.seq for header in self._headers() if header.kind is Kind.PAUSE}
+        return any(
+            position.epoch or position.paused != (position.pause in pauses)
+            for position in self._positions()
+        )
 
     def _positions(self) -> list[Position]:
         """What every anchor holds of the thread."""
@@ -383,7 +390,7 @@ class _Scene:
         refused = stop is not None and not self.is_own_matter(stop)
         error = _error(lambda: self._call(step.act, made(who, machine), fields))
         self.tally[f"{step.act}: {'done' if error is None else type(error).__name__}"] += 1
-        if stop is None and is_refusal(error) and not self._claims_epoch():
+        if stop is None and is_refusal(error) and not self._is_misled():
             raise Broken(f"false alarm: {step.act} by {who} says {error!r}")
         if stop is not None and refused and error is None:
             raise Broken(f"{step.act} by {who} succeeds, in spite of {stop.error!r}")
@@ -426,7 +433,7 @@ class _Scene:
 
     # ------------------------------------------------------------------ the rogue member
 
-    def _move_anchors(self, machine: str = "0", epoch: str = "+0") -> None:
+    def _move_anchors(self, machine: str = "0", epoch: str = "+0", lie: str = "") -> None:
         """Move every anchor of a machine to the newest entry, as far as it lets somebody."""
         anchors: list[Anchor] = [self.world._anchor(read_only=False)]
         if self.machines > 1:
@@ -444,7 +451,15 @@ class _Scene:
             header.pause,
             header.owner,
             link_hash(rows[header.owner].header),
+            parse_header(rows[header.pause].header).kind is Kind.PAUSE,
         )
+        lies: dict[str, dict[str, Any]] = {
+            "gen": {"gen": header.gen + 3},
+            "erased": {"erased": not claimed.erased},
+            "paused": {"paused": not claimed.paused},
+            "marks": {"fence": -1, "pause": -1, "owner": -1, "paused": False},
+        }
+        claimed = msgspec.structs.replace(claimed, **lies.get(lie, {}))
         for anchor in anchors:
             seen = anchor.get(self.slot)
             if seen is None:
@@ -453,6 +468,7 @@ class _Scene:
                 claimed,
                 fence=max(seen.fence, claimed.fence),
                 pause=max(seen.pause, claimed.pause),
+                paused=(seen if seen.pause > claimed.pause else claimed).paused,
                 owner=max(seen.owner, claimed.owner),
                 owner_entry=max(
                     (seen.owner, seen.owner_entry), (claimed.owner, claimed.owner_entry)
