@@ -133,8 +133,10 @@ class _KeyUsageFinder:
 
     def _look(self, listed: ListedThread) -> None:
         core, thread, slot = self._core, listed.thread, listed.slot
+        vouched = listed.least
         try:
             anchored = core.anchor.get(slot) if slot else None
+            vouched = vouched if listed.doubles else anchored
             if anchored is None:
                 raise Unanchored(
                     f"thread {thread.hex()[:12]}: the store has it, and this machine's anchor "
@@ -148,7 +150,7 @@ class _KeyUsageFinder:
         except (StorageUnavailable, AnchorUnavailable):
             raise
         except SealpointError as error:
-            self._add_unverified(thread, listed.least, error)
+            self._add_unverified(thread, vouched, error)
             return
         head = chain.verified_head()
         self._heads.append((thread, head.seq, head.hash))

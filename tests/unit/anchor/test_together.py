@@ -312,3 +312,19 @@ def test_runs_are_those_of_the_shared_anchor(two: _Two) -> None:
     hold.end()
     assert two.shared.inner.holder(_SLOT) is None
     assert two.local.inner.holder(_SLOT) == there
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_thread_counts_as_paused_where_the_two_disagree(two: _Two, local: bool) -> None:  # noqa: FBT001
+    """Who lists slots reads no entries: of the same pause, the one that says so is believed."""
+    two.hold(_marked(5, 1, 4, 0, paused=local), _marked(9, 1, 4, 0, paused=not local))
+
+    assert dict(two.together.slots()) == {_SLOT: _marked(9, 1, 4, 0, paused=True)}
+    assert two.together.get(_SLOT) == _marked(9, 1, 4, 0, paused=not local)
+
+
+def test_later_pause_counts(two: _Two) -> None:
+    """Of different pauses, the later one says whether the thread is paused."""
+    two.hold(_marked(5, 1, 4, 0, paused=True), _marked(9, 1, 8, 0))
+
+    assert dict(two.together.slots()) == {_SLOT: _marked(9, 1, 8, 0)}
