@@ -19,7 +19,14 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint.anchor import Position
-from sealpoint.errors import Forked, ListIncomplete, RolledBack, SealpointError, UsageError
+from sealpoint.errors import (
+    Forked,
+    ListIncomplete,
+    NotTrusted,
+    RolledBack,
+    SealpointError,
+    UsageError,
+)
 from sealpoint.ids import namespace_tag
 from sealpoint.ledger import Kind, link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
@@ -155,8 +162,15 @@ def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[Lef
     trust = core.renewed_trust() if unknown else core.trust()
     for thread in unknown:
         name = genuine_name(core, trust, thread)
-        if name is not None and core.anchor.get(_slot(core, core.namespace, name)) is None:
+        if name is not None and not _is_known(core, _slot(core, core.namespace, name)):
             yield LeftOut(thread=thread.hex(), name=name, anchored=False)
+
+
+def _is_known(core: Core, slot: bytes) -> bool:
+    """Whether the anchor has something in a slot that can be believed."""
+    with suppress(NotTrusted, RolledBack, Forked):  # reading it tells what is wrong
+        return core.anchor.get(slot) is not None
+    return False
 
 
 def _slot(core: Core, namespace: str, name: str) -> bytes:
@@ -185,7 +199,8 @@ class _SlotListing:
         elif self.name is None or not self._stands(position):
             # Unless it was erased this very moment.
             self.missing = True
-            with suppress(RolledBack, Forked):  # of one thread, which is no reason to list none
+            # Of one thread, which is no reason to list none.
+            with suppress(NotTrusted, RolledBack, Forked):
                 found = core.anchor.get(slot)
                 self.missing = found is None or found == seen or not found.erased
 

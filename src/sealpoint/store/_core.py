@@ -692,6 +692,7 @@ def _judge_slot(
 
     Raises:
         NotTrusted: It is another's.
+        AnchorUnavailable: The same for the slot of the store chain.
     """
     is_chain = slot == store_slot(core.parts.secret)
     named = is_chain == (shared.thread == STORE_CHAIN)
@@ -700,7 +701,9 @@ def _judge_slot(
             namespace, name = claimed_name(core, shared.thread)
             named = not name or thread_slot(core.parts.secret, namespace, name) == slot
     if not named:
-        raise NotTrusted(
+        # Without the store chain nobody can look; a thread keeps nobody from the others.
+        error = AnchorUnavailable if is_chain else NotTrusted
+        raise error(
             f"shared anchor: it has thread {shared.thread.hex()[:12]} in slot {slot.hex()[:12]}, "
             "which is that of another name",
             hint="Somebody wrote its tables by other means: find out who may, and bring the "

@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from sealpoint.anchor._postgres_schema import TABLES, create_statements
-from sealpoint.errors import AnchorUnavailable, ListIncomplete, RolledBack, Tampered, Unanchored
+from sealpoint.errors import (
+    AnchorUnavailable,
+    ListIncomplete,
+    NotTrusted,
+    RolledBack,
+    Tampered,
+    Unanchored,
+)
 from tests.fleet import Fleet, FleetMachine
 from tests.postgres_server import PostgresServer
 
@@ -224,7 +231,7 @@ def test_genuine_thread_under_the_name_of_another_is_refused(
         f"WHERE u.ctid = {shortest} AND NOT slots.{_ROSTER}"
     )
 
-    with pytest.raises(AnchorUnavailable, match="another name"):
+    with pytest.raises(NotTrusted, match="another name"):
         three.load("t")
 
 
