@@ -41,7 +41,9 @@ from sealpoint.ledger import (
     skip_seq,
 )
 from sealpoint.storage import Record, Storage
-from sealpoint.store import ThreadOutcome
+from sealpoint.store import Core, ThreadOutcome, plan_restore
+from sealpoint.store._revocation import find_key_usage
+from sealpoint.store._roster import anchored_positions
 from tests.deployment import Deployment, Opened, SimulatedAnchor
 from tests.ledgers import SALT, key, seals
 from tests.unit.gate.team import READ, Team, policy
@@ -489,3 +491,39 @@ def test_new_epoch_does_not_begin_a_thread_anew(scene: _Scene) -> None:
             call()
     with pytest.raises(UnknownThread):
         scene.process().thread("never").load()
+
+
+# ---------------------------------------------------------------------- a shared anchor
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("lie", ["slot", "name", "epoch", "chain"])
+def test_shared_anchor_blocks_no_look_at_all_threads(lie: str, memory: bool) -> None:  # noqa: FBT001
+    """Whatever a member makes of slots, on a machine that has seen the thread and on a new one."""
+    scene = _Scene(None)
+    local = MemoryAnchor()
+    store_slot = scene.team.store("worker").core._slot
+    for slot in (store_slot, *((scene.slot,) if memory else ())):
+        position = scene.world.anchored.get(slot)
+        assert position is not None
+        local.create(slot, position)
+    planted = {
+        "slot": (b"\x01" * 32, scene.seen()),
+        "name": (scene.world.slot("u"), scene.seen()),
+        "chain": (scene.world.slot("u"), Position(STORE_CHAIN, 0, 0, 0, bytes(32))),
+    }
+    if lie == "epoch":
+        scene.move(epoch=7)
+    else:
+        scene.world.anchored.create(*planted[lie])
+
+    def look(core: Core) -> tuple[int, int, int]:
+        usage = find_key_usage(core, frozenset({key("worker").public.id.raw.hex()}))
+        listed = anchored_positions(core, core.trust())
+        return len(next(iter(usage.positions.values()))), len(listed), plan_restore(core).threads
+
+    shared = SimulatedAnchor(scene.world.anchored, closes=False)
+    parts = {"anchor": SimulatedAnchor(local, closes=False), "shared_anchor": shared}
+
+    assert scene.world.using(look, "operator", **parts) == (1, 1, 1)
+    scene.world.open("worker", gated=True, **parts).thread("v").save({"n": 1})
