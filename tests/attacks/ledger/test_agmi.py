@@ -48,7 +48,7 @@ def test_each_edit_is_refused_by_the_read_that_needs_what_was_edited(adapter: ty
     assert found == {
         "T1": ("load(ref)", "edited"),
         "T2": ("load()", "rolled-back"),
-        "T3": ("load()", "missing"),
+        "T3": ("history()", "missing"),
         "T4": ("load()", "misplaced"),
         "T5": ("load()", "forged"),
         "T6": ("load()", "misplaced"),
