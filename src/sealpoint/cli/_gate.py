@@ -156,7 +156,7 @@ def resume(
 
     No state is released, no request is made and nothing is recorded. The exit status is 0 if it
     would be allowed, 71 if others have to approve first, 70 if it would be refused, and 73 if only
-    because another session is too young to be taken over.
+    because a run is under way or another session is too young to be taken over.
     """
     declared = declared_world(graph, world)
     given = None if answer is None else _answer(answer)
