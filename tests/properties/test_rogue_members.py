@@ -51,6 +51,30 @@ def _try_all(run: _Run, seeds: range) -> Counter[str]:
     return tally
 
 
+_FOUND = {
+    "a genesis in place of the end of a pause": History(
+        "worker",
+        1,
+        (
+            Step("operator", "pause"),
+            Step("rogue", Kind.GENESIS),
+            Step("rogue", Kind.CHECKPOINT, ("owner=previous",)),
+            Step("rogue", Kind.RESUME),
+            Step("rogue", "anchor"),
+        ),
+    ),
+}
+"""Histories of earlier soaks that were accepted once."""
+
+
+@pytest.mark.parametrize("what", _FOUND)
+def test_what_was_accepted_once_is_not(what: str) -> None:
+    """The shortest history of each fault that a soak has found."""
+    tally = run_history(_FOUND[what])
+
+    assert any(each.startswith("refused") for each in tally), tally
+
+
 def _breaks(run: _Run, history: History) -> bool:
     try:
         run(history)

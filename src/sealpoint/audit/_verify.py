@@ -42,10 +42,12 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import (
     KINDS,
+    ROLLOUTS,
     STORE_CHAIN,
     ChainStep,
     CheckpointBody,
     Entry,
+    Header,
     Kind,
     PruneBody,
     ResultsBody,
@@ -146,7 +148,8 @@ def _verify_again(
     while True:
         rounds += 1
         walk = ThreadWalk(core, listed.thread, anchored, pool=pool)
-        check = _ThreadCheck(core, walk, None if judge is None else judge(listed.thread))
+        judged = None if judge is None else judge(listed.thread)
+        check = _ThreadCheck(core, walk, judged, listed.slot)
         try:
             for done in check.run():
                 tell(done)
@@ -232,10 +235,13 @@ def _restless(name: str) -> HeadMoved:
 class _ThreadCheck:
     """The verification of one thread, from genesis to its end."""
 
-    def __init__(self, core: Core, walk: ThreadWalk, judge: Judge | None) -> None:
+    def __init__(
+        self, core: Core, walk: ThreadWalk, judge: Judge | None, slot: bytes = b""
+    ) -> None:
         self._core = core
         self._walk = walk
         self._judge = judge
+        self._slot = slot
         self._horizon = core.now() + _FAR_AHEAD
         self._question = _OpenQuestion()
         self._retention: RetentionCheck | None = None
@@ -282,6 +288,9 @@ class _ThreadCheck:
             self._add("time", f"entry {entry.seq}: its time {header.at.isoformat()} is {what}")
         if step.unreadable:
             self._add(UNJUSTIFIED, describe_unreadable(entry))
+        if self._is_misplaced(header):
+            words = f"a {header.kind.word} entry has no place in the book of rollouts"
+            self._add(NotTrusted.code, f"entry {entry.seq}: {words}", refuses=True)
         passed = self._question.follow(entry, step.body)
         if passed is not None:
             words = f"the run continued past its question in entry {passed} in the same session"
@@ -292,6 +301,15 @@ class _ThreadCheck:
         if self._judge is not None:
             for text in self._judge(entry, step.body, step.before, step.chain):
                 self._add(UNJUSTIFIED, text)
+
+    def _is_misplaced(self, header: Header) -> bool:
+        """Whether an entry is of a kind that the book of rollouts may not hold.
+
+        An erasure takes the name away that tells a book from other threads; its slot does not go.
+        """
+        if KINDS[header.kind].on_reserved or not self._slot:
+            return False
+        return thread_slot(self._core.parts.secret, header.ns, ROLLOUTS) == self._slot
 
     def _add(self, code: str, message: str, *, refuses: bool = False) -> None:
         self.findings.append(

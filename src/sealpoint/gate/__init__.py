@@ -34,7 +34,7 @@ from sealpoint.gate._requests import (
     why_closed,
 )
 from sealpoint.gate._review import Newest, Reviewer
-from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
+from sealpoint.gate._rollout_book import RolloutBook
 from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
 from sealpoint.gate._standing import Standing, StandingPause
 from sealpoint.gate._thread import AdapterThread, Thread
@@ -49,6 +49,7 @@ from sealpoint.gate._thread_look import (
     summary_now,
     unreadable,
 )
+from sealpoint.ledger import ROLLOUTS
 
 __all__ = [
     "COMPARED_RULES",

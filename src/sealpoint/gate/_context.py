@@ -10,9 +10,9 @@ from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pause, Pending, Request, make_request, read_pending
 from sealpoint.gate._resume_call import check_actor
-from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
+from sealpoint.gate._rollout_book import Rollout, RolloutBook
 from sealpoint.gate._standing import Standing, StandingPause
-from sealpoint.ledger import Body, Kind, RequestBody
+from sealpoint.ledger import ROLLOUTS, Body, Kind, RequestBody
 from sealpoint.signing import Action, Identity, Statement
 from sealpoint.store import EntryDraft, ThreadState
 from sealpoint.world import World

@@ -36,10 +36,10 @@ from sealpoint.gate._requests import (
     may_list,
     why_closed,
 )
-from sealpoint.gate._rollout_book import ROLLOUTS
 from sealpoint.gate._standing import Standing
 from sealpoint.gate._worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import (
+    ROLLOUTS,
     ExpiryBody,
     HandoffBody,
     Kind,

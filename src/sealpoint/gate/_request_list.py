@@ -32,9 +32,9 @@ from sealpoint.gate._requests import (
     make_request,
     read_pending,
 )
-from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
+from sealpoint.gate._rollout_book import RolloutBook
 from sealpoint.gate._thread_look import foresee
-from sealpoint.ledger import KINDS, Kind, link_hash, parse_header
+from sealpoint.ledger import KINDS, ROLLOUTS, Kind, link_hash, parse_header
 from sealpoint.signing import (
     DIGITS_LEAST,
     DIGITS_MAX,

@@ -26,7 +26,7 @@ from sealpoint.gate._requests import (
     short_digest,
 )
 from sealpoint.ledger import (
-    RESERVED,
+    ROLLOUTS,
     ExpiryBody,
     Header,
     Kind,
@@ -41,9 +41,6 @@ from sealpoint.signing import Action, Attestation, Roster, Statement, count
 from sealpoint.storage import Record
 from sealpoint.store import Chain, Core
 from sealpoint.world import World
-
-ROLLOUTS = f"{RESERVED}rollouts"
-"""The name of the thread that is the book."""
 
 _LONGEST = timedelta(days=ROLLOUT_DAYS_MAX)
 _NOBODY = 1_000

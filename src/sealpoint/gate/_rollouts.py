@@ -30,10 +30,11 @@ from sealpoint.gate._operations import Operations
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._request_list import only_one
 from sealpoint.gate._requests import Request, Status, why_closed
-from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
+from sealpoint.gate._rollout_book import Rollout, RolloutBook
 from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
     KINDS,
+    ROLLOUTS,
     CheckpointBody,
     Kind,
     link_hash,

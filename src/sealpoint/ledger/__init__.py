@@ -58,6 +58,7 @@ from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._rules import (
     RESERVED,
+    ROLLOUTS,
     Marks,
     carried_attestations,
     check_generation,
@@ -91,6 +92,7 @@ __all__ = [
     "NO_ID",
     "PRINT_BYTES",
     "RESERVED",
+    "ROLLOUTS",
     "STORE_CHAIN",
     "TABLE_EVERY",
     "TABLE_POSITIONS_MAX",

@@ -175,6 +175,7 @@ class SkipHashes(msgspec.Struct, frozen=True):
     """
 
     _hashes: dict[int, bytes]
+    """By their positions, which rise."""
 
     @classmethod
     def begin(cls, entry: bytes) -> Self:
@@ -187,8 +188,9 @@ class SkipHashes(msgspec.Struct, frozen=True):
 
     def grown(self, seq: int, entry: bytes) -> "SkipHashes":
         """The hashes once the entry `seq` follows."""
-        below = skip_seq(seq)
-        hashes = {place: digest for place, digest in self._hashes.items() if place <= below}
+        hashes, below = self._hashes.copy(), skip_seq(seq)
+        while (newest := next(reversed(hashes))) > below:
+            del hashes[newest]
         hashes[seq] = entry
         return SkipHashes(hashes)
 

@@ -40,6 +40,9 @@ from sealpoint.signing import Action, Attestation, Role, Roster, Statement, coun
 RESERVED = "sealpoint:"
 """The names of Sealpoint's own threads begin with this."""
 
+ROLLOUTS = f"{RESERVED}rollouts"
+"""The only one so far: in each namespace, the book of rollouts."""
+
 
 class Marks(NamedTuple):
     """The positions that a header names: the session, the pause and the owner in force.

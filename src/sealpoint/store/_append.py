@@ -346,12 +346,14 @@ def _seal(
     core, rule = chain.core, KINDS[draft.kind]
     signer, body = core.signer(), encode_body(draft.body)
     if tip is None:
-        seq, gen, prev, skip, marks, time = 0, 0, None, None, Marks(0, 0, 0), None
+        seq, gen, prev, skip, marks, time = 0, 0, None, None, (0, 0, 0), None
     else:
         newest, time = tip.entry.header, tip.time
         seq, gen = newest.seq + 1, newest.gen + tip.fence.erased
         prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(skip_seq(seq)).hex()
-        marks = Marks.of(newest).after(draft.kind, seq)
+        marks = newest.fence, newest.pause, newest.owner
+        if not rule.in_session:
+            marks = Marks(*marks).after(draft.kind, seq)
     header = Header(
         store=core.store_hex,
         epoch=trust.epoch,
@@ -362,9 +364,9 @@ def _seal(
         prev=prev,
         skip=skip,
         kind=draft.kind,
-        fence=marks.fence,
-        pause=marks.pause,
-        owner=marks.owner,
+        fence=marks[0],
+        pause=marks[1],
+        owner=marks[2],
         roster=trust.rosters[-1].seq,
         at=core.now(time),
         by=signer.key,

@@ -548,11 +548,11 @@ class Chain:
 
     def _position(self) -> Position:
         """What the anchor keeps of the verified head."""
-        head, judged = self.verified_head(), self.in_force()
+        head, seen = self.verified_head(), self.anchored
+        known = self.in_force() if self._tip is None else self._tip
         position = position_of(
-            head.header, head.hash, judged.owner.hash, paused=judged.paused is not None
+            head.header, head.hash, known.owner.hash, paused=known.paused is not None
         )
-        seen = self.anchored
         if seen is not None and seen.epoch > position.epoch and seen.entry == position.entry:
             return msgspec.structs.replace(position, epoch=seen.epoch)  # as a restore kept it
         return position
@@ -704,10 +704,11 @@ def _read_tip(chain: Chain, head: Entry, judged: JudgedHead) -> Tip:
         below = skip_seq(header.seq)
         record, header = chain.linked(below, header.skip)
         hashes[below] = link_hash(record.header)
+    skip_hashes = SkipHashes(dict(reversed(hashes.items())))
     record, _ = chain.descend(head.header.fence)
     chain.verify(record, head.header.fence)
     basis, time = read_basis_and_time((found, record.header) for found, record in chain.walk())
-    return Tip(head, SkipHashes(hashes), judged.fence, basis, time, judged.owner, judged.paused)
+    return Tip(head, skip_hashes, judged.fence, basis, time, judged.owner, judged.paused)
 
 
 def entry_body(name: str, header: Header, data: bytes | None) -> Any:

@@ -443,6 +443,9 @@ def test_the_book_of_rollouts_is_not_erased(scene: _Scene) -> None:
     for who in ("operator", "ann"):
         with pytest.raises(NotTrusted, match="has no place on a thread"):
             team.world.open(who, gated=True).rollouts.list()
+    report = team.world.open(None, read_only=True, gated=True).verify()
+    assert not report.ok
+    assert any("in the book of rollouts" in each.message for each in report.findings)
 
 
 def test_an_honest_session_after_a_pause_is_taken(scene: _Scene) -> None:
