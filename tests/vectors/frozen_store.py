@@ -13,6 +13,7 @@ from sealpoint.gate import Policies, RolloutBook, Thread
 from sealpoint.gate._checkpoint_log import CheckpointLog
 from sealpoint.ledger import (
     STORE_CHAIN,
+    Kind,
     Place,
     Tip,
     begin,
@@ -85,6 +86,7 @@ def frozen_core(
         pause=newest.pause,
         owner=newest.owner,
         owner_entry=link_hash(records[newest.owner].header),
+        paused=parse_header(records[newest.pause].header).kind is Kind.PAUSE,
     )
     anchor.create(thread_slot(_SECRET, "default", name), position)
     return core

@@ -197,9 +197,14 @@ def _decided() -> ThreadLedger:
             request=about.digest,
             answer=about.answer,
             actor="Ann, by telephone",
+            held=True,
+            idempotent=True,
         ),
     )
-    return add(ledger, Kind.CHECKPOINT)
+    add(ledger, Kind.CHECKPOINT)
+    edit = ResumeBody(salt=SALT, owner="worker", basis=ledger.seq - 1, edits=True)
+    ledger.add(Kind.RESUME, edit)
+    return ledger
 
 
 @cache
@@ -460,6 +465,10 @@ def _verdicts() -> Iterator[dict[str, Any]]:
     yield case("a resume with a word by no key", "edited", Kind.RESUME, made, "worker")
     made = replace(gated, rollout=replace(about, pairs=(("33" * 32, "44" * 32),)))
     yield case("a resume by a rollout that is none", "edited", Kind.RESUME, made, "worker")
+    for field in ("held", "idempotent", "edits"):
+        written = encode_body(gated)[:-1] + f',"{field}":false}}'.encode()
+        name = f"a resume that says that it is not {field}"
+        yield case(name, "edited", Kind.RESUME, written, "worker")
     unruly = encode_body(gated)[:-1] + b',"rules":[]}'
     yield case("a resume with an empty list of rules", "edited", Kind.RESUME, unruly, "worker")
 

@@ -50,7 +50,8 @@ ROLES: dict[str, set[str]] = {
 }
 _RELEASED = ["checkpoint", "release", "released", "world", "leaves", "decided"]
 _DECIDED = ["policy", "rules", "request", "rollout", "attestations", "answer", "actor"]
-RESUME_FIELDS = ["reason", *_RELEASED, *_DECIDED]
+_RUN = ["held", "idempotent", "edits"]
+RESUME_FIELDS = ["reason", *_RELEASED, *_DECIDED, *_RUN]
 BODIES: dict[str, tuple[list[str], list[str]]] = {
     "handoff": (["salt", "owner", "reason"], ["statement", "attestations", "actor"]),
     "pause": (["salt", "reason"], ["actor"]),
@@ -65,6 +66,7 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("statement", "attestation", "leaves", "rollout"), dict),
     **dict.fromkeys(("attestations", "reasons", "rules", "worlds"), list),
     "decided": int,
+    **dict.fromkeys(_RUN, bool),
 }
 FREE = {
     "request": {"answer", "world"},
@@ -100,6 +102,7 @@ def judge(kind: str, body: dict[str, Any]) -> None:
     named = [body[name] for name in _DIGESTS.get(kind, ()) if name in body]
     require(all(map(DIGEST.fullmatch, named)), "digests")
     require(kind != "resume" or ("checkpoint" in body) == ("release" in body), "release")
+    require(not any(body.get(name) is False for name in _RUN), "written default")
     texts = [*body.get("rules", []), *body.get("reasons", [])]
     require(all(type(text) is str for text in texts), "texts")
     require(kind != "request" or type(body.get("world", {})) is dict, "world")
