@@ -12,6 +12,7 @@ validly signed unless its name says otherwise.
 import hashlib
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cache
 from itertools import product
 from typing import Any
@@ -35,7 +36,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Pool, Statement, TrustPin
 from sealpoint.storage import Record
-from tests.ledgers import SALT, StoreLedger, ThreadLedger, genesis_body, pin, roster
+from tests.ledgers import NOW, SALT, StoreLedger, ThreadLedger, genesis_body, pin, roster
 from tests.unit.ledger.gating import (
     add,
     approve,
@@ -446,6 +447,9 @@ def _verdicts() -> Iterator[dict[str, Any]]:
     yield case("a denial that approves", "edited", Kind.DENIAL, yes, "ann")
     yield case("a relay from elsewhere", "not-trusted", Kind.APPROVAL, None, "elsewhere")
     yield case("a relay by a stranger", "not-trusted", Kind.APPROVAL, None, "mallory")
+    for name, at in (("", NOW), (" at an earlier time", NOW - timedelta(days=1))):
+        relay = record(ledger, Kind.APPROVAL, "late", at=at)
+        yield _case("decided", 4, f"a relay by an expired key{name}", "not-trusted", relay)
     for who in ("ann", "auditor", "officer"):
         yield case(f"a request by {who}", "not-trusted", Kind.REQUEST, None, who)
     yield case("break-glass that approves", "edited", Kind.BREAK_GLASS, yes, "marked")

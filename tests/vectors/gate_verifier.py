@@ -26,8 +26,10 @@ __all__ = [
     "FREE",
     "MOVES",
     "ON_RESERVED",
+    "PAUSED",
     "RESUME_FIELDS",
     "ROLES",
+    "TELLS_NO_TIME",
     "TYPES",
     "Spending",
     "Standing",
@@ -42,6 +44,10 @@ ON_RESERVED = {
     *("genesis", "request", "approval", "denial", "break-glass", "expiry", "adopt"),
 }
 """The kinds that a thread may hold whose name begins with `sealpoint:`."""
+PAUSED = {"genesis", "resume", "checkpoint"}
+"""The kinds that a pause stops: the time of a thread is theirs."""
+TELLS_NO_TIME = {"request", "approval", "denial", "break-glass", "expiry"}
+"""The kinds whose time does not count for the thread: anybody may write one."""
 _ANYBODY = {"approver", "auditor", "operator", "privacy", "writer"}
 ROLES: dict[str, set[str]] = {
     **{key: {"writer", "operator"} for key in ("genesis", "handoff", "request")},
@@ -191,7 +197,7 @@ class Standing:
 
     def follow(self, kind: str, seq: int, entry: str) -> bool:
         """Go on to an entry; whether it may be there."""
-        if self._paused and kind in {"genesis", "resume", "checkpoint"}:
+        if self._paused and kind in PAUSED:
             return False
         if not self._paused and kind == "held":
             return False

@@ -292,10 +292,9 @@ def verify_thread(
     session, newest, epoch, gen, erased, reserved = "", 0, 0, -1, True, False
     began: str | None = None
     marks = dict.fromkeys(_SETTLES, 0)
-    standing, times = gate.Standing(), []
+    standing, time = gate.Standing(), None
     for seq, (raw, sealed, data) in enumerate(rows):
         header, seals = _header(raw), _seals(sealed)
-        times.append(as_time(header["at"]))
         kind, by, roster = header["kind"], header["by"], trust.rosters[header["roster"]]
         require(list(seals) == [by], "one seal")
         person, key = roster["keys"][by]
@@ -303,6 +302,12 @@ def verify_thread(
         spaces = person["namespaces"]
         require(_ROLES[kind] & set(person["roles"]), "role")
         require(header["ns"] in spaces or "*" in spaces, "namespace")
+        at = as_time(header["at"])
+        now = at if time is None else max(at, time)
+        expires = roster["expires"][by]
+        require(expires is None or now < as_time(expires), "an expired key")
+        if kind not in gate.TELLS_NO_TIME:
+            time = at if kind in gate.PAUSED else now
         found = [header[name] for name in ("store", "ns", "thread", "seq")]
         expected = [pin["store"].removeprefix("store:"), place["namespace"], place["thread"]]
         require(found == [*expected, seq], "place")
@@ -325,7 +330,7 @@ def verify_thread(
         if kind == "genesis" or (kind == "resume" and owner is not None):
             said = None if data is None else _body(header, data)["owner"]
         if kind == "handoff" and owner is not None:
-            asked = gate.Spending(header, person, owner, standing.before, max(*times[-2:]))
+            asked = gate.Spending(header, person, owner, standing.before, now)
             said = None if data is None else gate.check_handoff(_body(header, data), asked, roster)
         owner = said if kind in {"genesis", "handoff"} else owner
         if kind in _OWNED and owner is not None:

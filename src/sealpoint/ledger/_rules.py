@@ -15,6 +15,7 @@ docs/security/threat-model.md:
 7. A pause stops the kinds that it stops, and only a pause allows a held checkpoint.
 8. A handoff comes from the owner, or carries the approval of another person.
 9. A checkpoint names the world of its session.
+10. The key of an entry has not expired, by the roster that the entry names.
 
 Everything here is pure. `_thread_chain.py` applies the rules entry by entry; `store/_judge.py`
 applies them to a thread whose lower part it has not read.
@@ -277,6 +278,31 @@ def check_world(where: str, world: str | None, session: str | None) -> None:
             f"{where}: it names another world than the session in which it was saved",
             hint="Find out who uses the key that signed it, and revoke it: sealpoint keys revoke "
             "NAME --reason WHY; sealpoint audit shows the entry.",
+        )
+
+
+def check_key_expiry(header: Header, time: datetime, chain: StoreChain) -> None:
+    """Rule 10: a key that expires writes nothing from then on, whoever has anchored the entry.
+
+    The roster that the entry names says when, so that an expiry which is set later takes nothing
+    back.
+
+    Args:
+        header: The header of the entry.
+        time: The time of the thread before it: a clock that was turned back revives no key.
+        chain: The rosters.
+
+    Raises:
+        NotTrusted: The key had expired.
+    """
+    roster = chain.roster_at(header.roster)
+    expires = None if roster is None else roster.expiries.get(header.by)
+    if expires is not None and max(header.at, time) >= expires:
+        raise NotTrusted(
+            f"{place_of(header)}: the key {header.by[:12]} that signed it had expired when it was "
+            f"written, by roster {header.roster}",
+            hint="Find out who uses the key, and revoke it: sealpoint keys revoke NAME --reason "
+            "WHY; sealpoint audit shows the entry.",
         )
 
 

@@ -9,7 +9,7 @@ policy asks for is the gate's part, and whether a chain is current that of the a
 `Follower` goes through a whole thread, each entry verified as the next one. It believes nothing
 that it was not given a proof for: signature, place, links, fence, owner, pause, cutoffs and body of
 every entry, as a reader of the store would. It refuses a thread that ends too early. Blobs, the
-anchor and expired keys are left to whoever feeds it.
+anchor, and keys that have expired since are left to whoever feeds it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -48,6 +48,7 @@ from sealpoint.ledger._rules import (
     carried_attestations,
     check_generation,
     check_handoff,
+    check_key_expiry,
     check_owner,
     check_pause,
     check_reserved,
@@ -160,7 +161,8 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
 
     Raises:
         Misplaced: It is not a genesis.
-        NotTrusted: Its writer gave the thread to an owner that it is not part of.
+        NotTrusted: Its writer gave the thread to an owner that it is not part of, or its key had
+            expired.
     """
     header = entry.header
     links = (header.seq, header.gen, header.prev, header.skip, *Marks.of(header))
@@ -168,6 +170,7 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
         raise Misplaced(
             f"thread {header.thread[:12]}: expected a genesis, found a {header.kind.word}"
         )
+    check_key_expiry(header, header.at, chain)
     fence, owner = read_fence(entry, body), read_owner_entry(entry, body)
     check_owner(entry, fence.owner, chain)
     hashes, basis = SkipHashes.begin(entry.hash), (entry.seq, entry.hash)
@@ -203,6 +206,7 @@ def extend(
     check_succession(before, header)
     if header.epoch != before.epoch:
         chain.restores.check_first(header, (before.seq, tip.entry.hash), chain.lists)
+    check_key_expiry(header, tip.time, chain)
     check_reserved(header, reserved=tip.owner.reserved)
     check_pause(header, tip.paused)
     rule = KINDS[header.kind]

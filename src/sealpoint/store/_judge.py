@@ -39,12 +39,14 @@ from sealpoint.ledger import (
     begin,
     check_generation,
     check_handoff,
+    check_key_expiry,
     check_owner,
     check_pause,
     check_reserved,
     check_session,
     check_succession,
     check_world,
+    next_time,
     parse_body,
     read_basis_and_time,
     read_fence,
@@ -129,6 +131,7 @@ def judge_head(
     for position in seen:
         _require_marks(head.header, position)
     newest, additions = _judge_additions(entries, head)
+    _check_keys(entries, [*additions, newest[0].header], trust)
     owned = _judge_ownership(entries, newest[0], seen, trust, reserved=reserved, name=name)
     for header in (*additions, newest[0].header):
         check_reserved(header, reserved=reserved or owned.entry.reserved)
@@ -143,7 +146,7 @@ def judge_head(
             f"entry {newest[0].seq} of thread {head.header.thread[:12]}: expected a genesis after "
             "an erasure"
         )
-    paused = _judge_pause(entries, head.header, owned)
+    paused = _judge_pause(entries, head.header, owned, trust)
     for position in seen:
         _require_pause(head.header, position, paused)
     fence = _judge_session(entries, newest, owned, trust)
@@ -218,6 +221,23 @@ def _check_after(before: Header, header: Header) -> None:
     check_generation(header, before, erased=before.kind is Kind.ERASE)
 
 
+def _check_keys(entries: LinkedEntries, headers: Sequence[Header], trust: StoreChain) -> None:
+    """Rule 10, for entries that follow each other, newest first.
+
+    Few keys expire: only for them is it read what the time was before.
+    """
+    rosters = ((header.by, trust.roster_at(header.roster)) for header in headers)
+    if not any(roster is not None and by in roster.expiries for by, roster in rosters):
+        return
+    time = headers[-1].at
+    if headers[-1].seq:
+        below = ((found, each.header) for found, each in entries.walk(headers[-1]))
+        time = read_basis_and_time(below)[1]
+    for header in reversed(headers):
+        check_key_expiry(header, time, trust)
+        time = next_time(header, time)
+
+
 def _judge_ownership(
     entries: LinkedEntries,
     newest: Entry,
@@ -240,6 +260,7 @@ def _judge_ownership(
             )
         check_reserved(header, reserved=reserved)
         check_name(entry, record, name)
+        _check_keys(entries, [header], trust)
         found.append((entry, record))
         if not seq:
             break
@@ -347,16 +368,22 @@ def _walk_down(entries: LinkedEntries, above: Header, owner: int) -> None:
 def _walk_own(entries: LinkedEntries, entry: Entry, trust: StoreChain) -> None:
     """Judge what the writer of an entry wrote right below it, up to what another person wrote."""
     above, person = entry.header, trust.person_of(entry)
+    own = list[Header]()
     for header, record in entries.walk(above):
         _check_after(header, above)
         if trust.person_of(entries.verify(record, header.seq)) != person:
-            return
+            break
+        own.append(header)
         above = header
+    if own:
+        _check_keys(entries, own, trust)
 
 
-def _judge_pause(entries: LinkedEntries, head: Header, owned: _Owned) -> int | None:
+def _judge_pause(
+    entries: LinkedEntries, head: Header, owned: _Owned, trust: StoreChain
+) -> int | None:
     """The pause in force at the head, if there is one; nothing that it stops lies above it."""
-    paused = _paused_at(entries, head, owned)
+    paused = _paused_at(entries, head, owned, trust)
     if paused is not None:
         for above, _ in entries.walk():
             if above.seq == paused:
@@ -365,7 +392,9 @@ def _judge_pause(entries: LinkedEntries, head: Header, owned: _Owned) -> int | N
     return paused
 
 
-def _paused_at(entries: LinkedEntries, header: Header, owned: _Owned) -> int | None:
+def _paused_at(
+    entries: LinkedEntries, header: Header, owned: _Owned, trust: StoreChain
+) -> int | None:
     """The pause that an entry names as in force; None if it names the end of one.
 
     Raises:
@@ -375,6 +404,7 @@ def _paused_at(entries: LinkedEntries, header: Header, owned: _Owned) -> int | N
         return None
     record, settled = entries.descend(header.pause)
     entries.verify(record, header.pause)
+    _check_keys(entries, [settled], trust)
     # A genesis or an erasure settles it as well: they are where the generation begins, and so not
     # here.
     settles = settled.kind in (Kind.PAUSE, Kind.UNPAUSE) and settled.pause == header.pause
@@ -409,6 +439,7 @@ def _judge_session(
             else entries.verify(record, header.fence)
         )
         _judge_owned(entries, opening, owned, trust)
+        _check_keys(entries, [opened], trust)
     fence = read_fence(opening, None if owned.name is None else record.body)
     check_session(header, fence)
     if KINDS[header.kind].is_checkpoint and saved.body is not None and fence.owner is not None:
@@ -431,4 +462,4 @@ def _judge_owned(entries: LinkedEntries, entry: Entry, owned: _Owned, trust: Sto
     check_owner(entry, owned.name, trust)
     check_reserved(header, reserved=owned.entry.reserved)
     if rule.blocked_by_pause or rule.only_paused:
-        check_pause(header, _paused_at(entries, header, owned))
+        check_pause(header, _paused_at(entries, header, owned, trust))

@@ -7,6 +7,7 @@ write, or is buried under sessions of the same member; and `verify` finds it.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from sealpoint.ledger import (
     Kind,
     PruneBody,
     ResumeBody,
+    UnpauseBody,
     VerdictBody,
 )
 from sealpoint.signing import Attestation, Statement
@@ -35,6 +37,7 @@ from tests.attacks.gate.attacked_team import BACKENDS, AttackedTeam
 from tests.ledgers import SALT, identity
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
+from tests.unit.store.ended import expire
 
 _REFUSED = (NotTrusted, Tampered, Forked)
 
@@ -287,6 +290,50 @@ def _handed_over_with_approval_past_a_handoff(scene: _Scene) -> Rogue:
     return rogue
 
 
+def _with_an_expired_key(scene: _Scene, who: str) -> Rogue:
+    """Somebody's process, once their key has expired and the thread has gone on since."""
+    expire(scene.team.world, who, scene.team.world.clock + timedelta(hours=1))
+    scene.team.fresh().save({"n": 8})
+    scene.team.later(hours=2)
+    scene.team.fresh("chief").pause("look")
+    scene.team.fresh("chief").unpause("looked")
+    return scene.rogue(who)
+
+
+def _past_a_pause_that_an_expired_key_ended(scene: _Scene) -> Rogue:
+    ended = _with_an_expired_key(scene, "operator")
+    scene.team.fresh("chief").pause("stop")
+    ended.write(Kind.UNPAUSE, UnpauseBody(salt=SALT, reason="mine"))
+    rogue = scene.rogue("worker")
+    rogue.resume("worker")
+    rogue.save()
+    return rogue
+
+
+def _unpaused_by_an_expired_key_at_an_earlier_time(scene: _Scene) -> Rogue:
+    rogue = _with_an_expired_key(scene, "operator")
+    scene.team.fresh("chief").pause("stop")
+    at = scene.team.world.clock - timedelta(days=1)
+    rogue.write(Kind.UNPAUSE, UnpauseBody(salt=SALT, reason="mine"), at=at)
+    return rogue
+
+
+def _erased_by_an_expired_key(scene: _Scene) -> Rogue:
+    _with_an_expired_key(scene, "officer").erase()
+    rogue = scene.rogue("spare")
+    rogue.write(Kind.GENESIS, GenesisBody(salt=SALT, name="t", owner="spare"), gen=1)
+    rogue.resume("spare")
+    rogue.save()
+    return rogue
+
+
+def _owned_by_an_expired_key(scene: _Scene) -> Rogue:
+    rogue = _with_an_expired_key(scene, "worker")
+    rogue.resume("worker")
+    rogue.save()
+    return rogue
+
+
 _ACTS: dict[str, _Act] = {
     act.__name__.strip("_").replace("_", " "): act
     for act in (
@@ -317,6 +364,10 @@ _ACTS: dict[str, _Act] = {
         _adopted_by_an_approver,
         _of_another_generation_under_junk,
         _handed_over_with_approval_past_a_handoff,
+        _past_a_pause_that_an_expired_key_ended,
+        _unpaused_by_an_expired_key_at_an_earlier_time,
+        _erased_by_an_expired_key,
+        _owned_by_an_expired_key,
     )
 }
 
