@@ -65,8 +65,9 @@ class Asked:
     attestations: tuple[Attestation, ...] = ()
     relayed: tuple[int, ...] = ()
     """The positions of the entries that hold them."""
-    denials: tuple[tuple[str, datetime], ...] = ()
-    """Who has denied it, of those who might when it was recorded, and when: that is for good."""
+    denials: tuple[tuple[str, datetime | None], ...] = ()
+    """Who has denied it, of those who might when it was recorded, and when: that is for good. None:
+    whoever relayed it has no say in when."""
     expired: bool = False
     """Somebody has recorded that it expired, at a time when it had."""
     positions: tuple[str, ...] = ()
@@ -227,16 +228,19 @@ def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:
 
 def _denials(
     asked: Asked, word: Attestation, entry: Entry, then: Roster | None
-) -> Iterator[tuple[str, datetime]]:
+) -> Iterator[tuple[str, datetime | None]]:
     """A denial by somebody who might deny it then: whatever becomes of their key, it stays.
 
-    Its time is no earlier than that of the request: whoever relays it chooses the time.
+    Its writer chooses its time, which is no earlier than that of the request, and counts from
+    those who deny for themselves or may list: anybody could copy a denial to an earlier time.
     """
     if then is None or word.verdict is not Verdict.DENY:
         return
-    at = max(entry.header.at, asked.entry.header.at)
-    tally = count([word], statement=asked.body.statement, roster=then, now=entry.header.at)
-    yield from ((name, at) for name in tally.denied_by)
+    statement = asked.body.statement
+    tally = count([word], statement=statement, roster=then, now=entry.header.at)
+    for name in tally.denied_by:
+        told = entry.writer == name or may_list(entry.writer, statement, then)
+        yield name, max(entry.header.at, asked.entry.header.at) if told else None
 
 
 def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> bool:

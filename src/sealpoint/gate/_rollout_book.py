@@ -60,7 +60,8 @@ class RolloutEnd(NamedTuple):
     """How a rollout ended, if it did."""
 
     revoked: datetime | None
-    """When it was first denied, as whoever recorded that says."""
+    """When it was first denied, in the order of the book, as whoever recorded that says; None if
+    nobody has whose word counts on when."""
     positions: tuple[str, ...]
     """The digests of the lists of where each thread stood after its end."""
 
@@ -78,8 +79,8 @@ class RolloutHistory(NamedTuple):
     ) -> Iterator[str]:
         """Why a rollout had ended, or never was, when a resume used it.
 
-        Positions bind. Time decides only up to the listed positions, or where no list counts: the
-        resume's writer chose it.
+        Positions bind. Time decides only where no list counts: those who wrote the resume and the
+        denial chose it.
 
         Args:
             rollout: Its statement.
@@ -98,7 +99,7 @@ class RolloutHistory(NamedTuple):
             return
         if beyond:
             yield "it had ended before the thread came to this position"
-        elif end.revoked is not None and at - end.revoked >= slack:
+        elif not end.positions and end.revoked is not None and at - end.revoked >= slack:
             yield "it had been revoked"
 
     def _is_beyond(self, header: Header, digest: str) -> bool:
@@ -224,7 +225,7 @@ class RolloutBook:
                     then=roster_then(entry, body, trust),
                 )
         return {
-            each.id: RolloutEnd(min((at for _, at in each.denials), default=None), each.positions)
+            each.id: RolloutEnd(next((at for _, at in each.denials if at), None), each.positions)
             for each in asked.values()
         }
 

@@ -437,6 +437,44 @@ def test_a_relayed_denial_is_listed_by_the_next_who_may(attacked: AttackedTeam) 
     attacked.check_sound()
 
 
+@pytest.mark.parametrize(
+    ("ended", "who"),
+    [
+        *(("listed", who) for who in ("officer", "carl")),
+        *(("denied in person", who) for who in ("officer", "carl")),
+        ("relayed", "officer"),
+    ],
+)
+def test_a_denial_that_is_copied_to_an_earlier_time_accuses_nobody(
+    attacked: AttackedTeam, ended: str, who: str
+) -> None:
+    """Those who went on by the rollout while it held stay justified, and go on."""
+    rollout = _rolled_out(attacked, "ann", "bob")
+    proposed = attacked.world.clock
+    attacked.later(hours=1)
+    honest = attacked.fresh(name="u")
+    honest.resume(world=SHELL)
+    honest.save({"n": 2})
+    attacked.later(hours=24)
+    body = VerdictBody(
+        salt=attacked.salt, attestation=attest(key("carl"), rollout.id, Verdict.DENY, "leaks data")
+    )
+    if ended == "listed":
+        attacked.store("carl").rollouts.revoke(rollout.id, reason="leaks data")
+    elif ended == "denied in person":
+        at = attacked.world.clock
+        record = attacked.forged(Kind.DENIAL, body, "carl", name=ROLLOUTS, at=at)
+        attacked.append(record, name=ROLLOUTS)
+    attacked.check_sound()
+    copy = attacked.forged(Kind.DENIAL, body, who, name=ROLLOUTS, at=proposed)
+    with attacked.landing():
+        attacked.append(copy, name=ROLLOUTS)
+
+    attacked.check_sound()
+    assert attacked.fresh(name="u").resume(world=SHELL).state == {"n": 2}
+    assert attacked.resumed() is NeedsApproval
+
+
 def test_a_sweep_and_a_bundle_keep_the_list(attacked: AttackedTeam) -> None:
     """It is no orphan, and whoever has the bundle has it too."""
     _ended(attacked, "revoked")
