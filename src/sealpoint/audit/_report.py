@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from sealpoint.errors import SealpointError
-from sealpoint.ledger import STORE_CHAIN, Entry, StoreChain
+from sealpoint.ledger import KINDS, STORE_CHAIN, Entry, StoreChain
 from sealpoint.signing import STOPPED
 from sealpoint.store import EXPIRY_WARNING, Core
 from sealpoint.world import json_form
@@ -20,9 +20,11 @@ worker's code decides that, so nothing is refused because of it."""
 
 def describe_unreadable(entry: Entry) -> str:
     """What is said of an entry whose body is as it was sealed, and cannot be read."""
+    kind = entry.header.kind
+    counts = "it counts for nothing" if KINDS[kind].about_requests else "it counts all the same"
     return (
-        f"entry {entry.seq}: expected the fields of a {entry.header.kind.word}, found what "
-        f"{entry.writer!r} sealed and nobody can read; it counts for nothing"
+        f"entry {entry.seq}: expected the fields of a {kind.word}, found what {entry.writer!r} "
+        f"sealed and nobody can read; {counts}"
     )
 
 

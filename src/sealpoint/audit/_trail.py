@@ -67,8 +67,8 @@ from sealpoint.world import json_form, visible
 NOT_RELEASED = "allowed, not known to be released"
 """What is said of a resume that no later entry of its session follows."""
 
-UNREADABLE = "(its body cannot be read; it counts for nothing)"
-"""What is said of an entry about a request whose body is as it was sealed, and is none."""
+UNREADABLE = "(its body cannot be read)"
+"""What is said of an entry whose body is as it was sealed, and is none."""
 
 UNBOUND = " (it does not fit the thread as it was: nobody can approve it)"
 """What is said of a request that is about another thread, or another state of this one."""

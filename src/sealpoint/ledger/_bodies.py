@@ -625,10 +625,10 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
 
 
 def readable_body(header: Header, data: bytes) -> Any:
-    """The body of an entry; None if it is about a request, and nobody can read what was sealed.
+    """The body of an entry; None if nobody can read what was sealed, and nothing depends on it.
 
-    Nothing of the thread depends on such an entry, and anybody of the namespace may write one: it
-    is left out.
+    That is the body of an entry about a request, which is left out, and one that only says why: a
+    member who seals nonsense must not end every audit, and every restore, at that entry.
 
     Raises:
         Edited: It is not the body that was sealed, or the thread cannot do without it.
@@ -637,7 +637,8 @@ def readable_body(header: Header, data: bytes) -> Any:
     try:
         body = read_body(header.kind, header.body, data)
     except Unreadable as exc:
-        if not KINDS[header.kind].about_requests:
+        rule = KINDS[header.kind]
+        if not (rule.about_requests or rule.only_says_why):
             raise Edited(exc.message) from exc
         return None
     require_past(header, body)

@@ -96,6 +96,10 @@ class KindRule:
     """It asks for something, or answers; nothing of the thread depends on it, so one that nobody
     can read is left out."""
 
+    only_says_why: bool = False
+    """Its kind says everything, and its body no more than why: it counts although nobody can read
+    that."""
+
     carries_attestations: bool = False
     """Its body may hold attestations of people who need not have written it."""
 
@@ -117,7 +121,7 @@ class KindRule:
         return "any role" if self.roles == _ANYBODY else " or ".join(self.roles)
 
 
-_PAUSE = KindRule(roles=(Role.OPERATOR,), on_threads=True, settles_pause=True)
+_PAUSE = KindRule(roles=(Role.OPERATOR,), on_threads=True, settles_pause=True, only_says_why=True)
 
 # Relayed by anybody of the namespace; what counts is the attestation inside.
 _VERDICT = KindRule(
@@ -228,9 +232,14 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             gives_up=True,
             settles_pause=True,
             settles_owner=True,
+            only_says_why=True,
         ),
         Kind.ADOPT: KindRule(
-            roles=(Role.OPERATOR,), on_threads=True, on_store_chain=True, on_reserved=True
+            roles=(Role.OPERATOR,),
+            on_threads=True,
+            on_store_chain=True,
+            on_reserved=True,
+            only_says_why=True,
         ),
         Kind.ROSTER: KindRule(on_store_chain=True),
         Kind.RESTORE: KindRule(on_store_chain=True),

@@ -444,7 +444,7 @@ class ChainStep(NamedTuple):
     body: Any
     """What was parsed; None if an erasure has taken it, or nobody can read it."""
     unreadable: bool
-    """Whether its writer sealed a body about a request that nobody can read."""
+    """Whether its writer sealed a body that nobody can read, and on which nothing depends."""
     before: Tip | None
     """The end of the thread before it; None for the first entry."""
     tip: Tip

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sealpoint import api
 from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.audit._trail import UNREADABLE
-from sealpoint.errors import NeedsApproval, RequestClosed, ResumeRefused
+from sealpoint.errors import NeedsApproval, Paused, RequestClosed, ResumeRefused
 from sealpoint.gate import Request, Thread
 from sealpoint.gate import _checkpoint_log as log_module
 from sealpoint.ledger import (
@@ -34,7 +34,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Role, Verdict, attest
 from sealpoint.storage import Record
-from sealpoint.store import EntryDraft, Key, SessionStart
+from sealpoint.store import EntryDraft, Key, SessionStart, accept_restore, plan_restore
 from sealpoint.world import World as SealedWorld
 from tests.deployment import Deployment
 from tests.ledgers import identity, key, seals
@@ -609,6 +609,45 @@ def test_nonsense_about_requests_is_its_writers(crew: Team, kind: Kind, body: by
     assert [each.summary for each in told] == [UNREADABLE]
     assert [each.message for each in report.findings] == [found]
     assert not report.ok
+
+
+_ONLY_WHY = {
+    Kind.ADOPT: "operator",
+    Kind.PAUSE: "operator",
+    Kind.UNPAUSE: "operator",
+    Kind.ERASE: "officer",
+}
+
+
+@pytest.mark.parametrize("kind", _ONLY_WHY)
+def test_nonsense_in_place_of_a_reason_is_its_writers(crew: Team, kind: Kind) -> None:
+    """What was done counts and is told, and what lies above it is judged, shown and kept."""
+    crew.thread().save(1, world=READ)
+    if kind is Kind.UNPAUSE:
+        crew.thread("operator").pause("stop")
+    _written(crew, kind, b"garbage", _ONLY_WHY[kind])
+    if kind is Kind.PAUSE:
+        with pytest.raises(Paused):
+            crew.fresh().save(2, world=READ)
+        crew.fresh("operator").unpause("go on")
+    above = crew.fresh().save(2, world=READ).seq
+    told = {each.seq: each.summary for each in crew.store("operator").audit(thread="t")}
+    report = api.verify_bundle(b"".join(crew.store("operator").export()), crew.world.pin)
+    newest = crew.fresh().save(3, world=READ).seq
+    crew.world.put(crew.world.thread_id("t"), newest, None)
+    crew.world.using(
+        lambda core: accept_restore(core, plan_restore(core), "disk died", roots=[key("root")]),
+        "operator",
+    )
+
+    found = _found(crew)
+    assert found.count("\n") == 0
+    assert f"expected the fields of a {kind}, found what" in found
+    assert "it counts all the same" in found
+    assert [each.message for each in report.findings] == [found]
+    assert above in told
+    assert list(told.values()).count(UNREADABLE) == 1
+    assert crew.fresh().load().state == 2
 
 
 def test_a_body_that_is_another_is_damage(crew: Team) -> None:

@@ -18,7 +18,8 @@ _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITE
 # f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, carries a state (k),
 # holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts, says
 # all that was given up (r), is about requests (q), may carry (a)ttestations, settles a pause (z),
-# settles whose the thread is (y), may lie on a reserved thread (v).
+# settles whose the thread is (y), may lie on a reserved thread (v), says no
+# more than why (n).
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "genesis": (_EITHER, "tofhczyv"),
     "resume": (_WRITER, "tofbhca"),
@@ -26,8 +27,8 @@ _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "held": (_WRITER, "toibwkpc"),
     "writes": (_WRITER, "toibpc"),
     "handoff": (_EITHER, "tfbcay"),
-    "pause": (_OPERATOR, "tcz"),
-    "unpause": (_OPERATOR, "tcz"),
+    "pause": (_OPERATOR, "tczn"),
+    "unpause": (_OPERATOR, "tczn"),
     "request": (_EITHER, "tqv"),
     "approval": (_ANYBODY, "tqav"),
     "denial": (_ANYBODY, "tqav"),
@@ -35,8 +36,8 @@ _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "break-glass": (_ANYBODY, "tqav"),
     "prune": (_WRITER, "tobucr"),
     "hide": (_WRITER, "tobucr"),
-    "erase": ((Role.PRIVACY,), "tfbuczy"),
-    "adopt": (_OPERATOR, "tscv"),
+    "erase": ((Role.PRIVACY,), "tfbuczyn"),
+    "adopt": (_OPERATOR, "tscvn"),
     "roster": ((), "sc"),
     "root": ((), "sc"),
     "restore": ((), "sc"),
@@ -74,6 +75,7 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
         "z": rule.settles_pause,
         "y": rule.settles_owner,
         "v": rule.on_reserved,
+        "n": rule.only_says_why,
     }
     roles, letters = _TABLE[name]
 
