@@ -30,7 +30,7 @@ from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint
 from sealpoint.gate._facts import gather
 from sealpoint.gate._last_session import LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
-from sealpoint.gate._requests import Asked, grant_of
+from sealpoint.gate._requests import Asked, denied_first, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._run import Run, RunTracker, older_lanes
@@ -332,7 +332,7 @@ class Gate:
         before = _world_before(release, allowed)
         asked, grant = self._grant(
             each
-            for each in reversed(pending.asked.values())
+            for each in pending.asked.values()
             if call.is_asked_by(each.body.statement, release, before, policy, who)
         )
         liveness = self._liveness(call.run)
@@ -407,12 +407,12 @@ class Gate:
         return {"world": digest, "leaves": None if world is None else world.to_dict()}
 
     def _grant(self, requests: Iterable[Asked]) -> tuple[Asked | None, GrantFacts | None]:
-        """The first living one of the requests for exactly this, and what has become of it.
+        """The living one of the requests for exactly this, and what has become of it.
 
         One that has expired is as if it had never been made: a resume asks anew.
         """
         roster, now = self._core.trust().roster, self._context.now()
-        for asked in requests:
+        for asked in denied_first(requests):
             grant = grant_of(asked, roster, now)
             if not grant.expired:
                 return asked, grant

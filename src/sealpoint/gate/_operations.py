@@ -32,6 +32,7 @@ from sealpoint.gate._requests import (
     Request,
     Status,
     can_be_approved,
+    denied_first,
     find_closing,
     may_list,
     why_closed,
@@ -180,7 +181,7 @@ class Operations:
             words = "the policy does not let an operator hand a thread off"
             raise ResumeRefused(f"thread {self._state.name!r}: {words}", reasons=(words,))
         wanted = (Action.HANDOFF, to, me.name, policy.digest, measure.people)
-        for asked in reversed(self._context.pending().asked.values()):
+        for asked in denied_first(self._context.pending().asked.values()):
             found = asked.body.statement
             expired = asked.expired or self._context.now() >= found.expires
             named = (found.action, found.to, found.requester, found.policy, found.needed)

@@ -366,6 +366,28 @@ def _grant(asked: Asked, now: datetime, tally: Tally) -> GrantFacts:
     )
 
 
+def denied_first(asked: Iterable[Asked]) -> list[Asked]:
+    """Requests for the same in the order in which they answer: what was denied, then the newest.
+
+    A denial stands, however often the same is asked for once more.
+
+    Args:
+        asked: The requests, oldest first.
+    """
+    return sorted(reversed(list(asked)), key=lambda each: not each.denials)
+
+
+def is_alike(one: Statement, other: Statement) -> bool:
+    """Whether two requests that are bound to the same basis ask for the same."""
+    return _wish(one) == _wish(other)
+
+
+def _wish(asked: Statement) -> tuple[object, ...]:
+    worlds = (asked.world_from, asked.world_to)
+    what = (asked.action, asked.checkpoint, asked.release, worlds, asked.answer, asked.to)
+    return (*what, asked.requester, asked.policy)
+
+
 def spending_faults(
     statement: Statement,
     entry: Entry,

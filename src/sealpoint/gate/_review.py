@@ -31,6 +31,7 @@ from sealpoint.gate._requests import (
     Asked,
     fold_entry,
     grant_of,
+    is_alike,
     short_digest,
     spending_faults,
 )
@@ -437,6 +438,7 @@ class Reviewer:
         yield from (f"{what}: {words}" for words in faults)
         # How many people the policy asks for is judged with the rules that applied.
         yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
+        yield from self._denied_before(asked, self._now(entry), what)
 
     # ------------------------------------------------------------------ rollouts
 
@@ -502,6 +504,16 @@ class Reviewer:
         words = (*asked.attestations, *counted_attestations(entry, body, chain))
         asked, now = replace(asked, attestations=words), self._now(entry)
         yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
+        yield from self._denied_before(asked, now, what)
+
+    def _denied_before(self, asked: Asked, at: datetime, what: str) -> Iterator[str]:
+        """Whether the same was denied, by a request that was living at a time."""
+        for each in self._asked.values():
+            told = each.body.statement
+            living = each.denials and not each.expired and at < told.expires
+            if living and each.id != asked.id and is_alike(told, asked.body.statement):
+                names = tuple(name for name, _ in each.denials)
+                yield f"{what}: request {each.id[:12]} for the same was denied by {_listed(names)}"
 
 
 def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:

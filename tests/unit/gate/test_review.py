@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judging again: what a gate allowed passes, and what a pod wrote past its gate is found."""
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -261,6 +262,64 @@ def test_a_denied_request_that_is_spent_is_found(crew: Team) -> None:
     _spend(crew, request)
 
     assert "was denied by carl" in _found(crew)
+
+
+def _asked_again(team: Team, request: Request, who: str) -> str:
+    """Other code with the requester's key asks for the same once more; the id of that."""
+    body = team.newest(Kind.REQUEST)
+    statement = replace(request.statement, nonce="cd" * 16)
+    _written(team, Kind.REQUEST, replace(body, statement=statement), who)
+    return statement.digest
+
+
+def test_what_was_denied_is_not_asked_for_once_more(crew: Team) -> None:
+    """Approvals of the second request do not help; something else may be asked for."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.store("carl").deny(request.id, reason="no")
+    second = dataclasses.replace(request, id=_asked_again(crew, request, "worker"))
+    crew.approve(second)
+    with pytest.raises(ResumeRefused, match="denied by carl"):
+        crew.fresh().resume(world=SHELL)
+    assert crew.ask(world=None).id != request.id
+    _spend(crew, second)
+    assert f"request {request.short} for the same was denied by carl" in _found(crew)
+
+
+def test_a_denial_stands_until_the_thread_has_moved_on(crew: Team) -> None:
+    """Or until the request has expired: then the same may be asked for anew."""
+    crew.thread().save(1, world=READ)
+    crew.store("carl").deny(crew.ask().id, reason="no")
+    crew.later(hours=2)
+    crew.store("carl").deny(crew.ask().id, reason="no")
+    crew.thread().save(2, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+
+    assert crew.thread().resume(world=SHELL).state == 2
+    crew.check_sound()
+
+
+def test_a_handoff_that_was_denied_is_not_asked_for_once_more(crew: Team) -> None:
+    """Nor carried out past the gate without a finding."""
+    crew.thread().save(1, world=READ)
+    with pytest.raises(NeedsApproval) as needs:
+        crew.thread("operator").handoff(to="spare", reason="gone")
+    request = needs.value.request
+    assert isinstance(request, Request)
+    crew.store("carl").deny(request.id, reason="no")
+    second = dataclasses.replace(request, id=_asked_again(crew, request, "operator"))
+    crew.approve(second)
+    with pytest.raises(ResumeRefused, match="denied by carl"):
+        crew.fresh("operator").handoff(to="spare", reason="gone")
+    statement = replace(request.statement, nonce="cd" * 16)
+    words = [body.attestation for kind, body in crew.entries() if kind == Kind.APPROVAL]
+    body = HandoffBody(
+        salt="ab" * 32, owner="spare", reason="x", statement=statement, attestations=tuple(words)
+    )
+    _written(crew, Kind.HANDOFF, body, "operator")
+
+    assert "for the same was denied by carl" in _found(crew)
 
 
 def test_an_expired_request_that_is_spent_is_found(crew: Team) -> None:
