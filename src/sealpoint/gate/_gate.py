@@ -330,11 +330,12 @@ class Gate:
         pending = self._context.pending()
         allowed = self._allowed(release)
         before = _world_before(release, allowed)
-        asked, grant = self._grant(
+        requests = [
             each
             for each in pending.asked.values()
             if call.is_asked_by(each.body.statement, release, before, policy, who)
-        )
+        ]
+        asked, grant = self._grant(requests, policy)
         liveness = self._liveness(call.run)
         unknown = self._last.unknown(died=liveness.died)
         idempotent = unknown is not None and self._may_do_again(call)
@@ -406,14 +407,16 @@ class Gate:
                 return {"world": digest, "decided": decided}
         return {"world": digest, "leaves": None if world is None else world.to_dict()}
 
-    def _grant(self, requests: Iterable[Asked]) -> tuple[Asked | None, GrantFacts | None]:
+    def _grant(
+        self, requests: Iterable[Asked], policy: Policy | None
+    ) -> tuple[Asked | None, GrantFacts | None]:
         """The living one of the requests for exactly this, and what has become of it.
 
         One that has expired is as if it had never been made: a resume asks anew.
         """
         roster, now = self._core.trust().roster, self._context.now()
         for asked in denied_first(requests):
-            grant = grant_of(asked, roster, now)
+            grant = grant_of(asked, roster, now, policy)
             if not grant.expired:
                 return asked, grant
         return None, None

@@ -34,6 +34,7 @@ from sealpoint.gate._requests import (
     can_be_approved,
     denied_first,
     find_closing,
+    has_expired,
     may_list,
     why_closed,
 )
@@ -183,7 +184,7 @@ class Operations:
         wanted = (Action.HANDOFF, to, me.name, policy.digest, measure.people)
         for asked in denied_first(self._context.pending().asked.values()):
             found = asked.body.statement
-            expired = asked.expired or self._context.now() >= found.expires
+            expired = has_expired(asked, policy, self._context.now())
             named = (found.action, found.to, found.requester, found.policy, found.needed)
             if named == wanted and not expired:
                 return self._approved_handoff(body, asked)

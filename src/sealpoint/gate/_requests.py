@@ -10,7 +10,7 @@ there, and so is a word on a request that is not.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum, unique
 from itertools import islice
 from typing import Any, NamedTuple
@@ -49,6 +49,9 @@ from sealpoint.signing import (
 from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
+
+_AMISS = timedelta(minutes=1)
+"""What may lie between stating until when a request holds, and writing it."""
 
 _CLOSED_WITHIN = 1_024
 """Among so many of the newest entries it is looked for what became of a request."""
@@ -343,9 +346,29 @@ class Request:
         return self.id[:12]
 
 
-def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
-    """What a request has become, by the newest roster."""
-    return _grant(asked, now, _tally(asked, roster, now))
+def grant_of(
+    asked: Asked, roster: Roster, now: datetime, policy: Policy | None = None
+) -> GrantFacts:
+    """What a request has become, by the newest roster and the policy that it has to name."""
+    return _grant(asked, now, _tally(asked, roster, now), policy)
+
+
+def has_expired(asked: Asked, policy: Policy | None, now: datetime) -> bool:
+    """Whether a request is over, by its own time or because it says more than the policy lets it.
+
+    Its requester chooses both its time and until when it holds.
+    """
+    return (
+        asked.expired or now >= asked.body.statement.expires or holds_too_long(asked, policy, now)
+    )
+
+
+def holds_too_long(asked: Asked, policy: Policy | None, now: datetime) -> bool:
+    """Whether a request wants to hold longer than requests do by the policy, or from later on."""
+    statement, at = asked.body.statement, asked.entry.header.at
+    if policy is None or statement.action is Action.ROLLOUT:
+        return False  # a rollout has bounds of its own
+    return statement.expires - at > policy.expires + _AMISS or at - now > policy.expires
 
 
 def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
@@ -354,13 +377,13 @@ def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
     return count(asked.attestations, statement=asked.body.statement, roster=roster, now=now)
 
 
-def _grant(asked: Asked, now: datetime, tally: Tally) -> GrantFacts:
+def _grant(asked: Asked, now: datetime, tally: Tally, policy: Policy | None) -> GrantFacts:
     statement = asked.body.statement
     broken = zip(tally.broken_glass_by, tally.broken_glass, strict=True)
     return GrantFacts(
         approved_by=tally.approved_by,
         denied_by=tuple(sorted({*tally.denied_by, *(name for name, _ in asked.denials)})),
-        expired=asked.expired or now >= statement.expires,
+        expired=has_expired(asked, policy, now),
         broken_glass="; ".join(f"{name}: {word.reason}" for name, word in broken) or None,
         needed=statement.needed,
     )
@@ -370,11 +393,8 @@ def denied_first(asked: Iterable[Asked]) -> list[Asked]:
     """Requests for the same in the order in which they answer: what was denied, then the newest.
 
     A denial stands, however often the same is asked for once more.
-
-    Args:
-        asked: The requests, oldest first.
     """
-    return sorted(reversed(list(asked)), key=lambda each: not each.denials)
+    return sorted(asked, key=lambda each: (not each.denials, -each.entry.seq))
 
 
 def is_alike(one: Statement, other: Statement) -> bool:
@@ -437,7 +457,7 @@ def make_request(
     statement = asked.body.statement
     needed = max(statement.needed, least)
     tally = _tally(asked, roster, now)
-    grant = _grant(asked, now, tally)
+    grant = _grant(asked, now, tally, policy)
     return Request(
         id=asked.id,
         thread=thread,

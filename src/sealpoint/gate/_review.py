@@ -31,6 +31,8 @@ from sealpoint.gate._requests import (
     Asked,
     fold_entry,
     grant_of,
+    has_expired,
+    holds_too_long,
     is_alike,
     short_digest,
     spending_faults,
@@ -438,7 +440,7 @@ class Reviewer:
         yield from (f"{what}: {words}" for words in faults)
         # How many people the policy asks for is judged with the rules that applied.
         yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
-        yield from self._denied_before(asked, self._now(entry), what)
+        yield from self._denied_before(asked, self._now(entry), resume.policy, what)
 
     # ------------------------------------------------------------------ rollouts
 
@@ -504,14 +506,16 @@ class Reviewer:
         words = (*asked.attestations, *counted_attestations(entry, body, chain))
         asked, now = replace(asked, attestations=words), self._now(entry)
         yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
-        yield from self._denied_before(asked, now, what)
+        yield from self._denied_before(asked, now, policy, what)
 
-    def _denied_before(self, asked: Asked, at: datetime, what: str) -> Iterator[str]:
+    def _denied_before(
+        self, asked: Asked, at: datetime, policy: Policy | None, what: str
+    ) -> Iterator[str]:
         """Whether the same was denied, by a request that was living at a time."""
         for each in self._asked.values():
-            told = each.body.statement
-            living = each.denials and not each.expired and at < told.expires
-            if living and each.id != asked.id and is_alike(told, asked.body.statement):
+            living = each.denials and not has_expired(each, policy, at)
+            same = is_alike(each.body.statement, asked.body.statement)
+            if living and same and each.id != asked.id:
                 names = tuple(name for name, _ in each.denials)
                 yield f"{what}: request {each.id[:12]} for the same was denied by {_listed(names)}"
 
@@ -544,6 +548,8 @@ def _grant_faults(
     # The requester chose the time: nothing can be added to the last one there is.
     if asked.expired or at - asked.body.statement.expires >= SLACK:
         yield f"{what}: the request had expired"
+    elif holds_too_long(asked, policy, at):
+        yield f"{what}: the request says that it holds longer than the policy lets it"
     if grant.denied_by:
         yield f"{what}: the request was denied by {_listed(grant.denied_by)}"
     needed = max(asked.body.statement.needed, least)

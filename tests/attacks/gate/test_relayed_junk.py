@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from sealpoint.api import examine, verify_bundle
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.cli._statement import print_examined
-from sealpoint.errors import NeedsApproval
+from sealpoint.errors import NeedsApproval, RequestClosed
 from sealpoint.gate import Request, Status
 from sealpoint.ledger import (
     Body,
@@ -282,14 +282,16 @@ def test_a_junk_credential_ends_no_approved_handoff(verdict: Verdict) -> None:
 
 
 def test_a_request_until_the_end_of_time_is_audited() -> None:
-    """Its requester chose the last time there is; whoever judges the resume again is told of it."""
+    """Nobody approves what its requester wants to hold until the last time there is, and the
+    thread goes on by what was approved; whoever judges that again meets both."""
     with _relayed() as relayed:
         for name, expires in (("t twin", NOW.replace(year=2099)), ("t", _LAST)):
             asked = relayed.asked[name]
             statement = msgspec.structs.replace(asked.statement, expires=expires, nonce="ab" * 16)
             body = RequestBody(salt=_salt(), statement=statement, world=asked.world)
             relayed.relay(name, "worker", Kind.REQUEST, body, relayed.world.now())
-            relayed.approve(relayed.store("ann").request(statement.digest))
+            with pytest.raises(RequestClosed):
+                relayed.approve(relayed.store("ann").request(statement.digest))
             worker = relayed.fresh(name=name)
             worker.resume(world=SHELL)
             worker.save({"n": 3}, world=SHELL)

@@ -322,6 +322,30 @@ def test_a_handoff_that_was_denied_is_not_asked_for_once_more(crew: Team) -> Non
     assert "for the same was denied by carl" in _found(crew)
 
 
+@pytest.mark.parametrize("ahead", [timedelta(), timedelta(days=3650)])
+def test_a_request_holds_no_longer_than_the_policy_lets_it(crew: Team, ahead: timedelta) -> None:
+    """Whatever its requester says: nobody approves it, it lets nothing pass, and it is found."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    body, until = crew.newest(Kind.REQUEST), request.statement.expires + timedelta(days=3650)
+    statement = replace(request.statement, nonce="cd" * 16, expires=until)
+    made = replace(body, statement=statement)
+    _written(crew, Kind.REQUEST, made, "worker", crew.world.clock + ahead)
+    long = dataclasses.replace(request, id=statement.digest)
+    for call in (crew.store("ann").approve, crew.store("ann").deny):
+        with pytest.raises(RequestClosed, match="expired"):
+            call(long.id, reason="for today")
+    for who in ("ann", "bob"):
+        word = attest(key(who), long.id, Verdict.APPROVE, "for today")
+        _written(crew, Kind.APPROVAL, VerdictBody(salt="ab" * 32, attestation=word), who)
+    crew.later(days=3)
+    with pytest.raises(NeedsApproval, match="has 0 of"):
+        crew.fresh().resume(world=SHELL)
+    _spend(crew, long)
+
+    assert "the request says that it holds longer than the policy lets it" in _unjustified(crew)
+
+
 def test_an_expired_request_that_is_spent_is_found(crew: Team) -> None:
     """Approvals do not outlive their request."""
     crew.thread().save(1, world=READ)
