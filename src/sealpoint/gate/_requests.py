@@ -149,7 +149,7 @@ def fold_found(
                     body,
                     basis=basis[1].hex(),
                     epoch=trust.epoch,
-                    roster=trust.roster,
+                    roster=trust.roster_at(header.roster),
                     then=roster_then(entry, body, trust),
                 )
     return pending
@@ -173,7 +173,8 @@ def fold_entry(
         body: Its body, of whatever kind.
         basis: The hash of the basis that the entry was written on, in hexadecimal.
         epoch: The epoch that a request has to be of.
-        roster: Who has a say in whether a request has expired; without it, the requester alone.
+        roster: The one that the entry names: who has a say in whether a request has expired;
+            without it, the requester alone.
         then: The roster that a denial was recorded under; without it, it is counted later or not.
     """
     if isinstance(body, RequestBody):

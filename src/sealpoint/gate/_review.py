@@ -217,9 +217,16 @@ class Reviewer:
         """Remember requests that are bound to the basis, and words on them."""
         if isinstance(body, VerdictBody) and not counted_attestations(entry, body, chain):
             return  # its key had ended
-        basis = before.basis[1].hex()
-        then = chain.roster_at(entry.header.roster)
-        fold_entry(self._asked, entry, body, basis=basis, epoch=entry.header.epoch, then=then)
+        roster = chain.roster_at(entry.header.roster)
+        fold_entry(
+            self._asked,
+            entry,
+            body,
+            basis=before.basis[1].hex(),
+            epoch=entry.header.epoch,
+            roster=roster,
+            then=roster,
+        )
 
     # ------------------------------------------------------------------ resumes
 

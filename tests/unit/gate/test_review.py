@@ -775,6 +775,22 @@ def test_an_expiry_that_was_recorded_ends_a_request(crew: Team) -> None:
     assert "had expired" in _found(crew)
 
 
+@pytest.mark.parametrize(("who", "ends"), [("ann", True), ("operator", True), ("officer", False)])
+def test_an_end_on_record_holds_whatever_time_is_claimed(
+    crew: Team, who: str, *, ends: bool
+) -> None:
+    """If it was recorded by somebody who has a say in it, as for the gate."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    in_time = crew.world.clock
+    late = in_time + timedelta(hours=2)
+    _written(crew, Kind.EXPIRY, ExpiryBody(salt="ab" * 32, request=request.id), who, late)
+    _written(crew, Kind.RESUME, _spending(crew, request), "worker", in_time)
+
+    assert ("had expired" in _unjustified(crew)) == ends
+
+
 def test_an_operators_handoff_under_another_policy_is_found(crew: Team) -> None:
     """The approvals are for a policy that is no longer in force, or one that refuses it."""
     crew.thread().save(1, world=READ)
