@@ -196,6 +196,8 @@ def _refused_on_store_chain() -> Iterator[dict[str, Any]]:
     yield case(
         "a right taken away", "not-trusted", one.roster_record(_less("operator", roles=()), *_BY)
     )
+    other = one.roster_record(_less("operator", person="somebody else"), *_BY)
+    yield case("another person", "not-trusted", other)
     yield case(
         "a namespace taken away",
         "not-trusted",

@@ -76,6 +76,7 @@ def keeps_rights(now: dict[str, Any], before: dict[str, Any]) -> bool:
         spaces = set(new["namespaces"])
         if not (
             set(old["roles"]) <= set(new["roles"])
+            and old["person"] == new["person"]
             and all(_lasting(key) in map(_lasting, new["keys"]) for key in old["keys"])
             and ("*" in spaces or set(old["namespaces"]) <= spaces)
         ):

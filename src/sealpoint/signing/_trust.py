@@ -493,12 +493,12 @@ class Roster:
         }
 
     def _keeps(self, before: Identity, key: PublicKey | Passkey) -> bool:
-        """Whether a key is still with the same identity, and that one has all its rights."""
+        """Whether a key is still with the same identity and person, and has all its rights."""
         now, held = self.attester(key.id) or (None, None)
         return (
             now is not None
             and held == key  # a passkey with all that it is bound to
-            and now.name == before.name
+            and (now.name, now.person) == (before.name, before.person)
             and set(before.roles) <= set(now.roles)
             and before.break_glass <= now.break_glass
             and all(map(now.covers, before.namespaces))

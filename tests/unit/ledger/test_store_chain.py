@@ -232,6 +232,7 @@ _LESS: dict[str, RosterDocument] = {
     "a name": msgspec.structs.replace(
         _replaced("worker", name="new"), pools=(Pool("pods", ("new", "operator")),)
     ),
+    "a person": _replaced("worker", person="somebody else"),
     "a pool": roster(*_FIRST.identities),
     "a pool member": roster(*_FIRST.identities, pools=[Pool("pods", ("worker",))]),
 }

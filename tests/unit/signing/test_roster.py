@@ -154,6 +154,7 @@ def test_a_roster_that_gives_more_lessens_nobody() -> None:
 _LESS: dict[str, tuple[tuple[Identity, ...], tuple[Pool, ...]]] = {
     "identity": ((), ()),
     "name": ((_identity("bob", 1),), (Pool("pods", ("bob",)),)),
+    "person": ((msgspec.structs.replace(_identity("alice", 1), person="zoe"),), _PODS),
     "key": ((_identity("alice", 2),), _PODS),
     "role": ((_identity("alice", 1, roles=(Role.AUDITOR,)),), _PODS),
     "namespace": ((_identity("alice", 1, namespaces=("x",)),), _PODS),
