@@ -355,21 +355,31 @@ def grant_of(
 
 
 def has_expired(asked: Asked, policy: Policy | None, now: datetime) -> bool:
-    """Whether a request is over, by its own time or because it says more than the policy lets it.
+    """Whether a request is over, or was to hold longer than the policy lets it.
 
-    Its requester chooses both its time and until when it holds.
+    Its requester chooses until when it holds.
     """
-    return (
-        asked.expired or now >= asked.body.statement.expires or holds_too_long(asked, policy, now)
-    )
+    over = asked.expired or now >= asked.body.statement.expires
+    return over or holds_too_long(asked, policy)
 
 
-def holds_too_long(asked: Asked, policy: Policy | None, now: datetime) -> bool:
-    """Whether a request wants to hold longer than requests do by the policy, or from later on."""
-    statement, at = asked.body.statement, asked.entry.header.at
+def holds_too_long(asked: Asked, policy: Policy | None) -> bool:
+    """Whether a request is to hold longer than the policy that it has to name lets requests."""
+    statement = asked.body.statement
     if policy is None or statement.action is Action.ROLLOUT:
         return False  # a rollout has bounds of its own
-    return statement.expires - at > policy.expires + _AMISS or at - now > policy.expires
+    return statement.expires - asked.entry.header.at > policy.expires + _AMISS
+
+
+def is_too_early(asked: Asked, policy: Policy | None, now: datetime) -> bool:
+    """Whether a request is of a time so far ahead that by its own time it would hold for ever.
+
+    Until then nobody approves it. It is not over: whoever turns a clock back revives no earlier
+    one.
+    """
+    if policy is None or asked.body.statement.action is Action.ROLLOUT:
+        return False
+    return asked.entry.header.at - now > policy.expires
 
 
 def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
@@ -380,9 +390,10 @@ def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
 
 def _grant(asked: Asked, now: datetime, tally: Tally, policy: Policy | None) -> GrantFacts:
     statement = asked.body.statement
-    broken = zip(tally.broken_glass_by, tally.broken_glass, strict=True)
+    early = is_too_early(asked, policy, now)
+    broken = () if early else zip(tally.broken_glass_by, tally.broken_glass, strict=True)
     return GrantFacts(
-        approved_by=tally.approved_by,
+        approved_by=() if early else tally.approved_by,
         denied_by=tuple(sorted({*tally.denied_by, *(name for name, _ in asked.denials)})),
         expired=has_expired(asked, policy, now),
         broken_glass="; ".join(f"{name}: {word.reason}" for name, word in broken) or None,
@@ -459,6 +470,8 @@ def make_request(
     needed = max(statement.needed, least)
     tally = _tally(asked, roster, now)
     grant = _grant(asked, now, tally, policy)
+    if is_too_early(asked, policy, now):
+        grant = replace(grant, expired=True)
     return Request(
         id=asked.id,
         thread=thread,

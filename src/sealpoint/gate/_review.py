@@ -34,6 +34,7 @@ from sealpoint.gate._requests import (
     has_expired,
     holds_too_long,
     is_alike,
+    is_too_early,
     short_digest,
     spending_faults,
 )
@@ -555,7 +556,7 @@ def _grant_faults(
     # The requester chose the time: nothing can be added to the last one there is.
     if asked.expired or at - asked.body.statement.expires >= SLACK:
         yield f"{what}: the request had expired"
-    elif holds_too_long(asked, policy, at):
+    elif holds_too_long(asked, policy) or is_too_early(asked, policy, at):
         yield f"{what}: the request says that it holds longer than the policy lets it"
     if grant.denied_by:
         yield f"{what}: the request was denied by {_listed(grant.denied_by)}"
