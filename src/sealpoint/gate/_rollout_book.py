@@ -196,7 +196,7 @@ class RolloutBook:
         It is for an audit, which judges resumes of every epoch: whether a rollout held when it was
         used is told by what the resume carries.
         """
-        with self._lock:
+        with self._lock, self._chain.verified.all_kept():
             try:
                 self._read()
                 if self._chain.head is None:
@@ -303,6 +303,11 @@ class RolloutBook:
 
     def _read(self) -> list[Asked]:
         """Take in what is new in the book, and give the rollouts in it."""
+        # Anybody may write into the book: judging it and reading it meet the same entries.
+        with self._chain.verified.all_kept():
+            return self._read_new()
+
+    def _read_new(self) -> list[Asked]:
         chain, core = self._chain, self._core
         try:
             chain.refresh()

@@ -7,8 +7,9 @@ from the verified head by its links. What entries mean is decided in `_state.py`
 writes new ones, and `_walk.py` verifies a thread from its first entry on.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, Self
 
 import msgspec
@@ -103,10 +104,26 @@ class VerifiedEntries:
     To verify the same header and seals by the same store chain again would only find the same.
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_most")
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Entry, bytes, StoreChain]] = {}
+        self._most = _VERIFIED_MAX
+
+    @contextmanager
+    def all_kept(self) -> Iterator[None]:
+        """Keep every entry for the length of a read that meets each of them several times."""
+        before, self._most = self._most, sys.maxsize
+        try:
+            yield
+        finally:
+            self._most = before
+            while len(self._known) > before:
+                del self._known[next(iter(self._known))]
+
+    def forget(self) -> None:
+        """Nothing is known any more: it is another thread."""
+        self._known.clear()
 
     def find(self, record: Record, seq: int, trust: StoreChain) -> Entry | None:
         """The entry of a record, if it is known."""
@@ -120,7 +137,7 @@ class VerifiedEntries:
     def note(self, entry: Entry, record: Record, trust: StoreChain) -> None:
         """An entry was verified by a store chain, or signed by this store's key."""
         self._known[entry.header.seq] = entry, record.seals, trust
-        if len(self._known) > _VERIFIED_MAX:
+        if len(self._known) > self._most:
             del self._known[next(iter(self._known))]
 
 
@@ -206,7 +223,7 @@ class Chain:
     def bind(self, thread: bytes, namespace: str | None = None) -> None:
         """Say which thread this is; until a head is verified it may be said again."""
         self.thread = thread
-        self.verified = VerifiedEntries()
+        self.verified.forget()
         self._namespace = self._namespace if namespace is None else namespace
         self.place = Place(self.core.store_hex, self._namespace, thread.hex())
 

@@ -282,9 +282,7 @@ def test_a_junk_credential_ends_no_approved_handoff(verdict: Verdict) -> None:
 
 
 def test_a_request_until_the_end_of_time_is_audited() -> None:
-    """Nobody approves what its requester wants to hold until the last time there is, and the
-    thread goes on by what was approved; whoever judges that again meets both.
-    """
+    """Nobody approves one; the thread goes on by what was approved, and both are judged again."""
     with _relayed() as relayed:
         for name, expires in (("t twin", NOW.replace(year=2099)), ("t", _LAST)):
             asked = relayed.asked[name]

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests and words that would cost their verifier too much."""
 
+from collections import Counter
+from typing import Any
+
 import msgspec
 import pytest
 
 from sealpoint.errors import Edited, NeedsApproval, PolicyInvalid, Tampered
-from sealpoint.ledger import STORE_CHAIN, Kind, VerdictBody
+from sealpoint.gate import ROLLOUTS
+from sealpoint.gate._policy import Policies
+from sealpoint.gate._rollout_book import RolloutBook
+from sealpoint.ledger import STORE_CHAIN, Entry, ExpiryBody, Kind, VerdictBody, verify_entry
 from sealpoint.limits import BODY_BYTES_MAX
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
+from sealpoint.store import _core as core_module
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.cpu_time import CpuTime
 from tests.ledgers import key
+from tests.unit.gate.team import READ, SHELL
 
 _SECONDS_MAX = 20
 """Far more than it takes, on a machine that does other things too."""
@@ -36,6 +44,36 @@ def test_many_words_that_do_not_count_cost_little(attacked: AttackedTeam) -> Non
         assert attacked.thread("operator").requests()[0].approved_by == ("ann",)
 
     assert cpu_time.seconds < _SECONDS_MAX
+
+
+def test_a_read_of_the_book_verifies_each_entry_once(
+    attacked: AttackedTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many anybody has written into it, and whether it is listed or audited."""
+    attacked.thread().save({"n": 1}, world=READ)
+    attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="release 42")
+    rows = attacked.rows(ROLLOUTS)
+    body = ExpiryBody(salt=attacked.salt, request="00" * 32)
+    with attacked.landing():
+        for _ in range(40):
+            made = attacked.forged(Kind.EXPIRY, body, "officer", name=ROLLOUTS, rows=rows)
+            rows[len(rows)] = made
+        attacked.editor.put_rows(attacked.world.thread_id(ROLLOUTS), rows)
+    attacked.store("ann").rollouts.list()  # the anchor follows
+    seen = Counter[bytes]()
+
+    def counted(raw: bytes, *args: Any, **named: Any) -> Entry:
+        seen[raw] += 1
+        return verify_entry(raw, *args, **named)
+
+    monkeypatch.setattr(core_module, "verify_entry", counted)
+    for read in (RolloutBook.all, RolloutBook.history):
+        core = attacked.world.core("ann")
+        seen.clear()
+        assert read(RolloutBook(core, Policies(core)))
+
+        assert len(seen) > len(rows) - 2
+        assert max(seen.values()) == 1
 
 
 @pytest.mark.parametrize("levels", [600, 100_000])
