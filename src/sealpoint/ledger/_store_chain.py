@@ -350,6 +350,8 @@ class StoreChain:
     """Every roster; the newest alone has its cutoffs."""
     roots: tuple[Root, ...] = ()
     """Every root after the one that the pin begins with."""
+    settled: int = -1
+    """The position of the newest roster or root: what the root alone signs."""
     restores: Restores = field(default_factory=Restores)
     lists: PositionLists = field(default_factory=PositionLists, compare=False, repr=False)
     """Where the lists of cutoffs, restores and changes of policy come from."""
@@ -601,11 +603,12 @@ class StoreChain:
         parsed = parse_body(header.kind, header.body, body)
         hashes = (*self.hashes, link_hash(raw))
         if isinstance(parsed, RosterBody):
-            return replace(self, hashes=hashes, rosters=self._with_roster(parsed, seq))
+            rosters = self._with_roster(parsed, seq)
+            return replace(self, hashes=hashes, rosters=rosters, settled=seq)
         if isinstance(parsed, RootBody):
             root = self._next_root(parsed, seq)
             root.verify(pae(ENTRY_TYPE, raw), parse_seals(seals))
-            return replace(self, hashes=hashes, roots=(*self.roots, root))
+            return replace(self, hashes=hashes, roots=(*self.roots, root), settled=seq)
         if isinstance(parsed, RestoreBody):
             restore = Restore(seq, parsed.kept, parsed.lost, parsed.released, parsed.paused)
             return replace(self, hashes=hashes, restores=self.restores.then(restore))

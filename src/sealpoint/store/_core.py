@@ -425,6 +425,9 @@ class Core:
                 f"store chain entry {anchored.seq}: expected {anchored.entry.hex()[:12]}, which "
                 f"the anchor has seen, found {chain.hashes[anchored.seq].hex()[:12]}"
             )
+        if anchored is not None:
+            require_begun(anchored, chain.epoch)
+            _require_settled(chain, anchored)
         return chain
 
     def restored(self, anchored: Position) -> Position:
@@ -675,7 +678,32 @@ def position_of(header: Header, entry: bytes, owner: bytes, *, paused: bool) -> 
 
 
 def _position(chain: StoreChain) -> Position:
-    return Position(STORE_CHAIN, chain.epoch, 0, chain.seq, chain.hashes[-1])
+    """What an anchor keeps of the store chain: what the root signed last is its owner's entry.
+
+    An operator may add entries, and must not be able to put them in the place of a roster.
+    """
+    return Position(
+        STORE_CHAIN,
+        chain.epoch,
+        0,
+        chain.seq,
+        chain.hashes[-1],
+        owner=chain.settled,
+        owner_entry=chain.hashes[chain.settled],
+    )
+
+
+def _require_settled(chain: StoreChain, anchored: Position) -> None:
+    """Refuse a store chain without the newest roster or root that the anchor has seen.
+
+    Raises:
+        Forked: Another entry has its place.
+    """
+    if anchored.owner >= 0 and anchored.owner_entry != chain.hashes[anchored.owner]:
+        raise Forked(
+            f"store chain entry {anchored.owner}: expected {anchored.owner_entry.hex()[:12]}, "
+            "which the root signed and the anchor has seen, found another entry"
+        )
 
 
 # Two anchors of one store, of which one may have seen more: the store has to show that what the one
