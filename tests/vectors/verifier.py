@@ -303,10 +303,11 @@ def verify_thread(
         require(_ROLES[kind] & set(person["roles"]), "role")
         require(header["ns"] in spaces or "*" in spaces, "namespace")
         at = as_time(header["at"])
-        now = at if time is None else max(at, time)
+        silent = kind in gate.TELLS_NO_TIME
+        now = at if time is None else time if silent else max(at, time)
         expires = roster["expires"][by]
         require(expires is None or now < as_time(expires), "an expired key")
-        if kind not in gate.TELLS_NO_TIME:
+        if not silent:
             time = at if kind in gate.PAUSED else now
         found = [header[name] for name in ("store", "ns", "thread", "seq")]
         expected = [pin["store"].removeprefix("store:"), place["namespace"], place["thread"]]
