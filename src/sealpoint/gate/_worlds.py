@@ -305,7 +305,7 @@ class SessionWorlds:
         judged_by = None if policy is None else policy.digest
         if any(spending_faults(statement, entry, body, statement.world_from, judged_by)):
             return None, False
-        grant = grant_of(asked, roster, forgiving(now))
+        grant = grant_of(asked, roster, forgiving(now), policy)
         changes = statement.world_from != statement.world_to
         return grant, changes and len(set(grant.approved_by)) >= max(1, grant.needed)
 

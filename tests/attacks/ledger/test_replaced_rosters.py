@@ -67,7 +67,7 @@ def _adopt(core: Core, rows: list[Record]) -> Record:
 
 
 def _replace_rosters(place: Place, workers: Path) -> list[Position]:
-    """Put entries in the place of the newest rosters, and give what the anchor might be moved to."""
+    """Put entries in the place of the newest rosters, and give where the anchor might move to."""
     with place.open(identity="operator", config_dir=workers) as store:
         core = store._checkpoints.core
         before = core.anchor.get(core._slot)
