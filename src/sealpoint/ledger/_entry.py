@@ -150,11 +150,10 @@ def skip_seq(seq: int) -> int:
     Every number is a sum of steps of 1, 3, 7, 15, 31 and so on, each the longest that fits in what
     is left. A skip goes back by the last of them.
     """
-    rest, step = seq, 0
-    while rest:
-        step = (1 << ((rest + 1).bit_length() - 1)) - 1
+    rest = seq
+    while rest > (step := (1 << ((rest + 1).bit_length() - 1)) - 1):
         rest -= step
-    return seq - step
+    return seq - rest
 
 
 def next_link(seq: int, target: int) -> int:
