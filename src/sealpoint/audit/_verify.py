@@ -97,7 +97,7 @@ def verify_store(
     """
     chain = core.renewed_trust()
     listed = core.each_thread()
-    strays = _find_strays(core)
+    strays = list(_find_strays(core, chain.epoch))
     stored = [each for each in listed if each.stored]
     findings, entries = key_findings(core, chain), chain.seq + 1
 
@@ -185,19 +185,25 @@ def _is_named(core: Core, listed: ListedThread) -> bool:
     return named_slot(core, listed.thread) in (None, listed.slot)
 
 
-def _find_strays(core: Core) -> list[Finding]:
-    """Slots of the anchor that name the store chain and are not its own."""
+def _find_strays(core: Core, epoch: int) -> Iterator[Finding]:
+    """Slots of the anchor that name the store chain and are not its own, or a restore to come."""
     own = store_slot(core.parts.secret)
-    return [
-        Finding(
-            code=Misplaced.code,
-            thread=STORE_CHAIN.hex(),
-            message=f"store chain: the anchor names it in slot {slot.hex()[:12]} too, which is not "
-            "its own: somebody who may write the anchor has made it",
-        )
-        for slot, position in core.anchor.slots()
-        if position.thread == STORE_CHAIN and slot != own
-    ]
+    for slot, position in core.anchor.slots():
+        if position.thread == STORE_CHAIN and slot != own:
+            yield Finding(
+                code=Misplaced.code,
+                thread=STORE_CHAIN.hex(),
+                message=f"store chain: the anchor names it in slot {slot.hex()[:12]} too, which is "
+                "not its own: somebody who may write the anchor has made it",
+            )
+        if position.epoch > epoch:
+            yield Finding(
+                code=NotTrusted.code,
+                thread=position.thread.hex(),
+                message=f"thread {position.thread.hex()[:12]}: the anchor names restore "
+                f"{position.epoch} for it, and {epoch} were accepted: somebody who may write the "
+                "anchor has moved it, and it has forgotten what it had seen",
+            )
 
 
 def _find_lost(core: Core, anchored: Position) -> list[Finding]:

@@ -186,6 +186,11 @@ class CheckpointLog:
         found = self._newest()
         return None if found is None else found.hex()
 
+    def newest_at_resume(self) -> CheckpointPlace | None:
+        """The newest checkpoint, also one that was deleted since the thread was last resumed."""
+        before = self._given_up_before
+        return self._index.newest("", lambda seq: before is not None and before.deletes(seq))
+
     def is_newest(self, checkpoint: str) -> bool:
         """Whether a checkpoint is the newest one, which is known however far back it lies."""
         return self.newest() == checkpoint

@@ -181,12 +181,14 @@ class Operations:
         if policy is None or measure is None or measure == Measure.REFUSE:
             words = "the policy does not let an operator hand a thread off"
             raise ResumeRefused(f"thread {self._state.name!r}: {words}", reasons=(words,))
-        wanted = (Action.HANDOFF, to, me.name, policy.digest, measure.people)
+        wanted = (Action.HANDOFF, to, me.name, policy.digest)
         for asked in denied_first(self._context.pending().asked.values()):
             found = asked.body.statement
             expired = has_expired(asked, policy, self._context.now())
-            named = (found.action, found.to, found.requester, found.policy, found.needed)
-            if named == wanted and not expired:
+            named = (found.action, found.to, found.requester, found.policy)
+            # A denial stands, whatever number of people the request asked for.
+            answers = asked.denials or found.needed == measure.people
+            if named == wanted and answers and not expired:
                 return self._approved_handoff(body, asked)
         statement = self._context.statement(
             action=Action.HANDOFF,

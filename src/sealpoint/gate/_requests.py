@@ -414,6 +414,17 @@ def is_alike(one: Statement, other: Statement) -> bool:
     return _wish(one) == _wish(other)
 
 
+def denied_alike(
+    requests: Iterable[Asked], asked: Asked, policy: Policy | None, at: datetime
+) -> Asked | None:
+    """Another living request for the same that was denied; None if there is none."""
+    for each in requests:
+        living = each.denials and not has_expired(each, policy, at)
+        if living and each.id != asked.id and is_alike(each.body.statement, asked.body.statement):
+            return each
+    return None
+
+
 def _wish(asked: Statement) -> tuple[object, ...]:
     worlds = (asked.world_from, asked.world_to)
     what = (asked.action, asked.checkpoint, asked.release, worlds, asked.answer, asked.to)

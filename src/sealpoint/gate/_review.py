@@ -29,11 +29,10 @@ from sealpoint.gate._last_session import acts_on_answer, saves_outcome, unknown_
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import (
     Asked,
+    denied_alike,
     fold_entry,
     grant_of,
-    has_expired,
     holds_too_long,
-    is_alike,
     is_too_early,
     short_digest,
     spending_faults,
@@ -306,18 +305,13 @@ class Reviewer:
             facts = self._facts(resume, release, before, grant)
         facts = replace(facts, rollout=rollout)
         if not _is_world_allowed(facts, resume.policy):
-            self._allowed[entry.seq] = self._world_of_newest(resume)
+            self._allowed[entry.seq] = self._world_of_newest()
         yield from self._judged_again(resume, facts)
 
-    def _world_of_newest(self, resume: _Resume) -> str | None:
+    def _world_of_newest(self) -> str | None:
         """The world that was allowed where a thread stood before a resume."""
-        entry = self._log.newest()
-        if entry is None:
-            return None
-        release = self._log.release(entry, resume.entry.header, resume.before)
-        outline = self._log.outline(entry)
-        named = None if outline is None else outline.world
-        return named if release is None else self._allowed.get(release.session, named)
+        place = self._log.newest_at_resume()
+        return None if place is None else self._allowed.get(place.session, place.world)
 
     def _judged_again(self, resume: _Resume, facts: Facts) -> Iterator[str]:
         told = set(resume.body.rules)
@@ -520,12 +514,10 @@ class Reviewer:
         self, asked: Asked, at: datetime, policy: Policy | None, what: str
     ) -> Iterator[str]:
         """Whether the same was denied, by a request that was living at a time."""
-        for each in self._asked.values():
-            living = each.denials and not has_expired(each, policy, at)
-            same = is_alike(each.body.statement, asked.body.statement)
-            if living and same and each.id != asked.id:
-                names = tuple(name for name, _ in each.denials)
-                yield f"{what}: request {each.id[:12]} for the same was denied by {_listed(names)}"
+        denied = denied_alike(self._asked.values(), asked, policy, at)
+        if denied is not None:
+            names = tuple(name for name, _ in denied.denials)
+            yield f"{what}: request {denied.id[:12]} for the same was denied by {_listed(names)}"
 
 
 def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:
@@ -535,7 +527,7 @@ def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:
         facts.diff,
         world_before=facts.world_before,
         world_now=facts.world_now,
-        newest=facts.newest,
+        newest=facts.newest and not facts.deleted,
         deliberate=facts.deliberate,
         grant=facts.grant,
         rollout=facts.rollout,

@@ -144,6 +144,8 @@ def rollout_faults(
         yield f"it does not name a change from world {before} to {after}"
     if at - rollout.expires >= slack:
         yield "it had expired"
+    if rollout.expires - at > _LONGEST + slack:
+        yield f"it was to hold for more than {ROLLOUT_DAYS_MAX} days"
     if history is not None:
         yield from history.end_faults(rollout, header, at, slack)
 
@@ -275,7 +277,7 @@ class RolloutBook:
         """A rollout that has the approvals it needs, and that nobody denied; None for others."""
         statement = asked.body.statement
         # However long its proposer wants it to hold.
-        if asked.expired or not now < statement.expires <= now + _LONGEST:
+        if asked.expired or not timedelta() < statement.expires - now <= _LONGEST:
             return None
         if asked.denials or statement.policy != policy.digest:
             return None

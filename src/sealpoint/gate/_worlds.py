@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from sealpoint.errors import (
+    Missing,
     NotTrusted,
     PolicyInvalid,
     SealpointError,
@@ -34,7 +35,14 @@ from sealpoint.gate._decision import (
     world_facts,
 )
 from sealpoint.gate._policy import Policies, Policy
-from sealpoint.gate._requests import Asked, fold_entry, grant_of, roster_then, spending_faults
+from sealpoint.gate._requests import (
+    Asked,
+    denied_alike,
+    fold_entry,
+    grant_of,
+    roster_then,
+    spending_faults,
+)
 from sealpoint.gate._rollout_book import RolloutBook, rollout_faults
 from sealpoint.ledger import (
     KINDS,
@@ -149,7 +157,7 @@ class SessionWorlds:
         trust = self._chain.trust.get()
         if self._known[0] is not trust:
             self._known = trust, {}
-        own, changes = self._own_person(trust), 0
+        own, changes = self._own_name(trust), 0
         while True:
             opened = self._session(session)
             judged = self._judged(opened, trust)
@@ -157,13 +165,13 @@ class SessionWorlds:
                 return judged
             if judged.settled or judged.below is None:
                 return None
-            if trust.person_of(opened.entry) != own:
+            if opened.entry.writer != own:
                 session = judged.below
                 continue
             # One's own: the session that decided the world, and not every one since.
             if opened.body.decided is not None:
                 session = opened.decided
-                if trust.person_of(self._session(session).entry) != own:
+                if self._session(session).entry.writer != own:
                     return None
                 continue
             changes += 1
@@ -171,10 +179,10 @@ class SessionWorlds:
                 return None
             session = judged.below
 
-    def _own_person(self, trust: StoreChain) -> str | None:
+    def _own_name(self, trust: StoreChain) -> str | None:
         signer = self._chain.core.parts.signer
         holder = None if signer is None else trust.roster.holder(signer.public.id)
-        return None if holder is None else holder[0].person
+        return None if holder is None else holder[0].name
 
     def _session(self, session: int) -> _Session:
         return _Session(*self._reader.opening(session))
@@ -281,7 +289,7 @@ class SessionWorlds:
             newest=newest,
             deliberate=body.reason,
             grant=grant,
-            rollout=self._rollout(opened, before.body.world, policy, trust, now),
+            rollout=self._rollout(opened, before, policy, trust, now),
         )
         return facts, approved
 
@@ -297,9 +305,12 @@ class SessionWorlds:
         entry, body = opened
         if body.request is None:
             return None, False
-        asked = self._asked_before(entry, trust).get(body.request)
+        requests = self._asked_before(entry, trust)
+        asked = requests.get(body.request)
         roster = trust.roster_at(entry.header.roster)
         if asked is None or roster is None:
+            return None, False
+        if denied_alike(requests.values(), asked, policy, now) is not None:
             return None, False
         statement = asked.body.statement
         judged_by = None if policy is None else policy.digest
@@ -316,8 +327,8 @@ class SessionWorlds:
             if KINDS[header.kind].moves_basis or header.kind is Kind.GENESIS:
                 basis = link_hash(record.header)
                 break
-            if KINDS[header.kind].about_requests and record.body is not None:
-                found.append((self._chain.verify(record, header.seq), record.body))
+            if KINDS[header.kind].about_requests:
+                found.append((self._chain.verify(record, header.seq), _held_body(header, record)))
         asked: dict[str, Asked] = {}
         for each, data in reversed(found):
             try:
@@ -330,6 +341,7 @@ class SessionWorlds:
                 body,
                 basis=basis.hex(),
                 epoch=each.header.epoch,
+                roster=trust.roster_at(each.header.roster),
                 then=roster_then(each, body, trust),
             )
         return asked
@@ -337,7 +349,7 @@ class SessionWorlds:
     def _rollout(
         self,
         opened: _Session,
-        before: str | None,
+        before: _Session,
         policy: Policy | None,
         trust: StoreChain,
         now: datetime,
@@ -347,11 +359,15 @@ class SessionWorlds:
         statement, history = body.rollout, self._book.history()
         if statement is None or history is None:
             return None
+        world = before.body.world
+        if (world, body.world) not in statement.pairs and before.entry.writer != entry.writer:
+            # Whoever goes on where others had a world that nobody allowed changes the allowed one.
+            world = self.allowed(before.entry.seq).digest(world)
         faults = rollout_faults(
             statement,
             entry.header,
             at=now,
-            change=(before, body.world),
+            change=(world, body.world),
             policy=None if policy is None else policy.digest,
             history=history,
             slack=SLACK,
@@ -359,20 +375,39 @@ class SessionWorlds:
         return None if any(faults) else rollout_facts(statement, entry, body, trust, now)
 
     def _newest(self, entry: Entry, released: Header) -> Header:
-        """The newest checkpoint of the main lane before a resume, which it should have released."""
+        """The newest checkpoint of the main lane before a resume: what it should have released.
+
+        One that was deleted since the resume before it counts as well: what is left is older.
+
+        Raises:
+            Missing: A body is gone, and nobody can say.
+            NotTrusted: The resume released what nobody goes on from.
+        """
         given_up: PruneBody | None = None
-        found, rank = released, -1
+        given_up_before: PruneBody | None = None
+        is_resumed = False
+        found, rank, until = released, -1, released.seq
         for header, record in self._chain.walk(entry.header):
             rule = KINDS[header.kind]
-            if rule.is_retention and given_up is None and record.body is not None:
-                given_up = parse_body(header.kind, header.body, record.body)
-            deleted = given_up is not None and given_up.deletes(header.seq)
-            if rule.is_checkpoint and record.body is not None and not deleted:
-                body: CheckpointBody = parse_body(header.kind, header.body, record.body)
+            if rule.is_retention:
+                body = parse_body(header.kind, header.body, _held_body(header, record))
+                given_up = given_up or body
+                given_up_before = given_up_before or (body if is_resumed else None)
+            is_resumed = is_resumed or header.kind is Kind.RESUME
+            if rule.is_checkpoint:
+                body = parse_body(header.kind, header.body, _held_body(header, record))
                 place = place_of(header, link_hash(record.header), body)
-                if not place.key.lane and place.rank > rank:
+                if header.seq == released.seq:
+                    until = place.rank  # nothing ranks above its own position
+                    if place.key.lane or (given_up is not None and given_up.deletes(header.seq)):
+                        raise NotTrusted(
+                            f"entry {entry.seq}: it released entry {header.seq}, from which nobody "
+                            "goes on"
+                        )
+                gone = given_up_before is not None and given_up_before.deletes(header.seq)
+                if not place.key.lane and not gone and place.rank > rank:
                     found, rank = header, place.rank
-            if header.seq <= released.seq:
+            if header.seq <= until:
                 break
         return found
 
@@ -403,6 +438,17 @@ def _is_main(header: Header, record: Record) -> bool:
         return True
     body: CheckpointBody = parse_body(header.kind, header.body, record.body)
     return not body.lane
+
+
+def _held_body(header: Header, record: Record) -> bytes:
+    """The body of an entry, without which nobody can judge what follows it.
+
+    Raises:
+        Missing: It is gone.
+    """
+    if record.body is None:
+        raise Missing(f"entry {header.seq}: its body is missing")
+    return record.body
 
 
 def forgiving(at: datetime) -> datetime:

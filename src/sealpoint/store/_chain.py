@@ -420,9 +420,9 @@ class Chain:
             tip: Tip | None = extend(known, entry, record.body, chain)
         elif seq == 0:
             tip = begin(entry, record.body, chain)
-            check_name(entry, record, self.name if self.is_named else None)
         else:
             tip = _judge(self, entry, record, anchored)
+        check_name(entry, record, self.name if self.is_named else None)
         return entry, tip
 
     def verify(self, record: Record, seq: int) -> Entry:

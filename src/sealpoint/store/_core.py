@@ -393,7 +393,7 @@ class Core:
         while True:
             chain = self.read_store_chain(self._chain, anchored)
             chain.require_minimum("store chain")
-            position = _position(chain)
+            position = _raised(_position(chain), anchored)
             if anchored == position or self.parts.read_only:
                 break
             # Somebody else may have moved it: what it holds then is compared like any other.
@@ -690,6 +690,22 @@ def _position(chain: StoreChain) -> Position:
         chain.hashes[-1],
         owner=chain.settled,
         owner_entry=chain.hashes[chain.settled],
+    )
+
+
+def _raised(position: Position, anchored: Position) -> Position:
+    """The same with marks that somebody has raised in the anchor, where they never go down.
+
+    They mean nothing for the store chain, and must not keep it from following.
+    """
+    higher = anchored.owner > position.owner
+    return msgspec.structs.replace(
+        position,
+        fence=max(position.fence, anchored.fence),
+        pause=max(position.pause, anchored.pause),
+        paused=anchored.paused,
+        owner=anchored.owner if higher else position.owner,
+        owner_entry=anchored.owner_entry if higher else position.owner_entry,
     )
 
 

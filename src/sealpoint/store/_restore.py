@@ -151,14 +151,14 @@ class ThreadRestore:
     @property
     def is_cut(self) -> bool:
         """Whether it lost something and something stays: whoever goes on with it is asked why."""
-        return self.kept is not None and self.lost > 0
+        return self.kept is not None and (self.lost > 0 or self.loses_pause)
 
     @property
     def not_released(self) -> str:
         """Why the thread cannot be released, in words; empty if it can."""
         if not self.is_cut:
             gone = "nothing of it is left to go on from"
-            return gone if self.lost else "this restore does not cut it"
+            return gone if self.lost or self.loses_pause else "this restore does not cut it"
         if self.loses_pause:
             return "it was paused, and the restore loses the pause"
         return "it is paused" if self.paused else ""
@@ -303,7 +303,8 @@ class _Planner:
         """A thread that the anchor knows."""
         core, thread = self._core, position.thread
         seen = self._seen(position)
-        if seen is None and first_beyond(core, thread, -1) is None:
+        misled = position.epoch > self._chain.epoch
+        if seen is None and not misled and first_beyond(core, thread, -1) is None:
             # A name that nothing was saved under, or a thread that was lost before.
             core.follow_restore(slot, position)
             return
@@ -329,6 +330,9 @@ class _Planner:
         loss = self._note(thread, seen, outcome, head, stop)
         if loss is not None and loss.lost:
             self._found[-1] = self._with_what_is_lost(loss, position, tip)
+        if loss is not None and misled:
+            # Whoever moved it to an epoch that never began has wiped what the anchor had seen.
+            self._found[-1] = replace(self._found[-1], paused=True, loses_pause=True)
 
     def _seen(self, position: Position) -> tuple[int, bytes] | None:
         """The newest entry that the anchor has seen; after a restore, at least what it kept."""

@@ -8,6 +8,7 @@ their world what it likes. The other members go on only in a world that was deci
 import inspect
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -17,18 +18,21 @@ from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.gate import Thread, shipped_policy
 from sealpoint.gate._decision import Decision, Outcome
-from sealpoint.ledger import Kind, ResumeBody
+from sealpoint.ledger import ROLLOUTS, Kind, ResumeBody
+from sealpoint.store import Key
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.deployment import Deployment
+from tests.ledgers import identity
 from tests.unit.gate.team import READ, SHELL, Team
+from tests.unit.store.laned import put, saved
 
 _Change = Callable[[ResumeBody], dict[str, Any]]
 
 
-def _rogue(team: AttackedTeam, change: _Change = lambda _: {}) -> Thread:
+def _rogue(team: AttackedTeam, change: _Change = lambda _: {}, *, who: str = "spare") -> Thread:
     """A handle of the rogue member; a change says what its resumes say instead."""
-    thread = team.fresh("spare")
+    thread = team.fresh(who)
     gate: Any = thread._gate
     allow = Decision(outcome=Outcome.ALLOW, reasons=(), ordinary=True)
     gate._context.decide = lambda *_: (allow, None)
@@ -61,6 +65,10 @@ def _approved_once(team: AttackedTeam) -> int:
     return decided
 
 
+def _place(team: AttackedTeam, name: str) -> int:
+    return next(each.seq for each in team.fresh().history() if each.id == name)
+
+
 def _says_decided(team: AttackedTeam, decided: int) -> None:
     rogue = _rogue(team, lambda _: {"leaves": None, "decided": decided})
     rogue.resume(world=SHELL)
@@ -86,7 +94,16 @@ def _goes_on_from_an_older_one(team: AttackedTeam, decided: int) -> None:
     rogue.save({"n": "rogue"}, world=SHELL)
 
 
+def _after_a_deletion(team: AttackedTeam, _: int) -> None:
+    newer = [each for each in team.fresh().history() if each.seq > _place(team, "wide")]
+    team.fresh("spare").adapter.delete([Key("", each.id) for each in newer])
+    rogue = _rogue(team)
+    rogue.resume(world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+
 _WAYS = {
+    "what was newer is deleted": _after_a_deletion,
     "an old decision": _says_decided,
     "in many sessions": _says_it_often,
     "a decision on top": _decides_on_top,
@@ -112,6 +129,91 @@ def test_a_world_that_was_allowed_once_is_not_allowed_again(
     assert attacked.fresh().resume(world=READ).state == {"n": "rogue"}
     findings = attacked.world.open(None, read_only=True, gated=True).verify().findings
     assert UNJUSTIFIED in {each.code for each in findings}
+
+
+def test_a_name_that_is_saved_again_is_no_newer_for_that(attacked: AttackedTeam) -> None:
+    """An early checkpoint, put once more with a shell, keeps its place in the order."""
+    attacked.pool("pods", "worker", "spare")
+    attacked.granted()
+    thread = attacked.thread()
+    thread.resume(world=SHELL)
+    saved(thread, put({"n": 1.5}, "c1", world=World.from_dict(SHELL)))
+    thread.handoff(to="pods", reason="shared")
+    with pytest.raises(NeedsApproval):
+        attacked.fresh().resume(world=SHELL)
+    rogue = _rogue(attacked)
+    rogue.resume(ref="c1", world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+    with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+        attacked.fresh().resume(world=SHELL)
+
+
+def test_pods_of_one_person_do_not_vouch_for_each_other(attacked: AttackedTeam) -> None:
+    """A pool of one service: a row of its sessions is not one's own because of the person."""
+    attacked.world.enrol(msgspec.structs.replace(identity("pod"), person="worker"))
+    attacked.pool("pods", "worker", "pod")
+    thread = attacked.thread()
+    thread.save({"n": 1}, world=READ)
+    thread.handoff(to="pods", reason="shared")
+    extra = [*SHELL["tools"], *({"name": f"tool-{number}"} for number in range(6))]
+    for count in range(len(extra), 1, -1):
+        rogue = _rogue(attacked, who="pod")
+        rogue.resume(world={"tools": extra[:count]})
+        rogue.save({"n": "rogue"}, world={"tools": extra[:count]})
+
+    with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+        attacked.fresh().resume(world=SHELL)
+
+
+def test_what_was_denied_vouches_for_no_world(attacked: AttackedTeam) -> None:
+    """The same is asked once more by other code, and people who did not know approve that."""
+    attacked.pool("pods", "worker", "spare")
+    thread = attacked.thread()
+    thread.save({"n": 1}, world=READ)
+    thread.handoff(to="pods", reason="shared")
+    with pytest.raises(NeedsApproval) as needs:
+        attacked.fresh("spare").resume(world=SHELL)
+    denied: Any = needs.value.request
+    attacked.store("ann").deny(denied.id, reason="never")
+    asked = attacked.newest(Kind.REQUEST)
+    again = msgspec.structs.replace(asked.statement, nonce="cd" * 16)
+    rogue = _rogue(attacked, lambda _: {"request": again.digest, "rules": ("tools",)})
+    rogue.load()
+    rogue._gate._context.ask(msgspec.structs.replace(asked, statement=again))
+    for who in ("bob", "carl"):
+        attacked.store(who).approve(again.digest, reason="fine")
+    rogue.resume(world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+    with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+        attacked.fresh().resume(world=SHELL)
+
+
+def test_a_rollout_holds_no_longer_than_rollouts_may(attacked: AttackedTeam) -> None:
+    """Its proposer says until when, and people approve it: more than the limit is never used."""
+    attacked.thread().save({"n": 1}, world=READ)
+    rollouts = attacked.store("operator").rollouts
+    plain = rollouts.propose([(READ, SHELL)], reason="release 42")
+    asked = attacked.newest(Kind.REQUEST, ROLLOUTS)
+    expires = plain.statement.expires + timedelta(days=3650)
+    longer = msgspec.structs.replace(asked.statement, expires=expires, nonce="cd" * 16)
+    rollouts._operations._context.ask(msgspec.structs.replace(asked, statement=longer))
+    for who in ("ann", "bob"):
+        attacked.store(who).approve(longer.digest, reason="fine")
+    words = tuple(each.attestation for each in _verdicts(attacked))
+    rogue = _rogue(attacked, lambda _: {"rollout": longer, "attestations": words}, who="worker")
+    rogue.resume(world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+    report = attacked.world.open(None, read_only=True, gated=True).verify()
+
+    with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+        attacked.fresh().resume(world=SHELL)
+    assert any("more than 90 days" in each.message for each in report.findings)
+
+
+def _verdicts(team: AttackedTeam) -> list[Any]:
+    return [body for kind, body in team.entries(ROLLOUTS) if kind == "approval"]
 
 
 def test_an_approval_of_an_answer_is_none_of_a_world(attacked: AttackedTeam) -> None:

@@ -21,6 +21,7 @@ from sealpoint.errors import (
     Forked,
     Misplaced,
     NotTrusted,
+    Paused,
     RolledBack,
     SealpointError,
     UnknownThread,
@@ -41,7 +42,7 @@ from sealpoint.ledger import (
     skip_seq,
 )
 from sealpoint.storage import Record, Storage
-from sealpoint.store import Core, ThreadOutcome, plan_restore
+from sealpoint.store import Core, ThreadOutcome, plan_restore, store_slot
 from sealpoint.store._revocation import find_key_usage
 from sealpoint.store._roster import anchored_positions
 from tests.deployment import Deployment, Opened, SimulatedAnchor
@@ -527,3 +528,62 @@ def test_shared_anchor_blocks_no_look_at_all_threads(lie: str, memory: bool) -> 
 
     assert scene.world.using(look, "operator", **parts) == (1, 1, 1)
     scene.world.open("worker", gated=True, **parts).thread("v").save({"n": 1})
+
+
+def test_epoch_that_never_began_lifts_no_pause(scene: _Scene) -> None:
+    """It wipes what the anchor had seen; the restore that explains the rest keeps the pause."""
+    kept = len(scene.rows())
+    scene.team.thread().save({"n": 2})
+    scene.team.thread("operator").pause("fraud")
+    seen, rows = scene.seen(), scene.rows()
+    header = parse_header(rows[kept - 1].header)
+    scene.cut(kept)
+    earlier = msgspec.structs.replace(
+        seen,
+        epoch=1,
+        seq=header.seq,
+        entry=link_hash(rows[kept - 1].header),
+        fence=header.fence,
+        pause=header.pause,
+        paused=False,
+    )
+    with scene.anchor() as anchor:
+        assert anchor.advance(scene.slot, seen, earlier) == earlier
+    report = scene.world.open(None, read_only=True, gated=True).verify()
+    (loss,) = planned(scene.world).losses
+    accepted(scene.world)
+
+    assert not report.ok
+    assert loss.loses_pause
+    with pytest.raises(Paused):
+        scene.team.fresh().save({"n": "through the pause"})
+
+
+def test_thread_that_was_begun_anew_is_not_read_under_another_name(scene: _Scene) -> None:
+    """The slot is made at its erasure, where the thread has no name."""
+    scene.team.fresh("officer").erase(reason="asked for")
+    erased = scene.seen()
+    scene.team.fresh().save({"amount": 1000})
+    with scene.anchor() as anchor:
+        anchor.create(scene.world.slot("invoice-7"), erased)
+
+    reader = scene.world.open(None, read_only=True, gated=True)
+    for load in (reader.thread("invoice-7").load, scene.team.fresh(name="invoice-7").load):
+        with pytest.raises(Misplaced, match="another name"):
+            load()
+    assert scene.team.fresh().load().state == {"amount": 1000}
+
+
+@pytest.mark.parametrize("mark", ["fence", "pause"])
+def test_marks_of_the_store_chain_stop_nobody(scene: _Scene, mark: str) -> None:
+    """They mean nothing there, and never go down."""
+    slot = store_slot(scene.world.secret)
+    with scene.anchor() as anchor:
+        seen = anchor.get(slot)
+        assert seen is not None
+        raised = msgspec.structs.replace(seen, **{mark: 0})
+        assert anchor.advance(slot, seen, raised) == raised
+
+    assert scene.team.fresh().load().state == {"n": 1}
+    scene.team.apply(policy(needed=2))
+    assert scene.team.fresh().save({"n": 2}).seq
