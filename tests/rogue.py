@@ -132,6 +132,7 @@ class Rogue:
             header.pause,
             header.owner,
             link_hash(rows[header.owner].header),
+            parse_header(rows[header.pause].header).kind is Kind.PAUSE,
         )
         kept = msgspec.structs.replace(
             claimed,
@@ -139,6 +140,7 @@ class Rogue:
             pause=max(seen.pause, claimed.pause),
             owner=max(seen.owner, claimed.owner),
             owner_entry=seen.owner_entry if seen.owner >= claimed.owner else claimed.owner_entry,
+            paused=seen.paused if seen.pause >= claimed.pause else claimed.paused,
         )
         for position in (claimed, kept):
             try:

@@ -119,7 +119,7 @@ def test_both_verifiers_believe_a_genuine_thread(name: str) -> None:
     ("name", "owner", "paused", "basis"),
     [
         ("paused", "worker", [3, 4, 5, 6], [0, 1, 2, 2, 2, 5, 5, 5, 8]),
-        ("decided", "worker", [], [0, 1, *[2] * 7, 9, 10]),
+        ("decided", "worker", [], [0, 1, *[2] * 7, 9, 10, 11]),
         ("handed off", "pods", [8, 9, 10], [0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 10, 10, 12]),
     ],
 )

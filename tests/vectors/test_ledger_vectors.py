@@ -220,7 +220,7 @@ def test_second_verifier_is_short_and_stands_alone(module: ModuleType) -> None:
             imported.add(str(node.module))
     imported -= {"tests.vectors", *(each.__name__ for each in _SECOND)}
 
-    assert len(text.splitlines()) <= 360
+    assert len(text.splitlines()) <= 370
     assert {name.split(".")[0] for name in imported} <= set(sys.stdlib_module_names) | {
         "cryptography"
     }

@@ -263,8 +263,8 @@ def require_rising(expected: Position, position: Position) -> None:
         if expected.pause != position.pause or expected.paused == position.paused:
             return
         raise UsageError(
-            f"anchor position: expected entry {expected.pause} to say the same of the pause as "
-            "before, found something else"
+            f"anchor position: expected paused to be {expected.paused} at entry {expected.pause}, "
+            f"found {position.paused}"
         )
     before = (expected.fence, expected.pause, expected.owner)
     marks = (position.fence, position.pause, position.owner)

@@ -89,7 +89,7 @@ class AllowedWorld(NamedTuple):
         return None if self.world is None else self.world.digest
 
 
-class _Session(NamedTuple):
+class _Opened(NamedTuple):
     """A session, by the resume that opened it."""
 
     entry: Entry
@@ -101,7 +101,7 @@ class _Session(NamedTuple):
         return self.entry.seq if self.body.decided is None else self.body.decided
 
 
-class _Judged(NamedTuple):
+class _WorldFinding(NamedTuple):
     """What was found about one session."""
 
     faults: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class SessionWorlds:
         self._reader = reader
         self._policies = policies
         self._book = book
-        self._known: tuple[StoreChain | None, dict[bytes, _Judged]] = (None, {})
+        self._known: tuple[StoreChain | None, dict[bytes, _WorldFinding]] = (None, {})
         """By which store chain, what was found about sessions, by the hashes of their entries."""
 
     def allowed(self, session: int) -> AllowedWorld:
@@ -152,7 +152,7 @@ class SessionWorlds:
         except SealpointError as error:
             return AllowedWorld(None, (*faults, error.message))
 
-    def _find_fault(self, session: int) -> _Judged | None:
+    def _find_fault(self, session: int) -> _WorldFinding | None:
         """What is wrong with a session or with one that it rests on; None: nothing."""
         trust = self._chain.trust.get()
         if self._known[0] is not trust:
@@ -184,10 +184,10 @@ class SessionWorlds:
         holder = None if signer is None else trust.roster.holder(signer.public.id)
         return None if holder is None else holder[0].name
 
-    def _session(self, session: int) -> _Session:
-        return _Session(*self._reader.opening(session))
+    def _session(self, session: int) -> _Opened:
+        return _Opened(*self._reader.opening(session))
 
-    def _judged(self, opened: _Session, trust: StoreChain) -> _Judged:
+    def _judged(self, opened: _Opened, trust: StoreChain) -> _WorldFinding:
         known, key = self._known[1], opened.entry.hash
         found = known.get(key)
         if found is None:
@@ -196,17 +196,17 @@ class SessionWorlds:
                 known[key] = found
         return found
 
-    def _judge(self, opened: _Session, trust: StoreChain) -> _Judged:
+    def _judge(self, opened: _Opened, trust: StoreChain) -> _WorldFinding:
         """Judge one session by the one that it went on from."""
         entry, body = opened
         words = f"entry {entry.seq} by {entry.writer!r}"
         if body.checkpoint is None:
             lost = self._has_checkpoint_below(entry)
             fault = f"{words} does not name the checkpoint that it released"
-            return _Judged((fault,) if lost else ())
+            return _WorldFinding((fault,) if lost else ())
         released = self._released(opened)
         before = self._session(released.fence)
-        found = _Judged(
+        found = _WorldFinding(
             below=before.entry.seq,
             settled=trust.person_of(entry) != trust.person_of(before.entry),
         )
@@ -235,12 +235,12 @@ class SessionWorlds:
             return found._replace(faults=(fault,))
         return found._replace(below=released.fence, settled=found.settled or approved)
 
-    def _world(self, opened: _Session) -> World | None:
+    def _world(self, opened: _Opened) -> World | None:
         """The world of a session, which the resume holds that decided it."""
         held = opened if opened.body.decided is None else self._session(opened.decided)
         return world_held(held.body) if held.body.world == opened.body.world else None
 
-    def _released(self, opened: _Session) -> Header:
+    def _released(self, opened: _Opened) -> Header:
         """The checkpoint that a session went on from.
 
         Raises:
@@ -257,8 +257,8 @@ class SessionWorlds:
 
     def _facts(
         self,
-        opened: _Session,
-        before: _Session,
+        opened: _Opened,
+        before: _Opened,
         policy: Policy | None,
         trust: StoreChain,
         *,
@@ -294,7 +294,7 @@ class SessionWorlds:
         return facts, approved
 
     def _grant(
-        self, opened: _Session, policy: Policy | None, trust: StoreChain, now: datetime
+        self, opened: _Opened, policy: Policy | None, trust: StoreChain, now: datetime
     ) -> tuple[GrantFacts | None, bool]:
         """The grant that a resume spent, if it was for exactly this.
 
@@ -348,8 +348,8 @@ class SessionWorlds:
 
     def _rollout(
         self,
-        opened: _Session,
-        before: _Session,
+        opened: _Opened,
+        before: _Opened,
         policy: Policy | None,
         trust: StoreChain,
         now: datetime,

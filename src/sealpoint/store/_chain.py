@@ -351,10 +351,11 @@ class Chain:
             kept = None
         if kept is not None and kept[0] > head.seq:
             raise _lacks_kept(self._title, kept[0])
-        if kept is not None and link_hash(self.descend(kept[0])[0].header) != kept[1]:
+        found = None if kept is None else link_hash(self.descend(kept[0])[0].header)
+        if kept is not None and found is not None and found != kept[1]:
             raise Forked(
                 f"{self._entry(kept[0])}: expected {kept[1].hex()[:12]}, which the newest restore "
-                "kept, found another"
+                f"kept, found {found.hex()[:12]}"
             )
         self._kept_of = trust.epoch
 

@@ -101,7 +101,7 @@ def test_all_nine_edits_of_the_yardstick_are_refused_while_reading() -> None:
     assert found == {
         "T1": ("REJECTED", "list()"),
         "T2": ("REJECTED", "get_tuple()"),
-        "T3": ("REJECTED", "get_tuple()"),
+        "T3": ("REJECTED", "list()"),
         "T4": ("REJECTED", "get_tuple()"),
         "T5": ("REJECTED", "get_tuple()"),
         "T6": ("REJECTED", "get_tuple()"),

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from sealpoint.anchor import Position
-from sealpoint.errors import AnchorUnavailable, Forked, KeyNotInForce, SealpointError, UsageError
+from sealpoint.errors import Forked, KeyNotInForce, NotTrusted, SealpointError, UsageError
 from sealpoint.ledger import (
     STORE_CHAIN,
     AdoptBody,
@@ -104,8 +104,8 @@ def test_a_roster_is_not_replaced_by_what_an_operator_adds(tmp_path: Path, epoch
         core.anchor.advance(core._slot, before, claims[epoch])
     found: list[SealpointError] = []
     for who in ("worker", "mallory"):
-        with pytest.raises((Forked, AnchorUnavailable)) as caught:
+        with pytest.raises((Forked, NotTrusted)) as caught:
             place.open(identity=who, config_dir=workers)
         found.append(caught.value)
 
-    assert [type(each) for each in found] == [(Forked, AnchorUnavailable)[epoch]] * 2
+    assert [type(each) for each in found] == [(Forked, NotTrusted)[epoch]] * 2
