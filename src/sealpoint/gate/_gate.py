@@ -36,7 +36,7 @@ from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._run import Run, RunTracker, older_lanes
 from sealpoint.gate._worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import KINDS, Kind, RequestBody, ResumeBody, StoreChain
-from sealpoint.signing import Action, Statement
+from sealpoint.signing import Action, Attestation, Statement, count
 from sealpoint.store import (
     CheckpointRef,
     CommitDraft,
@@ -439,8 +439,20 @@ class Gate:
             edits=call.edits,
             idempotent=judged.idempotent,
             **self._world_fields(call.world, release, judged.allowed),
-            **_decision_fields(release, judged.decision, judged.rollout),
+            **_decision_fields(release, judged.decision, judged.rollout, self._approvals(spent)),
         )
+
+    def _approvals(self, spent: Asked | None) -> tuple[Attestation, ...]:
+        """The words that make a grant of a request: of those who approved, or broke the glass."""
+        if spent is None:
+            return ()
+        tally = count(
+            spent.attestations,
+            statement=spent.body.statement,
+            roster=self._core.trust().roster,
+            now=self._context.now(),
+        )
+        return tally.approvals + tally.broken_glass
 
     def _refusal(self, decision: Decision) -> SealpointError:
         if decision.busy:
@@ -672,7 +684,10 @@ def _digest(named: World | Policy | None) -> str | None:
 
 
 def _decision_fields(
-    release: Release, decision: Decision, rollout: Rollout | None
+    release: Release,
+    decision: Decision,
+    rollout: Rollout | None,
+    approvals: tuple[Attestation, ...] = (),
 ) -> dict[str, Any]:
     """What a resume entry records of a decision, whoever asked for it."""
     return {
@@ -681,5 +696,5 @@ def _decision_fields(
         "released": release.seq,
         "rules": tuple(reason.rule for reason in decision.reasons),
         "rollout": None if rollout is None else rollout.statement,
-        "attestations": () if rollout is None else rollout.approvals,
+        "attestations": approvals + (() if rollout is None else rollout.approvals),
     }

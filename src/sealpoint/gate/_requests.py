@@ -401,6 +401,17 @@ def _grant(asked: Asked, now: datetime, tally: Tally, policy: Policy | None) -> 
     )
 
 
+def as_spent(asked: Asked, entry: Entry, body: ResumeBody, chain: StoreChain) -> Asked:
+    """A request with the approvals that the resume carries which spends it, as far as they count.
+
+    The resume names a roster, and could name one from before a key was ended: what it carries is
+    judged by its position.
+    """
+    counted = counted_attestations(entry, body, chain)
+    words = (word for word in asked.attestations if word.verdict == Verdict.DENY or word in counted)
+    return replace(asked, attestations=tuple(words))
+
+
 def denied_first(asked: Iterable[Asked]) -> list[Asked]:
     """Requests for the same in the order in which they answer: what was denied, then the newest.
 

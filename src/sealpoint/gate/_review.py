@@ -29,6 +29,7 @@ from sealpoint.gate._last_session import acts_on_answer, saves_outcome, unknown_
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import (
     Asked,
+    as_spent,
     denied_alike,
     fold_entry,
     grant_of,
@@ -289,7 +290,8 @@ class Reviewer:
             yield from faults
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
-                grant = grant_of(asked, resume.roster, forgiving(self._now(entry)))
+                spent = as_spent(asked, entry, body, resume.chain)
+                grant = grant_of(spent, resume.roster, forgiving(self._now(entry)))
         # (6) The rollout that it names let exactly this change of worlds pass.
         rollout = None
         if body.rollout is not None:
@@ -441,7 +443,8 @@ class Reviewer:
         faults = spending_faults(statement, entry, body, saved_world, resume.judged_by)
         yield from (f"{what}: {words}" for words in faults)
         # How many people the policy asks for is judged with the rules that applied.
-        yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
+        spent = as_spent(asked, entry, body, resume.chain)
+        yield from _grant_faults(spent, self._now(entry), resume.policy, resume.roster, what)
         yield from self._denied_before(asked, self._now(entry), resume.policy, what)
 
     # ------------------------------------------------------------------ rollouts

@@ -37,6 +37,7 @@ from sealpoint.gate._decision import (
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import (
     Asked,
+    as_spent,
     denied_alike,
     fold_entry,
     grant_of,
@@ -316,7 +317,7 @@ class SessionWorlds:
         judged_by = None if policy is None else policy.digest
         if any(spending_faults(statement, entry, body, statement.world_from, judged_by)):
             return None, False
-        grant = grant_of(asked, roster, forgiving(now), policy)
+        grant = grant_of(as_spent(asked, entry, body, trust), roster, forgiving(now), policy)
         changes = statement.world_from != statement.world_to
         return grant, changes and len(set(grant.approved_by)) >= max(1, grant.needed)
 

@@ -190,6 +190,33 @@ def test_what_was_denied_vouches_for_no_world(attacked: AttackedTeam) -> None:
         attacked.fresh().resume(world=SHELL)
 
 
+def test_an_approval_of_a_key_that_was_ended_vouches_for_no_world(attacked: AttackedTeam) -> None:
+    """The rogue member spends it under the roster from before; what it carries is judged now."""
+    attacked.pool("pods", "worker", "spare")
+    thread = attacked.thread()
+    thread.save({"n": 1}, world=READ)
+    thread.handoff(to="pods", reason="shared")
+    with pytest.raises(NeedsApproval) as needs:
+        attacked.fresh("spare").resume(world=SHELL)
+    request: Any = needs.value.request
+    attacked.approve(request)
+    words = tuple(each.attestation for each in _verdicts(attacked, "t"))
+    told = {"request": request.id, "rules": ("tools",), "attestations": words}
+    rogue = _rogue(attacked, lambda _: told)
+    rogue.load()
+    core: Any = rogue._state.core
+    earlier = core.trust()
+    attacked.end("bob")
+    core.trust = core.renewed_trust = lambda *_: earlier
+    rogue.resume(world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+    with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+        attacked.fresh().resume(world=SHELL)
+    report = attacked.world.open(None, read_only=True, gated=True).verify()
+    assert any("it needed 2 approvals and had 1" in each.message for each in report.findings)
+
+
 def test_a_rollout_holds_no_longer_than_rollouts_may(attacked: AttackedTeam) -> None:
     """Its proposer says until when, and people approve it: more than the limit is never used."""
     attacked.thread().save({"n": 1}, world=READ)
@@ -201,7 +228,7 @@ def test_a_rollout_holds_no_longer_than_rollouts_may(attacked: AttackedTeam) -> 
     rollouts._operations._context.ask(msgspec.structs.replace(asked, statement=longer))
     for who in ("ann", "bob"):
         attacked.store(who).approve(longer.digest, reason="fine")
-    words = tuple(each.attestation for each in _verdicts(attacked))
+    words = tuple(each.attestation for each in _verdicts(attacked, ROLLOUTS))
     rogue = _rogue(attacked, lambda _: {"rollout": longer, "attestations": words}, who="worker")
     rogue.resume(world=SHELL)
     rogue.save({"n": "rogue"}, world=SHELL)
@@ -212,8 +239,8 @@ def test_a_rollout_holds_no_longer_than_rollouts_may(attacked: AttackedTeam) -> 
     assert any("more than 90 days" in each.message for each in report.findings)
 
 
-def _verdicts(team: AttackedTeam) -> list[Any]:
-    return [body for kind, body in team.entries(ROLLOUTS) if kind == "approval"]
+def _verdicts(team: AttackedTeam, name: str) -> list[Any]:
+    return [body for kind, body in team.entries(name) if kind == "approval"]
 
 
 def test_an_approval_of_an_answer_is_none_of_a_world(attacked: AttackedTeam) -> None:

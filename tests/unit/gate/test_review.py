@@ -4,6 +4,7 @@
 import dataclasses
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from sealpoint import api
 from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.audit._trail import UNREADABLE
-from sealpoint.errors import NeedsApproval, Paused, RequestClosed, ResumeRefused
+from sealpoint.errors import NeedsApproval, Paused, RequestClosed, ResumeRefused, SealpointError
 from sealpoint.gate import Request, Thread
 from sealpoint.gate import _checkpoint_log as log_module
 from sealpoint.ledger import (
@@ -27,13 +28,14 @@ from sealpoint.ledger import (
     ResumeBody,
     UnpauseBody,
     VerdictBody,
+    carried_attestations,
     encode_body,
     encode_header,
     link_hash,
     parse_header,
     skip_seq,
 )
-from sealpoint.signing import Action, Role, Verdict, attest
+from sealpoint.signing import Action, Attestation, Role, Verdict, attest
 from sealpoint.storage import Record
 from sealpoint.store import EntryDraft, Key, SessionStart, accept_restore, plan_restore
 from sealpoint.world import World as SealedWorld
@@ -85,8 +87,18 @@ def _resume_body(team: Team, handle: Thread, **fields: Any) -> ResumeBody:
         world=world,
         leaves=next((each for each in (READ, SHELL) if _digest(each) == world), None),
         policy=team.digest,
+        attestations=_words(team, fields.get("request")),
     )
     return replace(body, **fields)
+
+
+def _words(team: Team, request: str | None) -> tuple[Attestation, ...]:
+    """Every word on a request that lies on the thread."""
+    found = list[Attestation]()
+    for _, record in team.store("operator").storage.inner.scan(team.world.thread_id("t"), 0):
+        with suppress(SealpointError):  # there may be nonsense beside them
+            found += carried_attestations(parse_header(record.header), record.body)
+    return tuple(word for word in found if word.statement == request)
 
 
 def _rogue(team: Team, who: str = "worker", **fields: Any) -> None:
