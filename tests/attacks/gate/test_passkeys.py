@@ -254,6 +254,9 @@ def test_a_resume_on_a_forged_approval_is_found(console: AttackedTeam) -> None:
             policy=told.policy,
             rules=("tools",),
             request=request.id,
+            attestations=tuple(
+                each.attestation for kind, each in console.entries() if kind == "approval"
+            ),
         )
         console.slip(Kind.RESUME, body, "worker")
     store = console.world.open("operator", gated=True)

@@ -194,6 +194,9 @@ def test_a_resume_on_a_revoked_approvers_word_is_found(attacked: AttackedTeam) -
         policy=attacked.digest,
         rules=("tools",),
         request=request.id,
+        attestations=tuple(
+            each.attestation for kind, each in attacked.entries() if kind == "approval"
+        ),
     )
     attacked.append(attacked.forged(Kind.RESUME, spending, "worker", roster=roster))
     report = attacked.world.open(None, read_only=True).verify()
