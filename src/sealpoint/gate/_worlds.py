@@ -306,12 +306,12 @@ class SessionWorlds:
         entry, body = opened
         if body.request is None:
             return None, False
-        requests = self._asked_before(entry, trust)
-        asked = requests.get(body.request)
+        pending = self._asked_before(entry, trust)
+        asked = pending.get(body.request)
         roster = trust.roster_at(entry.header.roster)
         if asked is None or roster is None:
             return None, False
-        if denied_alike(requests.values(), asked, policy, now) is not None:
+        if denied_alike(pending.values(), asked, policy, now) is not None:
             return None, False
         statement = asked.body.statement
         judged_by = None if policy is None else policy.digest
