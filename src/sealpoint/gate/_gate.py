@@ -382,7 +382,7 @@ class Gate:
         )
 
     def _may_do_again(self, call: ResumeCall) -> bool:
-        """Whether what an answer let happen may be done again: or because nothing happened."""
+        """Whether what an answer let happen may be done again, or has not happened at all."""
         if self._idle is not None and self._idle == self._last.newest():
             return True
         return call.idempotent is not None and call.idempotent()

@@ -47,6 +47,14 @@ def _rogue(team: AttackedTeam, change: _Change = lambda _: {}, *, who: str = "sp
     return thread
 
 
+def _shared(team: AttackedTeam, other: str = "spare") -> None:
+    """A thread that the worker shares with somebody, and that reads and does no more."""
+    team.pool("pods", "worker", other)
+    thread = team.thread()
+    thread.save({"n": 1}, world=READ)
+    thread.handoff(to="pods", reason="shared")
+
+
 def _approved_once(team: AttackedTeam) -> int:
     """A thread of a pool that people let go on with a shell, once; where that was decided."""
     team.pool("pods", "worker", "spare")
@@ -152,10 +160,7 @@ def test_a_name_that_is_saved_again_is_no_newer_for_that(attacked: AttackedTeam)
 def test_pods_of_one_person_do_not_vouch_for_each_other(attacked: AttackedTeam) -> None:
     """A pool of one service: a row of its sessions is not one's own because of the person."""
     attacked.world.enrol(msgspec.structs.replace(identity("pod"), person="worker"))
-    attacked.pool("pods", "worker", "pod")
-    thread = attacked.thread()
-    thread.save({"n": 1}, world=READ)
-    thread.handoff(to="pods", reason="shared")
+    _shared(attacked, "pod")
     extra = [*SHELL["tools"], *({"name": f"tool-{number}"} for number in range(6))]
     for count in range(len(extra), 1, -1):
         rogue = _rogue(attacked, who="pod")
@@ -168,10 +173,7 @@ def test_pods_of_one_person_do_not_vouch_for_each_other(attacked: AttackedTeam) 
 
 def test_what_was_denied_vouches_for_no_world(attacked: AttackedTeam) -> None:
     """The same is asked once more by other code, and people who did not know approve that."""
-    attacked.pool("pods", "worker", "spare")
-    thread = attacked.thread()
-    thread.save({"n": 1}, world=READ)
-    thread.handoff(to="pods", reason="shared")
+    _shared(attacked)
     with pytest.raises(NeedsApproval) as needs:
         attacked.fresh("spare").resume(world=SHELL)
     denied: Any = needs.value.request
@@ -192,10 +194,7 @@ def test_what_was_denied_vouches_for_no_world(attacked: AttackedTeam) -> None:
 
 def test_an_approval_of_a_key_that_was_ended_vouches_for_no_world(attacked: AttackedTeam) -> None:
     """The rogue member spends it under the roster from before; what it carries is judged now."""
-    attacked.pool("pods", "worker", "spare")
-    thread = attacked.thread()
-    thread.save({"n": 1}, world=READ)
-    thread.handoff(to="pods", reason="shared")
+    _shared(attacked)
     with pytest.raises(NeedsApproval) as needs:
         attacked.fresh("spare").resume(world=SHELL)
     request: Any = needs.value.request
@@ -245,10 +244,7 @@ def _verdicts(team: AttackedTeam, name: str) -> list[Any]:
 
 def test_an_approval_of_an_answer_is_none_of_a_world(attacked: AttackedTeam) -> None:
     """The rogue member has an answer approved, in a world that it says was there before."""
-    attacked.pool("pods", "worker", "spare")
-    thread = attacked.thread()
-    thread.save({"n": 1}, world=READ)
-    thread.handoff(to="pods", reason="shared")
+    _shared(attacked)
     rogue = _rogue(attacked)
     rogue.resume(world=SHELL)
     rogue.save({"n": 2}, world=SHELL, question="Ship the parcel?")

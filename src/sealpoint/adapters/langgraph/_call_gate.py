@@ -204,6 +204,8 @@ PAUSED = "paused by an operator"
 class Pausable(Protocol):
     """A thread, as far as a pause goes."""
 
+    has_begun: bool
+    """Whether a run may have taken a step."""
     at_work: set[object]
     """What of a run has begun and not ended."""
 
@@ -285,6 +287,7 @@ class TaskStop(BaseCallbackHandler):
         if self._root is None:
             self._root = run_id  # the run itself
             return
+        self._thread.has_begun = True
         self._thread.at_work.add(run_id)
         found = metadata or {}
         place = str(found.get("langgraph_checkpoint_ns"))
@@ -319,6 +322,7 @@ class _Asked:
 
     def __init__(self, log: list[str]) -> None:
         self._log = log
+        self.has_begun = False
         self.at_work = set[object]()
 
     @property
