@@ -39,7 +39,6 @@ from sealpoint.ledger._entry import (
     id_print,
     link_hash,
     parse_header,
-    skip_seq,
 )
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._rules import (
@@ -173,7 +172,7 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
     check_key_expiry(header, header.at, chain)
     fence, owner = read_fence(entry, body), read_owner_entry(entry, body)
     check_owner(entry, fence.owner, chain)
-    hashes, basis = SkipHashes.begin(entry.hash), (entry.seq, entry.hash)
+    hashes, basis = SkipHashes(0, entry.hash, None), (entry.seq, entry.hash)
     return Tip(entry, hashes, fence, basis, header.at, owner)
 
 
@@ -197,7 +196,7 @@ def extend(
     where = f"entry {header.seq} of thread {header.thread[:12]}"
     if header.seq != before.seq + 1:
         raise Misplaced(f"{where}: expected position {before.seq + 1}")
-    skip = tip.skip_hashes.hash_at(skip_seq(header.seq))
+    skip = tip.skip_hashes.next_below.hash
     if header.prev != tip.entry.hash.hex() or header.skip != skip.hex():
         raise Misplaced(
             f"{where}: expected the links {tip.entry.hash.hex()[:12]} and {skip.hex()[:12]}, "
@@ -216,7 +215,7 @@ def extend(
         check_world(place_of(header), state.world, fence.world)
     return Tip(
         entry,
-        tip.skip_hashes.grown(header.seq, entry.hash),
+        tip.skip_hashes.grown(entry.hash),
         fence,
         (header.seq, entry.hash) if rule.moves_basis else tip.basis,
         next_time(header, tip.time),

@@ -43,7 +43,6 @@ from sealpoint.ledger import (
     encode_header,
     extend,
     require_attestations,
-    skip_seq,
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Roster, encode_seal, pae
 from sealpoint.storage import Record
@@ -351,7 +350,7 @@ def _seal(
     else:
         newest, time = tip.entry.header, tip.time
         seq, gen = newest.seq + 1, newest.gen + tip.fence.erased
-        prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(skip_seq(seq)).hex()
+        prev, skip = tip.entry.hash.hex(), tip.skip_hashes.next_below.hash.hex()
         marks = newest.fence, newest.pause, newest.owner
         if not rule.in_session:
             marks = Marks(*marks).after(draft.kind, seq)
@@ -385,7 +384,7 @@ def _seal(
             # The most frequent entry: its links were made from the tip, its rights checked before.
             if signer.key in trust.rosters[-1].expiries:  # it may have expired since then
                 check_key_expiry(header, tip.time, trust)
-            hashes = tip.skip_hashes.grown(seq, entry.hash)
+            hashes = tip.skip_hashes.grown(entry.hash)
             basis = seq, entry.hash
             after = Tip(entry, hashes, session, basis, header.at, tip.owner, tip.paused)
             return after, record

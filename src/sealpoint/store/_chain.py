@@ -361,7 +361,8 @@ class Chain:
 
     def _compare(self, anchored: Position, known: Entry | None) -> None:
         """(5) The head must be the anchored entry or descend from it."""
-        newest = self.verified_head().header.seq
+        head = self.verified_head()
+        newest = head.header.seq
         if self._cutoffs.due:
             self._cutoffs.require_settled(self._title)
         if anchored.seq > newest:
@@ -376,7 +377,7 @@ class Chain:
         if self.core.parts.read_only:
             return
         # Who moved the anchor to the head may have said something else of it than it says itself.
-        if newest > anchored.seq or (has_moved and anchored != self._position()):
+        if newest > anchored.seq or (has_moved and anchored != self._position(head)):
             self.advance_anchor()
         elif self.core.together is not None:
             self.core.together.confirm(self.slot, anchored)
@@ -541,7 +542,8 @@ class Chain:
             NotTrusted: It says of the thread what its entries do not.
             AnchorUnavailable: The anchor cannot be written; the entries stand.
         """
-        head, expected, position = self.verified_head(), self.anchored, self._position()
+        head, expected = self.verified_head(), self.anchored
+        position = self._position(head)
         if expected is None:
             raise AnchorUnavailable(f"{self._title}: what the anchor holds is not known")
         for _ in range(_ANCHOR_ROUNDS_MAX):
@@ -564,10 +566,9 @@ class Chain:
             expected = found
         raise AnchorUnavailable(f"{self._title}: the anchor holds something else at each look")
 
-    def _position(self) -> Position:
+    def _position(self, head: Entry) -> Position:
         """What the anchor keeps of the verified head."""
-        head, seen = self.verified_head(), self.anchored
-        known = self.in_force() if self._tip is None else self._tip
+        seen, known = self.anchored, self._tip or self.in_force()
         position = position_of(
             head.header, head.hash, known.owner.hash, paused=known.paused is not None
         )
@@ -717,12 +718,15 @@ def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Ti
 
 def _read_tip(chain: Chain, head: Entry, judged: JudgedHead) -> Tip:
     """What is needed to write the entry after a judged head, read from the store."""
-    hashes, header = {head.seq: head.hash}, head.header
-    while header.seq:
-        below = skip_seq(header.seq)
-        record, header = chain.linked(below, header.skip)
-        hashes[below] = link_hash(record.header)
-    skip_hashes = SkipHashes(dict(reversed(hashes.items())))
+    seq, header, below = head.seq, head.header, []
+    while seq:
+        seq = skip_seq(seq)
+        record, header = chain.linked(seq, header.skip)
+        below.append((seq, link_hash(record.header)))
+    skip_hashes = None
+    for place in reversed(below):
+        skip_hashes = SkipHashes(*place, skip_hashes)
+    skip_hashes = SkipHashes(head.seq, head.hash, skip_hashes)
     record, _ = chain.descend(head.header.fence)
     chain.verify(record, head.header.fence)
     basis, time = read_basis_and_time((found, record.header) for found, record in chain.walk())

@@ -52,29 +52,36 @@ def test_a_long_thread_is_crossed_in_few_steps(seq: int) -> None:
     assert max(_steps(seq, target) for target in targets) <= 60
 
 
-def test_a_spine_holds_what_the_next_entries_name() -> None:
-    """At every length it gives the hashes of the list at prev and skip, and nothing superfluous."""
-    skip_hashes = SkipHashes.begin(_HASHES[0])
-    for seq in range(1, _LENGTH + 1):
-        assert skip_hashes.hash_at(seq - 1) == _HASHES[seq - 1]
-        assert skip_hashes.hash_at(skip_seq(seq)) == _HASHES[skip_seq(seq)]
+def _places(skip_hashes: SkipHashes) -> dict[int, bytes]:
+    """The hashes that it holds, by their positions."""
+    found: dict[int, bytes] = {}
+    below: SkipHashes | None = skip_hashes
+    while below is not None:
+        found[below.seq] = below.hash
+        below = below.below
+    return found
 
-        skip_hashes = skip_hashes.grown(seq, _HASHES[seq])
-        place, needed = seq, {0, seq}
+
+def test_a_list_of_hashes_holds_what_the_next_entries_name() -> None:
+    """At every length it leads along the skips, and knows the skip of the next entry."""
+    skip_hashes = SkipHashes(0, _HASHES[0], None)
+    for seq in range(1, _LENGTH + 1):
+        assert skip_hashes.hash == _HASHES[seq - 1]
+        assert skip_hashes.next_below.seq == skip_seq(seq)
+        assert skip_hashes.next_below.hash == _HASHES[skip_seq(seq)]
+
+        skip_hashes = skip_hashes.grown(_HASHES[seq])
+        place, needed = seq, {seq: _HASHES[seq]}
         while place:
             place = skip_seq(place)
-            needed.add(place)
-        held = {place for place in range(_LENGTH + 1) if place in skip_hashes._hashes}
+            needed[place] = _HASHES[place]
 
-        assert held == needed
-        assert all(skip_hashes.hash_at(place) == _HASHES[place] for place in needed)
+        assert _places(skip_hashes) == needed
 
 
-def test_growing_a_spine_leaves_the_old_one_alone() -> None:
+def test_growing_a_list_of_hashes_leaves_the_old_one_alone() -> None:
     """Hashes that somebody holds while another entry is tried stay as they were."""
-    skip_hashes = SkipHashes.begin(_HASHES[0]).grown(1, _HASHES[1])
-    skip_hashes.grown(2, _HASHES[2])
+    skip_hashes = SkipHashes(0, _HASHES[0], None).grown(_HASHES[1])
+    skip_hashes.grown(_HASHES[2])
 
-    assert skip_hashes.hash_at(1) == _HASHES[1]
-    with pytest.raises(KeyError):
-        skip_hashes.hash_at(2)
+    assert _places(skip_hashes) == {0: _HASHES[0], 1: _HASHES[1]}

@@ -17,6 +17,7 @@ from sealpoint.ledger import (
     extend,
     link_hash,
     read_fence,
+    skip_seq,
     verify_entry,
 )
 from sealpoint.signing import Pool, Role
@@ -89,7 +90,8 @@ def test_a_genuine_chain_verifies() -> None:
     assert tip.entry.writer == "worker"
     assert tip.entry.hash == link_hash(ledger.records[39].header)
     assert (tip.fence.seq, tip.fence.owner, tip.fence.is_session) == (36, "worker", True)
-    assert tip.skip_hashes.hash_at(38) == link_hash(ledger.records[38].header)
+    assert tip.skip_hashes.next_below.seq == skip_seq(40)
+    assert tip.skip_hashes.grown(b"").seq == 40
 
 
 def test_any_member_of_a_pool_opens_a_session() -> None:
