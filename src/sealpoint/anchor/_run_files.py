@@ -152,7 +152,7 @@ class RunFiles:
             # In this order: an empty file would be that of a run which never began.
             os.pwrite(descriptor, data, 0)
             os.ftruncate(descriptor, len(data))
-            hold = _FileHold(descriptor, name, self._opened, left=bool(status.st_size))
+            hold = _FileHold(descriptor, os.dup(within), name, left=bool(status.st_size))
             _holds.add(hold)
             descriptor = -1
             return hold
@@ -180,18 +180,11 @@ class RunFiles:
 class _FileHold:
     """That a run of this process has a thread."""
 
-    def __init__(
-        self,
-        descriptor: int,
-        name: str,
-        opened: Callable[[], AbstractContextManager[int]],
-        *,
-        left: bool,
-    ) -> None:
+    def __init__(self, descriptor: int, within: int, name: str, *, left: bool) -> None:
         self.left = left
         self._descriptor = descriptor
+        self._within = within
         self._name = name
-        self._opened = opened
 
     def end(self, *, begun: bool = True) -> None:
         """Remove the file, then release it; a file that cannot be removed is released all the same.
@@ -205,20 +198,19 @@ class _FileHold:
         if descriptor < 0:
             return
         try:
-            if not begun:
-                return
-            with suppress(OSError, DirectoryUnusable), self._opened() as within:
-                # Somebody may have removed it by hand; then the name is another run's by now.
-                named = os.stat(self._name, dir_fd=within, follow_symlinks=False)
-                if os.path.samestat(named, os.fstat(descriptor)):
-                    os.unlink(self._name, dir_fd=within)
+            # Somebody may have removed it by hand; then the name is another run's by now.
+            if begun and os.fstat(descriptor).st_nlink:
+                with suppress(OSError):
+                    os.unlink(self._name, dir_fd=self._within)
         finally:
+            os.close(self._within)
             _release(descriptor)
 
     def start_in_child(self) -> None:
         """After a fork: the run is the parent's, and ends with it."""
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
+        os.close(self._within)
 
 
 def _lock(descriptor: int, kind: int) -> bool:

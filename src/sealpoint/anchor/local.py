@@ -530,9 +530,10 @@ class LocalAnchor:
         require_holder(holder)
         try:
             self._require_writing()
-            with self._file.mutex:
-                if self._file.current() is None:
-                    self._file.make()
+            if self._file.table is None:
+                with self._file.mutex:
+                    if self._file.current() is None:
+                        self._file.make()
             return self._runs.hold(slot.hex(), holder, instead=instead)
         except (OSError, DirectoryUnusable) as exc:
             raise self._unavailable(exc) from exc
