@@ -246,7 +246,7 @@ class _Scene:
         tip = stop.before
         while tip.owner.seq not in self._relied:
             tip = self._tips[tip.owner.seq - 1]
-        return tip.fence.owner
+        return tip.fence.owner or self._owners.get(tip.owner.seq)
 
     def _is_against_others(self, headers: list[Header], stop: Stop) -> bool:
         """Whether an entry from a position on is against what another person decided.
