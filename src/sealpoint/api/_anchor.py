@@ -325,8 +325,9 @@ class _SecretOfSlots:
         """What the anchor of this machine has seen."""
         if secret is None:
             return {}
+        gid = self._files.gid()
         with closing(
-            self._location.open_local_anchor(self._store, secret, read_only=True)
+            self._location.open_local_anchor(self._store, secret, gid=gid, read_only=True)
         ) as local:
             return {slot: each for slot, each in local.slots() if not each.reserved}
 

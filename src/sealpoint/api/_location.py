@@ -245,14 +245,13 @@ class StoreLocation:
             RolledBack: There is no file to open where the anchor has seen a store.
         """
         target = self.target()
-        shared = self.files.group()
-        group = None if shared is None else shared.gid
+        gid = self.files.gid()
         with ExitStack() as opened:
             other = self.open_shared_anchor(pin.store, read_only=read_only, create=create)
             if other is not None:
                 opened.callback(other.close)
             secret = self._secret(other, read_only=read_only)
-            anchor = self.open_local_anchor(pin.store, secret, read_only=read_only)
+            anchor = self.open_local_anchor(pin.store, secret, gid=gid, read_only=read_only)
             opened.callback(anchor.close)
             if self.url.is_vacant(target, self.password) and (
                 self.files.is_initialised()
@@ -261,7 +260,7 @@ class StoreLocation:
             ):
                 raise self._gone()
             storage = self.url.open(
-                target, create=create, read_only=read_only, group=group, password=self.password
+                target, create=create, read_only=read_only, group=gid, password=self.password
             )
             opened.pop_all()
         return StoreParts(
@@ -296,20 +295,19 @@ class StoreLocation:
         )
 
     def open_local_anchor(
-        self, store: StoreId, secret: bytes, *, read_only: bool = False
+        self, store: StoreId, secret: bytes, *, gid: int | None, read_only: bool = False
     ) -> LocalAnchor:
-        """The anchor of this machine, whose slots are keyed by a secret.
+        """The anchor of this machine, whose slots are keyed by a secret, or that of a group.
 
         Raises:
             AnchorUnavailable: Its file is damaged, or was written under another secret.
         """
-        group = self.files.group()
         return LocalAnchor(
             self.files.anchor_directory(store),
             store=store.raw,
             key=hmac.digest(secret, b"sealpoint anchor file", "sha256"),
             read_only=read_only,
-            group=None if group is None else group.gid,
+            group=gid,
         )
 
     def _keep_roster(self, core: Core, chain: StoreChain) -> None:

@@ -44,21 +44,21 @@ class StoreDirectory:
     def __init__(self, settings: Settings, url: StoreUrl) -> None:
         self.settings = settings
         self.url = url
-        self._levels: dict[Path, list[Path]] = {}
-        self._prepared: set[Path] = set()
+        self._levels: dict[Path, list[str]] = {}
+        self._prepared: set[str] = set()
         """Directories that this object has made, or found, and whose names are on the disk."""
         name = hashlib.sha256(url.place.encode()).digest()[:_NAME_BYTES].hex()
         self.path = settings.config_dir / "stores" / name
         self.note_path = self.path / "store.json"
         """The file that says what the address of the store is, and where it leads."""
 
-    def _below(self, directory: Path) -> list[Path]:
-        """Every directory below CONFIG_DIR down to one, from the top."""
+    def _below(self, directory: Path) -> list[str]:
+        """Every directory below CONFIG_DIR down to one, from the top; they are asked for often."""
         found = self._levels.get(directory)
         if found is None:
             top = self.settings.config_dir
             parts = directory.relative_to(top).parts
-            found = [top.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+            found = [str(top.joinpath(*parts[:count])) for count in range(1, len(parts) + 1)]
             self._levels[directory] = found
         return found
 
@@ -83,7 +83,7 @@ class StoreDirectory:
 
     def prepare(self, directory: Path) -> None:
         """Make the directories down to one, and note where the store lies, unless that is known."""
-        if directory in self._prepared and self.is_safe(directory):
+        if str(directory) in self._prepared and self.is_safe(directory):
             return
         make_directory(self.settings.config_dir, follow=True, parents=True)
         self.is_safe(directory)  # whatever is there already, before anything is made in it

@@ -308,6 +308,11 @@ class StoreFiles:
                 "bytes that are not one"
             ) from exc
 
+    def gid(self) -> int | None:
+        """The number of that group; the errors are those of `group`."""
+        group = self.group()
+        return None if group is None else group.gid
+
     def declare_group(self, group: Group) -> None:
         """Share the store with a group from now on.
 

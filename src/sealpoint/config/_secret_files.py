@@ -110,7 +110,7 @@ def check_owner(named: str, found: os.stat_result) -> None:
         _disk.require_owner(found, root_too=True)
 
 
-def check_directory(path: Path, *, follow: bool = False) -> bool:
+def check_directory(path: str | Path, *, follow: bool = False) -> bool:
     """Check that only the user and root can change what a directory holds.
 
     Returns:
@@ -201,7 +201,7 @@ def _writing(directory: Path) -> contextlib.AbstractContextManager[None]:
     )
 
 
-def _unusable(path: Path, exc: OSError) -> DirectoryUnusable:
+def _unusable(path: str | Path, exc: OSError) -> DirectoryUnusable:
     return DirectoryUnusable(f"{path}: the directory cannot be read or written: {exc.strerror}")
 
 
