@@ -257,6 +257,18 @@ def _positions() -> Iterator[dict[str, Any]]:
             body = _saved(21, "5", **{"prune": 19, field: seq})[1]
             made = _with_value(ledger.record(Kind.CHECKPOINT, body), 21)
             yield _case(21, f"a checkpoint whose {field} is a position {name}", "misplaced", made)
+    for name, again, since in (
+        ("a rank that its name never had", 13, None),
+        ("the rank of another lane's checkpoint", 15, None),
+        ("results that begin behind its rank", 18, 20),
+        ("results that begin before those of the first", 18, 17),
+    ):
+        body = _saved(21, "4", prune=19, again=again, since=since)[1]
+        made = _with_value(ledger.record(Kind.CHECKPOINT, body), 21)
+        yield _case(21, f"a checkpoint with {name}", "misplaced", made)
+    made = ledger.record(Kind.CHECKPOINT, _saved(21, "5", prune=19, since=1)[1])
+    text = "a checkpoint with results from before its session"
+    yield _case(21, text, "misplaced", _with_value(made, 21))
 
 
 def _tables() -> Iterator[dict[str, Any]]:

@@ -23,6 +23,7 @@ __all__ = [
     "hides",
     "judge",
     "judge_positions",
+    "judge_ranks",
     "judge_tables",
     "shown",
 ]
@@ -81,6 +82,9 @@ def judge_positions(header: dict[str, Any], body: Body) -> None:
     if header["kind"] in STATES:
         named = [body[name] for name in ("again", "since", "prune") if name in body]
         require(all(0 <= seq < header["seq"] for seq in named), "positions")
+        if "since" in body:
+            require(body["since"] <= body.get("again", header["seq"]), "results behind the rank")
+            require("again" in body or body["since"] > header["fence"], "results of long ago")
         if "ids" in body:
             first, count = body["ids"]["first"], len(body["ids"]["prints"]) // 8
             require(first >= 0 and first + count == header["seq"], "a table that ends before it")
@@ -99,6 +103,20 @@ def judge_tables(living: Living) -> None:
             if "ids" in body:
                 before = (prints.get(at, "") for at in range(body["ids"]["first"], seq))
                 require(body["ids"]["prints"] == "".join(before), "another table")
+
+
+def judge_ranks(living: Living) -> None:
+    """A checkpoint that supersedes another keeps its rank, and where its results begin."""
+    places: dict[tuple[str, str], tuple[int, int]] = {}
+    for seq, kind, body in living:
+        if kind == "genesis":
+            places.clear()
+        if kind in STATES:
+            name = body.get("lane", ""), body["id"]
+            rank: int = body.get("again", seq)
+            place = rank, body.get("since", rank)
+            require("again" not in body or places.get(name, place) == place, "another rank")
+            places[name] = place
 
 
 def hides(body: Body | None, seq: int) -> bool:

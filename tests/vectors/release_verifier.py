@@ -4,6 +4,7 @@
 Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpoint.
 """
 
+from copy import copy
 from typing import Any
 
 from tests.vectors.gate_verifier import MOVES
@@ -114,6 +115,17 @@ class _Thread:
             if kind == "writes" and not gives_up(self._gone, seq)
         ]
 
+    def _then(self) -> "_Thread":
+        """The same with only that given up which was when the thread was last resumed."""
+        then = copy(self)
+        then._gone = self._gone_before
+        return then
+
+    def pending(self) -> set[int]:
+        """The results that a run would take, or whose question it waits with."""
+        found = {*self.results(self.target), *(seq for seq, _ in self._ahead())}
+        return found.union(*(results for _, _, results in self.lanes()))
+
     def lanes(self) -> list[tuple[str, int, list[int]]]:
         """The other lanes in which something was written since."""
         states = [(seq, body) for seq, kind, body in self._entries if kind in STATES]
@@ -130,23 +142,26 @@ class _Thread:
         said = self.target[1]
         if "question" in said:
             return said["question"]
-        rank, lane = _rank(self.target), _name(said)[0]
         own, bodies = self.results(self.target), dict(self._writes())
-        after = {_name(body) for at, body in self._named.values() if at >= rank}
-        ahead = [
-            body
-            for at, body in bodies.items()
-            if at > rank and "question" in body and _name(body)[0] == lane
-            if _name(body) not in after
-        ]
         waiting: dict[str, Any] = {}
-        for body in (*(bodies[at] for at in own), *ahead):
+        for body in (*(bodies[at] for at in own), *(body for _, body in self._ahead())):
             if "answers" not in body:
                 waiting[body["task"]] = body.get("question")
         return [each for each in waiting.values() if each is not None] or None
 
+    def _ahead(self) -> list[tuple[int, Body]]:
+        """Results that ask something, for a checkpoint that is still on its way."""
+        rank, lane = _rank(self.target), _name(self.target[1])[0]
+        after = {_name(body) for at, body in self._named.values() if at >= rank}
+        return [
+            (at, body)
+            for at, body in self._writes()
+            if at > rank and "question" in body and _name(body)[0] == lane
+            if _name(body) not in after
+        ]
+
     def deleted(self) -> list[int]:
-        """What was newer than what is left, and was given up since the last resume."""
+        """What was given up since the last resume, and would count otherwise."""
         if self._gone is self._gone_before:
             return []
         rank, left = _rank(self.target), self.newest("")
@@ -154,14 +169,17 @@ class _Thread:
         for seq in range(self._entries[-1][0] + 1):
             if hides(self._gone, seq) and not hides(self._gone_before, seq):
                 bound = min(bound, seq - 1)
-        found = []
-        for (lane, _), each in self._named.items():
+        found, names = [], set()
+        for (lane, name), each in self._named.items():
             if gives_up(self._gone, each[0]) and not gives_up(self._gone_before, each[0]):
                 left = self.newest(lane)
                 above = rank if left is None else _rank(left)
                 if each[0] > bound and _rank(each) > above:
                     found.append(each[0])
-        return sorted(found)
+                    names.add((lane, name))
+        bodies = {seq: body for seq, _, body in self._entries}
+        lost = {seq for seq in self._then().pending() if gives_up(self._gone, seq)}
+        return sorted((*found, *(seq for seq in lost if _name(bodies[seq]) not in names)))
 
 
 _GIVES_UP = {"prune", "hide"}

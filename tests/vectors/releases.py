@@ -233,7 +233,7 @@ _BELOW = (
         results=(4, 5),
         lanes=(("", 3, ()),),
     ),
-    Said(10, 3, basis=9),
+    Said(10, 3, basis=9, deleted=(4, 5)),
 )
 
 _THREADS: dict[str, tuple[tuple[Said, ...], tuple[Step, ...]]] = {

@@ -347,6 +347,7 @@ def verify_thread(
             require(_body(header, data).get("world") == began, "the world of the session")
         hashes.append(sha256(raw))
     lanes.judge_tables(living(rows))
+    lanes.judge_ranks(living(rows))
     return hashes
 
 

@@ -514,8 +514,12 @@ def _released(release: Release) -> Iterator[tuple[str, str]]:
             yield "imported from", f"a file with the SHA-256 {origin.entry}"
         else:
             yield "copied from", f"entry {origin.entry} of thread {origin.thread}"
-    if release.deleted:
-        yield "deleted above it", ", ".join(visible(each.id) for each in release.deleted)
+    newer = [visible(each.id) for each in release.deleted if each.task is None]
+    if newer:
+        yield "deleted above it", ", ".join(newer)
+    lost = [f"task {visible(each.task)}" for each in release.deleted if each.task is not None]
+    if lost:
+        yield "deleted results", ", ".join(lost)
     pending = [*release.results, *(each for lane in release.lanes for each in lane.results)]
     if pending:
         told = (f"task {visible(each.task)} in entry {each.seq}" for each in pending)

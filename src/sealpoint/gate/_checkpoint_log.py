@@ -2,7 +2,7 @@
 """What an audit remembers of a thread on its way through it, so that it can make releases again."""
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from sealpoint.limits import AUDIT_CHECKPOINTS_MAX, AUDIT_RESULTS_MAX
 from sealpoint.store import (
     CheckpointIndex,
     CheckpointPlace,
+    Key,
     Release,
     Standpoint,
     make_release,
@@ -120,6 +121,8 @@ class CheckpointLog:
         """What had been given up when the thread was last resumed."""
         self._resumed = -1
         self._results = 0
+        self._living: dict[int, tuple[Key, str]] = {}
+        """By position the results that nobody has given up: of which checkpoint and task."""
 
     def take(self, entry: Entry, body: Any) -> None:
         """Take in a verified entry with its body; None if nobody can read that."""
@@ -133,17 +136,39 @@ class CheckpointLog:
                 self._forget()
         elif isinstance(body, ResultsBody) and not self.overflows:
             self._index.follow(entry.header, entry.hash, body)
+            self._living[entry.seq] = Key(body.lane, body.checkpoint), body.task
             self._results += 1
             if self._results > AUDIT_RESULTS_MAX:
                 self._forget()
                 self.overflows = self._results > AUDIT_RESULTS_MAX // 2
         elif isinstance(body, PruneBody):
             self._given_up = body
+            self._living = {at: each for at, each in self._living.items() if not body.covers(at)}
         elif entry.header.kind is Kind.RESUME:
             self._given_up_before = self._given_up
             self._resumed = entry.seq
         elif entry.header.kind is Kind.ERASE:
             self._begin()
+
+    def losses(self, header: Header, body: PruneBody) -> Iterator[str]:
+        """What a prune or delete takes and must not: results alone, or the newest checkpoint."""
+        newest = self._newest()
+        outline = None if newest is None else self._outlines.find(newest)
+        if outline is not None and body.covers(outline.seq) and not body.deletes(outline.seq):
+            yield f"a prune: it gives up the newest checkpoint, in entry {outline.seq}"
+        for seq, (key, task) in self._living.items():
+            if not body.covers(seq):
+                continue
+            place = self._index.known(key)
+            if place is None:
+                keeps = header.kind is Kind.PRUNE  # of a checkpoint that is still on its way
+            else:
+                keeps = place.since <= seq and not body.covers(place.seq)
+            if keeps:
+                yield (
+                    f"a {header.kind.word}: it gives up results of task {task!r} in entry {seq}, "
+                    f"and keeps their checkpoint {key.id!r}"
+                )
 
     def holds_anything(self) -> bool:
         """Whether there is a checkpoint that a resume could go on from."""
@@ -218,4 +243,5 @@ class CheckpointLog:
             for name, place in self._places.items()
             if place.seq >= first or (newest is not None and place.entry == newest.entry)
         }
+        self._living = {at: each for at, each in self._living.items() if at >= first}
         self._results = self._index.result_count()

@@ -364,7 +364,7 @@ def _older(facts: Facts) -> Iterator[str]:
         yield f"the checkpoint is not the newest of thread {facts.thread!r}"
     yield from facts.also_older
     if facts.deleted:
-        yield f"checkpoints that were newer have been deleted ({facts.deleted})"
+        yield f"newer checkpoints, or results of tasks, have been deleted ({facts.deleted})"
     if facts.copied and facts.imported:
         yield "the checkpoint was imported from a file, where nobody had signed it"
     elif facts.copied:

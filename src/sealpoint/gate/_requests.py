@@ -357,9 +357,11 @@ def grant_of(
 def has_expired(asked: Asked, policy: Policy | None, now: datetime) -> bool:
     """Whether a request is over, or was to hold longer than the policy lets it.
 
-    Its requester chooses until when it holds.
+    Its requester chooses until when it holds. Who records its end tells the time, and ends no
+    denial by that: a denied request is over when its time has come.
     """
-    over = asked.expired or now >= asked.body.statement.expires
+    recorded = asked.expired and not asked.denials
+    over = recorded or now >= asked.body.statement.expires
     return over or holds_too_long(asked, policy)
 
 

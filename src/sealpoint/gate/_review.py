@@ -47,6 +47,7 @@ from sealpoint.ledger import (
     HandoffBody,
     Header,
     Kind,
+    PruneBody,
     ResumeBody,
     StoreChain,
     Tip,
@@ -173,6 +174,8 @@ class Reviewer:
             elif body is not None and KINDS[header.kind].about_requests:
                 self._fold(entry, body, before, chain)
                 unjustified = tuple(self._list_faults(entry, body))
+            elif isinstance(body, PruneBody):
+                unjustified = tuple(self._log.losses(header, body))
         self._log.take(entry, body)
         if KINDS[header.kind].tells_time:
             self._latest = self._now(entry)

@@ -575,10 +575,26 @@ def require_past(header: Header, body: Any) -> None:
             raise Misplaced(
                 f"entry {header.seq}: expected {field!r} to be a position before it, found {seq}"
             )
+    _require_own_results(header, body)
     if body.ids is not None and (body.ids.first < 0 or body.ids.ends_at() != header.seq):
         raise Misplaced(
             f"entry {header.seq}: expected its table of ids to end before it, found that of "
             f"entries {body.ids.first} to {body.ids.ends_at() - 1}"
+        )
+
+
+def _require_own_results(header: Header, body: CheckpointBody) -> None:
+    """Refuse a checkpoint that leaves out results of its own, or takes in those of long ago.
+
+    Results that it names came before it, in the session that saved it first.
+    """
+    if body.since is None:
+        return
+    rank = header.seq if body.again is None else body.again
+    if body.since > rank or (body.again is None and body.since <= header.fence):
+        raise Misplaced(
+            f"entry {header.seq}: expected 'since' to be a position of its session and not after "
+            f"its rank {rank}, found {body.since}"
         )
 
 

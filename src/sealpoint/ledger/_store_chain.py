@@ -34,7 +34,7 @@ from sealpoint.errors import (
     Tampered,
 )
 from sealpoint.ids import KeyId
-from sealpoint.ledger._bodies import RestoreBody, RootBody, RosterBody, parse_body
+from sealpoint.ledger._bodies import RestoreBody, RootBody, RosterBody, readable_body
 from sealpoint.ledger._entry import Entry, Header, link_hash, parse_header, skip_seq
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.limits import POSITION_LIST_BYTES_MAX
@@ -600,7 +600,7 @@ class StoreChain:
         self._check_seals(header, raw, seals)
         if body is None:
             raise Tampered(f"store chain entry {seq}: its body is missing")
-        parsed = parse_body(header.kind, header.body, body)
+        parsed = readable_body(header, body)
         hashes = (*self.hashes, link_hash(raw))
         if isinstance(parsed, RosterBody):
             rosters = self._with_roster(parsed, seq)

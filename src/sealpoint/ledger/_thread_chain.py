@@ -385,12 +385,17 @@ class CutoffCheck:
             )
 
 
-class IdTableCheck:
-    """The ids of a generation as its entries have them, which every table must repeat."""
+class IdCheck:
+    """The ids of a generation as its entries have them.
+
+    Every table must repeat them, and whatever has an id once more keeps the first one's place.
+    """
 
     def __init__(self) -> None:
         self._first = 0
         self._prints = bytearray()
+        self._starts: dict[int, int] = {}
+        """Where results begin that were added before their checkpoint, by its position."""
         self._lacks_bodies = False
         """Whether an erasure has taken what a table would be compared with."""
 
@@ -398,20 +403,37 @@ class IdTableCheck:
         """Take the next verified entry with its body, if that is there.
 
         Raises:
-            Misplaced: Its table is not that of the entries before it.
+            Misplaced: Its table is not that of the entries before it, or its rank not that of the
+                first checkpoint of its name.
         """
         if header.kind is Kind.GENESIS:
             self._first, self._lacks_bodies = header.seq, False
             self._prints.clear()
+            self._starts.clear()
         if not KINDS[header.kind].is_checkpoint:
             self._prints += NO_ID
         elif body is None:
             self._lacks_bodies = True
             self._prints += NO_ID
         else:
+            mark = id_print(body.lane, body.id)
             if body.ids is not None and not self._lacks_bodies:
                 self._compare(header.seq, body.ids)
-            self._prints += id_print(body.lane, body.id)
+            if body.again is not None and not self._lacks_bodies:
+                self._require_first(header.seq, body, mark)
+            elif body.since is not None:
+                self._starts[header.seq] = body.since
+            self._prints += mark
+
+    def _require_first(self, seq: int, body: Any, mark: bytes) -> None:
+        at = (body.again - self._first) * PRINT_BYTES
+        start = self._starts.get(body.again, body.again)
+        since = body.again if body.since is None else body.since
+        if at < 0 or self._prints[at : at + PRINT_BYTES] != mark or since != start:
+            raise Misplaced(
+                f"entry {seq}: expected the rank of the first checkpoint {body.id!r}, and its "
+                f"results, found rank {body.again} and results from entry {since} on"
+            )
 
     def _compare(self, seq: int, table: IdTable) -> None:
         if table.first < self._first:
@@ -466,7 +488,7 @@ class Follower:
         self._began = 0
         """The epoch of its first entry."""
         self._cutoffs = CutoffCheck()
-        self._ids = IdTableCheck()
+        self._ids = IdCheck()
         self._bare = -1
         self._erased = -1
 

@@ -104,6 +104,10 @@ class CheckpointIndex:
         """What a table tells of the ids below the bottom, once one was met."""
         self._places: dict[tuple[str, str], CheckpointPlace] = {}
         """By their keys, which are found as the pairs that they are."""
+        self._superseded: dict[Key, CheckpointPlace] = {}
+        """Of names that were saved more than once, the lowest that was met."""
+        self._lowest: CheckpointBody | None = None
+        """The lowest checkpoint on the way down."""
         self._results: dict[Key, list[ResultPlace]] = {}
         self._asking: list[ResultPlace] = []
         """The results that wait for an answer."""
@@ -247,6 +251,7 @@ class CheckpointIndex:
         older = [place for place in self._places.values() if place.seq < seq]
         for place in older:
             if place not in newest:
+                self._superseded.pop(place.key, None)
                 del self._places[place.key]
                 self._order[place.key.lane].remove((place.rank, place.key.id))
         self._forget_results(seq)
@@ -309,10 +314,24 @@ class CheckpointIndex:
         return chain.walk(self._bottom)
 
     def _take(self, name: str, header: Header, record: Record) -> None:
-        if not KINDS[header.kind].holds_payload:
+        rule = KINDS[header.kind]
+        if rule.is_retention:
+            self._require_named(header)
+        if not rule.holds_payload:
             return
         body = entry_body(name, header, record.body)
         self._add(header, link_hash(record.header), body, older=True)
+        if isinstance(body, CheckpointBody):
+            self._lowest = body
+
+    def _require_named(self, retention: Header) -> None:
+        """Refuse a checkpoint that passes over what was given up before it."""
+        above = self._lowest
+        if above is not None and (above.prune is None or above.prune < retention.seq):
+            raise Misplaced(
+                f"checkpoint {above.id!r}: expected it to name the {retention.kind.word} in entry "
+                f"{retention.seq}, found {above.prune}"
+            )
 
     def _add(
         self, header: Header, entry: bytes, body: CheckpointBody | ResultsBody, *, older: bool
@@ -331,8 +350,10 @@ class CheckpointIndex:
 
     def _put(self, place: CheckpointPlace, *, older: bool) -> None:
         known = self._places.get(place.key)
-        if known is not None and older:
-            return
+        if known is not None:
+            self._supersede(known, place, older=older)
+            if older:
+                return
         (self._saved.appendleft if older else self._saved.append)((place.seq, place.key))
         self._places[place.key] = place
         order = self._order.setdefault(place.key.lane, [])
@@ -340,6 +361,33 @@ class CheckpointIndex:
             order.remove((known.rank, place.key.id))  # the one before was deleted
         if known is None or known.rank != place.rank:
             insort(order, (place.rank, place.key.id))
+
+
+    def _supersede(self, known: CheckpointPlace, place: CheckpointPlace, *, older: bool) -> None:
+        """A second checkpoint of a name was met."""
+        if not older:
+            _require_place_of(place, known)
+            self._superseded.setdefault(place.key, known)
+            return
+        _require_place_of(self._superseded.get(place.key, known), place)
+        self._superseded[place.key] = place
+
+
+def _require_place_of(newer: CheckpointPlace, older: CheckpointPlace) -> None:
+    """Refuse a checkpoint that supersedes another and takes another place than that one had.
+
+    By such a one, somebody with its owner's key would make an older state the newest, or have what
+    was done before be done again.
+
+    Raises:
+        Misplaced: It names another rank or other results. One without a rank of its own is new.
+    """
+    if newer.rank == newer.seq or (newer.rank, newer.since) == (older.rank, older.since):
+        return
+    raise Misplaced(
+        f"entry {newer.seq}: expected rank {older.rank} with results from entry {older.since} on, "
+        f"as entry {older.seq} of the same name has, found {newer.rank} and {newer.since}"
+    )
 
 
 def _position(place: ResultPlace) -> int:

@@ -46,6 +46,7 @@ from sealpoint.ledger import (
     check_session,
     check_succession,
     check_world,
+    link_hash,
     next_time,
     parse_body,
     read_basis_and_time,
@@ -344,7 +345,7 @@ def _handed_over(
         if approved:
             _walk_own(entries, entry, trust)
         else:
-            _walk_down(entries, header, before.entry.seq)
+            _walk_down(entries, header, before.entry.seq, trust)
     # Where the owner is unknown it stays so up to the erasure, whatever a later body says.
     owner = read_fence(entry, None if before.name is None else record.body).owner
     return _Owned(owner, read_owner_entry(entry, record.body), before.begun)
@@ -356,10 +357,11 @@ def _is_alone(entry: Entry, later: Sequence[Entry], trust: StoreChain) -> bool:
     return all(trust.person_of(each) == person for each in later)
 
 
-def _walk_down(entries: LinkedEntries, above: Header, owner: int) -> None:
+def _walk_down(entries: LinkedEntries, above: Header, owner: int, trust: StoreChain) -> None:
     """Make sure that nothing was left out between a handoff and the owner's entry before it."""
-    for header, _ in entries.walk(above):
+    for header, record in entries.walk(above):
         check_succession(header, above)
+        trust.require_counted(header, link_hash(record.header))
         if header.seq == owner:
             return
         above = header
@@ -432,12 +434,12 @@ def _judge_session(
         opening = entry
     else:
         record, opened = entries.descend(header.fence)
-        # Mostly the same key opened the session: then its signature covers that entry too.
-        opening = (
-            Entry.verified(record.header, opened, entry.writer)
-            if opened.by == header.by
-            else entries.verify(record, header.fence)
-        )
+        if opened.by == header.by:
+            # Mostly: then the signature of the later entry covers that one too.
+            opening = Entry.verified(record.header, opened, entry.writer)
+            trust.require_counted(opened, opening.hash)
+        else:
+            opening = entries.verify(record, header.fence)
         _judge_owned(entries, opening, owned, trust)
         _check_keys(entries, [opened], trust)
     fence = read_fence(opening, None if owned.name is None else record.body)

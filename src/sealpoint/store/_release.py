@@ -8,7 +8,7 @@ it reads no clock and writes nothing. Whether it may run is left to the gate, an
 to `_reader.py`. The format is docs/formats/release.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
@@ -62,12 +62,18 @@ class ReleasedLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """A checkpoint that was newer than what is left, and was given up since the last resume."""
+    """What a run would have gone on with, had it not been given up since the last resume.
+
+    A checkpoint that was newer than what is left; or results of a task, whose checkpoint is left.
+    """
 
     lane: str
     id: str
+    """Of the checkpoint."""
     seq: int
     entry: str
+    task: str | None
+    """Of results, the task; None: the checkpoint itself."""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -249,26 +255,46 @@ def _question(
 def _deleted(
     index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
 ) -> tuple[Deleted, ...]:
-    """What was newer than what is left of its lane, and was given up since the last resume.
-
-    Of a lane that is gone altogether, only what was saved after the target: work that had been
-    finished before is missed by nobody.
-    """
+    """What was given up since the last resume, and would count otherwise."""
     now, before = standpoint.given_up, standpoint.given_up_before
     if now is None or now is before:
         return ()
     gone, was_gone = _gone(now), _gone(before)
+    found: list[Deleted] = []
     newest = index.newest("", gone)
     low = target.rank if newest is None else newest.rank
     hidden = now.newly_deleted(before)
-    found = []
+    # Of a lane that is gone altogether, only what was saved after the target: work that had been
+    # finished before is missed by nobody.
     for place in index.saved_after(low if hidden is None else min(low, hidden - 1)):
         if not gone(place.seq) or was_gone(place.seq):
             continue
         left = index.newest(place.key.lane, gone)
         if place.rank > (target.rank if left is None else left.rank):
-            found.append(place)
-    return tuple(
-        Deleted(lane=each.key.lane, id=each.key.id, seq=each.seq, entry=each.entry.hex())
-        for each in sorted(found, key=lambda each: each.seq)
+            found.append(_deleted_at(place, None))
+    names = {(each.lane, each.id) for each in found}
+    found += (
+        _deleted_at(each, each.task)
+        for each in _results_then(index, target, was_gone)
+        if gone(each.seq) and each.key not in names
     )
+    return tuple(sorted(found, key=lambda each: each.seq))
+
+
+def _results_then(
+    index: CheckpointIndex, target: CheckpointPlace, was_gone: Gone
+) -> Iterator[ResultPlace]:
+    """The results that were pending when the thread was last resumed, or have been added since."""
+    lanes = index.lanes_after(target.rank, was_gone)
+    for place in (target, *(each for each in lanes if each.key.lane != target.key.lane)):
+        yield from (
+            each for each in index.results(place.key, place.since) if not was_gone(each.seq)
+        )
+    # Those of a checkpoint that is still on its way.
+    coming = index.asking(target.key.lane, target.rank)
+    yield from (each for each in coming if not was_gone(each.seq))
+
+
+def _deleted_at(place: CheckpointPlace | ResultPlace, task: str | None) -> Deleted:
+    lane, name = place.key
+    return Deleted(lane=lane, id=name, seq=place.seq, entry=place.entry.hex(), task=task)

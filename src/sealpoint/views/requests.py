@@ -449,7 +449,11 @@ def release_lines(shown: "ShownRelease", hint: Hint | None = None) -> Iterator[L
             yield ("  ", Styled("a COPY", "warning"), words)
     for gone in release.deleted:
         lane = f" of lane {visible(gone.lane)}" if gone.lane else ""
-        words = f"  newer, and DELETED since: checkpoint {visible(gone.id)}{lane}, seq:{gone.seq}"
+        what = f"checkpoint {visible(gone.id)}{lane}, seq:{gone.seq}"
+        if gone.task is None:
+            words = f"  newer, and DELETED since: {what}"
+        else:
+            words = f"  DELETED since: results of task {visible(gone.task)} for {what}"
         yield Styled(words, "warning")
     for each in release.lanes:
         held = ", held back by a pause" if each.held else ""

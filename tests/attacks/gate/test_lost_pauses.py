@@ -5,12 +5,15 @@ The holder of the root sees a disk failure. The pause must not be lifted by that
 `--release`, under no policy, and not for a worker with a genuine key and other code (B05).
 """
 
+import hashlib
+
 import pytest
 
 from sealpoint.errors import NeedsApproval, NotTrusted, Paused, ResumeRefused, UsageError
 from sealpoint.gate import Request
-from sealpoint.ledger import Kind, ResumeBody
+from sealpoint.ledger import Kind, ResultsBody, ResumeBody
 from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.rogue import Rogue
 from tests.unit.gate.team import READ, policy
 from tests.unit.store.backup import Backup, accepted, planned
 
@@ -96,6 +99,33 @@ def test_a_worker_with_other_code_does_not_pass_a_lost_pause(attacked: AttackedT
         attacked.fresh().load()
     findings = attacked.world.open("operator", gated=True).verify().findings
     assert [each.code for each in findings] == ["not-trusted"]
+
+
+@pytest.mark.parametrize("buried", [False, True])
+def test_results_on_top_do_not_hide_a_session_in_a_lost_pause(
+    attacked: AttackedTeam, *, buried: bool
+) -> None:
+    """The entry that began the session is judged, also under a handoff of the same member."""
+    _put_back_before_the_pause(attacked)
+    accepted(attacked.world)
+    name = next(iter(attacked.fresh("ann").history())).id
+    rogue = Rogue(attacked.store().core, "worker")
+    rogue.resume("worker", header={"epoch": 1})
+    payload = b"\xa6bought"
+    root = hashlib.sha256(payload).hexdigest()
+    results = ResultsBody(salt=attacked.salt, checkpoint=name, task="buy", root=root)
+    rogue.write(Kind.RESULTS, results, payload)
+    if buried:
+        rogue.hand_off("spare")
+    rogue.anchor()
+
+    for call in (
+        lambda: attacked.fresh().load(),
+        lambda: attacked.fresh().release(),
+        lambda: attacked.fresh("operator").unpause("looked at"),
+    ):
+        with pytest.raises(NotTrusted, match="expected no resume while the thread is paused"):
+            call()
 
 
 def test_a_second_restore_does_not_lift_the_pause_either(attacked: AttackedTeam) -> None:

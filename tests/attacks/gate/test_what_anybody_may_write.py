@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint.audit import UNJUSTIFIED
-from sealpoint.errors import NeedsApproval, NoRight
+from sealpoint.errors import NeedsApproval, NoRight, ResumeRefused
 from sealpoint.gate import Request, Status
 from sealpoint.ledger import Body, ExpiryBody, Kind, VerdictBody, parse_header
 from sealpoint.signing import Role, RosterDocument, Verdict, attest
@@ -104,6 +104,23 @@ def test_an_auditor_ends_no_request_by_a_wrong_clock(attacked: AttackedTeam) -> 
 
     assert attacked.fresh("ann").requests()[0].status is Status.APPROVED
     assert attacked.fresh().resume(world=SHELL).state == {"n": 2}
+
+
+@pytest.mark.parametrize("who", ["worker", "carl", "operator"])
+def test_nobody_ends_a_denial_by_a_wrong_clock(attacked: AttackedTeam, who: str) -> None:
+    """Who may record that a request is over ends by that no denial of somebody else."""
+    request = attacked.waiting()
+    attacked.store("ann").deny(request.id, reason="no shell")
+    body = ExpiryBody(salt=attacked.salt, request=request.id)
+    late = request.statement.expires + timedelta(seconds=1)
+    attacked.append(attacked.forged(Kind.EXPIRY, body, who, at=late))
+
+    with pytest.raises(ResumeRefused, match="denied by ann"):
+        attacked.fresh().resume(world=SHELL)
+    assert attacked.newest(Kind.REQUEST).statement.digest == request.id
+    attacked.world.clock = late + timedelta(minutes=1)
+    with pytest.raises(NeedsApproval):
+        attacked.fresh().resume(world=SHELL)
 
 
 # ---------------------------------------------------------------------- nonsense

@@ -31,6 +31,7 @@ from tests.unit.api.place import Place
 
 _KEPT = 2
 """The rosters that stay: the key that was revoked later is in the second."""
+_ADOPTED = encode_body(AdoptBody(salt=SALT, reason="x"))
 
 
 def _revoked(folder: Path) -> tuple[Place, Path]:
@@ -47,11 +48,15 @@ def _revoked(folder: Path) -> tuple[Place, Path]:
     return place, workers
 
 
-def _adopt(core: Core, rows: list[Record]) -> Record:
+def _is_roster(record: Record) -> bool:
+    return parse_header(record.header).kind is Kind.ROSTER
+
+
+def _adopt(core: Core, rows: list[Record], data: bytes = _ADOPTED) -> Record:
     """What an operator may add to the store chain."""
     signer = core.parts.signer
     assert isinstance(signer, PrivateKey)
-    seq, data = len(rows), encode_body(AdoptBody(salt=SALT, reason="x"))
+    seq = len(rows)
     header = msgspec.structs.replace(
         parse_header(rows[-1].header),
         seq=seq,
@@ -60,7 +65,7 @@ def _adopt(core: Core, rows: list[Record]) -> Record:
         kind=Kind.ADOPT,
         by=signer.key,
         body=hashlib.sha256(data).hexdigest(),
-        roster=_KEPT - 1,
+        roster=max(at for at, row in enumerate(rows) if _is_roster(row)),
     )
     raw = encode_header(header)
     return Record(raw, seals(raw, signer), data, None)
@@ -109,3 +114,19 @@ def test_a_roster_is_not_replaced_by_what_an_operator_adds(tmp_path: Path, epoch
         found.append(caught.value)
 
     assert [type(each) for each in found] == [(Forked, NotTrusted)[epoch]] * 2
+
+
+def test_nonsense_on_the_store_chain_stops_nobody(tmp_path: Path) -> None:
+    """An entry that only says why counts although nobody can read it, there as on a thread."""
+    place, _ = _revoked(tmp_path)
+    with place.open(identity="operator") as store:
+        core = store._checkpoints.core
+        rows = [record for _, record in core.storage.scan(STORE_CHAIN, 0)]
+        core.storage.append(STORE_CHAIN, len(rows), [_adopt(core, rows, b"{}")], blobs={})
+
+    with place.open() as store:
+        assert store.thread("t").load().state == {"n": 1}
+        store.thread("t").save({"n": 2})
+        assert store.verify().ok
+    place.admin.keys.create("next")
+    place.admin.keys.add("next", person="next", roles=["writer"], namespaces=["*"])
