@@ -362,7 +362,6 @@ class CheckpointIndex:
         if known is None or known.rank != place.rank:
             insort(order, (place.rank, place.key.id))
 
-
     def _supersede(self, known: CheckpointPlace, place: CheckpointPlace, *, older: bool) -> None:
         """A second checkpoint of a name was met."""
         if not older:

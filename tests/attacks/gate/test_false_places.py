@@ -12,6 +12,7 @@ import pytest
 
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import Misplaced, NeedsApproval
+from sealpoint.gate import Request
 from sealpoint.ledger import CheckpointBody, Kind, PruneBody, ResultsBody
 from sealpoint.store import Key
 from sealpoint.world import World
@@ -66,7 +67,9 @@ def test_a_false_rank_brings_no_earlier_world_back(attacked: AttackedTeam) -> No
     _shared(attacked)
     with pytest.raises(NeedsApproval) as asked:
         attacked.fresh("spare").resume(world=SHELL)
-    attacked.approve(asked.value.request)
+    request = asked.value.request
+    assert isinstance(request, Request)
+    attacked.approve(request)
     wide = attacked.fresh("spare")
     wide.resume(world=SHELL)
     wide.save({"n": 1}, id="c1", world=SHELL)

@@ -859,7 +859,7 @@ def test_after_a_deletion_the_newest_of_the_rest_counts(
     monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, times)
     crew.thread().adapter.delete([Key("", "1")])
-    with pytest.raises(ResumeRefused, match="newer have been deleted"):
+    with pytest.raises(ResumeRefused, match="have been deleted"):
         crew.fresh().save(2, world=READ)
     crew.approve(crew.ask(world=READ))
     crew.thread().resume(world=READ)
