@@ -202,17 +202,12 @@ def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:
         target = found[0] if found and found[0].seq not in gone else None
     if target is None:
         return None
-    states = [line for line in lines if line.kind in STATES]
-    added = [line for line in lines if line.kind is Kind.RESULTS and line.seq not in gone]
-    since = [line for line in (*states, *added) if line.seq > target.rank]
-    busy = {line.body.lane for line in since} - {target.body.lane}
-    heads = [head for lane in sorted(busy) for head in living(lines, lane, gone)[:1]]
     results = _added(lines, target, gone)
     return WouldRun(
         checkpoint=target,
         newest=newest is not None and newest.entry == target.entry,
         results=results,
-        lanes=tuple((head, _added(lines, head, gone)) for head in heads),
+        lanes=tuple((head, _added(lines, head, gone)) for head in _heads(lines, target, gone)),
         deleted=tuple(_deleted(lines, target, gone)),
         question=_question(lines, target, results, gone),
         basis=next(line.entry for line in reversed(lines) if line.moves),
@@ -222,15 +217,54 @@ def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:
 
 
 def _deleted(lines: Sequence[Line], target: Line, gone: set[int]) -> Iterable[Line]:
-    """What was newer than what is left of its lane, and went since the thread was last resumed."""
+    """What would count, had it not gone since the thread was last resumed.
+
+    Checkpoints that were newer than what is left of their lane, and results of others.
+    """
     resumed = max((line.seq for line in lines if line.kind is Kind.RESUME), default=-1)
     was_gone = given_up([line for line in lines if line.seq <= resumed])
     latest = {line.name: line for line in lines if line.kind in STATES}
-    for line in sorted(latest.values(), key=lambda line: line.seq):
+    lost = []
+    for line in latest.values():
         if line.seq in gone and line.seq not in was_gone:
             left = next(iter(living(lines, line.body.lane, gone)), target)
             if line.rank > left.rank:
-                yield line
+                lost.append(line)
+    names = {line.name for line in lost}
+    then = _pending(lines, target, was_gone)
+    lost += [line for line in then if line.seq in gone and line.name not in names]
+    return sorted(set(lost), key=lambda line: line.seq)
+
+
+def _pending(lines: Sequence[Line], target: Line, gone: set[int]) -> list[Line]:
+    """The results that a run would take, or whose question it waits with."""
+    heads = [target, *_heads(lines, target, gone)]
+    found = [line for head in heads for line in _added(lines, head, gone)]
+    return [*found, *_ahead(lines, target, gone)]
+
+
+def _heads(lines: Sequence[Line], target: Line, gone: set[int]) -> list[Line]:
+    """The newest of every other lane in which something was written since."""
+    states = [line for line in lines if line.kind in STATES]
+    added = [line for line in lines if line.kind is Kind.RESULTS and line.seq not in gone]
+    since = [line for line in (*states, *added) if line.seq > target.rank]
+    busy = {line.body.lane for line in since} - {target.body.lane}
+    return [head for lane in sorted(busy) for head in living(lines, lane, gone)[:1]]
+
+
+def _ahead(lines: Sequence[Line], target: Line, gone: set[int]) -> list[Line]:
+    """Results that ask something, for a checkpoint that is still on its way."""
+    there = {line.name: line.seq for line in lines if line.kind in STATES}
+    return [
+        line
+        for line in lines
+        if line.kind is Kind.RESULTS
+        and line.seq > target.rank
+        and line.body.lane == target.body.lane
+        and line.body.question is not None
+        and line.seq not in gone
+        and there.get(line.name, -1) < target.rank
+    ]
 
 
 def _question(
@@ -239,17 +273,8 @@ def _question(
     """What the checkpoint asks, or else each task that goes on from it."""
     if target.body.question is not None:
         return target.body.question
-    waiting = {line.body.task: line.body.question for line in results if not line.body.answers}
-    there = {line.name: line.seq for line in lines if line.kind in STATES}
-    for line in lines:
-        if (
-            line.kind is Kind.RESULTS
-            and line.seq > target.rank
-            and line.body.lane == target.body.lane
-            and line.body.question is not None
-            and not line.body.answers
-            and line.seq not in gone
-            and there.get(line.name, -1) < target.rank
-        ):
+    waiting: dict[str, Any] = {}
+    for line in (*results, *_ahead(lines, target, gone)):
+        if not line.body.answers:
             waiting[line.body.task] = line.body.question
     return [question for question in waiting.values() if question is not None] or None

@@ -70,6 +70,7 @@ POLICIES = [
             answer="reason",
             old_age="reason",
             after_restore="reason",
+            unknown_outcome="reason",
         ),
         1,
         "reason",
