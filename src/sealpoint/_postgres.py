@@ -28,7 +28,7 @@ import shlex
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -54,6 +54,8 @@ _LOOKS = 4
 _GRACE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 _PAUSE_SECONDS_MAX = 2.0
+_LOCK_SECONDS = 0.1
+_BETWEEN_LOCKS_SECONDS = 0.5
 _MESSAGE_CHARS_MAX = 300
 
 # The same work again, on the same connection.
@@ -177,23 +179,39 @@ class Connection:
         self.pgconn.send_query_prepared(name, data, formats, pq.Format.BINARY)
         return self._answer(self._only_result(), statement)
 
-    @contextlib.contextmanager
-    def unlimited(self) -> Iterator[None]:
-        """Let statements take their time, as those do that write whole tables; only locks do not.
+    def rewrite(self, statements: Iterable[str]) -> None:
+        """Execute statements that write whole tables, each when nobody else has its table.
 
-        Whoever waits for a lock keeps everybody behind it waiting.
+        They take as long as it takes. Whoever waits for a lock keeps everybody behind it waiting,
+        and a reader may sit on a table for ever: so each waits for a moment, again and again.
+
+        Raises:
+            LockNotAvailable: Somebody had a table all the time.
         """
         limit, given = self._answer_seconds_max, int(self._wait_seconds_max * 1000)
-        self.run(f"SET lock_timeout = {given}")
+        self.run(f"SET lock_timeout = {int(_LOCK_SECONDS * 1000)}")
         self.run("SET statement_timeout = 0")
         self._answer_seconds_max = None
         try:
-            yield
+            for statement in statements:
+                self._run_when_free(statement)
         finally:
             self._answer_seconds_max = limit
             if self.is_idle:
                 self.run(f"SET statement_timeout = {given}")
                 self.run("SET lock_timeout = 0")
+
+    def _run_when_free(self, statement: str) -> None:
+        deadline = time.monotonic() + self._wait_seconds_max
+        while True:
+            try:
+                self.run(statement)
+            except errors.LockNotAvailable:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_BETWEEN_LOCKS_SECONDS)
+            else:
+                return
 
     def run_together(
         self, statements: Sequence[tuple[str, Sequence[Value]]], *, apart: bool = False
@@ -486,6 +504,8 @@ class Connections:
             "statement_timeout": str(int(self._wait_seconds_max * 1000)),
             "default_transaction_isolation": "read committed",
             "default_transaction_read_only": "on" if self._read_only else "off",
+            # A login may have settings of its own, by which every statement would fail.
+            "row_security": "on",
         }
         given = " ".join(
             f"-c {name}={value.replace(' ', chr(92) + ' ')}" for name, value in settings.items()

@@ -5,6 +5,9 @@ A role that is more than a role of a store may be (a superuser, one whom row sec
 refused, and never changed: somebody has it for something else. A login has one duty; what leads it
 further, by whatever other role, is taken away. The server is given what SCRAM verifies a password
 by, and never the password.
+
+No login fills the server alone: each has a bound on its connections. What a login sets for itself,
+which PostgreSQL lets it, holds for every later program that uses it, and is taken away.
 """
 
 import re
@@ -53,6 +56,8 @@ def provision(
         if login is not None:
             _make_login(desk, login, new, dry_run=dry_run)
         logins = _settle_logins(desk, login)
+        _mend_settings(desk, logins)
+        _mend_large_objects(desk)
         make_tables(desk)
         mend_grants(desk, logins)
         mend_policies(desk, logins)
@@ -69,10 +74,15 @@ def drift(desk: Desk) -> dict[str, list[PostgresChange]]:
         Edited: Something that is no table lies in the place of one.
     """
     logins: list[PostgresLogin] = []
+
+    def settle_logins() -> None:
+        logins.extend(_settle_logins(desk, None))
+        _mend_settings(desk, logins)
+
     parts: dict[str, Callable[[], object]] = {
         "database-owner": lambda: make_tables(desk),
         "database-roles": lambda: _make_roles(desk),
-        "database-logins": lambda: logins.extend(_settle_logins(desk, None)),
+        "database-logins": settle_logins,
         "database-grants": lambda: mend_grants(desk, logins),
         "row-security": lambda: mend_policies(desk, logins),
     }
@@ -349,4 +359,86 @@ _PASSED_ON = (
     "SELECT m.rolname::text, r.rolname::text FROM pg_auth_members a"
     " JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid"
     " WHERE a.admin_option AND m.rolname::text = ANY(%s) AND r.rolname::text = ANY(%s)"
+)
+
+
+# What keeps one login from the resources of all.
+
+
+_SHARES = {Duty.READER: 8, Duty.APPROVER: 8, Duty.ANCHOR_READER: 8}
+"""What part of the server's connections a login of a duty may have; of any other, half."""
+_SHARE = 2
+_CONNECTIONS_MIN = 4
+_SETTINGS = {"idle_in_transaction_session_timeout": "1min"}
+"""What a session that somebody has left open in the middle of something is ended by."""
+
+
+def _mend_settings(desk: Desk, logins: Iterable[PostgresLogin]) -> None:
+    """A bound on the connections of each login, where there is none, and no settings of its own."""
+    duties = {each.name: each.duty for each in logins}
+    for name, limit, most in desk.rows(_LIMITS, [*duties]):
+        share = max(_CONNECTIONS_MIN, most // _SHARES.get(duties[name], _SHARE))
+        if limit < 0:
+            desk.change(
+                f"{name} has at most {share} connections at a time",
+                SQL("ALTER ROLE {} CONNECTION LIMIT {}").format(Identifier(name), Literal(share)),
+            )
+    given: dict[str, dict[str, str]] = {name: {} for name in duties}
+    for name, database, setting, value in desk.rows(_OWN_SETTINGS, [*duties]):
+        if database is None and _SETTINGS.get(setting) == value:
+            given[name][setting] = value
+            continue
+        within = SQL(" IN DATABASE {}").format(Identifier(database)) if database else SQL("")
+        statement = SQL("ALTER ROLE {}{} RESET {}").format(
+            Identifier(name), within, _named(setting)
+        )
+        desk.change(f"{name} no longer has a setting of its own: {setting}", statement)
+    for name, has in given.items():
+        for setting, value in _SETTINGS.items():
+            if setting not in has:
+                desk.change(
+                    f"{name} has the setting {setting}",
+                    SQL("ALTER ROLE {} SET {} = {}").format(
+                        Identifier(name), Identifier(setting), Literal(value)
+                    ),
+                )
+
+
+def _named(setting: str) -> Identifier:
+    return Identifier(*setting.split("."))
+
+
+_LIMITS = (
+    "SELECT rolname::text, rolconnlimit, current_setting('max_connections')::int FROM pg_roles"
+    " WHERE rolname::text = ANY(%s) ORDER BY 1"
+)
+_OWN_SETTINGS = (
+    "SELECT r.rolname::text, d.datname::text, split_part(s.given, '=', 1),"
+    " substr(s.given, strpos(s.given, '=') + 1) FROM pg_db_role_setting c"
+    " JOIN pg_roles r ON r.oid = c.setrole LEFT JOIN pg_database d ON d.oid = c.setdatabase,"
+    " unnest(c.setconfig) AS s (given) WHERE r.rolname::text = ANY(%s) ORDER BY 1, 2, 3"
+)
+
+
+def _mend_large_objects(desk: Desk) -> None:
+    """Nobody fills the disk with large objects, which no grant on a table and no policy bounds."""
+    found = [name for (name,) in desk.rows(_MAKES_OBJECTS)]
+    if not found:
+        return
+    statement = SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(SQL(", ".join(found)))
+    if desk.is_superuser and not desk.rows("SELECT 1 FROM pg_largeobject_metadata LIMIT 1"):
+        desk.change("nobody makes large objects in the database", statement)
+        return
+    why = "other programs use them" if desk.is_superuser else "a superuser can end that"
+    desk.notes.append(
+        f"every login can fill the disk with large objects; {why}: {desk.text(statement)};"
+    )
+
+
+_MAKES_OBJECTS = (
+    "SELECT p.oid::regprocedure::text FROM pg_proc p"
+    " WHERE p.pronamespace = 'pg_catalog'::regnamespace"
+    " AND p.proname IN ('lo_creat', 'lo_create', 'lo_from_bytea')"
+    " AND EXISTS (SELECT 1 FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a"
+    " WHERE a.grantee = 0 AND a.privilege_type = 'EXECUTE') ORDER BY 1"
 )

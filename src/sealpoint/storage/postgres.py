@@ -234,15 +234,10 @@ class PostgresStorage:
         takes as long as the tables are large.
 
         Raises:
-            StorageUnavailable: The server failed, or the tables are another login's.
+            StorageUnavailable: The server failed, the tables are another login's, or somebody has
+                one of them open all the time.
         """
-
-        def rewrite(connection: Connection) -> None:
-            with connection.unlimited():
-                for statement in sql.COMPACT:
-                    connection.run(statement)
-
-        self._connections.run(rewrite)
+        self._connections.run(lambda connection: connection.rewrite(sql.COMPACT))
 
     def read(self, thread: bytes, seq: int) -> Record | None:
         """The record at a position, or None."""

@@ -99,6 +99,12 @@ _DRIFT = {
     "GRANT pg_read_all_data TO {writer}": "is no longer a member of pg_read_all_data",
     "GRANT admin TO {login}": "is no longer a member of admin",
     "GRANT {writer} TO {login} WITH ADMIN OPTION": "no longer makes others members of",
+    "ALTER ROLE {login} CONNECTION LIMIT -1": "has at most",
+    "ALTER ROLE {login} SET row_security = off": "no longer has a setting of its own: row_security",
+    "ALTER ROLE {login} SET my.own = 'x'": "no longer has a setting of its own: my.own",
+    "ALTER ROLE {login} IN DATABASE {database} SET search_path = public": "its own: search_path",
+    "ALTER ROLE {login} RESET ALL": "has the setting idle_in_transaction_session_timeout",
+    "GRANT EXECUTE ON FUNCTION lo_create(oid) TO PUBLIC": "nobody makes large objects",
 }
 
 
