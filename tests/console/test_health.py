@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from contextlib import closing
 
+import sealpoint
 from sealpoint.api import Diagnosis
 from sealpoint.console._health import Checkup
 from sealpoint.errors import AnchorUnavailable
@@ -118,3 +119,27 @@ def test_a_verification_says_what_it_has_found(scene: Scene) -> None:
         page = client.get("/health").text
 
     assert "entries verified" in page
+
+
+def test_what_was_found_in_another_namespace_is_only_counted(served: Served) -> None:
+    """The console of one namespace names no thread of another (B02)."""
+    scene = served.scene
+    with sealpoint.open_store(scene.url, namespace="payroll", **scene.place) as store:
+        store.thread("salaries-of-the-board").save({"n": 1})
+        thread = store.thread("salaries-of-the-board").release().thread
+    with closing(sqlite3.connect(scene.url.removeprefix("sqlite:///"))) as database:
+        edit = "UPDATE entries SET payload = x'01' WHERE thread = ? AND payload IS NOT NULL"
+        assert database.execute(edit, (bytes.fromhex(thread),)).rowcount == 1
+        database.commit()
+    with served.client("olga") as olga, served.client("ann") as ann:
+        ticket = olga.get("/health").text.partition('name="ticket" value="')[2].partition('"')[0]
+        assert olga.post("/health/verify", data={"ticket": ticket}).status_code == 303
+        until(lambda: "more in other namespaces" in ann.get("/health").text)
+        page, told = ann.get("/health").text, ann.get("/api/v1/health")
+
+    assert "1 more in other namespaces" in page
+    assert "salaries" not in page
+    assert "salaries" not in told.text
+    found = told.json()["verification"]
+    assert (found["elsewhere"], found["report"]["findings"]) == (1, [])
+    assert found["report"]["ok"] is False

@@ -265,7 +265,7 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     "database-roles": (_CRITICAL, "the roles of duties are members of nothing"),
     "database-logins": (
         _CRITICAL,
-        "each login has one duty, bounded, and nothing leads it further",
+        "each login has one duty and is bounded",
     ),
     "database-owner": (_CRITICAL, "schema and tables are the owner's, and all there"),
     "database-grants": (_CRITICAL, "nobody may do more or less than their duty"),

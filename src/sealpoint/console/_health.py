@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from sealpoint.api import Diagnosis, Store
 from sealpoint.audit import Finding, Progress, Report
 from sealpoint.errors import SealpointError, StorageUnavailable
+from sealpoint.ids import namespace_tag
+from sealpoint.ledger import STORE_CHAIN
 
 _LOG = logging.getLogger("sealpoint.console")
 _KEPT_S = 30.0
@@ -37,6 +39,9 @@ class Verification:
     total: int = 0
     ended: datetime | None = None
     report: Report | None = None
+    """Of the whole store, with what was found in this namespace and in the store chain."""
+    elsewhere: int = 0
+    """How much was found in other namespaces, of which people here are told no more."""
     fault: SealpointError | None = None
 
     @property
@@ -88,10 +93,26 @@ class Health:
             return
         except SealpointError as error:
             fault = error
+        elsewhere = 0
+        if report is not None:
+            own = tuple(each for each in report.findings if self._is_shown(each))
+            elsewhere = len(report.findings) - len(own)
+            report = replace(report, findings=own)
         if self.last is not None:
-            self.last = replace(self.last, ended=datetime.now(UTC), report=report, fault=fault)
+            self.last = replace(
+                self.last,
+                ended=datetime.now(UTC),
+                report=report,
+                elsewhere=elsewhere,
+                fault=fault,
+            )
         if report is not None and self._on_report is not None:
             self._on_report(report)
+
+    def _is_shown(self, finding: Finding) -> bool:
+        """Whether a finding is about a thread of this namespace, or about the store chain."""
+        thread = bytes.fromhex(finding.thread)
+        return thread == STORE_CHAIN or thread.startswith(namespace_tag(self._store.namespace))
 
     def _told(self, progress: Progress) -> None:
         if self._ending:

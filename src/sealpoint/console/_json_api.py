@@ -361,7 +361,7 @@ def _health(call: PageCall) -> dict[str, Any]:
         "verification": None
         if last is None
         else {
-            **json_form(last, "begun", "done", "total", "ended"),
+            **json_form(last, "begun", "done", "total", "ended", "elsewhere"),
             "report": None if last.report is None else last.report.as_dict(),
             "fault": None if last.fault is None else last.fault.as_dict(),
         },
