@@ -191,7 +191,7 @@ def test_pages_that_are_slow_do_not_pile_up(served: Served, slow: SlowStore) -> 
         waiting[0].start()
         until(lambda: slow.begun == 1)
         waiting[1].start()
-        until(lambda: served.console.desk.workers._pool._work_queue.qsize() == 1)
+        until(lambda: served.console.desk.workers._pages._threads._work_queue.qsize() == 1)
         page = olga.get("/requests")
         program = olga.get("/api/v1/threads")
         slow.go_on.set()
@@ -217,6 +217,48 @@ def test_a_page_that_nobody_waits_for_keeps_its_place(
         assert slow.begun == 1
         slow.go_on.set()
         until(lambda: olga.get("/people").status_code == 200)
+
+
+def test_one_person_takes_the_places_of_nobody_else(
+    served: Served, slow: SlowStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for slow pages without end has a few of them, and another person all others."""
+    workers = Workers(at_once=4, waiting=4, each=2)
+    monkeypatch.setattr(served.console.desk, "workers", workers)
+    with closing(served.client("vera")) as vera, closing(served.client("olga")) as olga:
+        waiting = [threading.Thread(target=vera.get, args=("/audit",)) for _ in range(2)]
+        for each in waiting:
+            each.start()
+        until(lambda: slow.begun == 2)
+        more = [vera.get(path).status_code for path in ("/audit", "/people", "/api/v1/threads")]
+        others = [olga.get(path).status_code for path in ("/people", "/requests")]
+        slow.go_on.set()
+        for each in waiting:
+            each.join()
+        after = vera.get("/people").status_code
+
+    assert more == [429] * 3
+    assert others == [200] * 2
+    assert after == 200
+    workers.close()
+
+
+def test_pages_leave_places_for_what_is_done(served: Served, slow: SlowStore) -> None:
+    """While no page is made any more, an operator begins a verification."""
+    with closing(served.client("vera")) as vera, closing(served.client("olga")) as olga:
+        ticket = olga.get("/health").text.partition('name="ticket" value="')[2].partition('"')[0]
+        waiting = [threading.Thread(target=vera.get, args=("/audit",)) for _ in range(2)]
+        for each in waiting:
+            each.start()
+        until(lambda: slow.begun == 1)
+        until(lambda: served.console.desk.workers._pages._threads._work_queue.qsize() == 1)
+        page = olga.get("/people").status_code
+        done = olga.post("/health/verify", data={"ticket": ticket}).status_code
+        slow.go_on.set()
+        for each in waiting:
+            each.join()
+
+    assert (page, done) == (503, 303)
 
 
 def test_what_a_worker_raises_is_raised_where_it_is_waited_for() -> None:

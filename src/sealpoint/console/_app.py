@@ -31,7 +31,14 @@ from sealpoint.console._shield import (
     status_of,
     wants_json,
 )
-from sealpoint.errors import NoRight, Overloaded, SealpointError, UnknownThread, UsageError
+from sealpoint.errors import (
+    NoRight,
+    Overloaded,
+    SealpointError,
+    TooOften,
+    UnknownThread,
+    UsageError,
+)
 from sealpoint.gate import Thread, ThreadSummary
 
 _FIELDS_MAX = 100
@@ -247,12 +254,23 @@ class Routes:
                 except SealpointError as error:
                     return refused(call, error)
 
+            asked = PageCall(desk, renderer, request, None, None, {})
+            acts = request.method == "POST"
             try:
-                return await desk.workers.run(answer)
-            except Overloaded as error:
-                return refused(PageCall(desk, renderer, request, None, None, {}), error)
+                return await desk.workers.run(answer, who=_whose(asked), acts=acts)
+            except (Overloaded, TooOften) as error:
+                return refused(asked, error)
 
         return endpoint
+
+
+def _whose(call: PageCall) -> str:
+    """Whose places a call takes: a person's, or those of an address."""
+    session = call.desk.sessions.find(call.cookie(), keep=False)
+    if session is not None:
+        return f"person {session.person}"
+    client = call.request.client
+    return "nobody" if client is None else f"address {client.host}"
 
 
 def _refusal(call: PageCall, right: Right) -> Response | None:
