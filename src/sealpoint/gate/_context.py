@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sealpoint.errors import Moved, Superseded, UsageError
 from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
-from sealpoint.gate._requests import Asked, Pause, Pending, Request, make_request, read_pending
+from sealpoint.gate._requests import Asked, Pause, Pending, PendingReader, Request, make_request
 from sealpoint.gate._resume_call import check_actor
 from sealpoint.gate._rollout_book import Rollout, RolloutBook
 from sealpoint.gate._standing import Standing, StandingPause
@@ -31,6 +31,7 @@ class GateContext:
         self._core = state.core
         self._chain = state.chain
         self.policies = policies
+        self._pending = PendingReader(state.chain)
 
     def policy(self) -> Policy | None:
         """The policy in force."""
@@ -38,7 +39,7 @@ class GateContext:
 
     def pending(self) -> Pending:
         """The pause in force, and the requests about the thread as it is."""
-        return self.book.pending() if self._is_book else read_pending(self._chain)
+        return self.book.pending() if self._is_book else self._pending.read()
 
     def rollouts(self) -> tuple[Request, ...]:
         """Every rollout of the book, as it stands now."""

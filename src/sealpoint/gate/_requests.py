@@ -33,6 +33,7 @@ from sealpoint.ledger import (
     VerdictBody,
     counted_attestations,
     is_bound,
+    link_hash,
     read_body,
 )
 from sealpoint.signing import (
@@ -104,6 +105,49 @@ class Pending:
     """Every request, by the digest of its statement, oldest first."""
 
 
+class PendingReader:
+    """Reads what is pending on a thread, and of what is added then only that.
+
+    Any member may add words about requests, as many as they like.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._trust: StoreChain | None = None
+        self._basis: tuple[int, bytes] | None = None
+        self._head: tuple[int, bytes] | None = None
+        self._known: Pending | None = None
+
+    def read(self) -> Pending:
+        """Read what is pending below a verified head; the errors are those of `read_pending`."""
+        chain, tip = self._chain, self._chain.tip()
+        head = tip.entry.seq, tip.entry.hash
+        trust = chain.core.trust()
+        if KINDS[tip.entry.header.kind].blocked_by_pause:
+            self._known = None
+            return Pending(time=tip.time)  # so nothing is: the most frequent case
+        if trust is not self._trust or tip.basis != self._basis:
+            self._known = None  # what counted is judged anew
+        pending = Pending(time=tip.time)
+        found: list[tuple[Header, Record]] = []
+        for header, record in chain.walk():
+            if KINDS[header.kind].blocked_by_pause or header.kind is Kind.ERASE:
+                break
+            if self._is_head(header, record) and self._known is not None:
+                pending = Pending(tip.time, self._known.paused, dict(self._known.asked))
+                break
+            found.append((header, record))
+        fold_found(chain, tip.basis, reversed(found), pending)
+        self._trust, self._basis, self._head, self._known = trust, tip.basis, head, pending
+        return pending
+
+    def _is_head(self, header: Header, record: Record) -> bool:
+        """Whether an entry was the newest at the last look."""
+        if self._head is None or header.seq != self._head[0]:
+            return False
+        return link_hash(record.header) == self._head[1]
+
+
 def read_pending(chain: Chain) -> Pending:
     """Read what is pending below a verified head.
 
@@ -113,15 +157,7 @@ def read_pending(chain: Chain) -> Pending:
         Tampered, NotTrusted: An entry is not what was written.
         Missing: A body is gone that nothing has erased.
     """
-    tip = chain.tip()
-    if KINDS[tip.entry.header.kind].blocked_by_pause:
-        return Pending(time=tip.time)  # so nothing is: the most frequent case
-    found: list[tuple[Header, Record]] = []
-    for header, record in chain.walk():
-        if KINDS[header.kind].blocked_by_pause or header.kind is Kind.ERASE:
-            break
-        found.append((header, record))
-    return fold_found(chain, tip.basis, reversed(found), Pending(time=tip.time))
+    return PendingReader(chain).read()
 
 
 def fold_found(
