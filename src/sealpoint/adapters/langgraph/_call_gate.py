@@ -36,6 +36,7 @@ from sealpoint.adapters.langgraph._configuration import (
 from sealpoint.adapters.langgraph._conversion import Address, graph_paused, pending_writes
 from sealpoint.adapters.langgraph._puts import RESUME
 from sealpoint.adapters.langgraph._saver import SealedSaver
+from sealpoint.adapters.langgraph._unsealed import require_accepted
 from sealpoint.adapters.langgraph._world import world_again
 from sealpoint.codec import Registry
 from sealpoint.errors import ResumeRefused, UsageError
@@ -389,6 +390,7 @@ class CallGate:
         actor: str,
         world: World | None,
         idempotent: frozenset[str] = frozenset(),
+        unsealed: frozenset[str] = frozenset(),
     ) -> None:
         self.saver = saver
         self.actor = actor
@@ -396,6 +398,8 @@ class CallGate:
         """What the caller declared; without it, the world of the graph that is about to run."""
         self._idempotent = idempotent
         """The nodes that may do again what they did."""
+        self._unsealed = unsealed
+        """What the graph may read although nobody seals it."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(saver.store)
 
@@ -423,6 +427,7 @@ class CallGate:
         """
         require_own_words(config)
         self._require_own_saver(graph)
+        require_accepted(graph, self._unsealed)
         thread = self.saver.store.thread(Address.of(config).thread)
         target = CheckpointTarget.of(config)
         deliberate = (config.get("configurable") or {}).get(DELIBERATE)

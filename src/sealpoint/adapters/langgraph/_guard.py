@@ -36,6 +36,7 @@ from sealpoint.adapters.langgraph._configuration import (
 )
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._schemas import check_declared
+from sealpoint.adapters.langgraph._unsealed import check_names, require_accepted
 from sealpoint.adapters.langgraph._world import world_of
 from sealpoint.errors import UsageError
 from sealpoint.world import World
@@ -53,6 +54,7 @@ def guard(
     actor: str,
     world: World | Mapping[str, Any] | None = None,
     idempotent: Collection[str] = (),
+    accept_unsealed: Collection[str] = (),
 ) -> _G:
     """The same graph, behind the gate.
 
@@ -68,10 +70,12 @@ def guard(
         world: What the graph is able to do; without it, what `world_of(graph)` finds at each run.
         idempotent: The nodes that may do again what they did: where only they would run, nobody is
             asked about a run that was given an answer and died before it had saved anything.
+        accept_unsealed: What the graph may read although nobody seals it: `cache` for a cache of
+            nodes, `memory` for a long-term memory, `remote` for graphs that run elsewhere.
 
     Raises:
-        UsageError: There is no actor, the graph is not compiled or has no such node, or the saver
-            is another one.
+        UsageError: There is no actor, the graph is not compiled or has no such node, the saver
+            is another one, or the graph reads what is not sealed and nobody accepted that.
         TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be saved.
     """
     if not isinstance(graph, Pregel):
@@ -82,8 +86,10 @@ def guard(
         raise UsageError("guard: actor= is empty; name who goes on with the run")
     if unknown := sorted(set(idempotent) - set(graph.nodes)):
         raise UsageError(f"guard: idempotent= names {unknown[0]!r}, and the graph has no such node")
-    gate = CallGate(saver, actor, World.of(world), frozenset(idempotent))
+    accepted = check_names(accept_unsealed)
+    gate = CallGate(saver, actor, World.of(world), frozenset(idempotent), accepted)
     # What cannot be told, and what could not be saved, is said now, and not in the first run.
+    require_accepted(graph, accepted)
     gate.world(graph)
     check_declared(graph, saver.store.registry)
     return cast("_G", _guarded(_copied(graph, {"checkpointer": saver.behind_guard()}), gate))

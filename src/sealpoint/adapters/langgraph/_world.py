@@ -10,7 +10,8 @@
   the origin of the address, and digests of the tools bound to it.
 - `prompts`: system messages and prompt templates that a node holds.
 - `agents`: subgraphs, each a world of its own.
-- `topology`: nodes, what triggers them, edges, branches, and where the graph stops for people.
+- `topology`: nodes, what triggers them, edges, branches, where the graph stops for people, and what
+  it reads that nobody has sealed: a cache, a long-term memory, remote graphs.
 
 Secrets are left out by construction: of a model only fields of the closed list are read, and only
 plain texts and numbers of those. Two processes that run the same code give the same world.
@@ -47,6 +48,7 @@ from sealpoint.adapters._world_parts import (
     put,
     runtime_of,
 )
+from sealpoint.adapters.langgraph._unsealed import unsealed_of
 from sealpoint.config import imported_name
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Tool, World
@@ -245,6 +247,9 @@ def _topology(graph: Any) -> dict[str, Any]:
         "interrupt_before": _stops(graph.interrupt_before_nodes),
         "interrupt_after": _stops(graph.interrupt_after_nodes),
     }
+    unsealed = unsealed_of(graph)
+    if unsealed:
+        made["unsealed"] = unsealed
     if builder is not None:
         joined = (("+".join(sorted(starts)), end) for starts, end in builder.waiting_edges)
         made["edges"] = {f"{start} -> {end}": True for start, end in (*builder.edges, *joined)}

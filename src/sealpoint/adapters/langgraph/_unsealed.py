@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a graph reads beside its checkpoints, and Sealpoint does not seal.
+
+A node cache gives results back that no node has made; a long-term memory is read by nodes and
+models; a remote graph answers for a node. Whoever can write there steers the run, and `verify`
+finds nothing. What lives in the memory of the process is written by nobody else.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from langgraph.cache.memory import InMemoryCache
+from langgraph.pregel import Pregel
+from langgraph.store.memory import InMemoryStore
+
+from sealpoint.adapters._world_parts import kind_of, origin_of
+from sealpoint.errors import UsageError
+
+CACHE, MEMORY, REMOTE = "cache", "memory", "remote"
+UNSEALED = (CACHE, MEMORY, REMOTE)
+"""What can be accepted."""
+_OWN = (InMemoryCache, InMemoryStore)
+_WHY = {
+    CACHE: "whoever can write it decides what a node returns",
+    MEMORY: "whoever can write it decides what nodes and models are told",
+    REMOTE: "what it returns is another process's",
+}
+_WITHOUT = {
+    CACHE: "compile without cache=",
+    MEMORY: "compile without store=",
+    REMOTE: "run it here",
+}
+
+
+def unsealed_of(graph: Any) -> dict[str, dict[str, str]]:
+    """For each of the kinds what the graph has of it: a name, and what it is."""
+    found: dict[str, dict[str, str]] = {}
+    for kind, held in ((CACHE, graph.cache), (MEMORY, graph.store)):
+        if held is not None and type(held) not in _OWN:
+            found[kind] = {kind: kind_of(held)}
+    for name, each in graph.get_subgraphs(recurse=True):
+        if not isinstance(each, Pregel):
+            found.setdefault(REMOTE, {})[name] = _remote(each)
+    return found
+
+
+def _remote(graph: Any) -> str:
+    """Which assistant it is, and the origin of its address, as far as that can be seen."""
+    named = getattr(graph, "assistant_id", None) or kind_of(graph)
+    for client in (getattr(graph, "sync_client", None), getattr(graph, "client", None)):
+        sent_by = getattr(getattr(client, "http", None), "client", None)
+        origin = origin_of(str(getattr(sent_by, "base_url", "")))
+        if origin is not None:
+            return f"{named} at {origin}"
+    return str(named)
+
+
+def check_names(accepted: Collection[str]) -> frozenset[str]:
+    """The kinds that somebody accepts.
+
+    Raises:
+        UsageError: There is no such kind.
+    """
+    names = [accepted] if isinstance(accepted, str) else list(accepted)
+    for name in names:
+        if name not in UNSEALED:
+            raise UsageError(
+                f"guard: accept_unsealed= expects some of {', '.join(UNSEALED)}, found {name!r}"
+            )
+    return frozenset(names)
+
+
+def require_accepted(graph: Any, accepted: frozenset[str]) -> None:
+    """Refuse a graph that reads what nobody has sealed, unless that was accepted.
+
+    Raises:
+        UsageError: It does.
+    """
+    for kind, held in unsealed_of(graph).items():
+        if kind in accepted:
+            continue
+        what = ", ".join(sorted(held.values()))
+        raise UsageError(
+            f"guard: the graph has a {kind} that is not sealed ({what}): {_WHY[kind]}",
+            hint=f"Either {_WITHOUT[kind]}, or say that you accept it: guard(..., "
+            f"accept_unsealed=[{kind!r}]). Then the graph's world says so.",
+        )
