@@ -4,10 +4,11 @@
 A name only says what is expected. Where a name promises a format that holds no code, such as
 `.safetensors`, other content is a finding of its own. The end of a file is looked at as well: a zip
 is read from its end, so that a file can be a zip behind the back of everything else; only where a
-tar ends with a zip, and everybody finds that one, it is no other format. And a pickle is read from
-its beginning until it ends itself, whatever follows: the first bytes of a picture or the first name
-in a tar can be its opcodes, and so can a text. `calls_as_pickle` says whether they are, by how long
-opcodes are and what they leave on the stack, and by no rule of spelling.
+tar ends with a zip, and everybody finds that one, it is no other format. HDF5 may begin behind a
+block of the user's, whatever that block is. And a pickle is read from its beginning until it ends
+itself, whatever follows: the first bytes of a picture or the first name in a tar can be its
+opcodes, and so can a text. `calls_as_pickle` says whether they are, by how long opcodes are and
+what they leave on the stack, and by no rule of spelling.
 """
 
 import re
@@ -60,6 +61,8 @@ MODEL_SUFFIXES = frozenset(
 """Names of files that somebody may load: content that is not understood is a finding."""
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+_HDF5_BLOCK_BYTES = 512
+"""Where HDF5 may begin, but for byte 0, and at each double of it."""
 _MAGICS = (
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "zip"),
@@ -194,6 +197,8 @@ def second_format(source: Source, kind: str, members: Iterable[Member] = ()) -> 
     head = source.read(0, 512)
     if kind != "tar" and is_tar(head):
         return "tar"
+    if kind != "hdf5" and _begins_later_as_hdf5(source):
+        return "hdf5"
     if kind == "zip":
         return None
     begin = max(source.size - _TAIL_BYTES, 0)
@@ -206,6 +211,16 @@ def second_format(source: Source, kind: str, members: Iterable[Member] = ()) -> 
     # Nobody has so many of them by chance.
     is_zip = len(ends) > _ZIP_ENDS_MAX or any(_is_zip_end(source, at) for at in ends)
     return "zip" if is_zip else None
+
+
+def _begins_later_as_hdf5(source: Source) -> bool:
+    """Whether bytes are HDF5 behind a block of the user's, where its readers look for it."""
+    at = _HDF5_BLOCK_BYTES
+    while at < source.size:
+        if source.read(at, len(_HDF5_MAGIC)) == _HDF5_MAGIC:
+            return True
+        at *= 2
+    return False
 
 
 def _is_read_as_member(tar: Source, member: Member) -> bool:

@@ -66,7 +66,7 @@ RULES = {
     ),
     "two-formats": ScanRule(
         verdict=ScanVerdict.UNSAFE,
-        title="The file is one format from its beginning and another one from its end.",
+        title="The file is one format by its beginning, and another one further in or by its end.",
     ),
     "wrong-name": ScanRule(
         verdict=ScanVerdict.UNSAFE,

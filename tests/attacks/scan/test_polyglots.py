@@ -10,6 +10,7 @@ import time
 import zipfile
 import zlib
 
+import numpy as np
 import pytest
 import torch
 from torch.package.package_importer import PackageImporter
@@ -235,3 +236,55 @@ def test_a_file_of_torch_in_large_letters_is_judged_as_one() -> None:
     assert torch.load(io.BytesIO(packed.getvalue()), weights_only=False) == [42]
     report = scan_bytes(packed.getvalue(), "model.pt")
     assert (report.format, report.verdict) == ("torch-zip", ScanVerdict.UNSAFE)
+
+
+# ---------------------------------------------------------------------- HDF5 behind something else
+
+
+_SIGN = b"\x89HDF\r\n\x1a\n"
+
+
+def _behind(front: bytes, block: int) -> bytes:
+    """What readers of HDF5 take for it: its sign, behind a block of the user's."""
+    assert len(front) <= block
+    return front.ljust(block, b"\x00") + _SIGN + bytes(2048)
+
+
+_HEADER = b'{"__metadata__":{}}'
+_FRONTS = {
+    "logo.png": b"\x89PNG\r\n\x1a\n",
+    "model.safetensors": struct.pack("<Q", len(_HEADER)) + _HEADER,
+    "train.parquet": b"PAR1",
+    "model": b"a text, and nothing more\n",
+    "model.gguf": b"GGUF" + struct.pack("<IQQ", 3, 0, 0),
+    "model.npy": b"",
+}
+
+
+@pytest.mark.parametrize("name", _FRONTS)
+@pytest.mark.parametrize("block", [512, 1024, 2048, 1 << 20])
+def test_hdf5_behind_something_else_is_unsafe(name: str, block: int) -> None:
+    """Its readers look for it there, and Keras 2 asks them, whatever a file is called (A04)."""
+    front = _FRONTS[name]
+    if name == "model.npy":
+        packed = io.BytesIO()
+        np.save(packed, np.zeros(4, dtype="<f8"))
+        front = packed.getvalue()
+    data = _behind(front, block)
+
+    assert "two-formats" in {finding.rule for finding in scan_bytes(data, name).findings}
+
+
+def test_the_sign_of_hdf5_anywhere_else_says_nothing() -> None:
+    """A tensor may hold any bytes."""
+    data = bytearray(_tensors(4096))
+    for at in (511, 513, 768, 1536, 3000):
+        data[at : at + 8] = _SIGN
+
+    assert scan_bytes(bytes(data), "model.safetensors").verdict is ScanVerdict.SAFE
+
+
+def _tensors(size: int) -> bytes:
+    entry = {"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}
+    header = json.dumps(entry).encode()
+    return struct.pack("<Q", len(header)) + header + bytes(size)
