@@ -9,7 +9,9 @@ import pytest
 from benchmarks import house
 from tests.repo._tree import PACKAGE, ROOT
 
-_NOT_YET = {"lines of code", "methods of a class", "cyclomatic number of a function"}
+_NOT_YET = {
+    *("modules", "lines of code", "methods of a class", "cyclomatic number of a function"),
+}
 """Bars that are not met; the command shows by how much."""
 _FILE = re.compile(r"`((?:\w+/)*_?\w+\.py)`")
 

@@ -119,6 +119,16 @@ _OLD_JOBLIB = re.compile(rb"ZF[\s\w+-]{19} ?[\x08\x18(8HXhx]")
 _TEXT_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\x0c\x1b")
 
 
+TEMPLATE_SUFFIXES = frozenset({".jinja", ".jinja2", ".j2"})
+_WITH_TEMPLATES = frozenset({"tokenizer_config.json", "chat_template.json"})
+
+
+def has_templates(name: str) -> bool:
+    """Whether a text is a template, or a document that may have some, by its name."""
+    path = PurePosixPath(name.replace("\\", "/").lower())
+    return path.suffix in TEMPLATE_SUFFIXES or path.name in _WITH_TEMPLATES
+
+
 def suffix_of(name: str) -> str:
     """The last part of a name, in small letters."""
     return PurePosixPath(name.replace("\\", "/")).suffix.lower()

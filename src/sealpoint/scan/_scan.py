@@ -37,6 +37,7 @@ from sealpoint.scan._formats import (
     NOT_OPENED,
     calls_as_pickle,
     detect,
+    has_templates,
     is_hdf5,
     second_format,
     suffix_of,
@@ -372,12 +373,27 @@ class _Scan:
         yield from found or ()
         if is_keras_config(thing.name, thing.source, self._budget, thing.what):
             yield from scan_keras(thing.source, self._budget, thing.what)
+        if has_templates(thing.name):
+            yield from self._templates(thing)
         if found is None and self._calls(thing):
             yield ScanFinding(
                 rule="malformed", message="a pickle that is not spelled as Python spells it"
             )
         elif found is None and expected:
             yield ScanFinding(rule="format-unknown", message="expected a model file, found text")
+
+    def _templates(self, thing: _Thing) -> Iterator[ScanFinding]:
+        from sealpoint.scan._templates import judge_template, templates_in  # noqa: PLC0415
+
+        try:
+            for named, template in templates_in(
+                thing.name, read_json(thing.source, self._budget, thing.what)
+            ):
+                yield from judge_template(named, template)
+        except (ValueError, RecursionError):
+            yield ScanFinding(
+                rule="malformed", message="expected a template, or JSON with one, found none"
+            )
 
     def _unknown(self, thing: _Thing) -> Iterator[ScanFinding]:
         found = self._without_magic(thing)
