@@ -160,5 +160,5 @@ def test_what_is_accepted_later_is_another_world(tmp_path: Path) -> None:
 
 def test_names_of_no_kind_are_refused(store: Store) -> None:
     """A slip accepts nothing."""
-    with pytest.raises(UsageError, match="expects some of cache, memory, remote, found 'cahce'"):
-        guard(_built().compile(), SealedSaver(store), actor="dev", accept_unsealed=["cahce"])
+    with pytest.raises(UsageError, match="expects some of cache, memory, remote, found 'caches'"):
+        guard(_built().compile(), SealedSaver(store), actor="dev", accept_unsealed=["caches"])
