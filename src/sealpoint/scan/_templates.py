@@ -11,6 +11,7 @@ nobody can say what it will be.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 
@@ -22,11 +23,12 @@ from sealpoint.scan._formats import TEMPLATE_SUFFIXES, suffix_of
 from sealpoint.scan._report import ScanFinding
 from sealpoint.scan._zip import shown
 
-_BY_ATTRIBUTE = frozenset(
-    {"attr", "groupby", "map", "max", "min", "rejectattr", "selectattr", "sort", "sum", "unique"}
-)
-"""Filters that look an attribute up whose name they are given."""
-_ATTRIBUTE_FIRST = frozenset({"attr", "groupby", "rejectattr", "selectattr"})
+_BY_ATTRIBUTE = {
+    **dict.fromkeys(("attr", "groupby", "rejectattr", "selectattr", "sum"), 0),
+    **dict.fromkeys(("max", "min", "unique"), 1),
+    "sort": 2,
+}
+"""Filters that look an attribute up, with the place at which they are given its name."""
 _FORMATS = frozenset({"format", "format_map"})
 _ELSEWHERE = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 _KEEPS = frozenset(
@@ -39,6 +41,7 @@ _KEEPS = frozenset(
 """Filters and methods that give on what the data has, or less of it."""
 _NAMES_MAX = 512
 _CHARS_MAX = 1 << 17
+_TOKENS = ("_token", "_tokens")
 _TRUTHS = (nodes.Compare, nodes.Not, nodes.Test)
 
 
@@ -123,6 +126,7 @@ class _Judge:
         self._calls: dict[str, list[nodes.Call]] = {}
         for name in ("varargs", "kwargs", "caller", "self"):
             self._given[name] = [None]
+        self._loads = Counter(each.name for each in tree.find_all(nodes.Name) if each.ctx == "load")
         for call in tree.find_all(nodes.Call):
             if isinstance(call.node, nodes.Name):
                 self._calls.setdefault(call.node.name, []).append(call)
@@ -146,11 +150,14 @@ class _Judge:
             elif isinstance(node, nodes.Getattr):
                 if node.attr.startswith("_"):
                     yield f"the attribute {node.attr}"
-                elif node.attr in _FORMATS and _may_name(node.node):
+                elif node.attr in _FORMATS and self._may_name(node.node):
                     yield f"a text whose {node.attr} takes attributes"
-            elif isinstance(node, nodes.Getitem) and not self._is_plain(node.arg):
-                yield "an item by a name that it makes itself, or that begins with an underscore"
-            elif isinstance(node, nodes.Filter) and node.name in _BY_ATTRIBUTE:
+            elif isinstance(node, nodes.Getitem):
+                if not self._is_plain(node.arg):
+                    yield "an item by a name that it makes itself, or begins with an underscore"
+                elif _constant(node.arg)[1] in _FORMATS and self._may_name(node.node):
+                    yield "a text whose format takes attributes"
+            elif isinstance(node, nodes.Filter) and node.name in (*_BY_ATTRIBUTE, "map"):
                 yield from _filter(node)
 
     # ------------------------------------------------------------------ what names are given
@@ -161,7 +168,7 @@ class _Judge:
         elif isinstance(node, nodes.AssignBlock):
             self._give(node.target, None)
         elif isinstance(node, nodes.For):
-            self._give(node.target, node.iter)
+            self._give(node.target, None if node.recursive else node.iter)
         elif isinstance(node, nodes.With):
             for name, given in zip(node.targets, node.values, strict=True):
                 self._give(name, given)
@@ -186,6 +193,8 @@ class _Judge:
     def _give_arguments(self, macro: nodes.Macro) -> None:
         """What the calls of a macro give its arguments, and what they are without that."""
         names = [each.name for each in macro.args]
+        if self._loads[macro.name] > len(self._calls.get(macro.name, ())):
+            self._given.update((name, [None]) for name in names)  # it may have another name, too
         for name, value in zip(reversed(names), reversed(macro.defaults), strict=False):
             self._given.setdefault(name, []).append(value)
         for call in self._calls.get(macro.name, ()):
@@ -207,7 +216,8 @@ class _Judge:
         if known:
             return not _is_private(value)
         if isinstance(node, nodes.Name):
-            return self._plain.get(node.name, True)
+            # Special tokens come with the template, and are no data.
+            return self._plain.get(node.name, not node.name.endswith(_TOKENS))
         if isinstance(node, nodes.Getattr):
             return self._is_plain_field(node)
         if isinstance(node, nodes.Getitem):
@@ -229,6 +239,13 @@ class _Judge:
         if isinstance(node, nodes.Add | nodes.Mul | nodes.Mod) and not _makes_text(node):
             return self._is_plain(node.left) and self._is_plain(node.right)
         return isinstance(node, _TRUTHS) or _is_number(node)
+
+    def _may_name(self, text: nodes.Node) -> bool:
+        """Whether the text whose `format` is called may take what is Python's own."""
+        known, value = _constant(text)
+        if known:
+            return any(sign in str(value) for sign in ("__", "._", "[_"))
+        return not self._is_plain(text)
 
     def _is_plain_field(self, node: nodes.Getattr) -> bool:
         held = node.node
@@ -270,25 +287,22 @@ def _is_private(value: object) -> bool:
 
 
 def _filter(node: nodes.Filter) -> Iterator[str]:
-    given = [*(node.args[:1] if node.name in _ATTRIBUTE_FIRST else ())]
-    given += [each.value for each in node.kwargs if each.key == "attribute"]
     if node.dyn_args is not None or node.dyn_kwargs is not None:
         yield f"the filter {node.name} with what nobody can see"
-    if node.name == "map" and node.args:
-        known, name = _constant(node.args[0])
-        if not known or name in _BY_ATTRIBUTE:
-            given += node.args[1:2] or node.args[:1]
+    name, args = node.name, node.args
+    if name == "map" and args:  # another filter, and what that is given
+        known, name = _constant(args[0])
+        if not known:
+            yield "the filter map with another that nobody can see"
+        args = args[1:]
+    at = _BY_ATTRIBUTE.get(name)
+    given = [*(() if at is None else args[at : at + 1])]
+    given += [each.value for each in node.kwargs if each.key in ("attribute", "name")]
     for each in given:
         known, value = _constant(each)
-        parts = str(value).split(".") if known else ()
-        if not known or any(part.startswith("_") for part in parts):
-            yield f"the filter {node.name} with an attribute of its own"
-
-
-def _may_name(text: nodes.Node) -> bool:
-    """Whether the text whose `format` is called could take attributes or items of what it gets."""
-    known, value = _constant(text)
-    return not known or any(sign in str(value) for sign in (".", "["))
+        parts = str(value).split(".") if known else ["_"]
+        if any(part.startswith("_") or part in _FORMATS for part in parts):
+            yield f"the filter {node.name} with an attribute that is not its data's"
 
 
 def _constant(node: nodes.Node) -> tuple[bool, Any]:
@@ -305,7 +319,7 @@ def _constant(node: nodes.Node) -> tuple[bool, Any]:
         parts = (node.left, node.right)
     elif isinstance(node, nodes.List | nodes.Tuple):
         found = [_constant(each) for each in node.items]
-        return all(known for known, _ in found), [value for _, value in found]
+        return all(known for known, _ in found), tuple(value for _, value in found)
     texts = [_constant(each) for each in parts]
     if texts and all(known and isinstance(text, str) for known, text in texts):
         return True, "".join(text for _, text in texts)
