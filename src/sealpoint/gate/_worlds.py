@@ -188,6 +188,10 @@ class SessionWorlds:
     def _session(self, session: int) -> _Opened:
         return _Opened(*self._reader.opening(session))
 
+    def _saved_in(self, checkpoint: Header) -> _Opened:
+        record, _ = self._chain.descend(checkpoint.seq)
+        return _Opened(*self._reader.saved_in(checkpoint, record))
+
     def _judged(self, opened: _Opened, trust: StoreChain) -> _WorldFinding:
         known, key = self._known[1], opened.entry.hash
         found = known.get(key)
@@ -206,7 +210,7 @@ class SessionWorlds:
             fault = f"{words} does not name the checkpoint that it released"
             return _WorldFinding((fault,) if lost else ())
         released = self._released(opened)
-        before = self._session(released.fence)
+        before = self._saved_in(released)
         found = _WorldFinding(
             below=before.entry.seq,
             settled=trust.person_of(entry) != trust.person_of(before.entry),
@@ -220,7 +224,7 @@ class SessionWorlds:
         newest = self._newest(entry, released)
         if kept and newest.seq == released.seq:
             return found
-        found = found._replace(below=newest.fence)
+        found = found._replace(below=self._saved_in(newest).entry.seq)
         try:
             digest = trust.policy_at(entry.header)
             policy = None if digest is None else self._policies.get(digest)

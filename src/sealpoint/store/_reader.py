@@ -20,6 +20,7 @@ from sealpoint.errors import (
     BytesMalformed,
     Misplaced,
     Missing,
+    NotTrusted,
     ResumeRefused,
     SealpointError,
     Superseded,
@@ -311,10 +312,35 @@ class ThreadReader:
     def _require_world(self, target: CheckpointPlace) -> None:
         """Refuse a checkpoint that names another world than its session, whoever saved it."""
         fence = self._chain.in_force().fence
-        session = (
-            fence.world if target.session == fence.seq else self.opening(target.session)[1].world
-        )
+        session = fence.world
+        if not target.session == fence.seq < target.seq:
+            record, header = self._chain.linked(target.seq, target.entry.hex())
+            session = self.saved_in(header, record)[1].world
         check_world(f"entry {target.seq} of thread {self._state.name!r}", target.world, session)
+
+    def saved_in(self, header: Header, record: Record) -> tuple[Entry, ResumeBody]:
+        """The resume that began the session in which a checkpoint was saved.
+
+        Whoever saved it may have named an earlier session than its own, and have buried that under
+        entries of its own. So the entries between are looked at; but not where this store's own key
+        saved it.
+
+        Raises:
+            NotTrusted: It was saved in another session than it says, or by another key.
+        """
+        entry = self._chain.verify(record, header.seq)
+        opened = self.opening(header.fence)
+        signer = self._core.parts.signer
+        found = header.fence
+        if signer is None or header.by != signer.key:
+            below = (each for each, _ in self._chain.walk(header))
+            found = next(each.seq for each in below if KINDS[each.kind].sets_fence)
+        where = f"entry {header.seq} of thread {self._state.name!r}"
+        if found != header.fence:
+            raise NotTrusted(f"{where}: it names session {header.fence}, and that was {found}")
+        if opened[0].header.by != entry.header.by:
+            raise NotTrusted(f"{where}: expected the key that opened session {found}")
+        return opened
 
     def opening(self, session: int) -> tuple[Entry, ResumeBody]:
         """The resume that began a session, verified on its own.

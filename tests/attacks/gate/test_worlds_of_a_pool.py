@@ -5,6 +5,7 @@ The member has a genuine key and other code: its gate allows everything, and its
 their world what it likes. The other members go on only in a world that was decided by the rules.
 """
 
+import hashlib
 import inspect
 import sys
 from collections.abc import Callable
@@ -18,15 +19,24 @@ from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.gate import Thread, shipped_policy
 from sealpoint.gate._decision import Decision, Outcome
-from sealpoint.ledger import ROLLOUTS, Kind, ResumeBody
+from sealpoint.ledger import (
+    ROLLOUTS,
+    CheckpointBody,
+    Kind,
+    ResultsBody,
+    ResumeBody,
+    link_hash,
+)
 from sealpoint.store import Key
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.deployment import Deployment
 from tests.ledgers import identity
+from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL, Team
 from tests.unit.store.laned import put, saved
 
+_PAYLOAD = b"\x81\xa1n\x09"
 _Change = Callable[[ResumeBody], dict[str, Any]]
 
 
@@ -305,3 +315,35 @@ def test_however_often_the_world_changed_a_resume_is_decided() -> None:
         sys.setrecursionlimit(limit)
 
     assert judged.outcome is Outcome.ALLOW
+
+
+@pytest.mark.parametrize("buried", ["a session", "results", "its own wide session"])
+def test_a_false_mark_of_a_session_brings_no_world_back(
+    attacked: AttackedTeam, buried: str
+) -> None:
+    """A buried checkpoint that says it was saved in the session that people once approved."""
+    decided = _approved_once(attacked)
+    with pytest.raises(NeedsApproval):
+        attacked.fresh().resume(world=SHELL)
+    who = "worker" if buried == "its own wide session" else "spare"
+    honest = "spare" if who == "worker" else "worker"
+    wide = World.from_dict(SHELL).digest
+    rogue = Rogue(attacked.store(who).core, who)
+    rogue.resume("pods", world=World.from_dict(READ).digest)
+    root = hashlib.sha256(_PAYLOAD).hexdigest()
+    body = CheckpointBody(salt=attacked.salt, id="false", root=root, world=wide)
+    at = rogue.write(Kind.CHECKPOINT, body, _PAYLOAD, fence=decided)
+    if buried == "results":
+        results = ResultsBody(salt=attacked.salt, checkpoint="false", task="a", root=root)
+        rogue.write(Kind.RESULTS, results, _PAYLOAD, fence=at - 1)
+    else:
+        named = link_hash(rogue.rows[at].header).hex()
+        rogue.resume(
+            "pods", world=wide, decided=decided, checkpoint=named, release="ab" * 32, released=at
+        )
+        rogue.save(world=wide)
+    rogue.anchor()
+
+    with pytest.raises((NeedsApproval, NotTrusted), match=r"it names (session|entry)|opened"):
+        attacked.fresh(honest).resume(world=SHELL)
+    assert not attacked.world.open(None, read_only=True).verify().ok
