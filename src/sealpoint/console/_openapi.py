@@ -129,6 +129,7 @@ _DOCUMENTS: dict[str, Schema] = {
         done=_COUNT,
         total=_COUNT,
         ended=maybe(_TIME),
+        elsewhere=_COUNT,
         report=maybe(ref("Report")),
         fault=maybe(ref("Fault")),
     ),
