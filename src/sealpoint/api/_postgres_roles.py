@@ -383,10 +383,10 @@ def _mend_settings(desk: Desk, logins: Iterable[PostgresLogin]) -> None:
                 f"{name} has at most {share} connections at a time",
                 SQL("ALTER ROLE {} CONNECTION LIMIT {}").format(Identifier(name), Literal(share)),
             )
-    given: dict[str, dict[str, str]] = {name: {} for name in duties}
+    given: dict[str, set[str]] = {name: set() for name in duties}
     for name, database, setting, value in desk.rows(_OWN_SETTINGS, [*duties]):
         if database is None and _SETTINGS.get(setting) == value:
-            given[name][setting] = value
+            given[name].add(setting)
             continue
         within = SQL(" IN DATABASE {}").format(Identifier(database)) if database else SQL("")
         statement = SQL("ALTER ROLE {}{} RESET {}").format(

@@ -263,10 +263,7 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     # A PostgreSQL database.
     "not-provisioned": (_CRITICAL, "the database has a role for each duty"),
     "database-roles": (_CRITICAL, "the roles of duties are members of nothing"),
-    "database-logins": (
-        _CRITICAL,
-        "each login has one duty and is bounded",
-    ),
+    "database-logins": (_CRITICAL, "each login has one duty and is bounded"),
     "database-owner": (_CRITICAL, "schema and tables are the owner's, and all there"),
     "database-grants": (_CRITICAL, "nobody may do more or less than their duty"),
     "row-security": (_CRITICAL, "row security is on and forced, with the policies of each login"),

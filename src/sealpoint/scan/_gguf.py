@@ -73,7 +73,7 @@ def scan_gguf(source: Source, budget: Budget, what: str) -> Iterator[ScanFinding
         if "chat_template" in key and type(value) is str:
             from sealpoint.scan._templates import judge_template  # noqa: PLC0415 - few files have one
 
-            yield from judge_template(shown(key), value, at)
+            yield from judge_template(shown(key), value, budget, at)
     if alignment not in {1 << bits for bits in range(3, 20)}:
         raise cursor.fault("an alignment that is a power of two from 8 on")
     budget.step(_PART_STEPS * tensors, what)

@@ -389,7 +389,7 @@ class _Scan:
             for named, template in templates_in(
                 thing.name, read_json(thing.source, self._budget, thing.what)
             ):
-                yield from judge_template(named, template)
+                yield from judge_template(named, template, self._budget)
         except (ValueError, RecursionError):
             yield ScanFinding(
                 rule="malformed", message="expected a template, or JSON with one, found none"

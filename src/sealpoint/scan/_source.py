@@ -24,6 +24,7 @@ from sealpoint.scan._zip import Read
 
 _AHEAD_BYTES = 1 << 16
 _STEP_COST = 64
+_TEMPLATE_CHARS_MAX = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Budget:
     """How long the file is that all of it comes from."""
     unpacked: int = 0
     members: int = 0
+    template_chars: int = 0
     work: Work = field(init=False)
     """What all pickles in it may take."""
 
@@ -96,6 +98,19 @@ class Budget:
                 f"unpacked, found at least {self.unpacked + length}"
             )
         self.unpacked += length
+
+    def template(self, length: int, what: str) -> None:
+        """Take note of a template that is to be judged.
+
+        Raises:
+            ModelLimitExceeded: All together are longer than those of any model.
+        """
+        self.template_chars += length
+        if self.template_chars > _TEMPLATE_CHARS_MAX:
+            raise ModelLimitExceeded(
+                f"{what}: expected at most {_TEMPLATE_CHARS_MAX} characters of templates in all, "
+                f"found at least {self.template_chars}"
+            )
 
     def member(self, what: str, count: int = 1) -> None:
         """Take note of more members of an archive.

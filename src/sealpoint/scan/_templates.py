@@ -21,6 +21,7 @@ from jinja2.parser import Parser
 
 from sealpoint.scan._formats import TEMPLATE_SUFFIXES, suffix_of
 from sealpoint.scan._report import ScanFinding
+from sealpoint.scan._source import Budget
 from sealpoint.scan._zip import shown
 
 _BY_ATTRIBUTE = {
@@ -39,8 +40,8 @@ _KEEPS = frozenset(
     }
 )
 """Filters and methods that give on what the data has, or less of it."""
-_NAMES_MAX = 512
-_CHARS_MAX = 1 << 17
+_NAMES_MAX = 256
+_GIVEN_MAX = 4096
 _TOKENS = ("_token", "_tokens")
 _TRUTHS = (nodes.Compare, nodes.Not, nodes.Test)
 
@@ -79,17 +80,20 @@ def templates_in(name: str, text: bytes) -> Iterator[tuple[str, str]]:
             yield f"template {number + 1}" if number else "chat_template", told
 
 
-def judge_template(named: str, template: str, offset: int | None = None) -> Iterator[ScanFinding]:
-    """A note that there is a template, and a finding if it reaches for more than its data."""
+def judge_template(
+    named: str, template: str, budget: Budget, offset: int | None = None
+) -> Iterator[ScanFinding]:
+    """A note that there is a template, and a finding if it reaches for more than its data.
+
+    Raises:
+        ModelLimitExceeded: All templates of the file together are longer than they may be.
+    """
     yield ScanFinding(
         rule="template",
         message=f"{named} is text for a template engine, which has to be sandboxed",
         offset=offset,
     )
-    if len(template) > _CHARS_MAX:
-        message = f"{named}: expected at most {_CHARS_MAX} characters, found {len(template)}"
-        yield ScanFinding(rule="limit", message=message, offset=offset)
-        return
+    budget.template(len(template), named)
     try:
         reaches = next(template_reaches(template), None)
     except ValueError as error:
@@ -124,16 +128,15 @@ class _Judge:
         self._given: dict[str, list[nodes.Node | None]] = {}
         """By name, or name and field of a namespace; None is a value that nobody can see."""
         self._calls: dict[str, list[nodes.Call]] = {}
+        self._given_count = 0
         for name in ("varargs", "kwargs", "caller", "self"):
-            self._given[name] = [None]
+            self._note(name, None)
         self._loads = Counter(each.name for each in tree.find_all(nodes.Name) if each.ctx == "load")
         for call in tree.find_all(nodes.Call):
             if isinstance(call.node, nodes.Name):
                 self._calls.setdefault(call.node.name, []).append(call)
         for node in _each(tree):
             self._learn(node)
-        if len(self._given) > _NAMES_MAX:
-            raise ValueError(f"more than {_NAMES_MAX} names are given something")
         # Names may be given one another in circles: what is not plain spreads until it stops.
         self._plain = dict.fromkeys(self._given, True)
         changed = True
@@ -178,14 +181,23 @@ class _Judge:
             for argument in node.args:
                 self._give(argument, None)
 
+    def _note(self, name: str, value: nodes.Node | None) -> None:
+        self._given.setdefault(name, []).append(value)
+        self._given_count += 1
+        if len(self._given) > _NAMES_MAX or self._given_count > _GIVEN_MAX:
+            raise ValueError(
+                f"expected at most {_NAMES_MAX} names that are given something, and {_GIVEN_MAX} "
+                "values for them, found more"
+            )
+
     def _give(self, target: nodes.Node, value: nodes.Node | None) -> None:
         if isinstance(target, nodes.Name):
-            self._given.setdefault(target.name, []).append(value)
+            self._note(target.name, value)
             if _is_namespace(value):
                 for field in value.kwargs:
-                    self._given.setdefault(f"{target.name}.{field.key}", []).append(field.value)
+                    self._note(f"{target.name}.{field.key}", field.value)
         elif isinstance(target, nodes.NSRef):
-            self._given.setdefault(f"{target.name}.{target.attr}", []).append(value)
+            self._note(f"{target.name}.{target.attr}", value)
         elif isinstance(target, nodes.Tuple):
             for each in target.items:
                 self._give(each, value)
@@ -194,17 +206,18 @@ class _Judge:
         """What the calls of a macro give its arguments, and what they are without that."""
         names = [each.name for each in macro.args]
         if self._loads[macro.name] > len(self._calls.get(macro.name, ())):
-            self._given.update((name, [None]) for name in names)  # it may have another name, too
+            for name in names:  # the macro may have another name, too
+                self._note(name, None)
         for name, value in zip(reversed(names), reversed(macro.defaults), strict=False):
-            self._given.setdefault(name, []).append(value)
+            self._note(name, value)
         for call in self._calls.get(macro.name, ()):
             given = [*zip(names, call.args, strict=False)]
             given += [(each.key, each.value) for each in call.kwargs]
             for name, value in given:
-                self._given.setdefault(name, []).append(value)
+                self._note(name, value)
             if call.dyn_args is not None or call.dyn_kwargs is not None:
                 for name in names:
-                    self._given.setdefault(name, []).append(None)
+                    self._note(name, None)
 
     # ------------------------------------------------------------------ what a key may be
 

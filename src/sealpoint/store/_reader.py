@@ -337,7 +337,10 @@ class ThreadReader:
             found = next(each.seq for each in below if KINDS[each.kind].sets_fence)
         where = f"entry {header.seq} of thread {self._state.name!r}"
         if found != header.fence:
-            raise NotTrusted(f"{where}: it names session {header.fence}, and that was {found}")
+            raise NotTrusted(
+                f"{where}: it says that it was saved in session {header.fence}, and entry {found} "
+                "lies between"
+            )
         if opened[0].header.by != entry.header.by:
             raise NotTrusted(f"{where}: expected the key that opened session {found}")
         return opened

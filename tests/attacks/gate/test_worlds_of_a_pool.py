@@ -344,6 +344,8 @@ def test_a_false_mark_of_a_session_brings_no_world_back(
         rogue.save(world=wide)
     rogue.anchor()
 
-    with pytest.raises((NeedsApproval, NotTrusted), match=r"it names (session|entry)|opened"):
+    with pytest.raises(
+        (NeedsApproval, NotTrusted), match=r"it names entry|saved in session|opened"
+    ):
         attacked.fresh(honest).resume(world=SHELL)
     assert not attacked.world.open(None, read_only=True).verify().ok
