@@ -50,6 +50,7 @@ from sealpoint.store import (
     ThreadWriter,
     check_rights,
     is_paused,
+    judge_unvouched,
     lost_pause,
 )
 from sealpoint.store import Outcome as Written
@@ -291,6 +292,7 @@ class Gate:
             The session that began; None if all is to be looked at anew.
         """
         check_rights(self._chain, self._core.trust(), Kind.RESUME, self._context.owner())
+        judge_unvouched(self._chain)
         # (4) the facts, and what the policy in force says to them
         judged = self._judge(call, release)
         if call.offer is not None and (call.lanes or judged.decision.concerns_people):

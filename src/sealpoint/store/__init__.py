@@ -84,6 +84,7 @@ from sealpoint.store._roster import (
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._state import ThreadState
 from sealpoint.store._sweep import collect
+from sealpoint.store._vouch import judge_unvouched
 from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
 
@@ -158,6 +159,7 @@ __all__ = [
     "is_paused",
     "is_reserved",
     "judge_positions",
+    "judge_unvouched",
     "list_positions_again",
     "list_threads",
     "lost_pause",

@@ -48,6 +48,7 @@ from sealpoint.signing import ENTRY_TYPE, Identity, Roster, encode_seal, pae
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain, SessionGrant, lost_pause
 from sealpoint.store._core import require_unexpired, trust_after_advance
+from sealpoint.store._vouch import judge_unvouched
 
 
 class EntryDraft(msgspec.Struct, frozen=True):
@@ -169,6 +170,8 @@ def append_all(
     trust = chain.core.trust() if trust is None else trust
     tip = None if chain.head is None else chain.tip()
     if tip is not None:
+        if any(KINDS[draft.kind].by_owner for draft in drafts):
+            judge_unvouched(chain)
         # Nothing is built on what a restore cut off, or a key signed after its end.
         trust.require_counted(tip.entry.header, tip.entry.hash)
         _require_running(chain, trust, tip, drafts)

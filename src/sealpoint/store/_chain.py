@@ -8,7 +8,7 @@ writes new ones, and `_walk.py` verifies a thread from its first entry on.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, Self
 
@@ -181,6 +181,8 @@ class Chain:
         self.head_record: Record | None = None
         self.judged: JudgedHead | None = None
         """What is in force at a head that was met first, and not by following what lies below."""
+        self.unvouched: Entry | None = None
+        """That head, until what one other person wrote last was judged entry by entry."""
         self._tip: Tip | None = None
         self.verified = VerifiedEntries()
         self._version: tuple[int, int, int] | None = None
@@ -326,6 +328,7 @@ class Chain:
                 trust.restores.check(self.head.header, self.head.hash, trust.lists)
             except Misplaced:
                 self.head = self.head_record = self._tip = self.judged = self.anchored = None
+                self.unvouched = None
                 if self.observer is not None:
                     self.observer.cut_off()
         self._epoch = trust.epoch
@@ -424,6 +427,7 @@ class Chain:
             tip = begin(entry, record.body, chain)
         else:
             tip = _judge(self, entry, record, anchored)
+            self.unvouched = entry
         check_name(entry, record, self.name if self.is_named else None)
         return entry, tip
 
@@ -702,18 +706,38 @@ def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Ti
         if entry.seq <= _NEAR_MAX and entries is core.storage:
             below = entries.scan(chain.thread, 0, entry.seq - 1)
             chain.entries = NearEntries(entries, chain.thread, [*below, (entry.seq, record)])
-        reserved = chain.is_named and chain.name.startswith(RESERVED)
-        below_head = _BelowHead(chain, entry.header)
-        name = chain.name if chain.is_named else None
-        judged = judge_head(
-            below_head, entry, seen, chain.trust.get(), reserved=reserved, name=name
-        )
+        judged = _judged_head(chain, entry, seen)
         if judged.fence.owner is None and not judged.fence.erased:
             return _read_tip(chain, entry, judged)
         chain.judged = judged
         return None
     finally:
         chain.entries, chain.head, chain.head_record = entries, None, None
+
+
+def tip_at(chain: Chain, entry: Entry, record: Record) -> Tip:
+    """The tip that the chain had when a verified entry was its newest, judged as a head is."""
+    then = Chain(chain.core, chain.name, entries=chain.entries, slot=chain.slot)
+    then.is_named = chain.is_named
+    then.bind(chain.thread, chain.place.ns)
+    then.trust.note(chain.trust.get())
+    if not entry.seq:
+        return begin(entry, record.body, then.trust.get())
+    then.head, then.head_record = entry, record
+    judged = _judged_head(then, entry, ())
+    return _read_tip(then, entry, judged)
+
+
+def _judged_head(chain: Chain, entry: Entry, seen: Sequence[Position]) -> JudgedHead:
+    """Judge the head of a chain by what it names."""
+    return judge_head(
+        _BelowHead(chain, entry.header),
+        entry,
+        seen,
+        chain.trust.get(),
+        reserved=chain.is_named and chain.name.startswith(RESERVED),
+        name=chain.name if chain.is_named else None,
+    )
 
 
 def _read_tip(chain: Chain, head: Entry, judged: JudgedHead) -> Tip:

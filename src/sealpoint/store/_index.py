@@ -365,14 +365,14 @@ class CheckpointIndex:
     def _supersede(self, known: CheckpointPlace, place: CheckpointPlace, *, older: bool) -> None:
         """A second checkpoint of a name was met."""
         if not older:
-            _require_place_of(place, known)
+            require_place_of(place, known)
             self._superseded.setdefault(place.key, known)
             return
-        _require_place_of(self._superseded.get(place.key, known), place)
+        require_place_of(self._superseded.get(place.key, known), place)
         self._superseded[place.key] = place
 
 
-def _require_place_of(newer: CheckpointPlace, older: CheckpointPlace) -> None:
+def require_place_of(newer: CheckpointPlace, older: CheckpointPlace) -> None:
     """Refuse a checkpoint that supersedes another and takes another place than that one had.
 
     By such a one, somebody with its owner's key would make an older state the newest, or have what
