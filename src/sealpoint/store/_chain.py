@@ -182,7 +182,7 @@ class Chain:
         self.judged: JudgedHead | None = None
         """What is in force at a head that was met first, and not by following what lies below."""
         self.unvouched: Entry | None = None
-        """That head, until what one other person wrote last was judged entry by entry."""
+        """The newest entry that was read, until what one other person wrote last was judged."""
         self._tip: Tip | None = None
         self.verified = VerifiedEntries()
         self._version: tuple[int, int, int] | None = None
@@ -427,7 +427,7 @@ class Chain:
             tip = begin(entry, record.body, chain)
         else:
             tip = _judge(self, entry, record, anchored)
-            self.unvouched = entry
+        self.unvouched = entry
         check_name(entry, record, self.name if self.is_named else None)
         return entry, tip
 

@@ -316,22 +316,14 @@ class CheckpointIndex:
     def _take(self, name: str, header: Header, record: Record) -> None:
         rule = KINDS[header.kind]
         if rule.is_retention:
-            self._require_named(header)
+            require_named(self._lowest, header.seq)
         if not rule.holds_payload:
             return
         body = entry_body(name, header, record.body)
         self._add(header, link_hash(record.header), body, older=True)
         if isinstance(body, CheckpointBody):
+            require_named(self._lowest, body.prune)
             self._lowest = body
-
-    def _require_named(self, retention: Header) -> None:
-        """Refuse a checkpoint that passes over what was given up before it."""
-        above = self._lowest
-        if above is not None and (above.prune is None or above.prune < retention.seq):
-            raise Misplaced(
-                f"checkpoint {above.id!r}: expected it to name the {retention.kind.word} in entry "
-                f"{retention.seq}, found {above.prune}"
-            )
 
     def _add(
         self, header: Header, entry: bytes, body: CheckpointBody | ResultsBody, *, older: bool
@@ -370,6 +362,25 @@ class CheckpointIndex:
             return
         require_place_of(self._superseded.get(place.key, known), place)
         self._superseded[place.key] = place
+
+
+def require_named(above: CheckpointBody | None, given_up: int | None) -> None:
+    """Refuse a checkpoint that passes over what was given up before it.
+
+    Args:
+        above: The checkpoint above, if there is one.
+        given_up: The prune or deletion that was met below it, or that the next checkpoint names.
+
+    Raises:
+        Misplaced: It names an earlier one, or none.
+    """
+    if above is None or given_up is None:
+        return
+    if above.prune is None or above.prune < given_up:
+        raise Misplaced(
+            f"checkpoint {above.id!r}: expected it to name what entry {given_up} gave up, or a "
+            f"later one, found {above.prune}"
+        )
 
 
 def require_place_of(newer: CheckpointPlace, older: CheckpointPlace) -> None:

@@ -386,12 +386,26 @@ def _judge_pause(
 ) -> int | None:
     """The pause in force at the head, if there is one; nothing that it stops lies above it."""
     paused = _paused_at(entries, head, owned, trust)
-    if paused is not None:
+    if paused is None:
+        _judge_lost_pause(entries, head, trust)
+    else:
         for above, _ in entries.walk():
             if above.seq == paused:
                 break
             check_pause(above, paused)
     return paused
+
+
+def _judge_lost_pause(entries: LinkedEntries, head: Header, trust: StoreChain) -> None:
+    """Refuse what a pause stops that a restore lost, however it is hidden, since that restore."""
+    thread, above = bytes.fromhex(head.thread), head
+    for header, record in entries.walk():
+        if trust.lost_pause(thread, head.pause, header.epoch) is None:
+            break
+        if header.seq != head.seq:
+            check_succession(header, above)
+        trust.require_counted(header, link_hash(record.header))
+        above = header
 
 
 def _paused_at(

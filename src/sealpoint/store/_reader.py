@@ -52,6 +52,7 @@ from sealpoint.store._index import (
     CheckpointPlace,
     Key,
     place_of,
+    require_named,
 )
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
@@ -313,9 +314,11 @@ class ThreadReader:
         """Refuse a checkpoint that names another world than its session, whoever saved it."""
         fence = self._chain.in_force().fence
         session = fence.world
-        if not target.session == fence.seq < target.seq:
+        if target.entry != self._chain.verified_head().hash:
             record, header = self._chain.linked(target.seq, target.entry.hex())
-            session = self.saved_in(header, record)[1].world
+            self._chain.verify(record, target.seq)
+            if not target.session == fence.seq < target.seq:
+                session = self.saved_in(header, record)[1].world
         check_world(f"entry {target.seq} of thread {self._state.name!r}", target.world, session)
 
     def saved_in(self, header: Header, record: Record) -> tuple[Entry, ResumeBody]:
@@ -592,13 +595,18 @@ def list_checkpoints(
 ) -> Iterator[CheckpointRef]:
     """The checkpoints below a verified head; what an erasure took is walked, no more."""
     superseded = set[Key]()
+    above: CheckpointBody | None = None
     erased = False
     for header, record in chain.walk():
         erased = erased or header.kind is Kind.ERASE
+        if KINDS[header.kind].is_retention and not erased:
+            require_named(above, header.seq)
         deleted = given_up is not None and given_up.deletes(header.seq)
         if not KINDS[header.kind].is_checkpoint or erased or deleted:
             continue
         body = state.checkpoint_body(header, record)
+        require_named(above, body.prune)
+        above = body
         key = Key(body.lane, body.id)
         if superseded_too or key not in superseded:
             yield make_ref(

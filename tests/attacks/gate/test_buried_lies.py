@@ -5,15 +5,30 @@ Nobody else has written since, so nobody vouches for what lies there. Its entrie
 and so is everything that they name: only who reads the entries between finds the lie.
 """
 
+import hashlib
 from typing import Any
 
+import msgspec
 import pytest
 
-from sealpoint.errors import NotTrusted, Tampered
-from sealpoint.ledger import Kind, ResultsBody, parse_header
+from sealpoint.errors import Forged, Misplaced, NotTrusted, Tampered
+from sealpoint.ledger import (
+    NO_ID,
+    CheckpointBody,
+    HandoffBody,
+    IdTable,
+    Kind,
+    ResultsBody,
+    id_print,
+    parse_header,
+)
+from sealpoint.store import Key
+from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.ledgers import identity, key
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ
+from tests.unit.store.laned import put, saved
 
 _LIES: dict[str, dict[str, Any]] = {
     "an earlier session": {"fence": 1},
@@ -23,35 +38,38 @@ _LIES: dict[str, dict[str, Any]] = {
     "another way down": {"skip": "ab" * 32},
     "an earlier roster": {"roster": 0},
 }
+_PAYLOAD = b"\xa6bought"
+_ROOT = hashlib.sha256(_PAYLOAD).hexdigest()
+_WORLD = World.from_dict(READ)
 
 
-def _bury(attacked: AttackedTeam, **lie: Any) -> None:
-    """A lie in results of the rogue's session; the next session goes on from before, and is right.
-
-    Which entry decided its world is what an honest session of the same member says.
-    """
-    attacked.pool("pods", "worker", "spare")
+def _shared(attacked: AttackedTeam, *pool: str) -> None:
+    """A thread of a pool that its honest member wrote last."""
+    attacked.pool("pods", *pool)
     attacked.thread().save({"n": 0}, id="c0", world=READ)
     attacked.thread().handoff(to="pods", reason="shared")
     attacked.fresh().resume(world=READ)
     attacked.fresh().save({"n": 1}, id="c1", world=READ)
-    attacked.fresh("spare").resume(world=READ)
-    rogue = Rogue(attacked.store("spare").core, "spare")
-    at = attacked.find(Kind.RESUME)
-    true, named = parse_header(attacked.rows()[at].header), attacked.body(at)
-    results = ResultsBody(salt=attacked.salt, checkpoint="c1", task="pay", root="cd" * 32)
-    rogue.write(Kind.RESULTS, results, b"\xa1x", **lie)
-    marks = {"pause": true.pause, "owner": true.owner, "gen": true.gen, "roster": true.roster}
-    rogue.write(Kind.RESUME, named, **marks)
-    rogue.save(world=named.world)
-    rogue.anchor()
 
 
-@pytest.mark.parametrize("lie", _LIES)
-def test_a_buried_lie_is_found_before_anybody_goes_on(attacked: AttackedTeam, lie: str) -> None:
-    """The other member neither opens a session there nor saves, and an audit says why."""
-    _bury(attacked, **_LIES[lie])
+def _rogue(attacked: AttackedTeam, who: str = "spare") -> Rogue:
+    """The other member, in a session of its own."""
+    attacked.fresh(who).resume(world=READ)
+    return Rogue(attacked.store(who).core, who)
 
+
+def _put(rogue: Rogue, name: str, *, header: dict[str, Any] | None = None, **fields: Any) -> int:
+    body = CheckpointBody(salt="00" * 16, id=name, root=_ROOT, world=_WORLD.digest, **fields)
+    return rogue.write(Kind.CHECKPOINT, body, _PAYLOAD, **(header or {}))
+
+
+def _results(rogue: Rogue, checkpoint: str, **header: Any) -> int:
+    body = ResultsBody(salt="00" * 16, checkpoint=checkpoint, task="pay", root=_ROOT)
+    return rogue.write(Kind.RESULTS, body, _PAYLOAD, **header)
+
+
+def _require_stopped(attacked: AttackedTeam) -> None:
+    """The honest member neither opens a session nor saves, and an audit says why."""
     for call in (
         lambda: attacked.fresh("worker").resume(world=READ),
         lambda: attacked.fresh("worker").save({"n": 9}, world=READ),
@@ -59,3 +77,126 @@ def test_a_buried_lie_is_found_before_anybody_goes_on(attacked: AttackedTeam, li
         with pytest.raises((Tampered, NotTrusted)):
             call()
     assert not attacked.world.open(None, read_only=True).verify().ok
+
+
+@pytest.mark.parametrize("lie", _LIES)
+@pytest.mark.parametrize("member", ["spare", "pod"])
+def test_a_buried_lie_is_found_before_anybody_goes_on(
+    attacked: AttackedTeam, member: str, lie: str
+) -> None:
+    """Also that of another pod of the same person."""
+    attacked.world.enrol(msgspec.structs.replace(identity("pod"), person="worker"))
+    _shared(attacked, "worker", "spare", "pod")
+    rogue = _rogue(attacked, member)
+    at = attacked.find(Kind.RESUME)
+    true, named = parse_header(attacked.rows()[at].header), attacked.body(at)
+    _results(rogue, "c1", **_LIES[lie])
+    marks = {"pause": true.pause, "owner": true.owner, "gen": true.gen, "roster": true.roster}
+    rogue.write(Kind.RESUME, named, **marks)
+    rogue.save(world=named.world)
+    rogue.anchor()
+
+    _require_stopped(attacked)
+
+
+def test_an_entry_in_the_readers_own_name_hides_nothing(attacked: AttackedTeam) -> None:
+    """The rogue names the victim's key, signs with its own, and hands the thread on."""
+    _shared(attacked, "worker", "spare")
+    rogue = _rogue(attacked)
+    _put(rogue, "false", again=2)
+    _results(rogue, "false", by=key("worker").public.id.raw.hex())
+    handoff = HandoffBody(salt="00" * 16, owner="pods", reason="yours")
+    rogue.write(Kind.HANDOFF, handoff)
+    rogue.anchor()
+
+    _require_stopped(attacked)
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_false_place_is_found_however_it_is_met(
+    attacked: AttackedTeam, *, warm: bool, anchored: bool
+) -> None:
+    """By a handle that was open, and above the anchored entry."""
+    _shared(attacked, "worker", "spare")
+    honest = attacked.fresh("worker")
+    if warm:
+        honest.load()
+    rogue = _rogue(attacked)
+    _put(rogue, "another", again=2)
+    _put(rogue, "next")
+    if anchored:
+        rogue.anchor()
+
+    with pytest.raises(Misplaced, match="expected the first checkpoint 'another'"):
+        honest.resume(world=READ)
+
+
+@pytest.mark.parametrize("kind", ["delete", "prune"])
+def test_what_was_given_up_stays_so(attacked: AttackedTeam, kind: str) -> None:
+    """A later checkpoint that names nothing of it brings no state back, nor does anybody list it.
+
+    The honest member has saved since, and named it.
+    """
+    _shared(attacked, "worker", "spare")
+    gone = attacked.fresh().save({"n": "poison"}, id="poison", world=READ)
+    kept = attacked.rows()[gone.seq]
+    attacked.fresh().save({"n": 2}, id="c2", world=READ)
+    if kind == "delete":
+        attacked.fresh().adapter.delete([Key("", "poison")], reason="poisoned")
+    else:
+        attacked.fresh().prune(keep_last=1)
+    attacked.fresh().save({"n": 3}, id="c3", world=READ)
+    attacked.put({gone.seq: kept})
+    _put(_rogue(attacked), "next")
+    Rogue(attacked.store("spare").core, "spare").anchor()
+
+    for call in (
+        lambda: attacked.fresh("ann").load("poison"),
+        lambda: list(attacked.fresh("ann").history()),
+    ):
+        with pytest.raises(Misplaced, match="expected it to name what entry"):
+            call()
+    _require_stopped(attacked)
+
+
+def test_a_false_table_of_ids_is_found(attacked: AttackedTeam) -> None:
+    """One that leaves an id out would let it be given away again."""
+    attacked.pool("pods", "worker", "spare")
+    saved(attacked.fresh(), *(put({"n": n}, f"{n:04}", world=_WORLD) for n in range(80)))
+    rogue = _rogue(attacked)
+    prints = [NO_ID] * len(rogue.rows)
+    for seq, row in attacked.rows().items():
+        if parse_header(row.header).kind is Kind.CHECKPOINT:
+            body = attacked.body(seq)
+            prints[seq] = NO_ID if body.id == "0005" else id_print(body.lane, body.id)
+    _put(rogue, "0080", ids=IdTable(first=0, prints=b"".join(prints).hex()))
+    rogue.anchor()
+
+    _require_stopped(attacked)
+
+
+def test_a_checkpoint_that_nobody_signed_is_released_to_nobody(attacked: AttackedTeam) -> None:
+    """Also where a later entry of the same session is genuine."""
+    _shared(attacked, "worker", "spare")
+    rogue = _rogue(attacked)
+    _put(rogue, "false", header={"by": key("worker").public.id.raw.hex()})
+    _results(rogue, "false")
+    rogue.anchor()
+
+    for call in (attacked.fresh("ann").release, attacked.fresh("ann").load):
+        with pytest.raises(Forged):
+            call()
+
+
+def test_an_honest_thread_goes_on_after_a_prune_and_an_erasure(attacked: AttackedTeam) -> None:
+    """What was given up before an erasure is nothing that a later generation names."""
+    _shared(attacked, "worker", "spare")
+    for n in range(3):
+        attacked.fresh("spare").save({"n": n}, world=READ)
+    attacked.fresh("spare").prune(keep_last=1)
+    attacked.fresh("officer").erase(reason="asked to")
+    attacked.fresh("spare").save({"n": 9}, world=READ)
+
+    assert attacked.fresh().resume(world=READ).state == {"n": 9}
+    assert attacked.world.open(None, read_only=True).verify().ok

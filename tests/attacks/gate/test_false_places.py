@@ -119,7 +119,7 @@ def test_a_checkpoint_passes_over_no_deletion(attacked: AttackedTeam) -> None:
     attacked.put({at: row})
     _put(rogue, "c9", again=0)
 
-    _require_refused(attacked, "to name the delete")
+    _require_refused(attacked, "to name what entry")
 
 
 @pytest.mark.parametrize("how", [Kind.DELETE, Kind.PRUNE])

@@ -11,7 +11,8 @@ import pytest
 
 from sealpoint.errors import NeedsApproval, NotTrusted, Paused, ResumeRefused, UsageError
 from sealpoint.gate import Request
-from sealpoint.ledger import Kind, ResultsBody, ResumeBody
+from sealpoint.ledger import CheckpointBody, ExpiryBody, Kind, ResultsBody, ResumeBody
+from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ, policy
@@ -125,6 +126,40 @@ def test_results_on_top_do_not_hide_a_session_in_a_lost_pause(
         lambda: attacked.fresh("operator").unpause("looked at"),
     ):
         with pytest.raises(NotTrusted, match="expected no resume while the thread is paused"):
+            call()
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_nothing_hides_a_state_that_was_saved_through_a_lost_pause(
+    attacked: AttackedTeam, *, lies: bool
+) -> None:
+    """A checkpoint that claims to have settled the pause itself, under entries that do not."""
+    _put_back_before_the_pause(attacked)
+    accepted(attacked.world)
+    rogue = Rogue(attacked.store().core, "worker")
+    payload = b"\xa6bought"
+    root = hashlib.sha256(payload).hexdigest()
+    world = World.from_dict(READ).digest
+    saved = CheckpointBody(salt=attacked.salt, id="bought", root=root, world=world)
+    rogue.write(
+        Kind.CHECKPOINT,
+        saved,
+        payload,
+        epoch=1,
+        **({"pause": len(rogue.rows)} if lies else {}),
+    )
+    rogue.write(Kind.EXPIRY, ExpiryBody(salt=attacked.salt, request="ab" * 32), pause=0)
+    results = ResultsBody(salt=attacked.salt, checkpoint="nowhere", task="buy", root=root)
+    rogue.write(Kind.RESULTS, results, payload)
+    rogue.anchor()
+
+    for call in (
+        lambda: attacked.fresh("ann").load(),
+        lambda: attacked.fresh("ann").release(),
+        lambda: attacked.fresh("operator").unpause("looked at"),
+        lambda: attacked.fresh().resume(world=READ, deliberate="again"),
+    ):
+        with pytest.raises(NotTrusted):
             call()
 
 
