@@ -284,6 +284,10 @@ class _Scene:
         tip, stop = self.walk()
         if stop is None and self._is_misled():
             self.tally["an anchor that says what no entry does"] += 1
+        elif stop is None and self._passes_over():
+            self.tally["a checkpoint that passes over a prune"] += 1
+            if self.reader.verify().ok:
+                raise Broken("verify does not report a checkpoint that passes over a prune")
         elif stop is None:
             self.tally["accepted"] += 1
             for name, call in self._reads():
@@ -318,6 +322,24 @@ class _Scene:
             position.epoch or position.paused != (position.pause in pauses)
             for position in self._positions()
         )
+
+    def _passes_over(self) -> bool:
+        """Whether a checkpoint does not name what was given up before it.
+
+        Its writer owns the thread, so that no rule of the chain is broken. A reader that meets both
+        refuses it.
+        """
+        given_up: int | None = None
+        for header, row in zip(self._headers(), self.rows(), strict=True):
+            rule = KINDS[header.kind]
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                given_up = None
+            elif rule.is_retention:
+                given_up = header.seq
+            elif rule.is_checkpoint and row.body is not None:
+                if parse_body(header.kind, header.body, row.body).prune != given_up:
+                    return True
+        return False
 
     def _positions(self) -> list[Position]:
         """What every anchor holds of the thread."""
@@ -390,7 +412,8 @@ class _Scene:
         refused = stop is not None and not self.is_own_matter(stop)
         error = _error(lambda: self._call(step.act, made(who, machine), fields))
         self.tally[f"{step.act}: {'done' if error is None else type(error).__name__}"] += 1
-        if stop is None and is_refusal(error) and not self._is_misled():
+        is_lie = self._is_misled() or self._passes_over()
+        if stop is None and is_refusal(error) and not is_lie:
             raise Broken(f"false alarm: {step.act} by {who} says {error!r}")
         if stop is not None and refused and error is None:
             raise Broken(f"{step.act} by {who} succeeds, in spite of {stop.error!r}")
