@@ -25,6 +25,7 @@ _RULES = {
     "the model is not that": "model",
     "the prompts are not those": "prompts",
     "the graph is not built as": "topology",
+    "other modules of the application": "application",
     "the code is not that": "code",
     "the installed versions are not those": "runtime",
     "what the application declares is not": "other",

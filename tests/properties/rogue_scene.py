@@ -337,7 +337,8 @@ class _Scene:
             elif rule.is_retention:
                 given_up = header.seq
             elif rule.is_checkpoint and row.body is not None:
-                if parse_body(header.kind, header.body, row.body).prune != given_up:
+                named: int | None = parse_body(header.kind, header.body, row.body).prune
+                if named != given_up:
                     return True
         return False
 

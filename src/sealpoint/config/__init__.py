@@ -5,8 +5,16 @@ The only reader of the environment, and the only place where key and pin files a
 written. What lies in them is the business of `sealpoint.signing`.
 """
 
+from sealpoint.config._application import (
+    Application,
+    Module,
+    ModuleOrigin,
+    is_application_file,
+    read_application,
+    read_data_files,
+)
 from sealpoint.config._backends import BACKENDS, Backend, StoreUrl, lasting_forms
-from sealpoint.config._code import code_of, imported_name, module_digest
+from sealpoint.config._code import code_of, imported_name
 from sealpoint.config._console import (
     CONSOLE_EVENTS,
     ConsoleSettings,
@@ -49,11 +57,14 @@ from sealpoint.config._shared_anchor import SharedAnchor, open_shared_anchor, pa
 __all__ = [
     "BACKENDS",
     "CONSOLE_EVENTS",
+    "Application",
     "Backend",
     "ConsoleSettings",
     "Group",
     "HookSettings",
     "KeyFiles",
+    "Module",
+    "ModuleOrigin",
     "OidcSettings",
     "PassphraseSource",
     "Settings",
@@ -68,6 +79,7 @@ __all__ = [
     "environment_passphrase",
     "group_faults",
     "imported_name",
+    "is_application_file",
     "is_safe_address",
     "kept_roster_entries",
     "known_urls",
@@ -75,10 +87,11 @@ __all__ = [
     "load_console_settings",
     "load_settings",
     "make_shared_directory",
-    "module_digest",
     "open_shared_anchor",
     "parse_anchor_url",
     "password_files",
+    "read_application",
+    "read_data_files",
     "read_passphrase_file",
     "read_password_file",
     "read_pin_descriptor",

@@ -156,22 +156,6 @@ def code_of(
     )
 
 
-def module_digest(name: str) -> str | None:
-    """The digest of the one file of a module, `__init__.py` of a package; None without one.
-
-    Raises:
-        WorldInvalid: The file cannot be read.
-    """
-    try:
-        spec = _find(name)
-    except WorldInvalid:
-        return None
-    if not spec.has_location or spec.origin is None:
-        return None
-    path = Path(spec.origin)
-    return _file_digest(path, _read(path, name, _SOURCE_BYTES_MAX)).hex()
-
-
 def _version(package: str) -> str:
     # Only here: it takes long to load, and few worlds name a package.
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
@@ -187,24 +171,28 @@ def _version(package: str) -> str:
 
 def _source_digest(name: str) -> str:
     """The digest of a module's file, or of those of all files of a package with their names."""
-    spec = _find(name)
+    spec = find_module(name)
     if spec.submodule_search_locations is None:
         path = _source_path(spec)
-        return _file_digest(path, _read(path, name, _SOURCE_BYTES_MAX)).hex()
+        return _file_digest(path, read_source(path, name, _SOURCE_BYTES_MAX)).hex()
     if spec.origin is not None:
         _source_path(spec)
     places = [Path(place) for place in spec.submodule_search_locations]
     files = sorted(
-        (relative, number, path)
+        (
+            os.fsencode(path.removeprefix(f"{place}{os.sep}").replace(os.sep, "/")),
+            number,
+            Path(path),
+        )
         for number, place in enumerate(places)
-        for relative, path in _files(place, name)
+        for path in files_below(str(place), name)
     )
     if not files:
         raise WorldInvalid(f"module {name!r}: it has no source files")
     digest = hashlib.sha256()
     left = _SOURCE_BYTES_MAX
     for relative, _, path in files:
-        data = _read(path, name, left)
+        data = read_source(path, name, left)
         left -= len(data)
         # Framed, so that no byte can move from one file, or from a name, to another.
         for part in (relative, _file_digest(path, data)):
@@ -219,8 +207,12 @@ def _file_digest(path: Path, data: bytes) -> bytes:
     return hashlib.sha256(data).digest() if syntax is None else bytes.fromhex(syntax.digest)
 
 
-def _find(name: str) -> ModuleSpec:
-    """Find a module as an import would, without importing it or what it lies in."""
+def find_module(name: str) -> ModuleSpec:
+    """Find a module as an import would, without importing it or what it lies in.
+
+    Raises:
+        WorldInvalid: There is none.
+    """
     if not all(part.isidentifier() for part in name.split(".")):
         raise WorldInvalid(f"module {name!r}: give a full name such as app.tools")
     top, *rest = name.split(".")
@@ -266,45 +258,77 @@ def _source_path(spec: ModuleSpec) -> Path:
     return Path(spec.origin)
 
 
-def _files(place: Path, name: str) -> Iterator[tuple[bytes, Path]]:
+def files_below(place: str, name: str) -> Iterator[str]:
+    """The files of all modules in the directory of a package.
+
+    Hidden directories and virtual environments are left out, which are no part of it.
+
+    Raises:
+        WorldInvalid: One cannot be read, or there are too many.
+    """
     count = 0
     seen: set[str] = set()
     # Links are followed, as an import does; one in a circle would have no end.
-    for folder, _, files in os.walk(place, followlinks=True, onerror=_fail):
+    for folder, folders, files in os.walk(place, followlinks=True, onerror=_fail):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
         real = os.path.realpath(folder)
         if real in seen:
             raise WorldInvalid(f"module {name!r}: the directory {real} is in it twice")
         seen.add(real)
         for file in files:
-            if file.endswith(_SUFFIXES) and not _is_cache(folder, file):
+            if is_module_file(file) and not _is_cache(folder, file):
                 count += 1
                 if count > _SOURCE_FILES_MAX:
                     raise WorldInvalid(
                         f"module {name!r}: it has more than {_SOURCE_FILES_MAX} files"
                     )
-                path = Path(folder, file)
-                yield os.fsencode(path.relative_to(place).as_posix()), path
+                yield f"{folder}{os.sep}{file}"
+
+
+def is_module_file(name: str) -> bool:
+    """Whether an import could find a module in a file of this name."""
+    return name.endswith(_SUFFIXES)
+
+
+def module_name(file: str) -> tuple[str, bool]:
+    """The name of the module in a file below a package, and whether it is a package itself."""
+    # As texts: an application may have thousands of them.
+    folder, _, last = file.rpartition(os.sep)
+    inner, is_package = folder.replace(os.sep, "."), last.startswith("__init__.")
+    name = "" if is_package else last.partition(".")[0]
+    return ".".join(part for part in (inner, name) if part), is_package
 
 
 def _is_cache(folder: str, file: str) -> bool:
     """Whether Python put it there: under such a name no import finds it."""
-    path = Path(folder, file)
-    cached = path.parent.name == "__pycache__" and path.suffix in BYTECODE_SUFFIXES
-    return cached and "." in path.stem
+    cached = folder.endswith(f"{os.sep}__pycache__") and file.endswith(tuple(BYTECODE_SUFFIXES))
+    return cached and "." in file.rpartition(".")[0]
 
 
 def _fail(error: OSError) -> None:
     raise WorldInvalid(f"{error.filename}: it cannot be read: {error.strerror}") from error
 
 
-def _read(path: Path, name: str, bytes_max: int) -> bytes:
+def read_source(path: str | Path, name: str, bytes_max: int) -> bytes:
+    """The bytes of a file of a module.
+
+    Raises:
+        WorldInvalid: It cannot be read, or is too large.
+    """
     try:
-        with path.open("rb") as file:
-            data = file.read(bytes_max + 1)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
+            data = os.read(descriptor, min(size, bytes_max) + 1)
+        finally:
+            os.close(descriptor)
     except OSError as exc:
         raise WorldInvalid(f"module {name!r}: {path} cannot be read: {exc.strerror}") from exc
-    if len(data) > bytes_max:
-        raise WorldInvalid(f"module {name!r}: it has more than {_SOURCE_BYTES_MAX} bytes of source")
+    if len(data) != size:
+        raise WorldInvalid(f"module {name!r}: {path} is too large, or it changed while it was read")
     return data
 
 

@@ -31,6 +31,7 @@ _CLASS_WORDS = {
     LeafClass.PROMPTS: "the prompts are not those of the checkpoint",
     LeafClass.TOPOLOGY: "the graph is not built as that of the checkpoint",
     LeafClass.CODE: "the code is not that of the checkpoint",
+    LeafClass.APPLICATION: "other modules of the application are not those of the checkpoint",
     LeafClass.RUNTIME: "the installed versions are not those of the checkpoint",
     LeafClass.OTHER: "what the application declares is not that of the checkpoint",
 }

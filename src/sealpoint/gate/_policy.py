@@ -119,6 +119,8 @@ class Rule(StrEnum):
     """Nodes, edges or sub-agents are not those that they were."""
     CODE = "code"
     """The code is not that of the checkpoint; comments and formatting do not count."""
+    APPLICATION = "application"
+    """Other modules of the application are not what they were: the run does not import them."""
     RUNTIME = "runtime"
     """Another version of Python, of the framework or of a package."""
     OTHER = "other"
@@ -151,6 +153,7 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.PROMPTS: "the prompts were not those of the checkpoint",
         Rule.TOPOLOGY: "nodes, edges or sub-agents were not those of the checkpoint",
         Rule.CODE: "the code was not that of the checkpoint",
+        Rule.APPLICATION: "other modules of the application were not those of the checkpoint",
         Rule.RUNTIME: "versions of Python, framework or packages were not those of the checkpoint",
         Rule.OTHER: "something else that was declared was not what it had been",
         Rule.NARROWER_WORLD: "the run could do less than when it was saved",

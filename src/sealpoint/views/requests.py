@@ -24,7 +24,7 @@ from sealpoint.views.documents import examined_document
 from sealpoint.views.tree import StateTree
 from sealpoint.views.values import json_lines, render, value_lines
 from sealpoint.views.words import Line, Styled, short_hex, shown_name, shown_words, when
-from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
+from sealpoint.world import MODULES, LeafChange, World, WorldDiff, visible
 
 if TYPE_CHECKING:  # what only says how a request stands does not load them
     from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
@@ -540,7 +540,7 @@ def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
         yield from _only_value(change, change.before)
     for change in diff.changed:
         yield ("  ", Styled(next(words), "warning"))
-        if change.leaf_class is LeafClass.CODE:
+        if change.leaf_class in MODULES:
             continue
         for mark, line in _aligned(value_lines(change.before), value_lines(change.after)):
             yield Styled(f"    {mark} {line}", {"-": "bad", "+": "good"}.get(mark, ""))
@@ -549,7 +549,7 @@ def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
 def _only_value(change: LeafChange, value: Any) -> Iterator[Line]:
     # A permission is its name; what is there is true. Of code there is but a digest.
     named = value is True and _PERMISSION.match(change.leaf)
-    if not named and change.leaf_class is not LeafClass.CODE:
+    if not named and change.leaf_class not in MODULES:
         yield from json_lines(value, "      ")
 
 

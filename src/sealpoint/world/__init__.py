@@ -6,17 +6,18 @@ world of a checkpoint and the world that would go on with it. Everything here is
 and revisions are read by `sealpoint.config`.
 """
 
-from sealpoint.world._diff import LeafChange, LeafClass, WorldDiff
+from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff
 from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_form
-from sealpoint.world._syntax import FunctionSyntax, Syntax, read_syntax
+from sealpoint.world._syntax import Import, Syntax, read_syntax
 from sealpoint.world._tool import Tool
 from sealpoint.world._visible import escape, escape_unprintable, isolate, quoted, visible
 from sealpoint.world._world import Code, World
 
 __all__ = [
     "JSON",
+    "MODULES",
     "Code",
-    "FunctionSyntax",
+    "Import",
     "JsonCopy",
     "JsonFault",
     "LeafChange",

@@ -39,7 +39,9 @@ class LeafClass(StrEnum):
     TOPOLOGY = "topology"
     """How steps follow each other, and which sub-agents there are."""
     CODE = "code"
-    """The application's own."""
+    """The modules of the application that hold the run, and those that they lead to."""
+    APPLICATION = "application"
+    """Its other modules."""
     RUNTIME = "runtime"
     """Versions of what it runs on: the interpreter, frameworks, packages."""
     OTHER = "other"
@@ -54,6 +56,7 @@ _CLASSES = {
     "agent": LeafClass.TOPOLOGY,
     "topology": LeafClass.TOPOLOGY,
     _CODE: LeafClass.CODE,
+    "application": LeafClass.APPLICATION,
     "runtime": LeafClass.RUNTIME,
     "extra": LeafClass.OTHER,
 }
@@ -75,6 +78,8 @@ def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     made = {f"{prefix}code.{name}": code[name] for name in _CODE_FIELDS if name in code}
     for name, digest in code.get("modules", {}).items():
         made[f"{prefix}code.{_MODULE}{escape(name)}"] = digest
+    for name, digest in code.get("application", {}).items():
+        made[f"{prefix}application.{escape(name)}"] = digest
     for tool in rest.pop("tools", []):
         name = tool[0] if isinstance(tool, list) else tool["name"]
         made[f"{prefix}tool.{escape(name)}"] = tool
@@ -137,7 +142,9 @@ def _shown(name: str) -> str:
 
 
 _NARROWED = frozenset({"agent", "permission", "tool"})
-_TEXTUAL = frozenset({LeafClass.CODE, LeafClass.RUNTIME})
+MODULES = frozenset({LeafClass.APPLICATION, LeafClass.CODE})
+"""The classes whose leaves are modules, told by digests."""
+_TEXTUAL = MODULES | {LeafClass.RUNTIME}
 _ABSENT: Any = object()
 _ARROW = "->"
 _SHORT_CHARS_MAX = 40
@@ -224,7 +231,7 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:
     changed = []
     for leaf in sorted(before.keys() & after.keys()):
         one, other = before[leaf], after[leaf]
-        if not _is_equal(one, other):
+        if not _is_equal(*_compared(leaf, one, other)):
             changed.append(LeafChange(leaf, one, other, tuple(_parts(leaf, one, other))))
     return WorldDiff(
         added=tuple(
@@ -241,6 +248,14 @@ def _is_less(leaf: str, gone: set[str]) -> bool:
     """Whether a run can do less without a leaf; what belonged to a sub-agent went with it."""
     around, kind, _ = split_leaf(leaf)
     return kind in _NARROWED or not gone.isdisjoint(around)
+
+
+def _compared(leaf: str, one: Any, other: Any) -> tuple[Any, Any]:
+    """What decides whether a leaf differs: of a module its digest, with or without definitions."""
+    if class_of(leaf) not in MODULES:
+        return one, other
+    digests = (each.get("") if isinstance(each, dict) else each for each in (one, other))
+    return next(digests), next(digests)
 
 
 def _is_equal(one: Any, other: Any) -> bool:
@@ -280,7 +295,19 @@ def _change_words(change: LeafChange) -> str:
         one, other = change.before, change.after
         return _from_to(*(_revisions(one, other) if textual else (one, other)), textual=textual)
     parts = _parts(change.leaf, change.before, change.after)
+    if change.leaf_class in MODULES:
+        return _definition_words(parts)
     return ": " + ", ".join(_part_words(part, *values) for part, values in parts.items())
+
+
+def _definition_words(parts: dict[str, tuple[Any, Any]]) -> str:
+    """What a module defines otherwise: `pay, + refund, - old`; digests tell people nothing."""
+    told = []
+    for part, (one, other) in parts.items():
+        mark = "- " if other is _ABSENT else "+ " if one is _ABSENT else ""
+        if part:
+            told.append(f"{mark}{quoted(part)}")
+    return f": {', '.join(told)}" if told else ""
 
 
 def _part_words(part: str, one: Any, other: Any) -> str:

@@ -1,52 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python code by its syntax tree: what a program says, without how it is written down.
 
-Comments, line numbers, blank lines, quotes, parentheses and how a docstring is indented do not
-count. Everything else does, docstrings too: they are what a model reads of a tool. The digest is
-the same on every version of Python that reads the program.
+Comments, line numbers, blank lines, quotes, parentheses, the order of imports that follow each
+other, and how a docstring is indented do not count. Everything else does, docstrings too: they are
+what a model reads of a tool. The digest is the same on every version of Python that reads the
+program.
 
 A tree has one encoding, in which nothing can move from one field to another. A program without a
-tree (it does not parse, is nested too deeply, or is too long) has no digest here, and whoever asks
-falls back to its bytes; nothing that is read here runs, and no program makes this fail.
+tree (it does not parse, is nested too deeply, or is too long) has no digest here, and the caller
+falls back to its bytes. Nothing that is read here runs, and no program makes this fail.
 """
 
 import ast
+import gc
 import hashlib
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-# The parser gives up somewhere above this, depending on who calls it; this is the same for all.
+# Each level takes one call, and a thread of its own has room for twice as many.
 _DEPTH_MAX = 500
 _SOURCE_CHARS_MAX = 4 * 1024 * 1024
+_CLASS_DEPTH = 1
+"""How deep the statements of a module lie, and so its classes."""
 _LENGTH_BYTES = 8
+_KEPT_MAX = 65_536
+_KEPT_CHARS_MAX = 64
+_SHORT_CHARS = 12
 # No source that Python reads has a NUL, so that no file's bytes are the encoding of a tree.
 _BEGIN = b"\0sealpoint syntax 1\0"
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DOCUMENTED = frozenset({ast.Module, ast.ClassDef, *_FUNCTIONS})
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_IMPORTERS = frozenset({"__import__", "import_module"})
+_ALL = "*"
 # How a name is used follows from where it stands; a `u` before a text means nothing; comments with
 # types are comments.
 _UNUSED = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
+_CONSTANTS = frozenset({ast.Constant, ast.MatchSingleton})
+_BODIES = frozenset({"body", "finalbody", "orelse"})
 # The second since Python 3.14.
 _TEXTS_JOINED = frozenset({"JoinedStr", "TemplateStr"})
 _WARNINGS = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionSyntax:
-    """One function or lambda of a program, however deep inside of others."""
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A module that a program imports, or may import a name from."""
 
-    name: str
-    line: int
-    """Where it begins, with its decorators: what compiled code has as `co_firstlineno`."""
-    begin: tuple[int, int]
-    """Where its body begins: line and byte."""
-    end: tuple[int, int]
-    """Where its body ends."""
-    digest: str
-    """The SHA-256 of its tree: name, decorators, parameters, defaults, annotations and body."""
+    module: str
+    """What stands behind `import` or `from`."""
+    level: int = 0
+    """How many packages up it is looked for; 0: by its full name."""
+    names: tuple[str, ...] = ()
+    """What is imported from it, each of which may be a module of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +65,10 @@ class Syntax:
 
     digest: str
     """The SHA-256 of the whole tree, in hexadecimal."""
-    functions: tuple[FunctionSyntax, ...]
+    definitions: dict[str, str]
+    """The beginnings of the digests of its functions, classes and methods (`Desk.step`): enough to
+    say which of them differ. A constant has none, or a short secret could be guessed from it."""
+    imports: tuple[Import, ...]
 
 
 def read_syntax(source: str | bytes) -> Syntax | None:
@@ -67,112 +80,232 @@ def read_syntax(source: str | bytes) -> Syntax | None:
     if len(source) > _SOURCE_CHARS_MAX:
         return None
     try:
-        # Python said what it has to say about escapes and literals when it compiled the program.
-        # One at a time, since the filters belong to the whole process.
-        with _WARNINGS, warnings.catch_warnings():
-            for category in (DeprecationWarning, SyntaxWarning):
-                warnings.simplefilter("ignore", category)
-            tree = ast.parse(source)
-        return _SyntaxWalk().read(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, _TooDeep):
+        return _read(source)
+    except RecursionError:
+        # The caller may have used the stack up. What a program says must not depend on that.
+        return _in_thread(source)
+    except (SyntaxError, ValueError, MemoryError, _TooDeep):
         return None
+
+
+def _in_thread(source: str | bytes) -> Syntax | None:
+    found: list[Syntax] = []
+
+    def read() -> None:
+        try:
+            found.append(_read(source))
+        except (SyntaxError, ValueError, MemoryError, RecursionError, _TooDeep):
+            return
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    return found[0] if found else None
+
+
+def _read(source: str | bytes) -> Syntax:
+    # Python said what it has to say about escapes and literals when it compiled the program.
+    # One at a time, since the filters belong to the whole process.
+    with _WARNINGS, warnings.catch_warnings(), _no_collection():
+        for category in (DeprecationWarning, SyntaxWarning):
+            warnings.simplefilter("ignore", category)
+        return _SyntaxReader().read(ast.parse(source))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Trees have no cycles, and looking for some in all that makes a tree takes twice as long."""
+    is_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if is_on:
+            gc.enable()
 
 
 class _TooDeep(Exception):
     """A tree has more levels than are read."""
 
 
-@dataclass(slots=True)
-class _End:
-    """Where a function ends, on the stack of what is still to be written."""
+class _Statement(NamedTuple):
+    """A statement of a module, or of one of its classes, and where its encoding lies."""
 
-    function: Any
+    node: ast.AST
+    begin: int
+    end: int
+    members: "tuple[_Statement, ...]" = ()
+    """Those of a class."""
 
 
-class _SyntaxWalk:
-    """One tree being written, without recursion.
-
-    Each function has a hash of its own, and what lies around it has that digest in its place: so
-    one walk gives the digests of all of them.
-    """
+class _SyntaxReader:
+    """One tree being read."""
 
     def __init__(self) -> None:
-        self._hashes = [hashlib.sha256(_BEGIN)]
-        self._functions: list[FunctionSyntax] = []
+        self._made: list[bytes] = []
+        self._append = self._made.append
+        self._statements: list[_Statement] = []
+        self._members: list[_Statement] = []
+        self._imports: dict[Import, None] = {}
 
     def read(self, tree: ast.Module) -> Syntax:
-        waiting: list[tuple[Any, int]] = [(tree, 0)]
-        while waiting:
-            item, depth = waiting.pop()
-            if isinstance(item, ast.AST):
-                if depth > _DEPTH_MAX:
-                    raise _TooDeep
-                if isinstance(item, _FUNCTIONS):
-                    self._hashes.append(hashlib.sha256(_BEGIN))
-                    waiting.append((_End(item), depth))
-                below = [(each, depth + 1) for each in _node(item)]
-                below.reverse()
-                waiting += below
-            elif isinstance(item, bytes):
-                self._hashes[-1].update(item)
-            else:
-                digest = self._hashes.pop()
-                self._hashes[-1].update(b"d" + digest.digest())
-                self._functions.append(_function(item.function, digest.hexdigest()))
-        return Syntax(digest=self._hashes[0].hexdigest(), functions=tuple(self._functions))
+        self._encode(tree, 0)
+        return Syntax(
+            digest=hashlib.sha256(_BEGIN + b"".join(self._made)).hexdigest(),
+            definitions=self._definitions(),
+            imports=tuple(self._imports),
+        )
 
-
-def _function(node: Any, digest: str) -> FunctionSyntax:
-    if isinstance(node, ast.Lambda):
-        name, first, body = "<lambda>", node.lineno, [node.body]
-    else:
-        name, body = node.name, node.body
-        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-    last: Any = body[-1]
-    return FunctionSyntax(
-        name=name,
-        line=first,
-        begin=(body[0].lineno, body[0].col_offset),
-        end=(last.end_lineno, last.end_col_offset),
-        digest=digest,
-    )
-
-
-def _node(node: ast.AST) -> Iterator[bytes | ast.AST]:
-    """The encoding of a node, with the nodes in it where theirs belong."""
-    yield b"(" + _text(type(node).__name__)
-    if isinstance(node, ast.Constant | ast.MatchSingleton):
-        yield _constant(node.value)
-    else:
-        # In the order of their names; which Python version knows of an empty field does not show.
-        for name in sorted(node._fields):
-            value = getattr(node, name, None)
-            if name in _UNUSED or value is None or value == []:
+    def _encode(self, node: Any, depth: int) -> None:
+        """Write a node, or a value that stands in the place of one."""
+        append, kind = self._append, node.__class__
+        if kind is ast.Name:
+            append(_NAME + _TEXTS[node.id] + b")")
+            return
+        form = _FORMS[kind]
+        if form is None:
+            append(_value(node))
+            return
+        if depth > _DEPTH_MAX:
+            raise _TooDeep
+        begin, fields, is_constant, may_import = form
+        append(begin)
+        if is_constant:
+            append(_value(node.value) + b")")
+            return
+        if may_import:
+            for found in _imported(node):
+                self._imports[found] = None
+        get = node.__dict__.get
+        for name, framed in fields:
+            value = get(name)
+            if value is None:
                 continue
-            if name == "format_spec" and not list(_joined(value.values)):
-                continue
-            yield _text(name)
-            if isinstance(value, list):
-                yield b"["
-                yield from _list(node, name, value)
-                yield b"]"
+            if value.__class__ is list:
+                if value:
+                    append(framed)
+                    self._encode_list(node, name, value, depth)
+            elif name != "format_spec" or any(True for _ in _joined(value.values)):
+                append(framed)
+                self._encode(value, depth + 1)
+        append(b")")
+
+    def _encode_list(self, node: Any, name: str, values: Sequence[Any], depth: int) -> None:
+        append, encode, kind = self._append, self._encode, node.__class__
+        append(b"[")
+        if name in _BODIES:
+            if name == "body" and kind in _DOCUMENTED and _is_text(values[0]):
+                append(b"D" + _TEXTS[_plain_docstring(values[0].value.value)])
+                values = values[1:]
+            values = _in_order(values)
+            if depth < _CLASS_DEPTH or (depth == _CLASS_DEPTH and kind is ast.ClassDef):
+                self._encode_statements(values, depth)
+                append(b"]")
+                return
+        elif kind.__name__ in _TEXTS_JOINED:
+            values = list(_joined(values))
+        for each in values:
+            encode(each, depth + 1)
+        append(b"]")
+
+    def _encode_statements(self, statements: Sequence[Any], depth: int) -> None:
+        """Write the statements of a module or of one of its classes, and note where each lies."""
+        for node in statements:
+            begin = len(self._made)
+            self._encode(node, depth + 1)
+            if depth == _CLASS_DEPTH:
+                self._members.append(_Statement(node, begin, len(self._made)))
             else:
-                yield value if isinstance(value, ast.AST) else _constant(value)
-    yield b")"
+                members, self._members = tuple(self._members), []
+                self._statements.append(_Statement(node, begin, len(self._made), members))
+
+    def _definitions(self) -> dict[str, str]:
+        """What the module defines: each name, and a digest of all that is said of it."""
+        digests: dict[str, Any] = {}
+        for name, encoded in self._named():
+            found = digests.setdefault(name, hashlib.sha256())
+            found.update(len(encoded).to_bytes(_LENGTH_BYTES, "big") + encoded)
+        return {name: found.hexdigest()[:_SHORT_CHARS] for name, found in digests.items()}
+
+    def _named(self) -> Iterator[tuple[str, bytes]]:
+        made = self._made
+        for node, begin, end, members in self._statements:
+            if isinstance(node, _FUNCTIONS):
+                yield node.name, b"".join(made[begin:end])
+            if not isinstance(node, ast.ClassDef):
+                continue
+            # A method is told by itself, and whatever else is in a class with the class.
+            rest, at = list[bytes](), begin
+            for each, first, last, _ in members:
+                if isinstance(each, _FUNCTIONS):
+                    yield f"{node.name}.{each.name}", b"".join(made[first:last])
+                    rest += made[at:first]
+                    at = last
+            yield node.name, b"".join([*rest, *made[at:end]])
 
 
-def _list(node: ast.AST, name: str, values: list[Any]) -> Iterator[bytes | ast.AST]:
-    if type(node).__name__ in _TEXTS_JOINED:
-        yield from _joined(values)
-        return
-    if name == "body" and isinstance(node, _DOCUMENTED) and _is_text(values[0]):
-        yield b"D" + _text(_plain_docstring(values[0].value.value))
-        values = values[1:]
-    for value in values:
-        yield value if isinstance(value, ast.AST) else _constant(value)
+def _imported(node: Any) -> Iterator[Import]:
+    """What a statement imports, and a call of an importer with a text."""
+    if isinstance(node, ast.Import):
+        yield from (Import(alias.name) for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        names = tuple(alias.name for alias in node.names)
+        yield Import(node.module or "", node.level, names)
+    else:
+        called = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+        first = node.args[0] if node.args and called in _IMPORTERS else None
+        if isinstance(first, ast.Constant) and type(first.value) is str:
+            name = first.value.lstrip(".")
+            yield Import(name, len(first.value) - len(name))
 
 
-def _joined(values: list[ast.expr]) -> Iterator[bytes | ast.AST]:
+def _in_order(statements: Sequence[Any]) -> Sequence[Any]:
+    """Statements, with imports that follow each other one by one and in order."""
+    if not any(each.__class__ in _IMPORTS for each in statements):
+        return statements
+    made, imports = list[ast.AST](), list[ast.AST]()
+    for statement in statements:
+        if statement.__class__ in _IMPORTS:
+            imports += _singly(statement)
+            continue
+        made += _sorted_imports(imports)
+        imports.clear()
+        made.append(statement)
+    return [*made, *_sorted_imports(imports)]
+
+
+def _singly(statement: Any) -> Iterator[ast.AST]:
+    for alias in statement.names:
+        if isinstance(statement, ast.Import):
+            yield ast.Import(names=[alias])
+        else:
+            yield ast.ImportFrom(module=statement.module, names=[alias], level=statement.level or 0)
+
+
+def _sorted_imports(imports: list[Any]) -> Iterable[ast.AST]:
+    """Imports in order, unless one may take a name away from another: then their order counts."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for each in imports:
+        alias = each.names[0]
+        name: str = alias.asname or alias.name
+        source: tuple[Any, ...] = (alias.name,)
+        if isinstance(each, ast.ImportFrom):
+            source = each.level, each.module or "", alias.name
+        elif alias.asname is None:
+            name = alias.name.partition(".")[0]
+            source = (name,)
+        if name == _ALL or found.setdefault(name, source) != source:
+            return imports
+    return sorted(imports, key=_import_key)
+
+
+def _import_key(node: Any) -> tuple[str, int, str, str, str]:
+    alias = node.names[0]
+    level, module = getattr(node, "level", 0), getattr(node, "module", None)
+    return type(node).__name__, level, module or "", alias.name, alias.asname or ""
+
+
+def _joined(values: Iterable[Any]) -> Iterator[Any]:
     """The parts of an f-string: what is plain text in it is one text, in however many parts."""
     text = ""
     for value in values:
@@ -180,14 +313,14 @@ def _joined(values: list[ast.expr]) -> Iterator[bytes | ast.AST]:
             text += value.value
             continue
         if text:
-            yield _constant(text)
+            yield text
             text = ""
         yield value
     if text:
-        yield _constant(text)
+        yield text
 
 
-def _is_text(statement: ast.AST) -> bool:
+def _is_text(statement: Any) -> bool:
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -205,26 +338,57 @@ def _plain_docstring(text: str) -> str:
     ).strip("\n")
 
 
-def _constant(value: Any) -> bytes:
+def _value(value: Any) -> bytes:
     """A value that is no node, with its type: 1, 1.0 and True are three."""
-    kind = type(value)
+    kind = value.__class__
     if kind is str:
-        return b"s" + _text(value)
+        return b"s" + _TEXTS[value]
     if kind is bytes:
         return b"b" + _framed(value)
     if kind is int:
-        return b"i" + _text(f"{value:x}")
+        return b"i" + _TEXTS[f"{value:x}"]
     if kind is float:
-        return b"f" + _text(value.hex())
+        return b"f" + _TEXTS[value.hex()]
     if kind is complex:
-        return b"c" + _text(value.real.hex()) + _text(value.imag.hex())
+        return b"c" + _TEXTS[value.real.hex()] + _TEXTS[value.imag.hex()]
     # What is left is one of None, True, False and the ellipsis.
-    return b"v" + _text(repr(value))
-
-
-def _text(text: str) -> bytes:
-    return _framed(text.encode("utf-8", "surrogatepass"))
+    return b"v" + _TEXTS[repr(value)]
 
 
 def _framed(data: bytes) -> bytes:
     return len(data).to_bytes(_LENGTH_BYTES, "big") + data
+
+
+class _Texts(dict[str, bytes]):
+    """Texts as they are written; programs say the same few names again and again."""
+
+    def __missing__(self, text: str) -> bytes:
+        framed = _framed(text.encode("utf-8", "surrogatepass"))
+        if len(text) <= _KEPT_CHARS_MAX and len(self) < _KEPT_MAX:
+            self[text] = framed
+        return framed
+
+
+_Form = tuple[bytes, tuple[tuple[str, bytes], ...], bool, bool]
+
+
+class _Forms(dict[type, _Form | None]):
+    """How a node of a class is written; None for what is no node.
+
+    That is how it begins, its fields in the order of their names, whether it is a constant, and
+    whether it may import.
+    """
+
+    def __missing__(self, kind: type) -> _Form | None:
+        self[kind] = None
+        if issubclass(kind, ast.AST):
+            names = sorted(name for name in kind._fields if name not in _UNUSED)
+            fields = tuple((name, _TEXTS[name]) for name in names)
+            may_import = kind in (*_IMPORTS, ast.Call)
+            self[kind] = b"(" + _TEXTS[kind.__name__], fields, kind in _CONSTANTS, may_import
+        return self[kind]
+
+
+_TEXTS = _Texts()
+_FORMS = _Forms()
+_NAME = b"(" + _TEXTS["Name"] + _TEXTS["id"] + b"s"

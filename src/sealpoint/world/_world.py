@@ -38,7 +38,8 @@ from sealpoint.world._json import (
 from sealpoint.world._tool import Tool, read_tools
 
 _DIGEST = re.compile("[0-9a-f]{64}")
-_FIELDS = ("modules", "revision", "version")
+_SHORT = re.compile("[0-9a-f]{12,64}")
+_FIELDS = ("application", "modules", "revision", "version")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,30 +48,30 @@ class Code:
 
     Args:
         version: The version of its package.
-        modules: Names of modules, or of functions and where they are used, each with a SHA-256 in
-            hexadecimal of what its source says.
+        modules: The modules that run, and functions that no module has, by name, each with a
+            SHA-256 in hexadecimal of what its source says; or with an object that has this under
+            the empty name, and beginnings of the digests of what the module defines.
         revision: The revision of its repository.
+        application: The other modules of the application, in the same form.
 
     Raises:
         WorldInvalid: A field is not of this form.
     """
 
     version: str | None = None
-    modules: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, JSON] = field(default_factory=dict)
     revision: str | None = None
+    application: Mapping[str, JSON] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, text in (("version", self.version), ("revision", self.revision)):
             if text is not None:
                 name_text(text, f"code.{name}")
-        modules, _ = named_object(self.modules, "code.modules")
-        for name, digest in modules.items():
-            if type(digest) is not str or not _DIGEST.fullmatch(digest):
-                raise WorldInvalid(
-                    f"code.modules[{shown(name)}]: expected a SHA-256 as 64 lower-case "
-                    "hexadecimal digits, found a text that is not one"
-                )
-        object.__setattr__(self, "modules", freeze(modules))
+        for part in ("modules", "application"):
+            modules, _ = named_object(getattr(self, part), f"code.{part}")
+            for name, told in modules.items():
+                _check_module(told, part, name)
+            object.__setattr__(self, part, freeze(modules))
 
     @classmethod
     def of(cls, value: object) -> Self | None:
@@ -93,7 +94,12 @@ class Code:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that say something, as plain JSON."""
-        made = {"version": self.version, "modules": dict(self.modules), "revision": self.revision}
+        made: dict[str, Any] = {"version": self.version, "revision": self.revision}
+        for part, modules in (("modules", self.modules), ("application", self.application)):
+            made[part] = {
+                name: dict(told) if isinstance(told, Mapping) else told
+                for name, told in modules.items()
+            }
         return {name: value for name, value in made.items() if value}
 
     def __eq__(self, other: object) -> bool:
@@ -101,6 +107,19 @@ class Code:
 
     def __hash__(self) -> int:
         return hash(encode_json(self.to_dict()))
+
+
+def _check_module(told: object, part: str, module: str) -> None:
+    """A digest; or an object with that under the empty name, and the beginnings of others."""
+    parts = told if isinstance(told, dict) else {"": told}
+    for name, digest in ({"": None} | parts).items():
+        expected = _SHORT if name else _DIGEST
+        if type(digest) is not str or not expected.fullmatch(digest):
+            raise WorldInvalid(
+                f"code.{part}[{shown(module)}]: expected a SHA-256 as 64 lower-case hexadecimal "
+                f"digits{f', or 12 or more of them for {shown(name)}' if name else ''}, found a "
+                "text that is not one"
+            )
 
 
 _KNOWN = (*("agents", "code", "model", "permissions", "prompts", "runtime", "tools", "topology"),)

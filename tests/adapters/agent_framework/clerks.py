@@ -132,7 +132,7 @@ def build(*servers: MCPStdioTool) -> Workflow:
         description="Writes letters.",
         tools=[
             pay,
-            {"type": "web_search", "user_location": {"city": "secret-4"}},
+            {"type": "web_search", "authorization": "Bearer secret-4"},
             *servers,
         ],
         default_options={"temperature": 0.5},

@@ -84,55 +84,55 @@ _CHANGES: dict[str, tuple[str, str, set[LeafClass], str]] = {
         "await ctx.request_info(message, str)",
         "await ctx.request_info(message[:5], str)",
         {_CODE},
-        "~ code executor.clerk: Clerk.read",
+        "~ code sp_clerks: Clerk.read",
     ),
     "a response handler": (
         'f"{request}: {answer}"',
         "answer",
         {_CODE},
-        "~ code executor.clerk: Clerk.answered",
+        "~ code sp_clerks: Clerk.answered",
     ),
     "what a handler uses": (
         "return 40",
         "return 4000",
         {_CODE},
-        "~ code function.sp_clerks.limit: limit",
+        "~ code sp_clerks: limit",
     ),
     "a function executor": (
         "message.upper()",
         "message.lower()",
         {_CODE},
-        "~ code executor.file: file",
+        "~ code sp_clerks: file",
     ),
     "a condition": (
         "return bool(message)",
         "return True",
         {_CODE},
-        '~ code "edge.clerk -> file": is_order',
+        "~ code sp_clerks: is_order",
     ),
     "a case": (
         '"done" in message',
         '"" in message',
         {_CODE},
-        '~ code "edge.writer -> finish, again, case 1": is_done',
+        "~ code sp_clerks: is_done",
     ),
     "a middleware": (
         "    del context\n",
         "    context.metadata.clear()\n",
         {_CODE},
-        "~ code executor.writer: audit",
+        "~ code sp_clerks: audit",
     ),
     "a context provider": (
         "Be brief.",
         "Be long.",
         {_CODE},
-        "~ code function.sp_clerks.Memo.before_run: Memo.before_run",
+        "~ code sp_clerks: Memo.before_run",
     ),
     "a tool's code": (
         'f"paid {amount}"',
         'f"paid {amount * 2}"',
         {_CODE},
-        "~ code tool.pay: pay",
+        "~ code sp_clerks: pay",
     ),
     "a tool's description": (
         "Move money.",
@@ -149,14 +149,14 @@ _CHANGES: dict[str, tuple[str, str, set[LeafClass], str]] = {
     "nobody is asked": (
         'approval_mode="always_require"',
         'approval_mode="never_require"',
-        {_CODE, _TOOLS, _MODEL},
+        {_CODE, _TOOLS, _MODEL, LeafClass.PERMISSIONS},
         "~ tool pay: approval_mode always_require -> never_require",
     ),
-    "no tool": ("            pay,\n", "", {_CODE, _MODEL}, "- tool pay"),
+    "no tool": ("            pay,\n", "", {_CODE, _MODEL, _TOPOLOGY}, "- tool pay"),
     "a hosted tool": (
         '"type": "web_search"',
         '"type": "code_interpreter"',
-        {_TOOLS, _MODEL},
+        {_TOOLS, _MODEL, LeafClass.PERMISSIONS},
         "+ tool code_interpreter",
     ),
     "a server": (
@@ -194,7 +194,7 @@ _CHANGES: dict[str, tuple[str, str, set[LeafClass], str]] = {
         ", condition=is_order",
         "",
         {_CODE, _TOPOLOGY},
-        '- code "edge.clerk -> file": is_order',
+        '~ topology runs: - "edge.clerk -> file"',
     ),
     "no middleware": (
         "[audit]",
@@ -212,24 +212,24 @@ _CHANGES: dict[str, tuple[str, str, set[LeafClass], str]] = {
         "stamped",
         "signed",
         {_CODE},
-        "~ agent desk / code executor.stamp: stamp",
+        "~ code sp_clerks: stamp",
     ),
 }
 
 
 @pytest.mark.parametrize("change", _CHANGES)
 def test_a_change_is_named_in_its_class(world_after: _WorldAfter, change: str) -> None:
-    """Other code, tools, instructions, models and edges are told, and nothing else."""
+    """Other tools, instructions, models and edges are told, and always the module."""
     old, new, differs, line = _CHANGES[change]
     diff = world_after().diff(world_after((old, new)))
 
-    assert diff.differs == differs, diff.lines()
+    assert diff.differs == differs | {_CODE}, diff.lines()
     assert line in diff.lines()
 
 
 def test_no_secret_gets_into_a_world() -> None:
     """Keys, passwords in addresses, environments and what a provider alone is told stay out."""
-    told = json.dumps(world_of(clerks.serve()).to_dict())
+    told = json.dumps({**world_of(clerks.serve()).to_dict(), "code": None})
 
     assert "models.example" in told
     assert '"KEY"' in told
@@ -245,8 +245,9 @@ def test_a_tool_that_is_added_after_the_first_look_is_found() -> None:
     agent.middleware.append(clerks.is_order)
     after, _ = world_again(workflow, memory)
 
-    assert {"+ tool shell", "+ code tool.shell: limit"} <= set(before.diff(after).lines())
-    assert "+ code executor.writer: is_order" in before.diff(after).lines()
+    lines = before.diff(after).lines()
+    assert {"+ tool shell", '+ permission "call shell without asking"'} <= set(lines)
+    assert "executor.writer" in "".join(each for each in lines if each.startswith("~ topology"))
 
 
 def test_tools_that_one_run_brings_along_are_told() -> None:
@@ -256,9 +257,11 @@ def test_tools_that_one_run_brings_along_are_told() -> None:
     after, _ = world_again(workflow, memory, tools=[clerks.limit, {"type": "computer"}])
 
     assert before.diff(after).lines() == (
-        "+ code tool.limit: limit",
+        '+ permission "call computer without asking"',
+        '+ permission "call limit without asking"',
         "+ tool computer",
         "+ tool limit",
+        "~ topology runs: + tool.limit",
     )
 
 
@@ -293,15 +296,15 @@ _ORCHESTRATIONS: dict[str, tuple[Callable[[], Any], set[str]]] = {
     "sequential": (lambda: SequentialBuilder(participants=_participants()), set()),
     "concurrent": (
         lambda: ConcurrentBuilder(participants=_participants()).with_aggregator(_join),
-        {"executor._join: _join"},
+        {"_join"},
     ),
     "group chat": (
         lambda: GroupChatBuilder(
             participants=_participants(), selection_func=_choose, termination_condition=_stop
         ),
         {
-            "executor.group_chat_orchestrator: _choose",
-            "executor.group_chat_orchestrator: _stop",
+            "_choose",
+            "_stop",
         },
     ),
     "managed group chat": (
@@ -312,7 +315,7 @@ _ORCHESTRATIONS: dict[str, tuple[Callable[[], Any], set[str]]] = {
     ),
     "handoff": (
         lambda: _handoff(*_participants(require_per_service_call_history_persistence=True)),
-        {"executor.ann: _stop"},
+        {"_stop"},
     ),
     "magentic": (
         lambda: MagenticBuilder(
@@ -336,7 +339,9 @@ def test_orchestrations_are_seen_with_agents_tools_and_managers(name: str) -> No
     assert agents == set(world.model)
     assert {each: f"You are {each}." for each in agents}.items() <= world.prompts.items()
     assert "pay" in {tool.name for tool in world.tools}
-    assert code <= set(world.code.modules), sorted(world.code.modules)
+    runs: Any = world.topology.get("runs", {})
+    told = {each.rpartition(".")[2] for names in runs.values() for each in names}
+    assert code <= told, runs
     assert {"agent-framework-core", "agent-framework-orchestrations"} <= set(world.runtime)
 
 
@@ -447,9 +452,10 @@ def test_a_functional_workflow_is_told_with_its_steps() -> None:
 
     assert world == world_of(_function("looks at"))
     assert world.topology["steps"] == {"look": True}
-    assert "step.look: _function.<locals>.look" in world.code.modules
-    assert "workflow: _function.<locals>.pays" in world.code.modules
-    assert f"function.{clerks.__name__}.limit: limit" in world.code.modules
+    runs: Any = world.topology["runs"]
+    assert runs["step.look"] == {f"{__name__}._function.<locals>.look": True}
+    assert runs["workflow"] == {f"{__name__}._function.<locals>.pays": True}
+    assert {__name__, clerks.__name__} <= set(world.code.modules)
 
 
 def test_a_server_is_told_by_its_origin_and_what_is_allowed() -> None:
@@ -468,8 +474,9 @@ def test_a_server_is_told_by_its_origin_and_what_is_allowed() -> None:
     assert tool.launch == "https://books.example"
     assert tool.definition["allowed_tools"] == ("search", "read")
     assert tool.definition["approval_mode"] == "always_require"
-    assert "secret" not in json.dumps(world_of(built).to_dict())
-    assert "tool.books: _headers" in (world_of(built).to_dict()["code"])["modules"]
+    told = world_of(built).to_dict()
+    assert "secret" not in json.dumps({**told, "code": None})
+    assert f"{__name__}._headers" in told["topology"]["runs"]["tool.books"]
 
 
 class _Duck:
@@ -514,8 +521,7 @@ def test_whatever_the_framework_calls_is_told() -> None:
 
     assert {"inner": "You are inner.", "deep": "You are deep."}.items() <= world.prompts.items()
     assert {"deep", "pay"} == {tool.name for tool in world.tools}
-    assert "executor.duck: _Duck.run" in world.code.modules
-    assert "edge.file -> duck: _Longer.__call__" in world.code.modules
+    assert __name__ in world.code.modules
 
 
 def test_a_workflow_that_is_an_agent_is_a_world_of_its_own() -> None:
@@ -525,8 +531,11 @@ def test_a_workflow_that_is_an_agent_is_a_world_of_its_own() -> None:
         function: Any = _function("looks at").as_agent(name="looks")
     world = _chain(AgentExecutor(inner.as_agent(name="letters")), AgentExecutor(function))
 
-    assert world.agents["letters"] == world_of(inner)
-    assert world.agents["looks"] == world_of(_function("looks at"))
+    for name, held in {"letters": inner, "looks": _function("looks at")}.items():
+        told = world_of(held).to_dict()
+        # The code of all of them is that of the application.
+        del told["code"], told["runtime"]
+        assert world.agents[name].to_dict() == told
 
 
 def test_what_stands_around_an_agent_is_told_with_its_switches() -> None:
@@ -542,7 +551,7 @@ def test_what_stands_around_an_agent_is_told_with_its_switches() -> None:
     around = told(allow_untrusted_tools={"pay", "look"}, block_on_violation=True)
     agents: Any = around.topology["agents"]
     loose = told(allow_untrusted_tools={"pay", "look"}, block_on_violation=False)
-    line = '"ann: PolicyEnforcementFunctionMiddleware/block_on_violation" true -> false'
+    line = '+ "ann: PolicyEnforcementFunctionMiddleware/block_on_violation" false'
 
     assert agents["ann"]["middleware"] == (kind,)
     assert around.diff(loose).lines() == (f"~ topology settings: {line}",)
@@ -562,9 +571,9 @@ def test_how_a_client_calls_tools_is_told() -> None:
     tool = FunctionTool(name="hidden", func=clerks.limit)
     diff = before.diff(told(disable_approval_response_binding=True, additional_tools=[tool]))
 
-    assert {"+ tool hidden", "+ code tool.hidden: limit"} <= set(diff.lines())
+    assert {"+ tool hidden", '+ permission "call hidden without asking"'} <= set(diff.lines())
     assert any("disable_approval_response_binding" in line for line in diff.lines())
-    assert "executor.ann: audit" in before.to_dict()["code"]["modules"]
+    assert f"{clerks.__name__}.audit" in before.to_dict()["topology"]["runs"]["executor.ann"]
 
 
 def test_a_tool_without_a_schema_is_refused() -> None:

@@ -91,7 +91,12 @@ def test_a_buried_lie_is_found_before_anybody_goes_on(
     at = attacked.find(Kind.RESUME)
     true, named = parse_header(attacked.rows()[at].header), attacked.body(at)
     _results(rogue, "c1", **_LIES[lie])
-    marks = {"pause": true.pause, "owner": true.owner, "gen": true.gen, "roster": true.roster}
+    marks: dict[str, Any] = {
+        "pause": true.pause,
+        "owner": true.owner,
+        "gen": true.gen,
+        "roster": true.roster,
+    }
     rogue.write(Kind.RESUME, named, **marks)
     rogue.save(world=named.world)
     rogue.anchor()
@@ -134,10 +139,7 @@ def test_a_false_place_is_found_however_it_is_met(
 
 @pytest.mark.parametrize("kind", ["delete", "prune"])
 def test_what_was_given_up_stays_so(attacked: AttackedTeam, kind: str) -> None:
-    """A later checkpoint that names nothing of it brings no state back, nor does anybody list it.
-
-    The honest member has saved since, and named it.
-    """
+    """A later checkpoint that names nothing of it brings no state back, and none is listed."""
     _shared(attacked, "worker", "spare")
     gone = attacked.fresh().save({"n": "poison"}, id="poison", world=READ)
     kept = attacked.rows()[gone.seq]

@@ -13,8 +13,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver, guard
-from sealpoint.errors import NeedsApproval, UsageError
-from tests.attacks.langgraph import tariffs
+from sealpoint.errors import UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
 from tests.attacks.langgraph.office import Office
 
@@ -97,23 +96,6 @@ def test_an_ordinary_turn_of_a_changed_graph_needs_approval(
     run(face, graph, {"amount": 3}, config_of(thread))
 
     assert desk.ran == ["plan"]
-
-
-def test_a_function_that_a_node_uses_is_part_of_the_graph(
-    office: Office, thread: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is looked up when the node runs, so it is looked at when the run begins."""
-    built: Any = StateGraph(State)
-    built.add_node("price", tariffs.price)
-    built.add_edge(START, "price")
-    graph, where = guard(built.compile(), office.saver, actor="dev"), config_of(thread)
-    graph.invoke({"amount": 2}, where)
-    graph.invoke({"amount": 2}, where)
-    monkeypatch.setattr(tariffs, "tariff", tariffs.other_tariff)
-    with pytest.raises(NeedsApproval):
-        graph.invoke({"amount": 2}, where)
-
-    assert graph.get_state(where).values["log"] == ["2 times 1", "2 times 1"]
 
 
 def test_a_tool_that_is_added_later_needs_approval(office: Office, thread: str) -> None:

@@ -26,6 +26,7 @@ _STRICT = policy(
     prompts="refuse",
     topology="refuse",
     code="refuse",
+    application="refuse",
     runtime="refuse",
     other="refuse",
     narrower_world="refuse",

@@ -134,12 +134,12 @@ def _with_remote(url: str, assistant: str = "billing") -> Any:
 
 def test_a_remote_graph_is_refused_and_where_it_is_counts(store: Store) -> None:
     """Another server, or another assistant there, is another world; its key is in none."""
-    graph = _with_remote("https://ann:secret@agents.example.org:8443/v1?key=secret")
+    graph = _with_remote("https://ann:pw-7319@agents.example.org:8443/v1?key=pw-7319")
     with pytest.raises(UsageError, match=r"billing at https://agents\.example\.org:8443"):
         guard(graph, SealedSaver(store), actor="dev")
 
     world = world_of(graph)
-    assert "secret" not in world.encode().decode()
+    assert "pw-7319" not in world.encode().decode()
     for other in (
         _with_remote("https://evil.example.org/v1"),
         _with_remote("https://agents.example.org:8443/v1", "evil"),

@@ -33,6 +33,7 @@ _ADDED = {
     LeafClass.PROMPTS: "prompt.system",
     LeafClass.TOPOLOGY: "topology.edges",
     LeafClass.CODE: "code.version",
+    LeafClass.APPLICATION: "application.jobs",
     LeafClass.RUNTIME: "runtime.langgraph",
     LeafClass.OTHER: "extra.region",
 }

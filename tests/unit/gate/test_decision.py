@@ -51,6 +51,9 @@ _WORDS = {
     Rule.PROMPTS: "the prompts are not those of the checkpoint: + prompt system",
     Rule.TOPOLOGY: "the graph is not built as that of the checkpoint: + topology edges",
     Rule.CODE: "the code is not that of the checkpoint: + code version",
+    Rule.APPLICATION: (
+        "other modules of the application are not those of the checkpoint: + application jobs"
+    ),
     Rule.RUNTIME: "the installed versions are not those of the checkpoint: + runtime langgraph",
     Rule.OTHER: "what the application declares is not that of the checkpoint: + extra region",
     Rule.NARROWER_WORLD: "the run can do less than when it was saved: - permission read",

@@ -22,8 +22,8 @@ from tests.unit.gate.judging import MEASURES, measures, policy, text
 
 _GOOD = text(measures())
 _RULES = (
-    "older-checkpoint, tools, permissions, model, prompts, topology, code, runtime, other, "
-    "narrower-world, first-world, missing-world, answer, unknown-outcome, old-age, "
+    "older-checkpoint, tools, permissions, model, prompts, topology, code, application, "
+    "runtime, other, narrower-world, first-world, missing-world, answer, unknown-outcome, old-age, "
     "after-restore, handoff-by-operator"
 )
 _APPROVE = "or approve N, N from 1 to 16"
@@ -53,6 +53,7 @@ def test_a_policy_says_what_its_file_says() -> None:
         Rule.PROMPTS: "reason",
         Rule.TOPOLOGY: "refuse",
         Rule.CODE: "record",
+        Rule.APPLICATION: "record",
         Rule.RUNTIME: "allow",
         Rule.OTHER: "approve 10",
         Rule.NARROWER_WORLD: "allow",

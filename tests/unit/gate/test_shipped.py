@@ -36,6 +36,7 @@ _MEASURES = {
     Rule.PROMPTS: ("record", "record", "approve 2"),
     Rule.TOPOLOGY: ("record", "record", "approve 2"),
     Rule.CODE: ("record", "record", "approve 2"),
+    Rule.APPLICATION: ("record", "record", "approve 2"),
     Rule.RUNTIME: ("record", "record", "approve 2"),
     Rule.OTHER: ("record", "reason", "approve 2"),
     Rule.NARROWER_WORLD: ("record", "record", "record"),

@@ -229,6 +229,11 @@ def test_lines_are_for_people() -> None:
     )
 
 
+def _module(digest: str, **definitions: str) -> dict[str, str]:
+    """A module as a world tells it, with the beginnings of the digests of what it defines."""
+    return {"": digest * 32} | {name: each * 6 for name, each in definitions.items()}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "line"),
     [
@@ -261,6 +266,21 @@ def test_lines_are_for_people() -> None:
             "~ code node.answer: answer",
         ),
         ({}, {"code": {"modules": {"version": "00" * 32}}}, "+ code module version"),
+        (
+            {"code": {"modules": {"app": _module("00", pay="ab", old="cd")}}},
+            {"code": {"modules": {"app": _module("11", pay="ac", refund="cd")}}},
+            "~ code app: - old, pay, + refund",
+        ),
+        (
+            {"code": {"modules": {"app": _module("00", pay="ab")}}},
+            {"code": {"modules": {"app": _module("11", pay="ab")}}},
+            "~ code app",
+        ),
+        (
+            {"code": {"application": {"app.jobs": "00" * 32}}},
+            {"code": {"application": {"app.jobs": _module("11", pay="ab")}}},
+            "~ application app.jobs",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -269,6 +289,18 @@ def test_short_values_are_told_from_and_to(
 ) -> None:
     """A short scalar is told with what it became; of anything else the part is named."""
     assert World.from_dict(before).diff(World.from_dict(after)).lines() == (line,)
+
+
+def test_definitions_explain_and_decide_nothing() -> None:
+    """Where only one side tells what a module defines, its digest says whether it is another."""
+    short = World.from_dict({"code": {"modules": {"app": "00" * 32}}})
+    told = World.from_dict({"code": {"modules": {"app": _module("00", pay="ab")}}})
+    other = World.from_dict({"code": {"modules": {"app": _module("11", pay="ab")}}})
+
+    assert short.diff(told).same
+    assert told.diff(short).same
+    assert short.diff(other).lines() == ("~ code app",)
+    assert short.diff(other).differs == {LeafClass.CODE}
 
 
 @pytest.mark.parametrize(

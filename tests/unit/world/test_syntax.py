@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpoint.world import read_syntax
+from sealpoint.world import Import, read_syntax
 
 _SAME = {
     "comment": ["x = 1", "x = 1  # one", "# before\nx = 1\n# after\n"],
@@ -47,6 +47,15 @@ _SAME = {
         "class A(B):\n def f(self): pass",
         "class A( B ):\n\n    def f(self):\n        pass",
     ],
+    "imports": [
+        "import a, b\nfrom c import d, e as f\nfrom . import g",
+        "from . import g\nfrom c import (\n    e as f,\n    d,\n)\nimport b\nimport a\n",
+        "from c import d\nimport a, b\nfrom . import g\nfrom c import e as f",
+    ],
+    "imports in a function": [
+        "def f():\n import a.b\n import a.c\n import d\n return a",
+        "def f():\n import d\n import a.c, a.b\n\n return a",
+    ],
     "a lambda": ["x = lambda a: a + 1", "x = (lambda a: (a + 1))", "x = lambda a : a+1"],
 }
 _OTHER = [
@@ -70,6 +79,10 @@ _OTHER = [
     *("a + b + c", "a + (b + c)", "-a", "+a", "~a", "a if b else c", "c if b else a"),
     *("import a", "import a as b", "from a import b", "from . import b", "from .. import b"),
     *("from .a import b", "from a import b as c", "from a import *", "import a.b", "import a, b"),
+    *("import b as a", "from a import b; from c import b", "from c import b; from a import b"),
+    *("import a; from b import a", "from b import a; import a", "import a; import b as a"),
+    *("from a import *; from b import c", "from b import c; from a import *"),
+    *("import b as a; import a", "import a; x; import b", "import b; x; import a"),
     *("for a in b: c", "for a in b:\n c\nelse:\n d", "while a: c", "with a: c", "with a as b: c"),
     *("with a, b: c", "with a:\n with b: c", "try: a\nexcept: b", "try: a\nfinally: b"),
     *("try: a\nexcept E: b", "try: a\nexcept E as e: b", "try: a\nexcept* E: b"),
@@ -200,40 +213,84 @@ class Class:
 """
 
 
-def test_every_function_is_found_where_compiled_code_says() -> None:
-    """Name, first line and the place of the body agree with what Python compiles."""
-    syntax = read_syntax(_NESTED)
+def test_what_a_module_defines_is_told_by_name() -> None:
+    """Functions, classes and methods have digests of their own, and a constant has none."""
+
+    def told(*changes: tuple[str, str]) -> set[str]:
+        text = _DEFINING
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        before, after = read_syntax(_DEFINING), read_syntax(text)
+        assert before is not None
+        assert after is not None
+        names = before.definitions.keys() | after.definitions.keys()
+        return {n for n in names if before.definitions.get(n) != after.definitions.get(n)}
+
+    syntax = read_syntax(_DEFINING)
+
     assert syntax is not None
-    found = sorted((each.line, each.begin, each.end, each.name) for each in syntax.functions)
+    assert set(syntax.definitions) == {
+        *("Desk", "Desk.pay", "Desk.ask", "run", "twice"),
+    }
+    assert told(("import os\n", "import os\nimport sys\n")) == set()
+    assert told(("# kept\n", "")) == set()
+    assert told(("LIMIT = 5", "LIMIT = 500")) == set()
+    assert told(("amount + 1", "amount + 2")) == {"Desk.pay"}
+    assert told(("open = True", "open = False")) == {"Desk"}
+    assert told(("class Desk(Base)", "class Desk(Other)")) == {"Desk"}
+    assert told(("@cached\n", "")) == {"run"}
+    assert told(("return lambda: 1", "return lambda: 2")) == {"run"}
+    assert told(("return 2", "return 3")) == {"twice"}
+    assert told(("def twice(x: str)", "def three(x: str)")) == {"twice", "three"}
 
-    assert found == [
-        (1, (4, 4), (6, 16), "outer"),
-        (3, (3, 22), (3, 23), "<lambda>"),
-        (4, (5, 8), (5, 37), "inner"),
-        (5, (5, 24), (5, 25), "<lambda>"),
-        (5, (5, 35), (5, 36), "<lambda>"),
-        (10, (10, 27), (10, 30), "outer"),
-    ]
-    assert len({each.digest for each in syntax.functions}) == len(syntax.functions)
+
+_DEFINING = """\
+import os
+LIMIT = 5  # as agreed
+# kept
 
 
-def test_a_function_is_the_same_wherever_it_stands() -> None:
-    """Its digest depends on nothing around it, and what is around it depends on the function."""
-    one, moved, changed = map(
-        read_syntax,
-        (
-            "def f(a):\n    return a\n",
-            "class C:\n    # moved\n    def f(a): return (a)\n",
-            "def f(a):\n    return b\n",
-        ),
+class Desk(Base):
+    open = True
+
+    def pay(self, amount):
+        return amount + 1
+
+    async def ask(self): ...
+
+
+@cached
+def run():
+    def inner():
+        return lambda: 1
+    return inner
+
+
+def twice(x: int):
+    return 1
+
+
+def twice(x: str):
+    return 2
+"""
+
+
+def test_everything_that_is_imported_is_found() -> None:
+    """At the top, in functions and classes, by name, from a package above, or by a call."""
+    syntax = read_syntax(
+        "import a.b, c as d\nfrom e.f import g, h as i\nfrom .. import j\nfrom .k import *\n"
+        "def f():\n import l\n return importlib.import_module('m.n'), __import__('o')\n"
+        "class C:\n from p import q\n x = [importlib.import_module('.r', __package__)]\n"
+        "importlib.import_module(name)\nif a: import s\nelse:\n try: import t\n finally: import u"
     )
-    assert one is not None
-    assert moved is not None
-    assert changed is not None
+    assert syntax is not None
 
-    assert one.functions[0].digest == moved.functions[0].digest
-    assert one.functions[0].digest != changed.functions[0].digest
-    assert one.digest != changed.digest
+    assert set(syntax.imports) == {
+        *(Import("a.b"), Import("c"), Import("e.f", 0, ("g",)), Import("e.f", 0, ("h",))),
+        *(Import("", 2, ("j",)), Import("k", 1, ("*",)), Import("l"), Import("m.n"), Import("o")),
+        *(Import("p", 0, ("q",)), Import("r", 1), Import("s"), Import("t"), Import("u")),
+    }
 
 
 _NAMES = st.sampled_from(["a", "b", "ab", "", "("])
@@ -262,7 +319,7 @@ def test_digests_are_frozen() -> None:
     found = hashlib.sha256("".join(map(_digest, programs)).encode()).hexdigest()
 
     assert _digest("") == "f92104cbc94cfe06152381edfc3c217f2344d1314551c6a6eba92595332709a4"
-    assert found == "a77dc8f85732bf8d1e888c513ac6bf7ea3a56edf9666e85af2c5268404514c16"
+    assert found == "1618c9adb227614228dc47073183ef5cf7fe3327c613fcb2ea7e2d9c5ce694b4"
 
 
 def _framed(data: bytes | str) -> bytes:
@@ -273,8 +330,6 @@ def _framed(data: bytes | str) -> bytes:
 def _second(value: Any) -> bytes:
     """The encoding of the format page, written a second time and as plainly as can be."""
     match value:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-            return b"d" + hashlib.sha256(b"\0sealpoint syntax 1\0" + _second_node(value)).digest()
         case ast.AST():
             return _second_node(value)
         case list():
@@ -316,10 +371,43 @@ def _second_node(node: ast.AST) -> bytes:
         ):
             first, rest = ast.get_docstring(node) or "", value[1:]
             text = "\n".join(line.rstrip(" ") for line in first.split("\n")).strip("\n")
-            made += b"[D" + _framed(text) + _second(rest)[1:]
+            made += b"[D" + _framed(text) + _second(_second_imports(rest))[1:]
         else:
-            made += _second(value)
+            is_body = name in ("body", "orelse", "finalbody") and isinstance(value, list)
+            made += _second(_second_imports(value) if is_body else value)
     return made + b")"
+
+
+def _second_imports(statements: list[Any]) -> list[Any]:
+    """Runs of imports, each name a statement of its own, sorted where the order means nothing."""
+    made: list[Any] = []
+    for are_imports, run in itertools.groupby(
+        statements, lambda each: isinstance(each, ast.Import | ast.ImportFrom)
+    ):
+        if not are_imports:
+            made += run
+            continue
+        rows = []
+        for each in run:
+            for alias in each.names:
+                level, module = getattr(each, "level", 0), getattr(each, "module", "") or ""
+                rows.append((type(each).__name__, level, module, alias.name, alias.asname or ""))
+        bound: dict[str, set[Any]] = {}
+        for kind, level, module, name, asname in rows:
+            whole = kind == "Import" and not asname
+            first = name.partition(".")[0]
+            source = first if whole else (level, module, name)
+            bound.setdefault(asname or (first if whole else name), set()).add(source)
+        if "*" not in bound and all(len(each) == 1 for each in bound.values()):
+            rows.sort()
+        for kind, level, module, name, asname in rows:
+            names = [ast.alias(name=name, asname=asname or None)]
+            made.append(
+                ast.Import(names=names)
+                if kind == "Import"
+                else ast.ImportFrom(module=module or None, names=names, level=level)
+            )
+    return made
 
 
 def test_the_format_page_says_it_all() -> None:

@@ -15,10 +15,11 @@ and the run ends there.
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cache
+from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar, cast
 
 from agent_framework import (
@@ -29,7 +30,7 @@ from agent_framework import (
     WorkflowExecutor,
 )
 
-from sealpoint.adapters._function_code import Memory
+from sealpoint.adapters._search import Memory
 from sealpoint.adapters.agent_framework._storage import (
     Known,
     RestingStorage,
@@ -62,6 +63,7 @@ def guard(
     actor: str,
     world: World | Mapping[str, Any] | None = None,
     idempotent: Collection[str] = (),
+    files: Iterable[str | PurePath] = (),
 ) -> _W:
     """The same workflow, behind the gate from now on.
 
@@ -80,6 +82,8 @@ def guard(
         idempotent: The executors that may do again what they did, or the name of a functional
             workflow: where only they get a response, nobody is asked about a run that was given one
             and died before it had saved anything.
+        files: Data files that count, such as prompts: files, and folders with all in them. They are
+            read at each run.
 
     Raises:
         UsageError: There is no actor, it is no workflow or one that has run already, it has no such
@@ -110,7 +114,13 @@ def guard(
         raise UsageError(
             f"guard: idempotent= names {unknown[0]!r}, and the workflow has no such executor"
         )
-    gate = WorkflowGate(storage, actor, World.of(world), frozenset(idempotent))
+    gate = WorkflowGate(
+        storage,
+        actor,
+        world=World.of(world),
+        idempotent=frozenset(idempotent),
+        files=tuple(files),
+    )
     gate.world(workflow)  # what cannot be told is said now, and not in the first run
     workflow.__class__ = _class_of(cast("Any", type(workflow)))
     workflow.__dict__["_sealpoint_gate"] = gate
@@ -209,8 +219,10 @@ class WorkflowGate:
         self,
         storage: SealedCheckpointStorage,
         actor: str,
+        *,
         world: World | None,
         idempotent: frozenset[str] = frozenset(),
+        files: tuple[str | PurePath, ...] = (),
     ) -> None:
         self.storage = storage
         self.last: str | None = None
@@ -220,6 +232,8 @@ class WorkflowGate:
         """What the caller declared; without it, the world of the workflow that is about to run."""
         self._idempotent = idempotent
         """The executors that may do again what they did."""
+        self._files = files
+        """The data files that count."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(storage.store)
         self._running = threading.Lock()
@@ -236,7 +250,7 @@ class WorkflowGate:
         """
         if self._world is not None and not tools:
             return self._world
-        found, self._memory = world_again(workflow, self._memory, tools=tools)
+        found, self._memory = world_again(workflow, self._memory, tools=tools, files=self._files)
         if self._world is None:
             return found
         # What is declared stands, and the tools of the call come on top of it.

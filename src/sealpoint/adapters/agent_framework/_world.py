@@ -1,50 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """The world of a workflow: what it is able to do, as far as it can be seen without running it.
 
-- `code`: for each handler of an executor (`executor.writer: Writer.write`), each condition and
-  selection of an edge, each tool, step and middleware, and for the application's own functions and
-  classes that these use by name, the digest of its code and of what its names lead to.
-- `runtime`: the versions of Python and of those packages of the framework that the workflow uses.
-- `tools`: each tool of an agent, with the description and the schema that a model sees, and when
-  somebody is asked before it is called; of a server, how it is started or where it is.
-- `model`: for each agent its client: class, model, settings from a closed list, the origin of the
-  address, and digests of its tools.
-- `prompts`: instructions and descriptions of agents, and the prompts of what manages them.
+- `code`: every module of the application that holds the workflow, with what it defines; the other
+  modules of its packages are the rest of the `application`.
+- `runtime`: the versions of Python, of the framework's packages, and of what else is imported.
+- `tools`: each tool of an agent, with the description and the schema that a model sees, and how it
+  was set up; of a server, how it is started or where it is.
+- `permissions`: the tools that are called without asking anybody.
+- `model`: for each agent its client: class, model, settings, the origin of the address, and digests
+  of its tools.
+- `prompts`: instructions and descriptions of agents, the prompts of what manages them, and files
+  that were declared.
 - `agents`: workflows inside of executors, each a world of its own.
-- `topology`: executors, edges, where a run begins, what it gives out, and the middleware and
-  context providers of agents.
+- `topology`: executors, edges, where a run begins, what it gives out, which functions run where,
+  and the middleware and context providers of agents, with how they are set up.
 
-Secrets are left out by construction: of clients and of the framework's objects only fields of
-closed lists are read, and of a server's environment only the names. Names that the framework draws
-at random (of workflows, groups of edges, agents without a name) do not count: two processes that
-build the same workflow give the same world.
+Names that the framework draws at random (of workflows, groups of edges, agents without a name) do
+not count: two processes that build the same workflow give the same world. Of a server's environment
+only the names are told.
 """
 
-import functools
 import json
 import re
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from enum import Enum
+from pathlib import PurePath
 from typing import Any
 
 from agent_framework import (
-    AgentMiddleware,
     AgentResponse,
     AgentResponseUpdate,
     AgentSession,
     BaseAgent,
     BaseChatClient,
-    ChatMiddleware,
     ChatResponse,
     ChatResponseUpdate,
     Content,
-    ContextProvider,
     Executor,
     FanOutEdgeGroup,
     FunctionalWorkflow,
     FunctionalWorkflowDefinition,
-    FunctionMiddleware,
     FunctionTool,
     InMemoryHistoryProvider,
     Message,
@@ -63,20 +58,24 @@ from agent_framework._middleware import BaseMiddlewarePipeline
 from agent_framework._workflows._edge import InternalEdgeGroup
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters._function_code import Frameworks, Memory
-from sealpoint.adapters._world_parts import (
+from sealpoint.adapters._search import (
     Found,
+    Frameworks,
     Kinds,
+    Memory,
     Parts,
     Search,
-    WorldDraft,
     attributes,
+)
+from sealpoint.adapters._world_parts import (
+    WorldDraft,
+    declared_files,
     json_digest,
     kind_of,
-    model_of,
+    model_settings,
     origin_of,
+    plain_setting,
     put,
-    runtime_of,
     settings_of,
 )
 from sealpoint.errors import UsageError, WorldInvalid
@@ -90,53 +89,30 @@ _PACKAGES = (
     *("hyperlight", "mem0", "mistral", "monty", "ollama", "openai", "orchestrations", "purview"),
     *("redis", "tools"),
 )
-_MODEL_NAMES = (
-    *("model", "model_id", "ai_model_id", "deployment_name", "azure_deployment", "api_version"),
-    *("temperature", "top_p", "top_k", "seed", "stop", "max_tokens", "max_output_tokens"),
-    *("max_completion_tokens", "frequency_penalty", "presence_penalty", "reasoning_effort"),
-    *("tool_choice", "allow_multiple_tool_calls", "store", "response_format"),
-)
 _ADDRESSES = ("base_url", "_base_url", "endpoint", "azure_endpoint", "project_endpoint", "host")
-_EXECUTOR_SETTINGS = (
-    *("allow_direct_output", "_propagate_request", "_context_mode", "_ensure_trailing_user_turn"),
-    *("_max_rounds", "_retry_attempts", "_require_plan_signoff", "_is_start_agent"),
-    *("_autonomous_mode", "_autonomous_mode_turn_limit"),
-)
-_MANAGER_SETTINGS = (
-    *("max_stall_count", "max_reset_count", "max_round_count", "progress_ledger_retry_count"),
-)
-_MANAGER_PROMPTS = (
-    *("task_ledger_facts_prompt", "task_ledger_plan_prompt", "task_ledger_full_prompt"),
-    *("task_ledger_facts_update_prompt", "task_ledger_plan_update_prompt"),
-    *("progress_ledger_prompt", "final_answer_prompt"),
-)
-_INVOCATION_SETTINGS = (
-    *("enabled", "max_iterations", "max_function_calls", "max_duration_seconds"),
-    *("max_consecutive_errors_per_request", "terminate_on_unknown_calls"),
-    *("include_detailed_errors", "allow_concurrent_invocation"),
-    "disable_approval_response_binding",
-)
-_TOOL_SETTINGS = ("approval_mode", "kind", "max_invocations", "max_invocation_exceptions")
-_SERVER_SETTINGS = (
-    *("approval_mode", "allowed_tools", "tool_name_prefix", "load_tools_flag", "load_prompts_flag"),
-    *("use_progressive_disclosure", "always_load"),
-)
-_HOSTED = (
-    *("type", "description", "parameters", "strict", "server_label", "server_description"),
-    *("allowed_tools", "require_approval", "approval_mode", "vector_store_ids"),
-)
-"""Of a tool that a provider runs itself, what is told; of the rest only that it is there."""
+"""Under which names the clients of providers keep the address."""
+_TOLD_APART = frozenset({"instructions", "response_format", "tool_choice", "tools"})
+_TOLD_ALIKE = ("response_format", "tool_choice")
+_OF_TOOL = frozenset({"description", "func", "input_model", "name"})
+"""Of a tool, what its schema says, or where its functions are told."""
+_OF_SERVER = frozenset({"args", "command", "description", "env", "name", "url"})
 _AROUND_CLIENT = ("chat_middleware", "function_middleware")
 _DRAWN = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 """A name that was drawn at random."""
 
 
-def world_of(workflow: Any, *, extra: Mapping[str, JSON] | None = None) -> World:
+def world_of(
+    workflow: Any,
+    *,
+    extra: Mapping[str, JSON] | None = None,
+    files: Iterable[str | PurePath] = (),
+) -> World:
     """The world of a workflow, built of executors or of functions.
 
     Args:
         workflow: The workflow.
         extra: What else a person should be asked about when it changes, by name.
+        files: Data files of the application, such as prompts: files, and folders with all in them.
 
     Raises:
         UsageError: It is no workflow.
@@ -147,25 +123,32 @@ def world_of(workflow: Any, *, extra: Mapping[str, JSON] | None = None) -> World
         raise UsageError(
             f"workflow: expected a workflow, found {found}", hint="Call .build() first."
         )
-    return _WorkflowWorld(workflow, [], Memory()).world(extra or {})
+    return _WorkflowWorld(workflow, [], Memory()).world(extra or {}, declared_files(files))
 
 
-def world_again(workflow: Any, before: Memory | None, *, tools: Any = None) -> tuple[World, Memory]:
+def world_again(
+    workflow: Any,
+    before: Memory | None,
+    *,
+    tools: Any = None,
+    files: Iterable[str | PurePath] = (),
+) -> tuple[World, Memory]:
     """The world of a workflow that may have been looked at before, and what was found this time.
 
     Args:
         workflow: The workflow.
         before: What was found before.
         tools: Tools that one run brings along.
+        files: Data files of the application.
 
     Raises:
-        WorldInvalid: It says more than a world can hold.
+        WorldInvalid: It says more than a world can hold, or a file is not there.
     """
     memory = Memory(before)
     found = _WorkflowWorld(workflow, [], memory)
     if tools is not None:
         found.add_tools(normalize_tools(tools))
-    return found.world({}), memory
+    return found.world({}, declared_files(files)), memory
 
 
 # ---------------------------------------------------------------------- the parts
@@ -176,7 +159,7 @@ class _OfFramework(ABC):  # noqa: B024 - nothing is derived from it
 
     @classmethod
     def __subclasshook__(cls, kind: type) -> bool:
-        return any(FRAMEWORKS.package_of(each) in FRAMEWORKS for each in kind.__mro__)
+        return any(map(FRAMEWORKS.has_class, kind.__mro__))
 
 
 def _find_workflow(search: Search, found: Found) -> None:
@@ -187,42 +170,29 @@ def _find_data(search: Search, found: Found) -> None:
     """What a run says, makes and keeps; that is judged as its state."""
 
 
-def _find_executor(search: Search, found: Found) -> None:
-    executor, place, package, _ = found
-    fields = attributes(executor)
-    for name in ("_handlers", "_response_handlers"):
-        held = fields.get(name) or {}
-        search.add([getattr(each, "__func__", each) for each in held.values()], place, _CORE)
-    agent = fields.get("_agent")
-    if agent is not None and not isinstance(agent, BaseAgent):
-        # Whatever has the methods of an agent is one.
-        search.parts.agents.append(agent)
-        search.add_called([agent], place, _CORE)
-    search.enter(executor, place, package)
-
-
 def _find_agent(search: Search, found: Found) -> None:
-    agent, place, package, _ = found
-    search.parts.agents.append(agent)
-    fields = attributes(agent)
-    for each in ("middleware", "context_providers"):
-        search.add_called(fields.get(each) or (), place, _CORE)
-    search.add_called([fields.get("compaction_strategy"), fields.get("tokenizer")], place, _CORE)
-    client = fields.get("client")
+    search.parts.agents.append(found.value)
+    client = attributes(found.value).get("client")
     if client is not None and not isinstance(client, BaseChatClient):
-        _find_client(search, Found(client, place, package, own=False))
-    search.enter(agent, place, package)
+        search.parts.models.append(client)
+    search.enter(found.value, found.place)
+
+
+def _find_executor(search: Search, found: Found) -> None:
+    agent = attributes(found.value).get("_agent")
+    if agent is not None and not isinstance(agent, BaseAgent):
+        search.parts.agents.append(agent)  # whatever has the methods of an agent is one
+    search.enter(found.value, found.place)
 
 
 def _find_client(search: Search, found: Found) -> None:
-    """A client of a model: what runs around it, and the code of an application's own one."""
-    client, place, _, _ = found
+    """A client of a model: what runs around it, and what an application's own one holds."""
+    client, place = found.value, found.place
     search.parts.models.append(client)
     fields = attributes(client)
-    for each in _AROUND_CLIENT:
-        search.add_called(fields.get(each) or (), place, _CORE)
-    search.add_called([fields.get("compaction_strategy"), fields.get("tokenizer")], place, _CORE)
-    search.add(_invocation(fields).get("additional_tools") or (), place, _CORE)
+    around = (*_AROUND_CLIENT, "compaction_strategy", "tokenizer")
+    search.add([fields.get(each) for each in around], place)
+    search.add([_invocation(fields).get("additional_tools")], place)
     _enter_own(search, client, place)
 
 
@@ -236,32 +206,25 @@ def _find_tool(search: Search, found: Found) -> None:
     tool, place = found.value, f"tool.{found.value.name}"
     search.parts.tools.append(tool)
     fields = attributes(tool)
-    search.add_called([fields.get("func"), fields.get("result_parser")], place, _CORE)
-    search.add_called([fields.get("_instance")], place, _CORE)
-    _enter_own(search, tool, place)
-
-
-def _find_server(search: Search, found: Found) -> None:
-    tool, place = found.value, f"tool.{found.value.name}"
-    search.parts.tools.append(tool)
-    fields = attributes(tool)
-    for each in ("parse_tool_results", "parse_prompt_results", "sampling_approval_callback"):
-        search.add_called([fields.get(each)], place, _CORE)
-    search.add_called([fields.get("_header_provider")], place, _CORE)
+    given = ("func", "result_parser", "_instance", "parse_tool_results", "parse_prompt_results")
+    search.add([fields.get(each) for each in given], place)
+    asks = ("sampling_approval_callback", "_header_provider")
+    search.add([fields.get(each) for each in asks], place)
     _enter_own(search, tool, place)
 
 
 def _enter_own(search: Search, value: Any, place: str) -> None:
     """Look into an object of a class that an application derived; the framework's is known."""
-    if FRAMEWORKS.package_of(type(value)) not in FRAMEWORKS:
-        search.enter(value, place, "")
+    search.note(type(value))
+    if not FRAMEWORKS.has_class(type(value)):
+        search.enter(value, place)
 
 
 def _find_step(search: Search, found: Found) -> None:
     step = found.value
     search.parts.objects.append(step)
     fields = attributes(step)
-    search.add([fields.get("_func"), fields.get("_replay_key")], f"step.{step.name}", _CORE)
+    search.add([fields.get("_func"), fields.get("_replay_key")], f"step.{step.name}")
 
 
 def _find_object(search: Search, found: Found) -> None:
@@ -269,7 +232,7 @@ def _find_object(search: Search, found: Found) -> None:
     if type(found.value) is InMemoryHistoryProvider:
         return  # the framework gives one to an agent when it first runs
     search.parts.objects.append(found.value)
-    search.enter(found.value, found.place, found.package, remembered=True)
+    search.enter(found.value, found.place, remembered=True)
 
 
 _WORKFLOWS = (Workflow, FunctionalWorkflow, FunctionalWorkflowDefinition)
@@ -278,7 +241,6 @@ _DATA = (
     *(ChatResponse, ChatResponseUpdate, ResponseStream, WorkflowCheckpoint, WorkflowEvent),
     *(WorkflowMessage, BaseMiddlewarePipeline),
 )
-_AROUND_AGENT = (AgentMiddleware, ChatMiddleware, FunctionMiddleware, ContextProvider)
 FRAMEWORKS = Frameworks(_CORE, *(f"{_CORE}_{each}" for each in _PACKAGES))
 
 KINDS = Kinds(
@@ -286,8 +248,7 @@ KINDS = Kinds(
     frameworks=FRAMEWORKS,
     forms=(
         (_WORKFLOWS, _find_workflow),
-        (FunctionTool, _find_tool),
-        (MCPTool, _find_server),
+        ((FunctionTool, MCPTool), _find_tool),
         (BaseChatClient, _find_client),
         (BaseAgent, _find_agent),
         (Executor, _find_executor),
@@ -305,7 +266,6 @@ KINDS = Kinds(
         MCPTool,
         StepWrapper,
     ),
-    calls=("__call__", "run", "process", "before_run", "after_run", "get_response"),
 )
 """How the objects of the framework are looked at."""
 
@@ -320,11 +280,10 @@ class _WorkflowWorld:
         self._workflow = workflow
         self._memory = memory
         self._around = [*above, workflow]
-        self._draft = WorldDraft(memory)
+        self._draft = WorldDraft(memory, FRAMEWORKS)
+        self._draft.add_package(_CORE)
         self._agents: dict[str, Any] = {}
-        self._settings: dict[str, Any] = {}
         self._steps: set[str] = set()
-        self._packages = {_CORE}
         drawn = (each for name in self._executors for each in _DRAWN.findall(name))
         self._drawn = {each: f"unnamed {n}" for n, each in enumerate(dict.fromkeys(drawn), 1)}
 
@@ -344,17 +303,15 @@ class _WorkflowWorld:
         self._add("run", tools, "run")
         self._add_hosted("run", tools)
 
-    def world(self, extra: Mapping[str, JSON]) -> World:
+    def world(self, extra: Mapping[str, JSON], files: Mapping[str, str] | None = None) -> World:
         if isinstance(self._workflow, Workflow):
             topology = self._graph()
         else:
             self._add("workflow", self._workflow._func, "workflow")  # noqa: SLF001
             topology = {"steps": dict.fromkeys(self._steps, True)}
-        told = {"agents": self._agents, "settings": self._settings}
-        topology |= {name: part for name, part in told.items() if part}
-        return self._draft.world(
-            topology=topology, runtime=_runtime(tuple(sorted(self._packages))), extra=extra
-        )
+        topology |= {"agents": self._agents} if self._agents else {}
+        inner = len(self._around) > 1
+        return self._draft.world(topology=topology, extra=extra, files=files, inner=inner)
 
     def _graph(self) -> dict[str, Any]:
         """Look at executors and edges, and say how they are connected."""
@@ -362,9 +319,7 @@ class _WorkflowWorld:
         for given, executor in sorted(self._executors.items()):
             name = self._name(given)
             self._add(name, executor, f"executor.{name}")
-            told = settings_of(attributes(executor), _EXECUTOR_SETTINGS)
-            settings = {each.strip("_"): value for each, value in told.items()}
-            executors[name] = {"kind": self._kind(executor), **settings}
+            executors[name] = {"kind": self._kind(executor), **self._settings(executor)}
         edges: dict[str, Any] = {}
         for group in workflow.edge_groups:
             if not isinstance(group, InternalEdgeGroup):  # each executor has one, to itself
@@ -409,24 +364,26 @@ class _WorkflowWorld:
                 self._add(sources[0], attributes(edge)["_condition"], f"edge.{name}")
 
     def _add(self, holder: str, runs: Any, place: str) -> None:
-        parts = KINDS.parts_of(runs, place, self._memory, called=True)
-        self._draft.add_code(parts)
+        parts = KINDS.parts_of(runs, place, self._memory)
+        self._draft.add_parts(parts)
         for tool in parts.tools:
             self._add_tool(holder, tool)
         self._add_agents(holder, parts)
-        for each in (runs, *parts.objects):
-            self._add_texts(holder, each)
+        for each in parts.objects:
             if isinstance(each, StepWrapper):
                 self._steps.add(each.name)
-        for each in parts.objects:
-            told = _settings(each)
-            if told:
-                kind = self._kind(each)
-                put(self._settings, f"{holder}: {kind.rpartition('.')[2]}", {"kind": kind, **told})
+            else:
+                self._draft.add_settings(holder, each)
         for workflow in parts.graphs:
             if not any(workflow is each for each in self._around):
                 inner = _WorkflowWorld(workflow, self._around, self._memory)
-                put(self._draft.agents, holder, inner.world({}))
+                self._draft.add_inner(holder, inner.world({}), inner._draft)
+
+    def _settings(self, value: Any) -> dict[str, Any]:
+        """How an object was set up, without names that were drawn."""
+        told = settings_of(value, FRAMEWORKS)
+        made: dict[str, Any] = json.loads(self._name(json.dumps(told)))
+        return made
 
     def _add_agents(self, holder: str, parts: Parts) -> None:
         for agent in parts.agents:
@@ -468,30 +425,21 @@ class _WorkflowWorld:
         self, client: Any, options: Mapping[str, Any], tools: Iterable[Any]
     ) -> dict[str, Any]:
         own = attributes(client)
-        fields = {**own, **options}
-        for name, value in attributes(own.get("client")).items():
-            if name in _ADDRESSES:  # of the provider's own client, which keeps it as an object
-                fields.setdefault(name, str(value))
-        fields |= {name: _told(fields.get(name)) for name in ("tool_choice", "response_format")}
-        made = model_of(self._kind(client), fields, _MODEL_NAMES, _ADDRESSES)
+        given = {name: each for name, each in options.items() if name not in _TOLD_APART}
+        given |= {name: _told(options[name]) for name in _TOLD_ALIKE if name in options}
+        made = {**model_settings(client, given, FRAMEWORKS), "class": self._kind(client)}
+        for name, value in {**attributes(own.get("client")), **own}.items():
+            origin = origin_of(str(value)) if name in _ADDRESSES else None
+            made |= {} if origin is None else {name.strip("_"): origin}
         told = (self._definition(tool) for tool in tools)
         parts = {
             "tools": {name: json_digest(definition) for name, definition, _ in told},
             "middleware": [
                 self._kind(each) for name in _AROUND_CLIENT for each in own.get(name) or ()
             ],
-            "function_invocation": settings_of(_invocation(own), _INVOCATION_SETTINGS),
+            "function_invocation": plain_setting(dict(_invocation(own)), FRAMEWORKS),
         }
         return made | {name: part for name, part in parts.items() if part}
-
-    def _add_texts(self, holder: str, value: Any) -> None:
-        """Add the prompts that an object of the framework holds for the models that it asks."""
-        fields = attributes(value)
-        names: Iterable[str] = _MANAGER_PROMPTS
-        if FRAMEWORKS.package_of(type(value)) in FRAMEWORKS:
-            names = [each for each in fields if each.endswith(("prompt", "instructions"))]
-        for name in names:
-            self._add_prompt(f"{holder}: {name.strip('_')}", fields.get(name))
 
     def _add_hosted(self, holder: str, tools: Iterable[Any]) -> None:
         """Add tools that are no objects of the framework, which are found without this."""
@@ -501,7 +449,9 @@ class _WorkflowWorld:
 
     def _add_tool(self, holder: str, tool: Any) -> None:
         name, definition, launch = self._definition(tool)
-        self._draft.add_tool(holder, name, definition, launch)
+        called = self._draft.add_tool(holder, name, definition, launch)
+        if getattr(tool, "approval_mode", None) != "always_require":
+            self._draft.unasked.add(called)
 
     def _definition(self, tool: Any) -> tuple[str, dict[str, Any], str | None]:
         """The name of a tool, what is told of it, and how it is started or reached."""
@@ -523,41 +473,11 @@ class _WorkflowWorld:
 
     def _kind(self, value: Any) -> str:
         """The name of a function, or of an object's class; note which packages are used."""
-        self._packages |= {
-            package
-            for package in map(FRAMEWORKS.package_of, type(value).__mro__)
-            if package in FRAMEWORKS
-        }
+        for package in map(FRAMEWORKS.package_of, type(value).__mro__):
+            if package in FRAMEWORKS:
+                self._draft.add_package(package)
         named = FRAMEWORKS.reference_to(getattr(value, "__func__", value))
         return named or str(FRAMEWORKS.reference_to(type(value)))
-
-
-def _settings(value: Any) -> dict[str, Any]:
-    """How an object of the framework that runs around agents was set up: switches and bounds.
-
-    Texts are left out, which may be secrets, and so is what it counts while it runs.
-    """
-    fields = attributes(value)
-    if not isinstance(value, _AROUND_AGENT) or FRAMEWORKS.package_of(type(value)) not in FRAMEWORKS:
-        return settings_of(fields, _MANAGER_SETTINGS)
-    made: dict[str, Any] = {}
-    for name, held in fields.items():
-        if name.startswith("_"):
-            continue
-        if isinstance(held, Enum):
-            made[name] = held.name
-        elif type(held) is bool or (name.startswith("max_") and type(held) in (int, float)):
-            made[name] = held
-        elif name.startswith("allow") and isinstance(held, set | frozenset | list | tuple):
-            made[name] = sorted(map(str, held))
-    return made
-
-
-@functools.cache
-def _runtime(packages: tuple[str, ...]) -> dict[str, str]:
-    """Which packages run; what is installed later is not what was imported."""
-    names = (each.replace("_", "-") for each in packages)
-    return runtime_of(f"{each}-core" if each == "agent-framework" else each for each in names)
 
 
 def _function_definition(tool: FunctionTool) -> dict[str, Any]:
@@ -565,30 +485,30 @@ def _function_definition(tool: FunctionTool) -> dict[str, Any]:
         schema = tool.parameters()
     except (PydanticUserError, TypeError, ValueError) as exc:
         raise WorldInvalid(f"tool {tool.name!r}: its arguments have no JSON schema") from exc
-    told = settings_of(attributes(tool), _TOOL_SETTINGS)
-    return {"description": tool.description, "inputSchema": schema, **told}
+    told = settings_of(tool, FRAMEWORKS)
+    settings = {name: each for name, each in told.items() if name not in _OF_TOOL}
+    return {**settings, "description": tool.description, "inputSchema": schema}
 
 
 def _server_definition(tool: MCPTool) -> tuple[dict[str, Any], str | None]:
-    fields = attributes(tool)
-    told = {name: fields[name] for name in _SERVER_SETTINGS if fields.get(name) is not None}
+    fields, told = attributes(tool), settings_of(tool, FRAMEWORKS)
+    told = {name: each for name, each in told.items() if name not in _OF_SERVER}
     if fields.get("args"):
         told["args"] = json_digest([str(each) for each in fields["args"]])
     if fields.get("env"):
         told["env"] = sorted(fields["env"])
     launch = fields.get("command") or origin_of(fields.get("url"))
     kind = FRAMEWORKS.reference_to(type(tool))
-    return {"kind": kind, "description": tool.description, **told}, launch
+    return {**told, "kind": kind, "description": tool.description}, launch
 
 
 def _hosted_definition(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
-    """A tool that is told to a provider as it is: what a closed list of its fields says."""
+    """A tool that is told to a provider as it is."""
     inner = tool.get("function")
     fields = {**tool, **inner} if isinstance(inner, Mapping) else dict(tool)
     name = str(fields.get("name") or fields.get("server_label") or fields.get("type") or "tool")
-    told = {key: fields[key] for key in _HOSTED if key in fields}
-    rest = sorted(str(key) for key in fields if key not in (*_HOSTED, "name", "function"))
-    return name, {**told, "also": rest} if rest else told, origin_of(fields.get("server_url"))
+    told = {key: value for key, value in fields.items() if key not in ("name", "function")}
+    return name, plain_setting(told, FRAMEWORKS), origin_of(fields.get("server_url"))
 
 
 def _told(value: Any) -> Any:

@@ -11,6 +11,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
+from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol, cast
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from langgraph.func import entrypoint, task
 from langgraph.runtime import RunControl
 from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters._function_code import Memory
+from sealpoint.adapters._search import Memory
 from sealpoint.adapters.face import GuardedRuns, RunWatch, to_display_json
 from sealpoint.adapters.langgraph._configuration import (
     DELIBERATE,
@@ -388,9 +389,11 @@ class CallGate:
         self,
         saver: SealedSaver,
         actor: str,
+        *,
         world: World | None,
         idempotent: frozenset[str] = frozenset(),
         unsealed: frozenset[str] = frozenset(),
+        files: tuple[str | PurePath, ...] = (),
     ) -> None:
         self.saver = saver
         self.actor = actor
@@ -400,6 +403,8 @@ class CallGate:
         """The nodes that may do again what they did."""
         self._unsealed = unsealed
         """What the graph may read although nobody seals it."""
+        self._files = files
+        """The data files that count."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(saver.store)
 
@@ -415,7 +420,7 @@ class CallGate:
         """
         if self._world is not None:
             return self._world
-        world, self._memory = world_again(graph, self._memory)
+        world, self._memory = world_again(graph, self._memory, self._files)
         return world
 
     def entry(self, graph: Any, config: RunnableConfig) -> _Entry:

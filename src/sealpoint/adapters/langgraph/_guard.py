@@ -8,7 +8,15 @@ because refusing to save comes too late: the next nodes have run by then.
 """
 
 import copy
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -16,6 +24,7 @@ from contextlib import (
     nullcontext,
 )
 from functools import cache, partial
+from pathlib import PurePath
 from typing import Any, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -55,6 +64,7 @@ def guard(
     world: World | Mapping[str, Any] | None = None,
     idempotent: Collection[str] = (),
     accept_unsealed: Collection[str] = (),
+    files: Iterable[str | PurePath] = (),
 ) -> _G:
     """The same graph, behind the gate.
 
@@ -72,11 +82,14 @@ def guard(
             asked about a run that was given an answer and died before it had saved anything.
         accept_unsealed: What the graph may read although nobody seals it: `cache` for a cache of
             nodes, `memory` for a long-term memory, `remote` for graphs that run elsewhere.
+        files: Data files that count, such as prompts: files, and folders with all in them. They are
+            read at each run.
 
     Raises:
         UsageError: There is no actor, the graph is not compiled or has no such node, the saver
             is another one, or the graph reads what is not sealed and nobody accepted that.
         TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be saved.
+        WorldInvalid: A file is not there, or the graph says more than a world can hold.
     """
     if not isinstance(graph, Pregel):
         raise UsageError(f"guard: expected a compiled graph, found {type(graph).__name__}")
@@ -87,7 +100,14 @@ def guard(
     if unknown := sorted(set(idempotent) - set(graph.nodes)):
         raise UsageError(f"guard: idempotent= names {unknown[0]!r}, and the graph has no such node")
     accepted = check_names(accept_unsealed)
-    gate = CallGate(saver, actor, World.of(world), frozenset(idempotent), accepted)
+    gate = CallGate(
+        saver,
+        actor,
+        world=World.of(world),
+        idempotent=frozenset(idempotent),
+        unsealed=accepted,
+        files=tuple(files),
+    )
     # What cannot be told, and what could not be saved, is said now, and not in the first run.
     require_accepted(graph, accepted)
     gate.world(graph)

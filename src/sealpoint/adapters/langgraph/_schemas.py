@@ -33,7 +33,7 @@ from sealpoint.adapters._declared_types import (
     find_types,
     types_in,
 )
-from sealpoint.adapters._world_parts import Parts
+from sealpoint.adapters._search import Parts
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.adapters.langgraph._world import KINDS, TASK
 from sealpoint.codec import Registry, allow_line, is_builtin

@@ -1,52 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
 """The world of a graph: what it is able to do, as far as it can be seen without running it.
 
-- `code`: for each function of a node (`node.agent: answer`), a branch, a reducer, a tool or a task,
-  and of the application's own functions and classes that these use by name, the digest of its code
-  and of what its names lead to.
-- `runtime`: the versions of Python and of the frameworks.
-- `tools`: each tool that a node can reach, with the description and the schema that a model sees.
-- `model`: for each node the models that it can reach: class, name, settings from a closed list,
-  the origin of the address, and digests of the tools bound to it.
-- `prompts`: system messages and prompt templates that a node holds.
+- `code`: every module of the application that holds the graph, with what it defines; the other
+  modules of its packages are the rest of the `application`.
+- `runtime`: the versions of Python, of the frameworks, and of what else the application imports.
+- `tools`: each tool that a node can reach, with the description and the schema that a model sees,
+  and how it was set up.
+- `permissions`: the tools that are called without asking anybody.
+- `model`: for each node the models that it can reach: class, settings, the origin of the address,
+  and digests of the tools bound to it.
+- `prompts`: system messages and prompt templates that a node holds, and files that were declared.
 - `agents`: subgraphs, each a world of its own.
-- `topology`: nodes, what triggers them, edges, branches, where the graph stops for people, and what
-  it reads that nobody has sealed: a cache, a long-term memory, remote graphs.
+- `topology`: nodes, what triggers them, edges, branches, where the graph stops for people, which
+  functions run where, how middleware and policies are set up, and what the graph reads that nobody
+  has sealed: a cache, a long-term memory, remote graphs.
 
-Secrets are left out by construction: of a model only fields of the closed list are read, and only
-plain texts and numbers of those. Two processes that run the same code give the same world.
+Two processes that run the same code give the same world.
 """
 
-import inspect
+from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from pathlib import PurePath
 from typing import Any
 
 from langchain_core.language_models import BaseLanguageModel
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.tools import BaseTool
+from langgraph._internal._runnable import RunnableCallable, RunnableSeq
 from langgraph.func import _TaskFunction
 from langgraph.pregel import Pregel
-from langgraph.pregel._write import ChannelWriteEntry
+from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
+from langgraph.types import Command, Send
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters._function_code import Frameworks, Memory
-from sealpoint.adapters._world_parts import (
+from sealpoint.adapters._search import (
     Found,
+    Frameworks,
     Kinds,
+    Memory,
     Search,
-    WorldDraft,
     attributes,
+    class_module,
+)
+from sealpoint.adapters._world_parts import (
+    WorldDraft,
+    declared_files,
     json_digest,
     kind_of,
-    model_of,
+    model_settings,
     plain_json,
+    plain_setting,
     put,
-    runtime_of,
+    settings_of,
 )
 from sealpoint.adapters.langgraph._unsealed import unsealed_of
 from sealpoint.config import imported_name
@@ -56,29 +65,26 @@ from sealpoint.world import JSON, Tool, World
 TASK = "task."
 """What the places of tasks of the functional API begin with."""
 
-# Code of these counts by their versions, not function by function: see `FRAMEWORKS`.
-_PACKAGES = (
-    *("deepagents", "langchain", "langchain-core", "langgraph", "langgraph-checkpoint"),
-    *("langgraph-prebuilt", "langsmith"),
-)
-_MODEL_NAMES = (
-    *("model", "model_name", "model_id", "deployment_name", "azure_deployment"),
-    *("temperature", "top_p", "top_k", "n", "seed", "stop", "stop_sequences", "max_tokens"),
-    *("max_output_tokens", "max_completion_tokens", "max_tokens_to_sample", "num_ctx"),
-    *("frequency_penalty", "presence_penalty", "reasoning_effort", "tool_choice"),
-    *("parallel_tool_calls", "strict"),
-)
-_ADDRESSES = ("base_url", "openai_api_base", "anthropic_api_url", "azure_endpoint", "endpoint_url")
+_PLUMBING = (RunnableCallable, RunnableLambda, RunnableSeq, RunnableSequence, ChannelWrite)
+"""What a graph is held together with: there is nothing to set up."""
+_SET_UP = ("deepagents.", "langchain.", "langgraph.prebuilt.", "langgraph.types")
+"""The modules of the framework whose other objects are set up by somebody: middleware, policies."""
+_FAKES = "langchain_core.language_models.fake"
+"""Models for tests, which count in their fields how often they were called."""
 
 
 def world_of(
-    graph: Pregel[Any, Any, Any, Any], *, extra: Mapping[str, JSON] | None = None
+    graph: Pregel[Any, Any, Any, Any],
+    *,
+    extra: Mapping[str, JSON] | None = None,
+    files: Iterable[str | PurePath] = (),
 ) -> World:
     """The world of a compiled graph or of an entrypoint of the functional API.
 
     Args:
         graph: The graph.
         extra: What else a person should be asked about when it changes, by name.
+        files: Data files of the application, such as prompts: files, and folders with all in them.
 
     Raises:
         UsageError: It is no compiled graph.
@@ -89,23 +95,26 @@ def world_of(
         raise UsageError(
             f"graph: expected a compiled graph, found {found}", hint="Call .compile() first."
         )
-    return _World(graph, [], Memory()).world(extra or {})
+    return _World(graph, [], Memory()).world(extra or {}, declared_files(files))
 
 
-def world_again(graph: Pregel[Any, Any, Any, Any], before: Memory | None) -> tuple[World, Memory]:
+def world_again(
+    graph: Pregel[Any, Any, Any, Any],
+    before: Memory | None,
+    files: Iterable[str | PurePath] = (),
+) -> tuple[World, Memory]:
     """The world of a graph that may have been looked at before, and what was found this time.
 
+    Args:
+        graph: The graph.
+        before: What was found before.
+        files: Data files of the application.
+
     Raises:
-        WorldInvalid: It says more than a world can hold.
+        WorldInvalid: It says more than a world can hold, or a file is not there.
     """
     memory = Memory(before)
-    return _World(graph, [], memory).world({}), memory
-
-
-@cache
-def _runtime() -> dict[str, str]:
-    """Which frameworks run; what is installed later is not what was imported."""
-    return runtime_of(_PACKAGES)
+    return _World(graph, [], memory).world({}, declared_files(files)), memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +130,7 @@ def _find_graph(search: Search, found: Found) -> None:
 
 
 def _find_model(search: Search, found: Found) -> None:
+    search.note(type(found.value))
     search.parts.models.append(Model(model=found.value, bound={}))
 
 
@@ -128,19 +138,27 @@ def _find_prompt(search: Search, found: Found) -> None:
     search.parts.prompts.append(found.value)
 
 
+def _find_data(search: Search, found: Found) -> None:
+    """What a run says, makes and keeps; that is judged as its state."""
+
+
 def _find_tool(search: Search, found: Found) -> None:
     """A tool, and what runs when it is called."""
     tool: BaseTool = found.value
     search.parts.tools.append(tool)
-    place, package = f"tool.{tool.name}", FRAMEWORKS.package_of(type(tool))
-    runs = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
-    if any(runs):
-        search.add(runs, place, package)
-        return
-    methods = (inspect.getattr_static(type(tool), name, None) for name in ("_run", "_arun"))
-    own = [method for method in methods if FRAMEWORKS.package_of(method) not in FRAMEWORKS]
-    search.add(own, place, package)
-    search.enter(tool, place, found.package)
+    search.enter(tool, f"tool.{tool.name}")
+
+
+def _find_object(search: Search, found: Found) -> None:
+    """A middleware, a policy: what it is filled with while it runs does not count."""
+    search.parts.objects.append(found.value)
+    search.enter(found.value, found.place, remembered=True)
+
+
+def _find_runnable(search: Search, found: Found) -> None:
+    if type(found.value) not in _PLUMBING:
+        search.parts.objects.append(found.value)
+    search.enter(found.value, found.place)
 
 
 def _find_binding(search: Search, found: Found) -> None:
@@ -150,10 +168,12 @@ def _find_binding(search: Search, found: Found) -> None:
         bound = {**inner.kwargs, **bound}
         inner = inner.bound
     if isinstance(inner, BaseLanguageModel):
+        search.note(type(inner))
         search.parts.models.append(Model(model=inner, bound=bound))
     else:
-        search.add([inner], found.place, found.package)
-    search.add([bound.get("tools")], found.place, found.package)
+        search.add([inner], found.place)
+    search.add(bound.values(), found.place)
+    search.add([found.value.config, found.value.config_factories], found.place)
 
 
 def _find_task(search: Search, found: Found) -> None:
@@ -163,10 +183,22 @@ def _find_task(search: Search, found: Found) -> None:
     name = getattr(function, "__qualname__", "") or type(function).__qualname__
     if given and name.rpartition(".")[2] != given:
         name = f"{name}.{given}"
-    search.add([function], f"{TASK}{imported_name(module)}.{name}", found.package)
+    place = f"{TASK}{imported_name(module)}.{name}"
+    search.add([function], place)
+    search.add([found.value.retry_policy, found.value.cache_policy], place)
 
 
 FRAMEWORKS = Frameworks("deepagents", "langchain", "langchain_core", "langgraph", "langsmith")
+
+
+class _SetUp(ABC):  # noqa: B024 - nothing is derived from it
+    """Objects that somebody sets up, of the framework's classes or of classes derived from them."""
+
+    @classmethod
+    def __subclasshook__(cls, kind: type) -> bool:
+        public = (each for each in kind.__mro__ if not each.__name__.startswith("_"))
+        return any(class_module(each).startswith(_SET_UP) for each in public)
+
 
 KINDS = Kinds(
     noun="graph",
@@ -178,13 +210,15 @@ KINDS = Kinds(
         ((SystemMessage, BasePromptTemplate), _find_prompt),
         (RunnableBindingBase, _find_binding),
         (_TaskFunction, _find_task),
+        ((BaseMessage, Command, Send), _find_data),
+        (Runnable, _find_runnable),
+        (_SetUp, _find_object),
     ),
-    objects=(Runnable,),
+    objects=(),
     collected=(
         *(BaseLanguageModel, BasePromptTemplate, BaseTool, Pregel, Runnable, SystemMessage),
         _TaskFunction,
     ),
-    calls=("__call__", "invoke", "ainvoke"),
 )
 """How the objects of the framework are looked at."""
 
@@ -197,27 +231,36 @@ class _World:
         self._memory = memory
         self._around = [*above, graph]
         self._bound: dict[str, dict[str, Any]] = {}
-        self._draft = WorldDraft(memory)
+        self._asked: set[str] = set()
+        self._draft = WorldDraft(memory, FRAMEWORKS)
 
-    def world(self, extra: Mapping[str, JSON]) -> World:
-        for name, node in self._graph.nodes.items():
-            self._add(name, [node.bound, node.mapper, *node.writers], f"node.{name}")
-        for start, branches in _branches(self._graph).items():
+    def world(self, extra: Mapping[str, JSON], files: Mapping[str, str] | None = None) -> World:
+        graph, draft = self._graph, self._draft
+        for package in ("langgraph", "langchain_core"):
+            draft.add_package(package)
+        for name, node in graph.nodes.items():
+            policies = [node.retry_policy, node.cache_policy, getattr(node, "timeout", None)]
+            self._add(name, [node.bound, node.mapper, *node.writers, policies], f"node.{name}")
+        for start, branches in _branches(graph).items():
             for name, branch in branches.items():
                 self._add(start, branch.path, f"branch.{start}.{name}")
-        for name, channel in self._graph.channels.items():
+        for name, channel in graph.channels.items():
             operator = getattr(channel, "operator", None)
             if operator is not None:
                 self._add(name, operator, f"channel.{name}")
+        held = [graph.config, graph.retry_policy, graph.cache_policy, *_schemas(graph)]
+        self._add("graph", held, "graph")
         for name, definition in self._bound.items():
             # Mostly a node has the tool itself, and a model is told the same of it.
-            if name not in self._draft.tools:
-                self._draft.tools[name] = Tool(name, definition)
-        return self._draft.world(topology=_topology(self._graph), runtime=_runtime(), extra=extra)
+            if name not in draft.tools:
+                draft.tools[name] = Tool(name, definition)
+        draft.unasked = {tool for tool in draft.tools if tool not in self._asked}
+        inner = len(self._around) > 1
+        return draft.world(topology=_topology(graph), extra=extra, files=files, inner=inner)
 
     def _add(self, node: str, runs: Any, place: str) -> None:
         draft, parts = self._draft, KINDS.parts_of(runs, place, self._memory)
-        draft.add_code(parts)
+        draft.add_parts(parts)
         for tool in parts.tools:
             draft.add_tool(node, tool.name, _definition(tool))
         for model in parts.models:
@@ -226,9 +269,15 @@ class _World:
             put(draft.models, node, _model(model, bound))
         for prompt in parts.prompts:
             put(draft.prompts, node, _prompt_text(prompt))
+        for each in parts.objects:
+            draft.add_settings(node, each)
+            asks = attributes(each).get("interrupt_on")
+            if isinstance(asks, dict):
+                self._asked |= {str(name) for name, asked in asks.items() if asked}
         for graph in parts.graphs:
             if not any(graph is each for each in self._around):
-                put(draft.agents, node, _World(graph, self._around, self._memory).world({}))
+                inner = _World(graph, self._around, self._memory)
+                draft.add_inner(node, inner.world({}), inner._draft)
 
 
 def _topology(graph: Any) -> dict[str, Any]:
@@ -250,6 +299,10 @@ def _topology(graph: Any) -> dict[str, Any]:
     unsealed = unsealed_of(graph)
     if unsealed:
         made["unsealed"] = unsealed
+    config = plain_setting({**(graph.config or {}), "callbacks": None}, FRAMEWORKS)
+    made |= {"config": config} if config else {}
+    if graph.step_timeout is not None:
+        made["step_timeout"] = graph.step_timeout
     if builder is not None:
         joined = (("+".join(sorted(starts)), end) for starts, end in builder.waiting_edges)
         made["edges"] = {f"{start} -> {end}": True for start, end in (*builder.edges, *joined)}
@@ -272,14 +325,28 @@ def _branches(graph: Any) -> Mapping[str, Mapping[str, Any]]:
     return {} if builder is None else builder.branches
 
 
+def _schemas(graph: Any) -> list[Any]:
+    """The classes of its state, whose validators run."""
+    builder = getattr(graph, "builder", None)
+    if builder is None:
+        return [graph.context_schema]
+    nodes = (node.input_schema for node in builder.nodes.values())
+    return [graph.context_schema, *builder.schemas, *nodes]
+
+
 def _stops(nodes: Any) -> dict[str, bool]:
     return dict.fromkeys([nodes] if isinstance(nodes, str) else nodes or (), True)
 
 
+_TOLD = frozenset({"args_schema", "coroutine", "description", "func", "name"})
+"""Of a tool, what the schema says, or where its functions are told."""
+
+
 def _definition(tool: BaseTool) -> dict[str, Any]:
-    """What a model is told of a tool, and whether its result ends the run."""
-    made = {"description": tool.description, "inputSchema": _json_schema(tool)}
-    return {**made, "return_direct": True} if tool.return_direct else made
+    """What a model is told of a tool, and how it was set up."""
+    told = settings_of(tool, FRAMEWORKS)
+    settings = {name: each for name, each in told.items() if name not in _TOLD}
+    return {**settings, "description": tool.description, "inputSchema": _json_schema(tool)}
 
 
 def _json_schema(tool: BaseTool) -> Any:
@@ -309,8 +376,12 @@ def _bound_tools(tools: Any) -> dict[str, dict[str, Any]]:
 
 def _model(found: Model, tools: Mapping[str, Any]) -> dict[str, Any]:
     """A model, with what it was bound with, and digests of its tools."""
-    fields = {**attributes(found.model), **found.bound}
-    made = model_of(kind_of(found.model), fields, _MODEL_NAMES, _ADDRESSES)
+    bound = {name: value for name, value in found.bound.items() if name != "tools"}
+    made = model_settings(found.model, bound, FRAMEWORKS)
+    for each in type(found.model).__mro__:
+        if class_module(each).startswith(_FAKES):
+            made = {name: made[name] for name in made if name not in each.__annotations__}
+    made["class"] = kind_of(found.model)
     if tools:
         made["tools"] = {name: json_digest(definition) for name, definition in tools.items()}
     return made

@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from sealpoint.adapters._function_code import Memory
+from sealpoint.adapters._search import Memory
 from sealpoint.adapters.langgraph._world import world_again
 
 

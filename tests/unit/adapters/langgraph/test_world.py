@@ -24,7 +24,7 @@ from langgraph.prebuilt import ToolNode
 from langsmith import traceable
 from pydantic import BaseModel, SecretStr
 
-from sealpoint.adapters.langgraph._world import KINDS, _runtime, world_again, world_of
+from sealpoint.adapters.langgraph._world import KINDS, world_again, world_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import LeafClass, World, WorldDiff
 
@@ -89,20 +89,26 @@ def test_the_same_graph_has_the_same_world() -> None:
     assert _diff(_graph(_echo, _tool()), _graph(_echo, _tool())).same
 
 
-def test_a_changed_node_body_is_named() -> None:
-    """Other code in a node is a change of code, under the node's name."""
+def test_another_function_in_a_node_is_named() -> None:
+    """Which function runs in a node counts, also where both are in one module."""
     diff = _diff(_graph(_echo), _graph(_other_echo))
 
-    assert diff.differs == {LeafClass.CODE}
-    assert diff.lines() == ("+ code node.work: _other_echo", "- code node.work: _echo")
+    assert diff.differs == {LeafClass.TOPOLOGY}
+    assert diff.lines() == (
+        f"~ topology runs: - node.work/{__name__}._echo, + node.work/{__name__}._other_echo",
+    )
 
 
 def test_one_more_tool_is_named() -> None:
-    """A tool that was added widens the world, with its code."""
+    """A tool that was added widens the world, and the more if nobody is asked about it."""
     diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(), _tool("shell_exec")))
 
-    assert diff.differs == {LeafClass.CODE, LeafClass.TOOLS}
-    assert diff.lines() == ("+ code tool.shell_exec: _tool.<locals>.run", "+ tool shell_exec")
+    assert diff.differs == {LeafClass.PERMISSIONS, LeafClass.TOOLS, LeafClass.TOPOLOGY}
+    assert diff.lines() == (
+        '+ permission "call shell_exec without asking"',
+        "+ tool shell_exec",
+        "~ topology runs: + tool.shell_exec",
+    )
 
 
 def test_another_description_of_a_tool_is_named() -> None:
@@ -278,15 +284,18 @@ def test_entrypoints_tasks_and_functions_are_told() -> None:
     def flow(amount: int) -> str:
         return _pay(amount).result()
 
-    leaves = world_of(flow).leaves()
-    module = __name__
+    world = world_of(flow)
+    module, code = __name__, world.code
     flow_name = "test_entrypoints_tasks_and_functions_are_told.<locals>.flow"
 
-    assert "tool._lookup" in leaves
-    assert f"code.module.node.flow: {flow_name}" in leaves
-    assert f"code.module.task.{module}._pay: _pay" in leaves
-    assert f"code.module.function.{module}._total: _total" in leaves
-    assert "code.module.tool._lookup: _lookup" in leaves
+    assert [each.name for each in world.tools] == ["_lookup"]
+    assert world.topology["runs"] == {
+        "node.flow": {f"{module}.{flow_name}": True},
+        f"task.{module}._pay": {f"{module}._pay": True},
+        "tool._lookup": {f"{module}._lookup": True},
+    }
+    assert code is not None
+    assert {"", "_lookup", "_pay", "_total"} <= set(code.to_dict()["modules"][module])
 
 
 def test_two_tools_of_one_name_are_both_told() -> None:
@@ -310,12 +319,13 @@ def test_a_class_based_tool_is_told_with_its_code() -> None:
 
     world = world_of(_graph(_echo, Shell()))
 
-    assert any(leaf.startswith("code.module.tool.shell: ") for leaf in world.leaves())
+    assert world.code is not None
+    assert __name__ in world.code.modules
     assert world.tools[0].definition["inputSchema"]["required"] == ("command",)
 
 
-def test_a_decorator_is_part_of_the_code_of_a_node() -> None:
-    """A wrapper that looks like what it wraps is told apart all the same."""
+def test_a_decorator_runs_in_its_node() -> None:
+    """A wrapper that calls itself like what it wraps is told apart all the same."""
 
     def doubled(function: Any) -> Any:
         @functools.wraps(function)
@@ -325,8 +335,9 @@ def test_a_decorator_is_part_of_the_code_of_a_node() -> None:
         return wrapper
 
     diff = _diff(_graph(_echo), _graph(doubled(_echo)))
+    wrapper = f"{__name__}.{doubled.__qualname__}.<locals>.wrapper"
 
-    assert diff.lines() == ("~ code node.work: _echo",)
+    assert diff.lines() == (f"~ topology runs: + node.work/{wrapper}",)
 
 
 def test_a_traced_node_is_told_by_its_own_code_and_the_tracer_by_its_version() -> None:
@@ -371,16 +382,16 @@ def test_a_search_without_end_is_refused() -> None:
 
 
 def test_a_library_that_an_application_uses_is_not_looked_through() -> None:
-    """Its function in a closure counts; its classes, and what those lead to, have a version."""
+    """What it does, the version of Python or of its distribution says."""
 
     def closing(call: Any) -> Any:
         return lambda state: call(state["text"])
 
-    code = world_of(_graph(closing(json.dumps))).code
-    assert code is not None
+    world = world_of(_graph(closing(json.dumps)))
+    assert world.code is not None
 
-    assert "node.work: dumps" in code.modules
-    assert not [name for name in code.modules if name.startswith(("class.", "function."))]
+    assert not {"json", "langgraph", "pytest"} & set(world.code.modules)
+    assert {"langgraph", "pydantic", "python", "pytest"} <= set(world.runtime)
 
 
 def test_a_tool_without_a_schema_is_refused() -> None:
@@ -469,37 +480,41 @@ def test_a_comment_or_another_format_is_the_same_world(
 def test_code_has_the_digests_that_checkpoints_were_saved_with(
     world_after: Callable[..., World],
 ) -> None:
-    """A release of Sealpoint is no change of an application."""
+    """A release of Sealpoint does not change the code of an application."""
     code = world_after().code
     assert code is not None
 
-    assert {name: digest[:16] for name, digest in code.modules.items() if ":" in name} == {
-        "function.sp_agent.total: total": "c9575a3e4896acf1",
-        "node.answer: answer": "e1ab7c07cc024aa4",
-        "tool.pay: pay": "605d6d0e2bcc6da8",
-    }
+    assert code.to_dict() == {"modules": {"sp_agent": _FROZEN}}
+
+
+_FROZEN = {
+    "": "dbf71e5483a030ab85b3d6bbd1e2f2893ac1e25a086ca9453e2655cba4bec755",
+    "State": "8aeae8f0882e",
+    "total": "4532fff964bc",
+    "answer": "2d9e172e3852",
+    "pay": "c9d6de40f7f0",
+}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "lines"),
     [
-        ("text * 2", "text * 3", ("~ code function.sp_agent.total: total",)),
-        (
-            "total(state",
-            "str(state",
-            ("- code function.sp_agent.total: total", "~ code node.answer: answer"),
-        ),
-        ("return str(amount)", "return repr(amount)", ("~ code tool.pay: pay",)),
+        ("text * 2", "text * 3", ("~ code sp_agent: total",)),
+        ("total(state", "str(state", ("~ code sp_agent: answer",)),
+        ("return str(amount)", "return repr(amount)", ("~ code sp_agent: pay",)),
+        ("builder = State", "LIMIT = 5\nbuilder = State", ("~ code sp_agent",)),
+        ("text: str\n", "text: str\n    count: int\n", ("~ code sp_agent: State",)),
     ],
 )
 def test_the_changed_function_is_named(
     world_after: Callable[..., World], old: str, new: str, lines: tuple[str, ...]
 ) -> None:
-    """Other code is told with its place and the name of the function."""
+    """Other code is told with its module and what differs in that."""
     diff = world_after().diff(world_after((old, new)))
+    code = tuple(line for line in diff.lines() if line.startswith("~ code"))
 
-    assert diff.differs == {LeafClass.CODE}
-    assert diff.lines() == lines
+    assert LeafClass.CODE in diff.differs
+    assert code == lines
 
 
 def test_the_docstring_of_a_tool_is_told_as_tool_and_code(
@@ -511,42 +526,34 @@ def test_the_docstring_of_a_tool_is_told_as_tool_and_code(
     assert diff.differs == {LeafClass.CODE, LeafClass.TOOLS}
     told = 'description "Move money." -> "Move any money."'
     assert diff.lines() == (
-        "~ code tool.pay: pay",
+        "~ code sp_agent: pay",
         f"~ tool pay: {told}, inputSchema/{told}",
     )
 
 
-def test_another_version_of_the_framework_is_told_from_and_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An upgrade is a difference of runtime, in words."""
-    now = world_of(_graph(_echo))
-    info = tmp_path / "langgraph-0.0.1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: langgraph\nVersion: 0.0.1\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    _runtime.cache_clear()
-    try:
-        before = world_of(_graph(_echo))
-    finally:
-        _runtime.cache_clear()
-    diff = before.diff(now)
+def test_versions_are_told_of_all_that_the_application_uses() -> None:
+    """The framework, what it requires, and what the application imports."""
+    world = world_of(_graph(_echo))
+    told = ("langgraph", "langchain-core", "langsmith", "pydantic")
 
-    assert diff.differs == {LeafClass.RUNTIME}
-    assert diff.lines() == (f"~ runtime langgraph 0.0.1 -> {now.runtime['langgraph']}",)
-    assert now.runtime["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert {name: world.runtime[name] for name in told} == {name: version(name) for name in told}
+    assert world.runtime["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def test_the_started_program_has_the_world_that_it_has_when_it_is_imported(
-    tmp_path: Path, world_after: Callable[..., World]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Functions and types of `__main__` are named as in any other process."""
-    program = tmp_path / "sp_agent.py"
-    write = "import sys; from sealpoint.adapters.langgraph import world_of"
-    program.write_text(f"{_AGENT}\n{write}\nsys.stdout.buffer.write(world_of(graph).encode())\n")
+    write = "    from sealpoint.adapters.langgraph import world_of\n"
+    write += "    sys.stdout.buffer.write(world_of(graph).encode())\n"
+    program = tmp_path / "sp_started.py"
+    program.write_text(f"import sys\n{_AGENT}\nif __name__ == '__main__':\n{write}")
     done = subprocess.run([sys.executable, str(program)], capture_output=True, check=True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    imported = world_of(importlib.import_module("sp_started").graph)
+    del sys.modules["sp_started"]
 
-    assert World.decode(done.stdout).diff(world_after()).lines() == ()
+    assert World.decode(done.stdout) == imported
 
 
 _PROGRAM = Path(__file__).with_name("program.py")

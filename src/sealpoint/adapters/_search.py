@@ -1,0 +1,594 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a graph or a workflow consists of, found by looking and never by calling.
+
+From what a framework runs, the search goes through fields, closures, defaults, partials, methods,
+classes and the global names that an application's functions use. It finds tools, models, prompts,
+inner graphs and other objects of the framework, the functions that run, and the modules that hold
+any of it. The code itself is counted by these modules, not here: an object in a form that nobody
+thought of hides a tool at most, and no code. Models are not entered, which may hold secrets.
+
+What a framework calls a tool, a model, a prompt or a graph, an adapter says with `Kinds`.
+"""
+
+import functools
+import hashlib
+import sys
+import types
+from collections import UserDict, UserList, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sealpoint.config import ModuleOrigin, imported_name, is_application_file
+from sealpoint.errors import WorldInvalid
+
+_bases = type.__dict__["__bases__"].__get__
+_module = type.__dict__["__module__"].__get__
+_namespace = type.__dict__["__dict__"].__get__
+_qualname = type.__dict__["__qualname__"].__get__
+_module_namespace = vars(types.ModuleType)["__dict__"].__get__
+# As `type` and modules themselves have them, whatever a metaclass or a subclass says.
+
+PLAIN = frozenset({type(None), bool, bytes, float, int, str})
+"""Values of these have no parts."""
+
+_VISITS_MAX = 20_000
+_REMEMBERED_MAX = 8_192
+_LENGTH_BYTES = 8
+_LEVELS_MAX = 8
+"""How many wrappers are taken off: one may say that it wraps itself."""
+_BUILTINS = (types.BuiltinFunctionType, types.MethodDescriptorType)
+_NAMED = frozenset({types.FunctionType, *_BUILTINS})
+_OF_PYTHON = (types.SimpleNamespace, UserDict, UserList, property)
+"""Objects of Python's own classes that hold others."""
+_HELD: dict[type, tuple[str, ...]] = {
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+    functools.cached_property: ("func",),
+    functools.partialmethod: ("func",),
+    functools.singledispatchmethod: ("func", "dispatcher"),
+    functools._lru_cache_wrapper: ("__wrapped__",),  # noqa: SLF001 - it has no other name
+}
+"""In which attributes the wrappers of the standard library hold what they wrap."""
+
+
+class Frameworks:
+    """The packages of a framework, whose versions say what they do."""
+
+    def __init__(self, *packages: str) -> None:
+        self._packages = frozenset(packages)
+
+    def __contains__(self, package: object) -> bool:
+        return package in self._packages
+
+    def has_class(self, kind: type) -> bool:
+        """Whether a class is the framework's own."""
+        return outermost(class_module(kind)) in self._packages
+
+    def has_function(self, function: types.FunctionType) -> bool:
+        """Whether a function is the framework's own, whatever it calls itself."""
+        return outermost(_home(function)) in self._packages
+
+    def package_of(self, kind: type) -> str:
+        """The outermost package that a class is defined in."""
+        return outermost(class_module(kind))
+
+    def reference_to(self, value: Any) -> str | None:
+        """The module and name of a function, a class or a builtin; None for all else.
+
+        Of a framework only its outermost package: where in it something lies is its own business.
+        """
+        kind = type(value)
+        if kind is types.FunctionType:
+            # As it was written: a wrapper takes over the name of what it wraps.
+            return self._reference(_home(value), value.__code__.co_qualname)
+        if issubclass(kind, type):
+            return self._reference(class_module(value), _qualname(value))
+        if kind is types.MethodDescriptorType:
+            owner = value.__objclass__
+        elif kind is types.BuiltinFunctionType:
+            if type(value.__module__) is str:
+                return self._reference(value.__module__, value.__name__)
+            held = value.__self__
+            owner = held if issubclass(type(held), type) else type(held)
+        else:
+            return None
+        return self._reference(class_module(owner), f"{_qualname(owner)}.{value.__name__}")
+
+    def _reference(self, module: Any, name: str) -> str:
+        package = outermost(_text(module))
+        return f"{package if package in self._packages else imported_name(_text(module))}.{name}"
+
+
+def class_module(kind: type) -> str:
+    """The module of a class as `type` has it, whatever a metaclass says."""
+    try:
+        return _text(_module(kind))
+    except AttributeError:
+        return ""  # somebody deleted it
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_MAX)
+def outermost(module: str) -> str:
+    """The outermost package of a module."""
+    return imported_name(module).partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What was found, each list in the order of finding."""
+
+    runs: dict[str, set[str]] = field(default_factory=dict)
+    """By place (`node.agent`, `tool.search`), the functions that the framework runs there or that
+    it was given, by module and name."""
+    functions: list[tuple[str, types.FunctionType]] = field(default_factory=list)
+    """The application's functions, each with its place."""
+    origins: set[ModuleOrigin] = field(default_factory=set)
+    """The modules that hold functions and classes of it."""
+    unwritten: dict[str, set[str]] = field(default_factory=dict)
+    """By place and name, digests of functions that no file has: of an interactive session, or made
+    up by a program."""
+    tools: list[Any] = field(default_factory=list)
+    models: list[Any] = field(default_factory=list)
+    prompts: list[Any] = field(default_factory=list)
+    graphs: list[Any] = field(default_factory=list)
+    agents: list[Any] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
+    """Other objects of the framework."""
+
+
+class Found(NamedTuple):
+    """Something that is to be looked at."""
+
+    value: Any
+    place: str
+    own: bool
+    """Whether it is the application that holds it, and not the framework."""
+    by_name: bool = False
+    """Whether only a name in code leads to it."""
+
+
+_Form = Callable[["Search", Found], None]
+_Forms = tuple[tuple[type | tuple[type, ...], _Form], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kinds:
+    """What an adapter knows of its framework's objects."""
+
+    noun: str
+    """What is looked at, in words: a graph, a workflow."""
+    frameworks: Frameworks
+    forms: _Forms
+    """How objects of a class are looked at, the first that fits."""
+    objects: tuple[type, ...]
+    """Classes whose objects are entered wherever they are found, if no other form fits."""
+    collected: tuple[type, ...]
+    """A list or a dict that holds one of these collects them: what is added later counts."""
+
+    def parts_of(self, root: Any, place: str, memory: "Memory | None" = None) -> Parts:
+        """Find what something that the framework runs consists of.
+
+        Args:
+            root: A function, an object, or a list of them.
+            place: What it is called.
+            memory: What an application's own objects held at an earlier look.
+
+        Raises:
+            WorldInvalid: It is too large to be looked through.
+        """
+        search = Search(self, memory or Memory())
+        search.add([root], place)
+        search.run()
+        return search.parts
+
+
+class Search:
+    """One search under way."""
+
+    def __init__(self, kinds: Kinds, memory: "Memory") -> None:
+        self.parts = Parts()
+        self._kinds = kinds
+        self._frameworks = kinds.frameworks
+        self._collected = (*kinds.collected, functools.partial, types.FunctionType)
+        self._memory = memory
+        self._waiting: deque[Found] = deque()
+        self._seen: dict[int, Any] = {}
+
+    def add(
+        self, values: Iterable[Any], place: str, *, own: bool = False, by_name: bool = False
+    ) -> None:
+        """Look at these later."""
+        for value in values:
+            if type(value) not in PLAIN:
+                self._waiting.append(Found(value, place, own, by_name))
+
+    def run(self) -> None:
+        """Look at everything that was added, and at what that leads to."""
+        waiting, seen, kinds = self._waiting, self._seen, self._kinds
+        while waiting:
+            found = waiting.popleft()
+            value = found.value
+            kind: Any = type(value)
+            if kind in _NAMED and not found.by_name:
+                self._refer(value, found.place)
+            if id(value) in seen:
+                continue
+            form = _form_of(kinds, kind)
+            # What was seen is kept, or another object could get its identity.
+            seen[id(value)] = value
+            if len(seen) > _VISITS_MAX:
+                raise WorldInvalid(
+                    f"{found.place}: the {kinds.noun} holds more than {_VISITS_MAX} objects to "
+                    "look through",
+                    hint=f"Give the {kinds.noun}'s world yourself with world=.",
+                )
+            form(self, found)
+
+    def _refer(self, value: Any, place: str) -> None:
+        """Note a function that the framework was given, by its name; not one of its own."""
+        if type(value) is types.FunctionType and self._frameworks.has_function(value):
+            return
+        self.parts.runs.setdefault(place, set()).add(str(self._frameworks.reference_to(value)))
+
+    def note(self, kind: type) -> bool:
+        """Note the module of a class, and say whether it is the application's."""
+        origin, is_own = _class_origin(kind)
+        self.parts.origins.add(origin)
+        return is_own and outermost(origin.module) not in self._frameworks
+
+    def enter(self, owner: Any, place: str, *, remembered: bool = False) -> None:
+        """Look at what an object holds: all of it, if it is the framework's.
+
+        Args:
+            owner: The object.
+            place: What it is called.
+            remembered: Whether what was empty at the first look stays out, as it does in an
+                application's own objects.
+        """
+        slots, kind = attributes(owner), type(owner)
+        own = not self._frameworks.has_class(kind)
+        if own or remembered:
+            slots = self._memory.held(owner, slots)
+        self.add([kind], place, by_name=True)
+        self.add(slots.values(), place, own=own)
+
+    def _object(self, found: Found) -> None:
+        self.enter(found.value, found.place)
+
+    def _other(self, found: Found) -> None:
+        """Any other object, if its class is the application's."""
+        kind: Any = type(found.value)
+        origin, is_own = _class_origin(kind)
+        if is_own and origin.file is not None and not self._frameworks.has_class(kind):
+            self.enter(found.value, found.place)
+
+    def _method(self, found: Found) -> None:
+        self.add([found.value.__func__], found.place, by_name=found.by_name)
+        owner = found.value.__self__
+        kind: Any = type(owner)
+        self.add([owner], found.place, by_name=found.by_name)
+        # The object that a node is a method of is looked at, whatever it is.
+        if _form_of(self._kinds, kind) is Search.OTHERWISE and id(owner) not in self._seen:
+            self._seen[id(owner)] = owner
+            self.enter(owner, found.place)
+
+    def _partial(self, found: Found) -> None:
+        value, place = found.value, found.place
+        self.add([value.func, value.args, value.keywords], place, by_name=found.by_name)
+
+    def _mapping(self, found: Found) -> None:
+        self._collection(found, dict(dict.items(found.value)))
+
+    def _proxy(self, found: Found) -> None:
+        self._collection(found, dict(found.value))
+
+    def _sequence(self, found: Found) -> None:
+        base = next(each for each in _SEQUENCES if issubclass(type(found.value), each))
+        self._collection(found, dict(enumerate(base.__iter__(found.value))))
+
+    def _collection(self, found: Found, slots: dict[Any, Any]) -> None:
+        owner, place, own, by_name = found
+        if own:
+            slots = self._memory.held(owner, slots, self._collected)
+        if type(owner) not in (dict, *_SEQUENCES):
+            self.add([type(owner)], place, by_name=True)
+        self.add(slots.values(), place, own=own, by_name=by_name)
+
+    def _class(self, found: Found) -> None:
+        """A class of the application: its methods may use tools, and its bases are its own."""
+        kind, place = found.value, found.place
+        if not self.note(kind):
+            return
+        self.add(_bases(kind), place, by_name=True)
+        held = self._memory.held(kind, dict(_namespace(kind)))
+        for _, value in sorted(held.items()):
+            self.add(unwrap(value), place, own=True, by_name=True)
+
+    def _wrapper(self, found: Found) -> None:
+        self.add(unwrap(found.value), found.place, own=found.own, by_name=found.by_name)
+
+    def _function(self, found: Found) -> None:
+        function, place, _, by_name = found
+        # As the function has them: a wrapper takes over the names of what it wraps.
+        file = function.__globals__.get("__file__")
+        origin, is_own = _origin_of(_home(function), file if type(file) is str else None)
+        self.parts.origins.add(origin)
+        is_own = is_own and outermost(origin.module) not in self._frameworks
+        for held in (function.__defaults__, function.__kwdefaults__, function.__dict__):
+            if held:
+                values = held.values() if type(held) is dict else held
+                self.add(values, place, by_name=by_name)
+        cells = _cells(function)
+        if not is_own:
+            self.add(cells.values(), place, by_name=by_name)
+            return
+        self.parts.functions.append((place, function))
+        # What a decorator makes for a class, such as `__init__`, follows from the class.
+        is_made = by_name and function.__name__.startswith("__") and not _is_interactive(function)
+        if _is_unwritten(function) and not is_made:
+            name = f"{place}: {function.__qualname__}"
+            digest = joined_digest(["compiled", *_code_parts(function.__code__)])
+            self.parts.unwritten.setdefault(name, set()).add(digest)
+        held = self._memory.held(function, cells)
+        self.add(held.values(), place, own=True, by_name=by_name)
+        used = self._memory.held(function.__code__, _globals_used(function))
+        for value in used.values():
+            self.add(unwrap(value), place, own=True, by_name=True)
+
+    BEFORE: _Forms = ((type, _class), ((types.ModuleType, *_BUILTINS), lambda *_: None))
+    """How objects of Python's own classes are looked at, whatever an adapter says of them."""
+    AFTER: _Forms = (
+        (types.FunctionType, _function),
+        (types.MethodType, _method),
+        (functools.partial, _partial),
+        (tuple(_HELD), _wrapper),
+        (dict, _mapping),
+        (types.MappingProxyType, _proxy),
+        ((list, tuple, set, frozenset, deque), _sequence),
+        (_OF_PYTHON, _object),
+    )
+    """The same, if an adapter says nothing of them."""
+    ENTERED, OTHERWISE = _object, _other
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_MAX)
+def _origin_of(module: str, file: str | None) -> tuple[ModuleOrigin, bool]:
+    """A module by the name that an import gives it, and whether it is the application's."""
+    return ModuleOrigin(imported_name(module), file), file is None or is_application_file(file)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_MAX)
+def _class_origin(kind: type) -> tuple[ModuleOrigin, bool]:
+    """The module of a class, and whether it is the application's."""
+    module = class_module(kind)
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return _origin_of(module, file if type(file) is str else None)
+
+
+_SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_MAX)
+def _form_of(kinds: Kinds, kind: type) -> _Form:
+    """How objects of a class are looked at."""
+    for classes, form in (*Search.BEFORE, *kinds.forms, *Search.AFTER):
+        if issubclass(kind, classes):
+            return form
+    return Search.ENTERED if issubclass(kind, kinds.objects) else Search.OTHERWISE
+
+
+def unwrap(value: Any, levels: int = _LEVELS_MAX) -> Iterator[Any]:
+    """What a wrapper of the standard library wraps, or the value itself."""
+    names = _HELD.get(type(value))
+    if names is None or not levels:
+        yield value
+        return
+    for name in names:
+        yield from unwrap(getattr(value, name, None), levels - 1)
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """What an object holds in its dictionary and in the slots of its class, by name."""
+    found = getattr(value, "__dict__", None)
+    kind: Any = type(value)
+    made = dict(found) if isinstance(found, dict) else {}
+    for name, slot in _slots_of(kind):
+        try:
+            made.setdefault(name, slot.__get__(value))
+        except AttributeError:
+            continue  # nothing was put into it yet
+    return made
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_MAX)
+def _slots_of(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """The slots of a class and of those that it is derived from."""
+    return tuple(
+        (name, each)
+        for base in type.__dict__["__mro__"].__get__(kind)
+        for name, each in _namespace(base).items()
+        if type(each) is types.MemberDescriptorType
+    )
+
+
+def _cells(function: types.FunctionType) -> dict[str, Any]:
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue  # nothing was put into it yet
+    return found
+
+
+# What the names in an application's code lead to. Modules are read by their dictionaries: nothing
+# is called or imported, and no property, `__getattr__` or metaclass of the application runs.
+
+
+def _home(function: types.FunctionType) -> str:
+    """The module whose names a function sees, whatever it calls itself."""
+    return _text(function.__globals__.get("__name__"))
+
+
+def _globals_used(function: types.FunctionType) -> dict[str, Any]:
+    """What the global names of a function lead to, by name.
+
+    What the code names of a module of the application is there too, as `module.name`.
+    """
+    names = _names_of(Identical(function.__code__))
+    space = function.__globals__
+    found = {name: space[name] for name in names if name in space}
+    modules = deque(item for item in found.items() if _is_own_module(item[1]))
+    seen = {id(module) for _, module in modules}
+    while modules:
+        path, module = modules.popleft()
+        inside = _module_namespace(module)
+        for name in names:
+            if name not in inside:
+                continue
+            value = found[f"{path}.{name}"] = inside[name]
+            if id(value) not in seen and _is_own_module(value):
+                seen.add(id(value))
+                modules.append((f"{path}.{name}", value))
+    return found
+
+
+def _is_own_module(value: Any) -> bool:
+    if not issubclass(type(value), types.ModuleType):
+        return False
+    file = (_module_namespace(value) or {}).get("__file__")
+    return type(file) is str and is_application_file(file)
+
+
+class Identical:
+    """Something that is the same only if it is the very same object.
+
+    Python calls code equal that differs in defaults and annotations, which stand around it.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identical) and other.value is self.value
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_MAX)
+def _names_of(compiled: Identical) -> tuple[str, ...]:
+    """The names that code may look up, each once."""
+    return tuple(dict.fromkeys(name for code in _codes(compiled.value) for name in code.co_names))
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Code, and that of the functions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _is_unwritten(function: types.FunctionType) -> bool:
+    """Whether no file has a function: then its module does not tell what it does."""
+    module = function.__globals__.get("__file__")
+    file = function.__code__.co_filename
+    return not _is_in_file(file, module if type(module) is str else None)
+
+
+def _is_interactive(function: types.FunctionType) -> bool:
+    return type(function.__globals__.get("__file__")) is not str
+
+
+@functools.lru_cache(maxsize=_REMEMBERED_MAX)
+def _is_in_file(file: str, module: str | None) -> bool:
+    """Whether code that names a file, in a module with a file, lies in one."""
+    if module is not None and Path(module).name == Path(file).name:
+        return True  # a module that was compiled elsewhere
+    return not file.startswith("<") and Path(file).is_file()
+
+
+def joined_digest(texts: Iterable[str]) -> str:
+    """The SHA-256 of texts, framed so that no character can move from one to another."""
+    digest = hashlib.sha256()
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(_LENGTH_BYTES, "big"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _code_parts(code: types.CodeType) -> Iterator[str]:
+    """What compiled code does, without where it stands."""
+    yield code.co_code.hex()
+    yield code.co_exceptiontable.hex()
+    yield repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield joined_digest(_code_parts(constant))
+        elif isinstance(constant, frozenset):
+            # The order of a set differs between processes.
+            yield repr(sorted(map(repr, constant)))
+        else:
+            yield repr(constant)
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""
+
+
+# What an application's own objects held when they were first looked at.
+#
+# A graph is looked at again at each run, because anybody in the process can change it. An
+# application also fills names while it runs, such as a client that is made when it is first
+# needed; that is not another graph, and a new process would not have it. So a name, an attribute
+# or a place in a list that was empty at the first look stays out of later looks. What takes the
+# place of something is looked at, and so is whatever is added to a list or a dict that held
+# tools, models, graphs or code.
+
+
+class Memory:
+    """What was found where, for as long as it can still be found there."""
+
+    def __init__(self, before: "Memory | None" = None) -> None:
+        """Remember what an earlier look found; that one stays as it is."""
+        self._before = {} if before is None else before.found
+        self.worlds_before = {} if before is None else before.worlds
+        self.worlds: dict[bytes, Any] = {}
+        """By what they say, encoded."""
+        self.found: dict[int, tuple[object, frozenset[Any] | None]] = {}
+        """By the identity of an owner: the owner, or another object could get its identity, and
+        which of its slots count; None: each of them."""
+
+    def held(
+        self, owner: object, slots: Mapping[Any, Any], parts: tuple[type, ...] = ()
+    ) -> dict[Any, Any]:
+        """The slots of an owner that are to be looked at.
+
+        Args:
+            owner: What has the slots.
+            slots: What they hold now.
+            parts: If one of these is in a slot, the owner is a collection of such things, and
+                each of its slots counts.
+        """
+        known = self.found.get(id(owner)) or self._before.get(id(owner))
+        if known is None or known[0] is not owner:
+            collects = any(issubclass(type(value), parts) for value in slots.values())
+            keys = frozenset(key for key, value in slots.items() if not _is_empty(value))
+            known = (owner, None if collects else keys)
+        self.found[id(owner)] = known
+        counted = known[1]
+        return {key: slots[key] for key in slots if counted is None or key in counted}
+
+
+def _is_empty(value: object) -> bool:
+    # By its type: a proxy that is asked for its class may look for something that is not there.
+    kind = type(value)
+    return kind in PLAIN or (issubclass(kind, list | tuple | dict | set) and not value)
