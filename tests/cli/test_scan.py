@@ -2,6 +2,7 @@
 """`sealpoint scan`: files and folders, what is printed, and how it ends."""
 
 import errno
+import hashlib
 import inspect
 import json
 import os
@@ -14,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sealpoint.cli import main
-from sealpoint.cli._scan import UNSAFE_STATUS, _FolderWalk
+from sealpoint.cli._scan import REFUSED_STATUS, _FolderWalk
 from sealpoint.errors import SealpointError, UsageError
 from sealpoint.scan import RULES, ScanVerdict
 from tests.repo.test_docs import _ERRORS
@@ -37,26 +38,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_safe_files_end_with_nothing(folder: Path) -> None:
-    """The exit status is 0 if every file is safe."""
+    """The exit status is 0 if every file is safe, or is no model file."""
     result = _run(folder / "good.pkl", folder / "README.md")
 
     assert result.exit_code == 0
-    assert "2 files: 2 safe." in result.stdout
+    assert "2 files: 1 safe, 1 not-read." in result.stdout
 
 
 def test_a_folder_is_gone_through_and_what_is_wrong_is_said(folder: Path) -> None:
     """Every file below a folder is scanned, and a finding has its place and its rule."""
     result = _run(folder)
 
-    assert result.exit_code == UNSAFE_STATUS
+    assert result.exit_code == REFUSED_STATUS
     assert "m.pkl, byte 2: the pickle imports and calls 'os.system' [name-unknown]" in result.stdout
-    assert "4 files: 2 safe, 1 unreadable, 1 unsafe." in result.stdout
+    assert "4 files: 1 safe, 1 not-read, 1 unreadable, 1 dangerous." in result.stdout
 
 
 def test_the_exit_status_is_of_no_error() -> None:
     """No error of the tree ends with the status of a scan that found something."""
-    assert UNSAFE_STATUS not in {error.exit_status for error in _ERRORS}
-    assert UNSAFE_STATUS not in {SealpointError.exit_status, UsageError.exit_status}
+    assert REFUSED_STATUS not in {error.exit_status for error in _ERRORS}
+    assert REFUSED_STATUS not in {SealpointError.exit_status, UsageError.exit_status}
 
 
 def test_json_has_all_findings(folder: Path) -> None:
@@ -65,9 +66,116 @@ def test_json_has_all_findings(folder: Path) -> None:
     document = json.loads(result.stdout)
     verdicts = {Path(each["path"]).name: each["verdict"] for each in document["files"]}
 
-    assert document["verdict"] == "unsafe"
-    assert verdicts == {"good.pkl": "safe", "bad.zip": "unsafe", "not.pt": "unreadable"}
+    assert document["verdict"] == "dangerous"
+    assert verdicts == {"good.pkl": "safe", "bad.zip": "dangerous", "not.pt": "unreadable"}
     assert [Path(each["path"]).name for each in document["skipped"]] == ["README.md"]
+
+
+# Levels, and files that are accepted.
+
+
+@pytest.fixture
+def levels(tmp_path: Path) -> Path:
+    """A file of each level."""
+    folder = tmp_path / "levels"
+    folder.mkdir()
+    (folder / "safe.pkl").write_bytes(pickle(b"}"))
+    (folder / "README.md").write_text("# A model\n", encoding="utf-8")
+    (folder / "layer.pkl").write_bytes(_LAYER)
+    (folder / "noise.pt").write_bytes(bytes(range(256)))
+    (folder / "bad.pkl").write_bytes(PAYLOAD)
+    return folder
+
+
+_LAYER = pickle(b"ctorch.nn.modules.activation\nReLU\n)\x81}b")
+_BY_LEVEL = ["safe.pkl", "README.md", "layer.pkl", "noise.pt", "bad.pkl"]
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ([], 2),
+        (["--fail-on", "not-plain"], 2),
+        (["--fail-on", "unreadable"], 3),
+        (["--fail-on", "not-read"], 1),
+    ],
+)
+def test_a_file_is_refused_from_a_level_on(levels: Path, options: list[str], refused: int) -> None:
+    """What is dangerous or unreadable always is; what is not plain by default, and may pass."""
+    statuses = [_run(levels / each, *options).exit_code for each in _BY_LEVEL]
+
+    assert statuses == [0] * refused + [REFUSED_STATUS] * (len(_BY_LEVEL) - refused)
+
+
+@pytest.mark.parametrize("least", ["safe", "dangerous"])
+def test_nothing_lets_an_unreadable_file_pass(levels: Path, least: str) -> None:
+    """A payload stands before the fault that is meant to hide it."""
+    assert _run(levels, "--fail-on", least).exit_code == UsageError.exit_status
+
+
+def test_a_file_that_is_not_plain_is_accepted_by_its_digest(levels: Path, tmp_path: Path) -> None:
+    """As sha256sum writes it; the name is for people, and another byte is another file."""
+    listed = tmp_path / "accepted"
+    digest = hashlib.sha256(_LAYER).hexdigest()
+    listed.write_text(f"# reviewed\n\n{digest}  elsewhere/x.pkl\n", encoding="utf-8")
+    result = _run(levels / "layer.pkl", "--accept", listed)
+
+    assert result.exit_code == 0
+    assert (
+        "layer.pkl (pickle), accepted\n1 file: 1 not-plain, of which 1 accepted." in result.stdout
+    )
+    (levels / "layer.pkl").write_bytes(pickle(b"N0" + _LAYER[2:-1]))
+    assert _run(levels / "layer.pkl", "--accept", listed).exit_code == REFUSED_STATUS
+
+
+def test_an_accepted_file_is_marked_in_every_report(levels: Path, tmp_path: Path) -> None:
+    """SARIF has it as suppressed, so that a code host can hide it."""
+    listed = tmp_path / "accepted"
+    listed.write_text(hashlib.sha256(_LAYER).hexdigest(), encoding="utf-8")
+    file = levels / "layer.pkl"
+    (found,) = json.loads(_run(file, "--accept", listed, "--json").stdout)["files"]
+    (run,) = json.loads(_run(file, "--accept", listed, "--sarif", "-").stdout)["runs"]
+
+    assert (found["verdict"], found["accepted"]) == ("not-plain", True)
+    assert [each["suppressions"] for each in run["results"]] == [[{"kind": "external"}]]
+
+
+def test_what_is_dangerous_or_unreadable_is_never_accepted(levels: Path, tmp_path: Path) -> None:
+    """A digest does not make code data."""
+    listed = tmp_path / "accepted"
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in levels.iterdir()]
+    listed.write_text("\n".join(digests), encoding="utf-8")
+
+    for each in ("noise.pt", "bad.pkl"):
+        assert _run(levels / each, "--accept", listed).exit_code == REFUSED_STATUS
+    both = _run(levels / "README.md", "--accept", listed, "--fail-on", "not-read")
+    assert both.exit_code == 0
+
+
+@pytest.mark.parametrize("line", ["abc", "A" * 64, "0" * 63, "0" * 65, f"{'0' * 64} ", "0x" * 32])
+def test_a_line_that_is_no_digest_is_a_usage_error(levels: Path, tmp_path: Path, line: str) -> None:
+    """It would accept nothing, and nobody would know."""
+    listed = tmp_path / "accepted"
+    listed.write_text(f"{'0' * 64}  a\n{line}\n", encoding="utf-8")
+    result = _run(levels / "safe.pkl", "--accept", listed)
+
+    assert result.exit_code == UsageError.exit_status
+    assert "line 2 is not a SHA-256 digest" in result.stderr
+    assert _run(levels / "safe.pkl", "--accept", tmp_path / "none").exit_code == (
+        UsageError.exit_status
+    )
+
+
+def test_a_class_of_ones_own_can_be_named(levels: Path) -> None:
+    """Then its objects can pass, and can be accepted; a call of it cannot."""
+    (levels / "own.pkl").write_bytes(pickle(b"cmodel\nNet\n)\x81}b"))
+    (levels / "called.pkl").write_bytes(pickle(b"cmodel\nNet\n)R"))
+    options = ("--own-class", "model.Net", "--fail-on", "unreadable")
+
+    assert _run(levels / "own.pkl", *options).exit_code == 0
+    assert _run(levels / "own.pkl", *options[2:]).exit_code == REFUSED_STATUS
+    assert _run(levels / "called.pkl", *options).exit_code == REFUSED_STATUS
+    assert _run(levels, "--own-class", "Net").exit_code == UsageError.exit_status
 
 
 @pytest.mark.parametrize("pattern", ["sub", "bad.*", "sub/*"])
@@ -93,8 +201,8 @@ def test_a_link_that_leads_out_is_no_pass(folder: Path, tmp_path_factory: Any) -
     document = json.loads(result.stdout)
     verdicts = {Path(each["path"]).name: each["verdict"] for each in document["files"]}
 
-    assert result.exit_code == UNSAFE_STATUS
-    assert verdicts == {"out.pkl": "unsafe", "dir": "unreadable"}
+    assert result.exit_code == REFUSED_STATUS
+    assert verdicts == {"out.pkl": "dangerous", "dir": "unreadable"}
     assert [Path(each["path"]).name for each in document["skipped"]] == ["again"]
 
 
@@ -109,7 +217,7 @@ def test_a_link_to_a_folder_that_is_left_out_is_no_pass(tmp_path: Path) -> None:
         Path(each["path"]).name: each["verdict"] for each in json.loads(result.stdout)["files"]
     }
 
-    assert result.exit_code == UNSAFE_STATUS
+    assert result.exit_code == REFUSED_STATUS
     assert verdicts == {"weights": "unreadable", "model": "unreadable"}
 
 
@@ -120,7 +228,7 @@ def test_a_linked_folder_passes_if_it_is_scanned_by_its_own_name(tmp_path: Path)
     (tmp_path / "shared" / "good.pkl").write_bytes(pickle(b"}"))
     (tmp_path / "run" / "base").symlink_to("../shared")
 
-    assert _run(tmp_path / "run").exit_code == UNSAFE_STATUS
+    assert _run(tmp_path / "run").exit_code == REFUSED_STATUS
     assert _run(tmp_path / "run", tmp_path / "shared").exit_code == 0
 
 
@@ -138,7 +246,7 @@ def test_links_in_a_circle_pipes_and_sockets_are_unreadable(tmp_path: Path) -> N
         "a.pt": "unreadable",
         "b.pt": "unreadable",
         "pipe.pkl": "unreadable",
-        "bad.pkl": "unsafe",
+        "bad.pkl": "dangerous",
     }
 
 
@@ -196,7 +304,7 @@ def test_sarif_keeps_the_rules_of_its_format(folder: Path, tmp_path: Path) -> No
     (run,) = log["runs"]
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
 
-    assert result.exit_code == UNSAFE_STATUS
+    assert result.exit_code == REFUSED_STATUS
     assert log["version"] == "2.1.0"
     assert rules == list(RULES)
     assert run["results"]
@@ -236,7 +344,7 @@ def test_a_log_that_cannot_be_written_takes_no_report_along(folder: Path) -> Non
     result = _run(folder, "--sarif", folder / "none" / "log.sarif")
 
     assert result.exit_code == UsageError.exit_status
-    assert "4 files: 2 safe, 1 unreadable, 1 unsafe." in result.stdout
+    assert "4 files: 1 safe, 1 not-read, 1 unreadable, 1 dangerous." in result.stdout
     assert "found: No such file or directory" in result.stderr
 
 

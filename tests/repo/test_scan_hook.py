@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from sealpoint.cli import main
-from sealpoint.cli._scan import UNSAFE_STATUS
+from sealpoint.cli._scan import REFUSED_STATUS
 from sealpoint.scan._formats import EXPECTED, MODEL_SUFFIXES
 from tests.repo._markdown import blocks
 from tests.repo._tree import ROOT
@@ -40,8 +40,8 @@ def test_a_file_that_is_called_as_an_option_is_scanned(
     Path("good.pkl").write_bytes(pickle(b"}"))
     result = CliRunner().invoke(main, [*_HOOK["entry"].split()[1:], "good.pkl", name])
 
-    assert result.exit_code == UNSAFE_STATUS
-    assert f"unsafe     {name} " in result.stdout
+    assert result.exit_code == REFUSED_STATUS
+    assert f"dangerous  {name} " in result.stdout
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -65,5 +65,5 @@ def test_the_guide_is_yaml_that_names_the_hook_and_the_options() -> None:
     options = {name for each in command.params for name in each.opts}
 
     assert f"- id: {_HOOK['id']}" in _GUIDE
-    assert set(re.findall(r"--[a-z]+", _GUIDE)) <= options
+    assert set(re.findall(r"--[a-z]+(?:-[a-z]+)*", _GUIDE)) <= options
     assert len(found) == 3

@@ -324,6 +324,10 @@ def other_formats() -> Iterator[Sample]:
         data = save(arrays, metadata)
         yield Sample("other", f"safetensors{label}", "m.safetensors", data)
         yield Sample("other", f"safetensors{label}, called .bin", "m.bin", data)
+    for length in (0x5D, 0x2123, 0x5A4D, 0x8B1F):  # as LZMA, scripts, programs and gzip begin
+        header = b"{}".ljust(length)
+        data = struct.pack("<Q", length) + header
+        yield Sample("other", f"safetensors, {length} bytes of header", "m.safetensors", data)
     yield Sample("other", "gguf", "m.gguf", _gguf())
     yield Sample("other", "onnx", "m.onnx", _onnx())
     yield Sample("other", "onnx with elements in the same folder", "m.onnx", _onnx(beside=True))
@@ -363,10 +367,47 @@ def joblib_files() -> Iterator[Sample]:
             yield Sample("joblib", f"{label}, {kind}", "m.joblib", buffer.getvalue())
 
 
+def objects() -> Iterator[Sample]:
+    """Objects of libraries that people save: no plain data, but nothing in them acts."""
+    import torch  # noqa: PLC0415 - as above
+    from transformers import TrainingArguments  # noqa: PLC0415
+
+    arguments = TrainingArguments("out", report_to=[])
+    yield Sample("object", "arguments", "training_args.bin", _torch_bytes(torch, arguments))
+    layers = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten())
+    modules = {
+        "layers": layers,
+        "recurrent": torch.nn.LSTM(4, 8, 2),
+        "normalization": torch.nn.BatchNorm2d(4),
+        "an encoder": torch.nn.TransformerEncoder(
+            torch.nn.TransformerEncoderLayer(8, 2, 16), 2, enable_nested_tensor=False
+        ),
+        "an encoder with gelu": torch.nn.TransformerEncoderLayer(8, 2, 16, activation="gelu"),
+        "in a checkpoint": {"model": layers, "epoch": 3},
+    }
+    for label, module in modules.items():
+        yield Sample("object", f"a module, {label}", "m.pt", _torch_bytes(torch, module))
+        for protocol in _PROTOCOLS:
+            data = pickle.dumps(module, protocol)
+            yield Sample("object", f"a module, {label}, protocol {protocol}", "m.pkl", data)
+    kinds = (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox)
+    values: dict[str, object] = {
+        "a masked array": np.ma.masked_array([1.0, 2.0], mask=[False, True]),
+        "a masked array of objects": np.ma.masked_array([1, "a"], dtype=object),
+        "a random state": np.random.RandomState(1),
+        "generators": [np.random.Generator(kind(1)) for kind in (*kinds, np.random.SFC64)],
+        "bits": [kind(1) for kind in kinds],
+    }
+    for label, value in values.items():
+        for protocol in _PROTOCOLS:
+            data = pickle.dumps(value, protocol)
+            yield Sample("object", f"{label}, protocol {protocol}", "m.pkl", data)
+
+
 def benign() -> Iterator[Sample]:
     """All samples."""
     for samples in (
         *(torch_files, pickles, pickled_tensors, containers, numpy_files, other_formats),
-        joblib_files,
+        *(joblib_files, objects),
     ):
         yield from samples()

@@ -577,6 +577,43 @@ _SINKS: dict[str, object] = {
 }
 
 
+_DOCUMENTS: dict[str, tuple[str, bytes]] = {
+    "code of a repository": ("config.json", b'{"auto_map": {"AutoModel": "evil.Model"}}'),
+    "code of a repository, escaped": ("config.json", b'{"auto\\u005fmap" :{"AutoModel": "a.B"}}'),
+    "a tokenizer's code": (
+        "tokenizer_config.json",
+        b'{"auto_map": {"AutoTokenizer": ["a.B", null]}}',
+    ),
+    "a pipeline's code": ("config.json", b'{"custom_pipelines": {"mine": {"impl": "evil.Mine"}}}'),
+    "jsonpickle, escaped": ("state.json", b'{"py\\/object": "os.system"}'),
+    "Hydra in a text of JSON": ("run.json", b'{"a": "{\\"_target_\\": \\"os.system\\"}"}'),
+    "JSON in UTF-16": ("config.json", '{"auto_map": {"AutoModel": "a.B"}}'.encode("utf-16")),
+    "Hydra": ("hydra.yaml", b"model:\n  _target_: os.system\n"),
+    "Hydra, escaped": ("config.yml", b'"\\x5ftarget_": os.system\n'),
+    "Hydra, on two lines": ("config.yaml", b'? "_tar\\\n  get_"\n: os.system\n'),
+    "Hydra, by an alias": ("config.yaml", b"a: &key _target_\n*key : os.system\n"),
+    "Hydra, a long key": ("config.yaml", b"? >-\n  _target_\n: os.system\n"),
+    "a tag": ("a.yaml", b"!!python/object/apply:os.system ['touch marker']\n"),
+    "a tag of a name": ("a.yaml", b"a: !!python/name:os.system ''\n"),
+    "a tag of a module": ("a.yaml", b"[!!python/module:os '']\n"),
+    "a tag in full": ("a.yaml", b"!<tag:yaml.org,2002:python/object/new:os.system> ['x']\n"),
+    "a tag, escaped": ("a.yaml", b"!!p%79thon/object:os.system {}\n"),
+    "a tag with another name": (
+        "a.yaml",
+        b"%TAG !e! tag:yaml.org,2002:pyth\n---\n!e!on/object/apply:os.system ['x']\n",
+    ),
+    "a tag behind a comment": ("a.yaml", b"#!/bin/a\n!!python/object/apply:os.system ['x']\n"),
+    "YAML in UTF-16": ("a.yaml", "!!python/object/apply:os.system ['x']".encode("utf-16")),
+    "a module": ("modeling_evil.py", b"import os\n"),
+    "a module with a line for a shell": ("modeling_evil.py", b"#!/usr/bin/python\nimport os\n"),
+    "a compiled module": ("modeling_evil.pyc", b"\xcb\r\r\n" + bytes(12) + b"\xe3"),
+    "a module in an archive": ("m.zip", zipped({"config.txt": b"a", "evil.py": b"import os\n"})),
+    "a template": ("chat_template.jinja", b"{{ x.__class__ }}"),
+    "an unknown format that imports": ("m.xyz", b"\x80\x7f" + PAYLOAD),
+}
+"""Files beside a model, each with its name: frameworks read these, too."""
+
+
 def _plain(value: object) -> bytes:
     """Opcodes of protocol 2 for plain data."""
     if isinstance(value, dict):
@@ -593,8 +630,92 @@ def sinks() -> Iterator[Sample]:
         yield Sample("8", label, "m.ckpt", pickle(_plain(value)))
         held = name("collections", "OrderedDict") + b")R" + old_text("a") + _plain(value) + b"s"
         yield Sample("8", f"{label}, in an ordered dict", "m.ckpt", pickle(held))
+    for label, (file, document) in _DOCUMENTS.items():
+        yield Sample("8", f"a document: {label}", file, document)
     metadata = json.dumps({"__metadata__": {"config": json.dumps(_SINKS["Hydra"])}}).encode()
     yield Sample("8", "Hydra, in metadata", "m.safetensors", safetensors(metadata))
+
+
+_LINEAR = name("torch.nn.modules.linear", "Linear")
+_ARGUMENTS = name("transformers.training_args", "TrainingArguments")
+_STRATEGY = name("transformers.trainer_utils", "SaveStrategy")
+_BITS = name("numpy.random._pickle", "__bit_generator_ctor")
+_MASKED = name("numpy.ma.core", "_mareconstruct")
+_F8 = name("numpy", "dtype") + old_text("f8") + b"\x89\x88\x87R"
+_F8_STATE = b"(K\x03" + old_text("<") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0t"
+_OBJECT = _LINEAR + b")\x81"
+
+
+def _with(value: bytes) -> bytes:
+    """An object of a layer, with one attribute."""
+    return _OBJECT + b"}" + old_text("activation") + value + b"sb"
+
+
+def _masked(cls: bytes, kind: bytes, after: bytes = b"") -> bytes:
+    made = _MASKED + b"(" + cls + name("numpy", "ndarray") + b"K\0\x85" + old_text("b") + b"tR"
+    state = b"(K\x01K\x01\x85" + kind + b"\x89" + old_text("a" * 8) + old_text("a") + b"Nt"
+    return made + state + b"b" + after
+
+
+_MISUSES: dict[str, bytes] = {
+    "a call of a class": _ARGUMENTS + old_text(COMMAND) + b"\x85R",
+    "an object with arguments": _ARGUMENTS + old_text(COMMAND) + b"\x85\x81",
+    "an object with keywords": _ARGUMENTS + b")}" + old_text("a") + b"Ns\x92",
+    "an object with items": _OBJECT + old_text("a") + b"Ns",
+    "an object with members": _OBJECT + b"Na",
+    "an object with slots": _OBJECT + b"N}" + old_text("a") + b"Ns\x86b",
+    "an object with another state": _OBJECT + old_text("a") + b"b",
+    "an object with two states": _OBJECT + b"}b}b",
+    "an object whose attributes have numbers": _OBJECT + b"}K\x01Nsb",
+    "an object as a key": b"}" + _OBJECT + b"Ns",
+    "an object in a set": name("builtins", "set") + b"](" + _OBJECT + b"e\x85R",
+    "an object of a base": name("copyreg", "_reconstructor")
+    + b"("
+    + _LINEAR
+    + name("builtins", "dict")
+    + b"}tR",
+    "a class as an attribute": _with(_ARGUMENTS),
+    "a class in a list": _with(b"]" + _ARGUMENTS + b"a"),
+    "a class as a factory": name("collections", "defaultdict") + _ARGUMENTS + b"\x85R",
+    "a class for a tensor": name("torch._tensor", "_rebuild_from_type_v2")
+    + b"("
+    + _ARGUMENTS
+    + name("torch", "Tensor")
+    + b")}tR",
+    "a name of another module as an attribute": _with(name("os", "system")),
+    "a function of tensors that is called": name("torch.nn.functional", "relu")
+    + old_text("a")
+    + b"\x85R",
+    "a name through a class": stack_name("torch.nn.modules.linear", "Linear.__init__") + b")R",
+    "a name through a module": stack_name("torch.nn.modules.linear", "torch.hub.load") + b")R",
+    "a member of no value": _STRATEGY + b")R",
+    "a member of two values": _STRATEGY + old_text("a") + old_text("b") + b"\x86R",
+    "a member of an object": _STRATEGY + _OBJECT + b"\x85R",
+    "bits of a class": _BITS + _ARGUMENTS + b"\x85R}b",
+    "bits of an object": _BITS + _OBJECT + b"\x85R}b",
+    "bits that are called": name("numpy.random._pcg64", "PCG64") + b"K\x01\x85R",
+    "a generator with another maker": name("numpy.random._pickle", "__generator_ctor")
+    + old_text(COMMAND)
+    + _ARGUMENTS
+    + b"\x86R",
+    "a masked array of another class": _masked(_LINEAR, _F8 + _F8_STATE + b"b"),
+    "a masked array whose type changes": _masked(
+        name("numpy.ma", "MaskedArray"), _F8 + b"q\x05", b"0h\x05" + _F8_STATE + b"b"
+    ),
+    "a masked array of pointers": _masked(
+        name("numpy.ma", "MaskedArray"),
+        _F8 + _F8_STATE[:-3] + b"K\x3ftb",
+    ),
+    "a seed of another class": name("numpy.random.bit_generator", "__pyx_unpickle_SeedSequence")
+    + _LINEAR
+    + b"K\x01N\x87R",
+}
+
+
+def misused_classes() -> Iterator[Sample]:
+    """Names of known classes, made to do something else than store what they are given."""
+    for label, body in _MISUSES.items():
+        yield Sample("A", label, "m.pkl", pickle(body, 4))
 
 
 def _nested_lists() -> bytes:
@@ -640,6 +761,7 @@ GROUPS: dict[str, Callable[[], Iterator[Sample]]] = {
     "nested pickles": nested_pickles,
     "names for a later reader": sinks,
     "denial of service": denial_of_service,
+    "misused classes": misused_classes,
 }
 """All ways, each with its samples."""
 

@@ -59,7 +59,7 @@ def test_what_loads_bytes_is_not_called_by_the_content_of_an_array(
     report = scan_bytes(_array(kind, count, elements, _LOAD), "m.joblib")
 
     assert control.findings == ()
-    assert report.verdict is ScanVerdict.UNSAFE
+    assert report.verdict is ScanVerdict.DANGEROUS
     assert {each.rule for each in report.findings} == {"two-formats"}
 
 

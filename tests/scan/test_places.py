@@ -20,7 +20,7 @@ def test_a_name_has_its_byte() -> None:
 
 
 def test_a_name_that_is_not_called_is_told_apart() -> None:
-    """A pickle that only imports something is unsafe as well, and the finding says so."""
+    """A pickle that only imports something is dangerous as well, and the finding says so."""
     (finding,) = scan_bytes(b"\x80\x02cos\nsystem\n.", "m.pkl").findings
 
     assert not finding.called
@@ -50,7 +50,7 @@ def test_an_image_with_the_name_of_a_model_is_no_model() -> None:
 
     assert finding.rule == "format-unknown"
     assert finding.message == "expected a model file, found image"
-    assert scan_bytes(data, "m.png").verdict is ScanVerdict.SAFE
+    assert scan_bytes(data, "m.png").verdict is ScanVerdict.NOT_READ
 
 
 def test_a_file_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_name_of_a_file_cannot_break_out_of_a_message() -> None:
     """Names that a file chose are quoted, escaped and cut."""
     report = scan_bytes(b"\x80\x02cos\x1b[31m" + b"a" * 300 + b"\nsystem\n.", "m.pkl")
 
-    assert report.verdict is ScanVerdict.UNSAFE
+    assert report.verdict is ScanVerdict.DANGEROUS
     assert all("\x1b" not in each.message and len(each.message) < 200 for each in report.findings)
 
 

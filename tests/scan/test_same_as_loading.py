@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file is called safe if and only if `load_checkpoint` reads it."""
+"""Scan, inspect, load and convert agree about every file.
+
+A file of a format that is loaded is `safe` if and only if all three read it by default. One that is
+`not-plain` is read only as inert data, where the caller asks for that, and everything else is
+refused by all. What a scan knows about other readers is the one exception: such a file may be data
+to ours. A file of another format is not loaded, whatever its verdict is; of numpy, joblib and what
+is packed, it is converted if and only if it is safe.
+"""
 
 import pickle as python_pickle
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
 
-from sealpoint.errors import GlobalNotAllowed, ModelMalformed, SealpointError
-from sealpoint.models import load_checkpoint
+from sealpoint.errors import EncodeError, GlobalNotAllowed, ModelMalformed, SealpointError
+from sealpoint.models import convert_checkpoint, load_checkpoint
+from sealpoint.models._inspection import inspect_checkpoint
 from sealpoint.scan import Inert, ScanVerdict, Unknown, scan_bytes
 from tests.pt_files import EMPTY, call, dictionary, named, pickled, storage, tensor, text, tupled
 from tests.scan import benign, irregular
@@ -19,6 +28,8 @@ from tests.scan.torch_tar import HONEST_TARS, TarParts, reference, saved_as_tar
 
 _LOADED = frozenset({"torch-zip", "torch-legacy", "torch-tar", "pickle", "safetensors"})
 """The formats that `load_checkpoint` reads."""
+_CONVERTED = frozenset({"npy", "npz", "gzip", "bzip2", "xz", "lzma", "zlib", "lz4"})
+"""Those that `convert_checkpoint` reads as well."""
 _LATER_READERS = frozenset({"names-code", "nested-pickle", "wrong-name", "two-formats"})
 """What is about other readers than ours: these files are data to us, and are not safe."""
 
@@ -34,19 +45,66 @@ def _is_loaded(path: Path, sample: Sample, unknown: Unknown = "refuse") -> bool:
     return True
 
 
+def _inspected(path: Path) -> str:
+    """What `sealpoint model inspect` says of a load."""
+    try:
+        return inspect_checkpoint(path).loads
+    except SealpointError:
+        return "refused"
+
+
+def _is_converted(path: Path, unknown: Literal["refuse", "inert"]) -> bool:
+    try:
+        convert_checkpoint(path, path.parent / "converted", unknown=unknown, force=True)
+    except EncodeError:
+        pass  # it was read, and holds what no file of ours does, such as itself
+    except SealpointError:
+        return False
+    return True
+
+
+def _readings(sample: Sample, folder: Path) -> dict[str, str]:
+    """What each of the three makes of a file: `data`, `inert` data only, or `refused`."""
+    path = folder / sample.file
+    path.parent.mkdir(exist_ok=True)
+
+    def answer(reads: Callable[[Literal["refuse", "inert"]], bool]) -> str:
+        return "data" if reads("refuse") else "inert" if reads("inert") else "refused"
+
+    loaded = answer(lambda unknown: _is_loaded(path, sample, unknown))
+    path.write_bytes(sample.data)
+    converted = answer(lambda unknown: _is_converted(path, unknown))
+    return {"load": loaded, "inspect": _inspected(path), "convert": converted}
+
+
 def _differences(samples: Iterable[Sample], folder: Path) -> tuple[list[str], int]:
-    """Where a scan and a load disagree, and how many files were compared."""
+    """Where a scan and what reads a file disagree, and how many files of ours were compared."""
     found, compared = [], 0
     for each in samples:
         report = scan_bytes(each.data, each.file)
-        if report.format not in _LOADED or each.group == "joblib":
-            continue
-        compared += 1
-        is_safe = report.verdict is ScanVerdict.SAFE
-        if is_safe != _is_loaded(folder / each.file, each) and not (
-            {finding.rule for finding in report.findings} & _LATER_READERS
-        ):
-            found.append(f"{each}: {report.verdict}, {[each.message for each in report.findings]}")
+        readings = _readings(each, folder)
+        if each.group == "joblib":
+            readings = {"convert": readings["convert"]}
+        is_ours = report.format in _LOADED
+        compared += is_ours
+        said = set(readings.values())
+        if report.findings and {each.rule for each in report.findings} <= _LATER_READERS:
+            agrees = True
+        elif not is_ours:
+            is_converted = readings.pop("convert") == "data"
+            is_known = report.format in _CONVERTED and report.verdict is ScanVerdict.SAFE
+            agrees = set(readings.values()) <= {"refused"} and is_converted <= is_known
+            agrees = agrees and (is_converted or each.group not in ("joblib", "numpy"))
+        elif report.verdict is ScanVerdict.SAFE:
+            agrees = said == {"data"}
+        elif report.verdict is ScanVerdict.NOT_PLAIN:
+            agrees = said == {"inert"}
+        else:
+            # With the names of a file as data, all that is known of it may be plain.
+            agrees = "data" not in said
+        if not agrees:
+            messages = [finding.message for finding in report.findings]
+            found.append(f"{each}: {report.verdict}, {readings}, {messages}")
     return found, compared
 
 
@@ -64,19 +122,27 @@ def _attacks() -> Iterable[Sample]:
         (benign.pickles, 150),
         (benign.pickled_tensors, 90),
         (benign.other_formats, 4),
+        (benign.objects, 50),
+        (benign.containers, 0),
+        (benign.numpy_files, 0),
+        (benign.joblib_files, 0),
         (irregular.irregular_calls, 80),
         (irregular.hidden_calls, 280),
         (irregular.irregular_tensors, 20),
         (irregular.irregular_streams, 7),
         (irregular.irregular_tars, 40),
         (irregular.irregular_storages, 27),
-        (_attacks, 200),
+        (_attacks, 250),
     ],
     ids=[
         "torch",
         "pickles",
         "pickled tensors",
         "others",
+        "objects",
+        "containers",
+        "numpy",
+        "joblib",
         "calls",
         "hidden",
         "tensors",
@@ -86,10 +152,10 @@ def _attacks() -> Iterable[Sample]:
         "malicious",
     ],
 )
-def test_safe_is_what_loads(
+def test_a_scan_and_all_readers_agree(
     family: Callable[[], Iterable[Sample]], least: int, tmp_path: Path
 ) -> None:
-    """Whatever is in a file of a format that is loaded, scan and load agree about it."""
+    """Whatever is in a file, scan, inspect, load and convert agree about it."""
     differences, compared = _differences(family(), tmp_path)
 
     assert differences == []
@@ -124,7 +190,7 @@ def test_what_torch_is_given_is_a_storage_or_the_call_is_told() -> None:
     reports = [scan_bytes(each.data, each.file) for each in irregular.irregular_storages()]
     named = {finding.name for report in reports for finding in report.findings}
 
-    assert {report.verdict for report in reports} == {ScanVerdict.UNSAFE}
+    assert {report.verdict for report in reports} == {ScanVerdict.DANGEROUS}
     assert named == {None, "torch.storage._load_from_bytes"}
 
 
@@ -266,7 +332,7 @@ def test_a_payload_in_a_tar_is_told_whatever_else_is_wrong(tmp_path: Path) -> No
     sample = Sample("tar", "", "m.pt", bytes(parts))
     report = scan_bytes(sample.data, sample.file)
 
-    assert report.verdict is ScanVerdict.UNSAFE
+    assert report.verdict is ScanVerdict.DANGEROUS
     assert "os.system" in {finding.name for finding in report.findings}
     assert not _is_loaded(tmp_path / "m.pt", sample)
 

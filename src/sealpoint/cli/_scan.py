@@ -8,6 +8,7 @@ that one was walked as well.
 
 import fnmatch
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -31,12 +32,20 @@ from sealpoint.errors import UsageError
 from sealpoint.scan import ScanFinding, ScanReport, ScanVerdict, sarif_document, scan_path
 from sealpoint.views.words import Styled, count_text
 
-UNSAFE_STATUS = 3
-"""The exit status if a file is unsafe or unreadable."""
+REFUSED_STATUS = 3
+"""The exit status if a file is refused."""
 
 _SAFE_SHOWN = 20
 _FINDINGS_SHOWN = 12
-_STYLES = {ScanVerdict.SAFE: "good", ScanVerdict.UNREADABLE: "bad", ScanVerdict.UNSAFE: "bad"}
+_STYLES = {
+    ScanVerdict.SAFE: "good",
+    ScanVerdict.NOT_READ: "quiet",
+    ScanVerdict.NOT_PLAIN: "warning",
+    ScanVerdict.UNREADABLE: "bad",
+    ScanVerdict.DANGEROUS: "bad",
+}
+_ACCEPTED_BYTES_MAX = 1 << 20
+_ACCEPTED_LINE = re.compile(r"([0-9a-f]{64})(?:  ?\*?\S.*)?")
 _OWN_FOLDERS = frozenset({".git", ".hg", ".svn"})
 
 
@@ -49,19 +58,49 @@ _OWN_FOLDERS = frozenset({".git", ".hg", ".svn"})
     metavar="GLOB",
     help="Leave out what a name or path below a folder matches; may be given more than once.",
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unreadable", "not-plain", "not-read"]),
+    default="not-plain",
+    show_default=True,
+    help="The least verdict that is refused; unreadable and dangerous files always are.",
+)
+@click.option(
+    "--accept",
+    metavar="FILE",
+    help="Accept files that are not plain data or were not read, by the digests in FILE: lines as "
+    "sha256sum writes them.",
+)
+@click.option(
+    "--own-class",
+    "own_classes",
+    multiple=True,
+    metavar="MODULE.CLASS",
+    help="A class of yours, whose objects are not-plain and not dangerous where a pickle only sets "
+    "their attributes; may be given more than once.",
+)
 @click.option("--sarif", metavar="FILE", help="Write a SARIF 2.1.0 log as well; - prints it.")
 @json_option
 def scan(
-    paths: Sequence[str], excluded: Sequence[str], *, sarif: str | None, as_json: bool
+    paths: Sequence[str],
+    excluded: Sequence[str],
+    *,
+    fail_on: str,
+    accept: str | None,
+    own_classes: Sequence[str],
+    sarif: str | None,
+    as_json: bool,
 ) -> None:
     """Say whether model files are data, or would run something when they are loaded.
 
     Files are judged by what they hold, folders with all that is in them. Nothing is loaded,
-    imported or called. The exit status is 0 if every file is safe, and 3 if one is unsafe or
-    cannot be read; an unknown format and an error while reading are no pass.
+    imported or called. A file is safe, not-read, not-plain, unreadable or dangerous; the exit
+    status is 3 if one is not-plain or worse, and else 0. An error while reading is no pass.
     """
     if as_json and sarif == "-":
         raise UsageError("--json and --sarif -: expected one of them to print, found both")
+    least = ScanVerdict(fail_on)
+    accepted = frozenset() if accept is None else _accepted(accept)
     walk = _FolderWalk(tuple(excluded))
     with working("scanning") as report:
         files = [file for path in paths for file in walk.files(path)]
@@ -69,16 +108,39 @@ def scan(
         reports: list[ScanReport] = []
         for file in files:
             report(len(reports), len(files), f"{len(reports):,} of {len(files):,} files")
-            reports.append(scan_path(file))
+            reports.append(scan_path(file, own_classes=own_classes, accepted=accepted))
         reports += walk.unlistable
     if as_json:
         print_json(_document(reports, walk))
     elif sarif != "-":
-        _print(reports, walk)
+        _print(reports, walk, least)
     if sarif is not None:
         _write_sarif(reports, sarif)
-    if any(each.verdict is not ScanVerdict.SAFE for each in reports):
-        click.get_current_context().exit(UNSAFE_STATUS)
+    if any(each.is_refused(least) for each in reports):
+        click.get_current_context().exit(REFUSED_STATUS)
+
+
+def _accepted(place: str) -> frozenset[str]:
+    """The digests in a file of lines as sha256sum writes them; # begins a comment."""
+    try:
+        with Path(place).open(encoding="utf-8") as file:
+            text = file.read(_ACCEPTED_BYTES_MAX + 1)
+    except (OSError, ValueError) as exc:
+        raise UsageError(f"--accept {place}: expected a text file that can be read") from exc
+    if len(text) > _ACCEPTED_BYTES_MAX:
+        raise UsageError(f"--accept {place}: expected at most {_ACCEPTED_BYTES_MAX:,} characters")
+    digests = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        found = _ACCEPTED_LINE.fullmatch(line)
+        if found is None:
+            raise UsageError(
+                f"--accept {place}: line {number} is not a SHA-256 digest and a name",
+                hint=f"sha256sum FILE >> {place} adds such a line.",
+            )
+        digests.add(found[1])
+    return frozenset(digests)
 
 
 @dataclass(slots=True)
@@ -172,17 +234,11 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _worst(reports: Sequence[ScanReport]) -> ScanVerdict:
-    verdicts = {report.verdict for report in reports}
-    for verdict in (ScanVerdict.UNSAFE, ScanVerdict.UNREADABLE):
-        if verdict in verdicts:
-            return verdict
-    return ScanVerdict.SAFE
-
-
 def _document(reports: Sequence[ScanReport], walk: _FolderWalk) -> dict[str, object]:
+    verdicts = [report.verdict for report in reports]
     return {
-        "verdict": str(_worst(reports)),
+        "verdict": max(verdicts, key=lambda verdict: verdict.rank, default=ScanVerdict.SAFE),
+        "counts": dict(Counter(map(str, verdicts))),
         "files": [report.as_dict() for report in reports],
         "skipped": [{"path": path, "reason": reason} for path, reason in walk.skipped],
     }
@@ -209,23 +265,41 @@ def _write_sarif(reports: Sequence[ScanReport], place: str) -> None:
         ) from exc
 
 
-def _print(reports: Sequence[ScanReport], walk: _FolderWalk) -> None:
+def _print(reports: Sequence[ScanReport], walk: _FolderWalk, least: ScanVerdict) -> None:
     for report in reports:
-        if report.verdict is ScanVerdict.SAFE and not report.notes and len(reports) > _SAFE_SHOWN:
+        shown = _shown(report)
+        if not shown and not report.is_refused(least) and len(reports) > _SAFE_SHOWN:
             continue
         verdict = Styled(str(report.verdict), _STYLES[report.verdict])
         padding = " " * (len(ScanVerdict.UNREADABLE) - len(report.verdict) + 1)
-        print_line((verdict, padding, f"{report.path} ({report.format})"), hang=4)
-        shown = (*report.findings, *report.notes)
+        accepted = ", accepted" if report.accepted else ""
+        print_line((verdict, padding, f"{report.path} ({report.format}){accepted}"), hang=4)
         print_lines([f"    {_line(finding)}" for finding in shown[:_FINDINGS_SHOWN]], hang=4)
         if len(shown) > _FINDINGS_SHOWN:
             more = f"    ... and {len(shown) - _FINDINGS_SHOWN} more; --json lists all."
             print_lines([Styled(more, "quiet")])
-    counts = Counter(report.verdict for report in reports)
-    parts = [f"{counts[verdict]:,} {verdict}" for verdict in ScanVerdict if counts[verdict]]
-    print_line(f"{count_text(len(reports), 'file')}: {', '.join(parts) or 'nothing to scan'}.")
+    print_line(f"{count_text(len(reports), 'file')}: {_counts(reports)}.")
     for path, reason in walk.skipped:
         print_note(f"skipped {path}: {reason}")
+
+
+def _shown(report: ScanReport) -> list[ScanFinding]:
+    """What is said of a file below its line: nothing that the line says, or that was accepted."""
+    findings = () if report.accepted else report.findings
+    return [
+        finding
+        for finding in (*findings, *report.notes)
+        if finding.rule != "not-read" or finding.where
+    ]
+
+
+def _counts(reports: Sequence[ScanReport]) -> str:
+    counts = Counter(report.verdict for report in reports)
+    parts = [f"{counts[verdict]:,} {verdict}" for verdict in ScanVerdict if counts[verdict]]
+    accepted = sum(report.accepted for report in reports)
+    if accepted:
+        parts.append(f"of which {accepted:,} accepted")
+    return ", ".join(parts) or "nothing to scan"
 
 
 def _line(finding: ScanFinding) -> str:

@@ -84,7 +84,7 @@ _MAGICS = (
     (b"#!", "script"),
     (b"version https://git-lfs.github.com/spec/", "git-lfs-pointer"),
 )
-_INERT = (
+_NOT_MODELS = (
     (b"\x89PNG\r\n\x1a\n", "image"),
     (b"\xff\xd8\xff", "image"),
     (b"GIF87a", "image"),
@@ -92,7 +92,7 @@ _INERT = (
     (b"PAR1", "parquet"),
     (b"ARROW1\x00\x00", "arrow"),
 )
-"""What is not a model, and what no loader of models reads."""
+"""What is not a model, and is not read."""
 
 _INNER_MAGICS = {b"TFL3": "tflite", b"PTMF": "torch-mobile", b"ET12": "executorch"}
 
@@ -119,6 +119,11 @@ _OLD_JOBLIB = re.compile(rb"ZF[\s\w+-]{19} ?[\x08\x18(8HXhx]")
 _TEXT_CONTROLS = frozenset(range(32)) - frozenset(b"\t\n\r\x0c\x1b")
 
 
+CODE_SUFFIXES = frozenset({".py", ".pyw", ".pyc", ".pyo"})
+"""Names by which Python imports a file."""
+YAML_SUFFIXES = frozenset({".yaml", ".yml"})
+DOCUMENT_SUFFIXES = YAML_SUFFIXES | {".json"}
+"""Names of documents that can name code."""
 TEMPLATE_SUFFIXES = frozenset({".jinja", ".jinja2", ".j2"})
 _WITH_TEMPLATES = frozenset({"tokenizer_config.json", "chat_template.json"})
 
@@ -139,7 +144,9 @@ def detect(source: Source, name: str) -> str:
     head = source.read(0, HEAD_BYTES)
     if not head:
         return "empty"
-    for magic, kind in (*_MAGICS, *_INERT):
+    if suffix_of(name) == ".safetensors" and _is_safetensors(head, source.size):
+        return "safetensors"  # whatever the length of its header looks like
+    for magic, kind in (*_MAGICS, *_NOT_MODELS):
         if head.startswith(magic):
             return kind
     if _OLD_JOBLIB.match(head):

@@ -7,6 +7,9 @@ digits, and load it themselves. `names_of_code` finds the first, `literals` give
 whoever reads pickles. Both go over what a pickle has, used or not; a look at its bytes says
 beforehand whether there is anything to find.
 
+Documents beside a model name code by the same keys, and by tags of Python: `document_names_code`
+looks for them and reads nothing else.
+
 The index of a model in several files is JSON that says which of them holds which tensor. Readers
 join its names to the folder and open what is there, by `..` and by an absolute path too:
 `names_outside` finds those that lead out of the folder, or to what is hidden in it.
@@ -19,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+from urllib.parse import unquote
 
 from sealpoint.scan._onnx import leaves_folder
 from sealpoint.scan._symbols import Dict, Made, Program
@@ -28,6 +32,7 @@ _KEYS = {
     "_instantiator": "Lightning imports and calls it",
     "class_path": "jsonargparse and Lightning's command line import and call it",
     "auto_map": "transformers loads code of a repository by it",
+    "custom_pipelines": "transformers loads code of a repository by it",
     "py/object": "jsonpickle imports it",
     "py/reduce": "jsonpickle imports and calls it",
     "py/function": "jsonpickle imports it",
@@ -40,6 +45,24 @@ _KEY_BYTES = [*(key.encode() for key in _KEYS), b"!!python/"]
 _IN_TEXT = re.compile(
     r"""["']?(?P<key>""" + "|".join(map(re.escape, _KEYS)) + r""")["']?\s*:|!!python/[a-z/]+:"""
 )
+
+_ANY_KEY = b"(" + b"|".join(re.escape(key.encode()) for key in _KEYS) + b")"
+_IN_JSON = re.compile(_ANY_KEY + rb"\\*\"\s*:\s*\\*[\"\[{]")
+"""A key with a text, a list or an object; in a text of JSON there are backslashes around it."""
+_IN_YAML = re.compile(rb"(?<![\w/.-])" + _ANY_KEY + rb"(?![\w-])")
+_ESCAPE = re.compile(
+    rb"\\(?:\r?\n[ \t]*|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(/))"
+)
+_YAML_TAG = re.compile(rb"!(?:<([^>\s]*)>|([^\s,\[\]{}]*))")
+_YAML_TAG_NAMES = re.compile(rb"^%TAG\b", re.MULTILINE)
+_PYTHON_TAG = re.compile(r"python/([a-z/]*)")
+_PLAIN_TAGS = frozenset(
+    [
+        *("none", "bool", "int", "long", "float", "complex", "str", "unicode", "bytes", "list"),
+        *("tuple", "dict"),
+    ]
+)
+"""What follows `python/` in a tag of a value that is data."""
 
 # A pickle of protocol 2 to 5; a name of protocols 0 and 1; compressed streams; and what may be any
 # of these in base 64 or in hexadecimal digits.
@@ -114,6 +137,35 @@ def text_names_code(text: str) -> Iterator[NamedCode]:
         key = found["key"] or found[0].rstrip(":")
         reason = _KEYS.get(key, "a reader of YAML imports it")
         yield NamedCode(key=key, reason=reason, name=None)
+
+
+def document_names_code(data: bytes, *, is_yaml: bool) -> Iterator[NamedCode]:
+    """Every key in a document of JSON or YAML that names code, however it is spelled.
+
+    YAML has many ways to write a key, so that the word is enough there, also where no key is
+    meant; and tags of Python name code as well.
+    """
+    keys = _IN_YAML if is_yaml else _IN_JSON
+    found = {key for text in (data, _ESCAPE.sub(_unescaped, data)) for key in keys.findall(text)}
+    for key in sorted(map(bytes.decode, found)):
+        yield NamedCode(key=key, reason=_KEYS[key], name=None)
+    if not is_yaml:
+        return
+    tags = {unquote(b"".join(parts)) for parts in _YAML_TAG.findall(data)}
+    named = {tag[1] for tag in map(_PYTHON_TAG.search, tags) if tag is not None}
+    for tag in sorted(named - _PLAIN_TAGS):
+        yield NamedCode(key=f"!!python/{tag}", reason="a reader of YAML imports it", name=None)
+    if _YAML_TAG_NAMES.search(data):
+        yield NamedCode(key="%TAG", reason="it can give tags of Python another name", name=None)
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """The character of an escape, if a key can have it; none for a line that goes on."""
+    digits = found[1] or found[2] or found[3]
+    if digits is None:
+        return found[4] or b""
+    code = int(digits, 16)
+    return bytes([code]) if code < 128 else b"?"
 
 
 def literals(texts: Iterable[str | bytes | bytearray]) -> Iterator[bytes]:

@@ -22,6 +22,7 @@ from sealpoint.scan._source import Budget, Source
 from sealpoint.scan._zip import shown
 
 KERAS_CONFIG = "config.json"
+KERAS_METADATA = "metadata.json"
 KERAS_WEIGHTS = "model.weights.h5"
 
 _MODULES = frozenset(
@@ -225,6 +226,19 @@ def is_keras_config(name: str, source: Source, budget: Budget, what: str) -> boo
     except (ValueError, RecursionError):
         return False
     return any(found)
+
+
+def is_keras_metadata(source: Source, budget: Budget) -> bool:
+    """Whether a member says with which version and when a model was saved, and nothing else.
+
+    Raises:
+        ModelLimitExceeded: It is too long, or the budget is used up.
+    """
+    try:
+        found = json.loads(read_json(source, budget, KERAS_METADATA).decode("utf-8"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and all(type(each) is str for each in found.values())
 
 
 def read_json(source: Source, budget: Budget, what: str) -> bytes:

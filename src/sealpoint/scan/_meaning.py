@@ -8,7 +8,8 @@ of the file is used. Tensors and arrays stay descriptions, unless a `Maker` make
 neither torch nor numpy is needed to know what a file holds.
 
 A name outside of the table is refused, with all others of the file; or it is read as `Inert`, if
-the caller says so. What is malformed is called malformed, and nothing else is.
+the caller says so. A scan names classes that are read so, each in the form that it is written in.
+What is malformed is called malformed, and nothing else is.
 """
 
 import types
@@ -22,6 +23,7 @@ from sealpoint.errors import GlobalNotAllowed, ModelLimitExceeded, ModelMalforme
 from sealpoint.limits import MODEL_DEPTH_MAX, Limits
 from sealpoint.scan import _torch_names as torch_names
 from sealpoint.scan._arrays import ARRAY_REASONS, ArrayMeaning, Arrays, ArrayScalar
+from sealpoint.scan._known_classes import FUNCTIONS, KnownClass
 from sealpoint.scan._known_types import (
     COMPOSED_CALLS,
     FACTORIES,
@@ -136,6 +138,7 @@ def read_meaning(
     maker: Maker | None = None,
     views: bool = False,
     beside: Mapping[Global, Reading] = types.MappingProxyType({}),
+    classes: Mapping[Global, KnownClass] = types.MappingProxyType({}),
     tensors: Tensors | None = None,
     work: Work | None = None,
     again: bool = False,
@@ -151,6 +154,7 @@ def read_meaning(
         maker: What makes tensors and arrays; None: they stay descriptions.
         views: Whether storages may be parts of records.
         beside: Names that only the format around this pickle has, and how each is read.
+        classes: Names whose objects are read as `Inert`, and in which form.
         tensors: What judges tensors, or judged those of the same program before.
         work: What it may take, together with others of the file; None: it is the only one.
         again: Whether all of the program was read before, with these tensors, and had no fault.
@@ -161,7 +165,7 @@ def read_meaning(
         RecordMismatch: A tensor does not fit its storage, or a storage its record.
         ModelLimitExceeded: Keys that share a hash, or a tensor much larger than the file.
     """
-    if unknown == "refuse" and (found := unknown_names(program, beside)):
+    if unknown == "refuse" and (found := unknown_names(program, {*beside, *classes})):
         raise _not_allowed([name for name, _ in found], what)
     reader = _MeaningReader(
         Tensors(storages, file_bytes, what, views=views) if tensors is None else tensors,
@@ -171,6 +175,7 @@ def read_meaning(
         file_bytes=file_bytes,
         work=Work.of(file_bytes) if work is None else work,
         beside=beside,
+        classes=classes,
     )
     try:
         return reader.run(program, again=again)
@@ -199,6 +204,7 @@ class _MeaningReader:
         file_bytes: int,
         work: Work,
         beside: Mapping[Global, Reading],
+        classes: Mapping[Global, KnownClass],
     ) -> None:
         self._work = work
         work.copies_left += _COPIED_TIMES * file_bytes
@@ -214,7 +220,8 @@ class _MeaningReader:
         # Containers are filled after all that holds them was made: they may hold it, too.
         self.later: list[Filling] = []
         self._beside: Mapping[Global, Reading] = beside
-        self._known = KNOWN_NAMES.keys() | beside.keys()
+        self._classes = classes
+        self._known = KNOWN_NAMES.keys() | beside.keys() | classes.keys()
         self._references: Mapping[str, Value] | None = None
         self._readings: Mapping[type, Callable[[Any], Any]] = {
             Tuple: partial(_tuple, self),
@@ -340,7 +347,7 @@ class _MeaningReader:
             return self.maker.make(TorchName("dtype", name.name))
         if name in torch_names.QSCHEMES:
             return self.maker.make(TorchName("qscheme", name.name))
-        if self._unknown == "refuse":
+        if self._unknown == "refuse" and not (name in FUNCTIONS and name in self._classes):
             raise _not_allowed([name], self._what)
         return Inert(str(name))
 
@@ -362,7 +369,10 @@ class _MeaningReader:
             raise
 
     def _inert(self, node: Call | New) -> Inert:
-        if self._unknown == "refuse":
+        known = self._classes.get(node.function)
+        if known is not None and not known.is_written(node):
+            raise self.form_of(node.function)
+        if self._unknown == "refuse" and known is None:
             raise _not_allowed([node.function], self._what)
         cls = self._saved_class(node.receiver)
         name = node.function if cls is None else cls
@@ -380,7 +390,12 @@ class _MeaningReader:
 
     def _fill(self, made: Inert, held: tuple[tuple[Value, ...], Made]) -> None:
         given, node = held
-        made.arguments = tuple(self.values(given))
+        # A class that is an argument of a known one was looked at with its form.
+        is_known = node.function in self._classes
+        made.arguments = tuple(
+            Inert(str(each)) if is_known and type(each) is Global else self.value(each)
+            for each in given
+        )
         made.keywords = self.value(node.keywords)
         made.state = self.value(node.state)
         made.items = self.values(node.values)

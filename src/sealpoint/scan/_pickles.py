@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pickles, judged: what they would import and call, what they mean, and what their data hides.
 
-Every name that a pickle mentions has to be in the closed table of the reader, used or not; then all
-of it has to have a meaning, by the same function that `load_checkpoint` calls. Nothing is imported,
-looked up or called. What was seen before a pickle broke off is told as well: a payload stands
-before the fault that is meant to hide it.
+Every name that a pickle mentions has to be in the closed table of the reader, used or not, or be a
+known class; then all of it has to have a meaning, by the same function that `load_checkpoint`
+calls. Nothing is imported, looked up or called. What was seen before a pickle broke off is told as
+well: a payload stands before the fault that is meant to hide it.
 
 Only what joblib writes between the opcodes of a pickle is read here and not by `load_checkpoint`.
 """
@@ -20,6 +20,7 @@ from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, SCAN_DEPTH_MAX, SCAN_FINDIN
 from sealpoint.scan._formats import END_LINES, names_as_opcodes
 from sealpoint.scan._hidden import literals, may_hide, may_name_code, names_of_code
 from sealpoint.scan._joblib import WRAPPER, ArraySkipper
+from sealpoint.scan._known_classes import KnownClass
 from sealpoint.scan._meaning import KNOWN_NAMES, read_meaning
 from sealpoint.scan._pickle import run_pickle
 from sealpoint.scan._report import ScanFinding
@@ -58,7 +59,11 @@ class PickleJudge:
     """Whether elements of arrays may lie between opcodes."""
     gives: bool = False
     """Whether storages may be given as bytes: somebody reads them."""
+    classes: Mapping[Global, KnownClass] = field(default_factory=dict)
+    """Names whose objects only store what they are given."""
     findings: list[ScanFinding] = field(default_factory=list)
+    objects: dict[Global, ScanFinding] = field(default_factory=dict)
+    """The first mention of each known class, apart from what is worse and has a bound."""
     error: SealpointError | None = None
     """Why a pickle could not be read to its end."""
 
@@ -139,6 +144,7 @@ class PickleJudge:
             raise
         finally:
             self._keep(self._names(mentions))
+            self._note_objects(mentions)
         self._keep(self._hidden(program, data, start))
         if skip is not None:
             self._keep(self._opcodes(skip, data, loads=LOADED in program.names))
@@ -181,7 +187,9 @@ class PickleJudge:
 
         To one that does not know joblib its memo is another one, so that it gives no storages.
         """
-        inner = PickleJudge(self.what, self.budget, self.depth)
+        inner = PickleJudge(
+            self.what, self.budget, self.depth, classes=self.classes, objects=self.objects
+        )
         try:
             program = inner.run(data, self.what, start=at, whole=False)
             inner._judge_meaning(program, program.end - at, {})
@@ -217,6 +225,7 @@ class PickleJudge:
                 what=self.what,
                 views=views,
                 beside=beside,
+                classes=self.classes if self.objects else {},
                 work=self.budget.work,
             )
         except SealpointError as error:
@@ -239,6 +248,19 @@ class PickleJudge:
                 replace(each, message=f"in the bytes of a storage: {each.message}", offset=None)
                 for each in inner.findings
             )
+
+    def _note_objects(self, mentions: Mentions) -> None:
+        new = self.classes.keys() & mentions.names.keys() - self.objects.keys()
+        called = frozenset(mentions.called) if new else ()
+        for name, at in mentions.names.items():
+            if name in new:
+                self.objects[name] = ScanFinding(
+                    rule="known-class",
+                    message=f"the pickle names {shown(str(name))}: {self.classes[name].reason}",
+                    offset=at,
+                    name=str(name),
+                    called=name in called,
+                )
 
     def _names(self, mentions: Mentions) -> Iterator[ScanFinding]:
         # The first of each is the last that is put in.
@@ -274,6 +296,7 @@ class PickleJudge:
     def _knows(self, name: Global) -> bool:
         return (
             name in KNOWN_NAMES
+            or name in self.classes
             or (self.joblib and name == WRAPPER)
             or (self.gives and name == LOADED)
         )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a scan says of one file: a verdict, and each thing that led to it, with its place.
 
-A verdict is made of findings and of nothing else: a file without any is safe, and no setting makes
-a finding count for less. Every finding follows one rule of a closed table. What a file chose stands
-in a message only as a name, quoted, escaped and cut; contents never do.
+A verdict is the worst of its findings and nothing else: a file without any is safe, and no setting
+makes a finding count for less. Every finding follows one rule of a closed table. What a file chose
+stands in a message only as a name, quoted, escaped and cut; contents never do.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,20 @@ class ScanVerdict(StrEnum):
     """What a file is, from the best to the worst."""
 
     SAFE = "safe"
-    """All of it was read, it is data, and nothing in it names code."""
+    """All of it was read, and it is data."""
+    NOT_READ = "not-read"
+    """It is not a model file, or a part of it is not, and that was not read."""
+    NOT_PLAIN = "not-plain"
+    """It builds objects of classes that only store what they are given; the classes are listed."""
     UNREADABLE = "unreadable"
-    """Not all of it could be read, or may be read by us: counts as unsafe."""
-    UNSAFE = "unsafe"
-    """It names or hides code, or was made so that two readers see two things."""
+    """It could not be read to its end, or its format can hold code and is not taken apart."""
+    DANGEROUS = "dangerous"
+    """It names code that can act, or was made so that two readers see two things."""
+
+    @property
+    def rank(self) -> int:
+        """Its place in this order: 0 is the best."""
+        return list(ScanVerdict).index(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,47 +42,51 @@ class ScanRule:
 
 RULES = {
     "name-unknown": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
-        title="A pickle names a class or function that is not one of tensors and plain data.",
+        verdict=ScanVerdict.DANGEROUS,
+        title="A pickle names a class or function that is not known, and may do anything.",
     ),
     "call-unresolved": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="A pickle calls something that it does not name: a result, a number of a registry.",
     ),
     "call-irregular": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="A known name is called with what its type never writes, or a tensor does not fit.",
     ),
     "nested-pickle": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="Bytes or text inside of a pickle are a pickle that names what is not known.",
     ),
     "names-code": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="Data names code that a framework imports and calls after the file was loaded.",
     ),
+    "source-code": ScanRule(
+        verdict=ScanVerdict.DANGEROUS,
+        title="A file of Python, which frameworks import from the folder of a model.",
+    ),
     "keras-code": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="A Keras model holds a function, or names a class that is not one of Keras' own.",
     ),
     "archive-irregular": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="An archive is encrypted, or can be read in two ways: flags, sizes or names differ.",
     ),
     "path-escapes": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="A name inside of the file leads to another place of the disk, or is a link.",
     ),
     "two-formats": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="The file is one format by its beginning, and another one further in or by its end.",
     ),
     "wrong-name": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.DANGEROUS,
         title="The name of the file promises one format, and its content is another one.",
     ),
     "limit": ScanRule(
-        verdict=ScanVerdict.UNSAFE,
+        verdict=ScanVerdict.UNREADABLE,
         title="It asks for more bytes, values, nesting or time than a model file may.",
     ),
     "malformed": ScanRule(
@@ -100,6 +113,18 @@ RULES = {
         verdict=ScanVerdict.UNREADABLE,
         title="The scanner itself failed: a defect of ours, and no pass.",
     ),
+    "known-class": ScanRule(
+        verdict=ScanVerdict.NOT_PLAIN,
+        title="A pickle builds an object of a listed class of a library, or of a class of yours.",
+    ),
+    "not-read": ScanRule(
+        verdict=ScanVerdict.NOT_READ,
+        title="It is not a model file, and was not read.",
+    ),
+    "weights-not-read": ScanRule(
+        verdict=ScanVerdict.NOT_READ,
+        title="HDF5 weights of a Keras archive, which may name other files, were not read.",
+    ),
     "template": ScanRule(
         verdict=ScanVerdict.SAFE,
         title="A note: a chat template, which is text for a template engine.",
@@ -111,10 +136,6 @@ RULES = {
     "custom-operators": ScanRule(
         verdict=ScanVerdict.SAFE,
         title="A note: the model uses operators that a runtime has to bring itself.",
-    ),
-    "weights-not-read": ScanRule(
-        verdict=ScanVerdict.SAFE,
-        title="A note: HDF5 weights of a Keras archive, which may name other files, were not read.",
     ),
 }
 """Every rule by its id. A rule whose verdict is `safe` is a note."""
@@ -164,15 +185,18 @@ class ScanReport:
     size: int
     findings: tuple[ScanFinding, ...] = ()
     notes: tuple[ScanFinding, ...] = ()
+    accepted: bool = False
+    """Whether somebody accepts exactly these bytes, though they are not plain data or not read."""
 
     @property
     def verdict(self) -> ScanVerdict:
-        """`unsafe` or `unreadable` if a finding says so, else `safe`."""
-        verdicts = {finding.verdict for finding in self.findings}
-        for verdict in (ScanVerdict.UNSAFE, ScanVerdict.UNREADABLE):
-            if verdict in verdicts:
-                return verdict
-        return ScanVerdict.SAFE
+        """The worst that a finding says; `safe` if there is none."""
+        verdicts = (finding.verdict for finding in self.findings)
+        return max(verdicts, key=lambda verdict: verdict.rank, default=ScanVerdict.SAFE)
+
+    def is_refused(self, least: ScanVerdict = ScanVerdict.NOT_PLAIN) -> bool:
+        """Whether the verdict is `least` or worse, and nobody accepts the file."""
+        return self.verdict.rank >= least.rank and not self.accepted
 
     def as_dict(self) -> dict[str, Any]:
         """Its form in JSON."""
@@ -181,6 +205,7 @@ class ScanReport:
             "format": self.format,
             "bytes": self.size,
             "verdict": str(self.verdict),
+            "accepted": self.accepted,
             "findings": [finding.as_dict() for finding in self.findings],
             "notes": [note.as_dict() for note in self.notes],
         }

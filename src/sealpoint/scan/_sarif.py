@@ -2,7 +2,8 @@
 """Reports in SARIF 2.1.0, the form in which code hosts and editors show findings.
 
 One run, all rules, one result for each finding and each note. A place inside of an archive is a
-logical location: bytes of a member are not bytes of the file. Every result has a line, since GitHub
+logical location: bytes of a member are not bytes of the file. Files that are not models are left
+out, and findings about an accepted file are suppressed. Every result has a line, since GitHub
 shows none without, and a fingerprint, since nobody can make one of a line of bytes: it is made of
 the rule, the place inside of the file and what was found, but not of offsets, which move.
 """
@@ -20,11 +21,24 @@ from sealpoint.scan._report import RULES, ScanFinding, ScanReport, ScanRule, Sca
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
-_LEVELS = {ScanVerdict.UNSAFE: "error", ScanVerdict.UNREADABLE: "error", ScanVerdict.SAFE: "note"}
-_SEVERITIES = {ScanVerdict.UNSAFE: "9.0", ScanVerdict.UNREADABLE: "7.0"}
-"""By what code hosts sort: critical, and high."""
+_LEVELS = {
+    ScanVerdict.DANGEROUS: "error",
+    ScanVerdict.UNREADABLE: "error",
+    ScanVerdict.NOT_PLAIN: "warning",
+    ScanVerdict.NOT_READ: "note",
+    ScanVerdict.SAFE: "note",
+}
+_SEVERITIES = {
+    ScanVerdict.DANGEROUS: "9.0",
+    ScanVerdict.UNREADABLE: "7.0",
+    ScanVerdict.NOT_PLAIN: "5.0",
+}
+"""By what code hosts sort: critical, high, and medium."""
 _HELP = {
-    ScanVerdict.UNSAFE: "Do not load the file. Ask who wrote it to save tensors and plain data.",
+    ScanVerdict.DANGEROUS: "Do not load the file. Ask who wrote it to save tensors and plain data.",
+    ScanVerdict.NOT_PLAIN: "A reader of pickles runs code of a library for it. Save plain data, or "
+    "accept this file by its digest: sealpoint scan --accept.",
+    ScanVerdict.NOT_READ: "A part of the file was not read: nothing is said about it.",
     ScanVerdict.UNREADABLE: "Nobody knows what loading the file does. Do not load it; have it "
     "written again, or converted to a format that holds no code.",
     ScanVerdict.SAFE: "The file is safe to read; this is said of it besides.",
@@ -72,11 +86,14 @@ def _results(
 ) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for finding in (*report.findings, *report.notes):
+        if finding.rule == "not-read":
+            continue
         digest = _fingerprint(finding)
         seen[digest] += 1
         yield {
             **_result(finding, report, order, _uri(report.path, root)),
             "partialFingerprints": {"primaryLocationLineHash": f"{digest}:{seen[digest]}"},
+            **({"suppressions": [{"kind": "external"}]} if report.accepted else {}),
         }
 
 

@@ -4,16 +4,17 @@
 `scan_path` and `scan_bytes` always answer with a report, never with an error: what cannot be read
 is a finding. They read, and do nothing else: nothing is written, imported, called or unpacked to a
 disk, and neither torch nor numpy nor a framework has to be there. A file is safe only if every part
-of it was understood.
+of it was read and is data; what is not a model file is `not-read`.
 
 The readers of single formats give members, or findings about themselves. Here they are put
 together: content decides which one is asked, and archives inside of archives are followed down to
 a depth, within one budget for the whole file.
 """
 
+import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,10 +32,14 @@ from sealpoint.limits import (
     SCAN_FINDINGS_MAX,
 )
 from sealpoint.scan._formats import (
+    CODE_SUFFIXES,
+    DOCUMENT_SUFFIXES,
     EXPECTED,
     HOLDS_CODE,
     MODEL_SUFFIXES,
     NOT_OPENED,
+    TEMPLATE_SUFFIXES,
+    YAML_SUFFIXES,
     calls_as_pickle,
     detect,
     has_templates,
@@ -44,14 +49,23 @@ from sealpoint.scan._formats import (
     zip_kind,
 )
 from sealpoint.scan._gguf import scan_gguf
-from sealpoint.scan._hidden import is_index, names_outside, text_names_code
+from sealpoint.scan._hidden import (
+    NamedCode,
+    document_names_code,
+    is_index,
+    names_outside,
+    text_names_code,
+)
 from sealpoint.scan._keras import (
     KERAS_CONFIG,
+    KERAS_METADATA,
     KERAS_WEIGHTS,
     is_keras_config,
+    is_keras_metadata,
     read_json,
     scan_keras,
 )
+from sealpoint.scan._known_classes import known_classes
 from sealpoint.scan._npy import read_npy
 from sealpoint.scan._onnx import leaves_folder, scan_onnx
 from sealpoint.scan._pickles import PickleJudge
@@ -67,21 +81,34 @@ from sealpoint.scan._zip_members import zip_entries, zip_members
 _FILE = "the file"
 
 
-def scan_bytes(data: bytes, name: str = "") -> ScanReport:
+_ACCEPTABLE = (ScanVerdict.NOT_PLAIN, ScanVerdict.NOT_READ)
+
+
+def scan_bytes(data: bytes, name: str = "", *, own_classes: Collection[str] = ()) -> ScanReport:
     """Scan bytes that are in memory.
 
     Args:
         data: All of a file.
-        name: What the file is called; only its ending means something.
+        name: What the file is called; only its name and ending mean something, and no folder.
+        own_classes: As for `scan_path`.
     """
-    return _Scan(name, len(data)).run(Source.of(data))
+    return _Scan(name, len(data), own_classes).run(Source.of(data))
 
 
-def scan_path(path: str | os.PathLike[str]) -> ScanReport:
+def scan_path(
+    path: str | os.PathLike[str],
+    *,
+    own_classes: Collection[str] = (),
+    accepted: Collection[str] = (),
+) -> ScanReport:
     """Scan one file. A link to a file is followed.
 
     Args:
         path: Where it lies.
+        own_classes: Classes of yours, as `module.Class`, whose objects are `not-plain` and not
+            `dangerous` where a pickle only sets their attributes.
+        accepted: SHA-256 digests, in hexadecimal digits, of files that are accepted though they
+            are not plain data or were not read. Nothing accepts a file of a worse verdict.
     """
     name = os.fspath(path)
     try:
@@ -101,12 +128,16 @@ def scan_path(path: str | os.PathLike[str]) -> ScanReport:
                 length -= len(part)
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
-        report = _Scan(name, found.st_size).run(Source(read, found.st_size))
+        report = _Scan(name, found.st_size, own_classes).run(Source(read, found.st_size))
+        if accepted and report.verdict in _ACCEPTABLE:
+            with open(descriptor, "rb", closefd=False) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            report = replace(report, accepted=digest in accepted)
         if _version(os.fstat(descriptor)) == _version(found):
             return report
         # What was read is partly of one file and partly of another.
         changed = ScanFinding(rule="not-accessible", message="it was changed while it was scanned")
-        return replace(report, findings=(*report.findings, changed))
+        return replace(report, findings=(*report.findings, changed), accepted=False)
     finally:
         os.close(descriptor)
 
@@ -150,11 +181,15 @@ class _Thing:
 class _Scan:
     """One scan of one file."""
 
-    def __init__(self, name: str, size: int) -> None:
+    def __init__(self, name: str, size: int, own_classes: Collection[str]) -> None:
         self._name = name
         self._size = size
+        self._classes = known_classes(own_classes)
         self._budget = Budget(size)
+        # What is not plain or not read has a list of its own: no number of such findings may keep
+        # a worse one from its place.
         self._findings: list[ScanFinding] = []
+        self._lesser: list[ScanFinding] = []
         self._notes: list[ScanFinding] = []
         self._handlers: dict[str, Callable[[_Thing], Iterator[ScanFinding]]] = {
             "empty": self._empty,
@@ -186,7 +221,7 @@ class _Scan:
             path=self._name,
             format=kind,
             size=self._size,
-            findings=tuple(self._findings),
+            findings=(*self._findings, *self._lesser),
             notes=tuple(self._notes),
         )
 
@@ -194,7 +229,11 @@ class _Scan:
         # Errors begin with what they are about, which is told as the place.
         message = finding.message.removeprefix(f"{where or _FILE}: ")
         finding = replace(finding, message=message, where=finding.where or where)
-        kept = self._notes if finding.verdict is ScanVerdict.SAFE else self._findings
+        kept = self._findings
+        if finding.verdict is ScanVerdict.SAFE:
+            kept = self._notes
+        elif finding.verdict in _ACCEPTABLE:
+            kept = self._lesser
         if len(kept) < SCAN_FINDINGS_MAX:
             kept.append(finding)
         elif len(kept) == SCAN_FINDINGS_MAX:
@@ -210,7 +249,12 @@ class _Scan:
             if thing.kind == "zip":
                 directory = zip_entries(source, thing.what)
                 thing.kind = zip_kind([entry.name for entry in directory.entries])
+            is_found = False
             for finding in self._found(thing):
+                # It is no news about what something worse was found in.
+                if finding.rule == "not-read" and is_found:
+                    continue
+                is_found = is_found or finding.verdict.rank > ScanVerdict.NOT_READ.rank
                 self._add(finding, where)
                 if len(self._findings) > SCAN_FINDINGS_MAX:
                     break
@@ -232,11 +276,15 @@ class _Scan:
 
     def _judge(self, thing: _Thing) -> Iterator[ScanFinding]:
         expected = EXPECTED.get(suffix_of(thing.name))
-        if expected is not None and thing.kind not in expected and thing.kind != "empty":
+        if expected is not None and thing.kind not in expected | _NO_CONTENT:
             yield ScanFinding(
                 rule="wrong-name",
                 message=f"expected {' or '.join(sorted(expected))}, as the name says, "
                 f"found {thing.kind}",
+            )
+        if suffix_of(thing.name) in CODE_SUFFIXES and thing.kind != "empty":
+            yield ScanFinding(
+                rule="source-code", message="frameworks import such a file from a model's folder"
             )
         if thing.kind != "tar":  # after its members, which may be zips
             yield from _second_format(thing)
@@ -247,10 +295,19 @@ class _Scan:
             )
         if thing.kind in self._handlers:
             yield from self._handlers[thing.kind](thing)
-        elif expected is None and suffix_of(thing.name) in MODEL_SUFFIXES:
-            yield ScanFinding(
-                rule="format-unknown", message=f"expected a model file, found {thing.kind}"
-            )
+        else:
+            yield self._not_a_model(thing)
+
+    def _not_a_model(self, thing: _Thing) -> ScanFinding:
+        """Say that something was not read; under the name of a model file that is a fault."""
+        suffix = suffix_of(thing.name)
+        if suffix in MODEL_SUFFIXES:
+            message = f"expected a model file, found {thing.kind}"
+            return ScanFinding(rule="format-unknown", message=message)
+        if suffix in DOCUMENT_SUFFIXES | TEMPLATE_SUFFIXES and thing.kind != "text":
+            message = f"expected a text in UTF-8, found {thing.kind}"
+            return ScanFinding(rule="format-unknown", message=message)
+        return ScanFinding(rule="not-read", message=f"{thing.kind} is not a model, and is not read")
 
     def _calls(self, thing: _Thing, *, imports: bool = False) -> bool:
         return calls_as_pickle(thing.source, self._budget, thing.what, imports=imports)
@@ -302,6 +359,8 @@ class _Scan:
             if member.name == KERAS_CONFIG:
                 for finding in scan_keras(member.source, self._budget, KERAS_CONFIG):
                     yield replace(finding, where=thing.inside(KERAS_CONFIG))
+            elif member.name == KERAS_METADATA and is_keras_metadata(member.source, self._budget):
+                pass
             elif member.name == KERAS_WEIGHTS and is_hdf5(member.source):
                 yield ScanFinding(
                     rule="weights-not-read",
@@ -329,10 +388,7 @@ class _Scan:
         header = read_header(raw, source.size, thing.what)
         for text in header.metadata.values():
             for each in text_names_code(text):
-                yield ScanFinding(
-                    rule="names-code",
-                    message=f"metadata with the key {shown(each.key)}: {each.reason}",
-                )
+                yield _code_finding("metadata", each)
 
     # Pickles.
 
@@ -346,9 +402,12 @@ class _Scan:
             broken = "pickle" if judge.error is error else kind
             judge.findings.append(_finding_of(error, broken))
         yield from judge.findings
+        yield from judge.objects.values()
 
     def _judge_of(self, thing: _Thing, *, joblib: bool = False) -> PickleJudge:
-        return PickleJudge(thing.what, self._budget, thing.depth, joblib=joblib)
+        return PickleJudge(
+            thing.what, self._budget, thing.depth, joblib=joblib, classes=self._classes
+        )
 
     def _torch_zip(self, thing: _Thing) -> Iterator[ScanFinding]:
         judge = self._judge_of(thing)
@@ -368,19 +427,23 @@ class _Scan:
 
     def _text(self, thing: _Thing) -> Iterator[ScanFinding]:
         """Text is not a model; but the first protocols of pickle are text."""
-        expected = suffix_of(thing.name) in MODEL_SUFFIXES
         found = self._without_magic(thing)
         yield from found or ()
         if is_keras_config(thing.name, thing.source, self._budget, thing.what):
             yield from scan_keras(thing.source, self._budget, thing.what)
         if has_templates(thing.name):
             yield from self._templates(thing)
+        suffix = suffix_of(thing.name)
+        if suffix in DOCUMENT_SUFFIXES:
+            data = thing.source.whole(MODEL_PICKLE_BYTES_MAX, thing.what)
+            for each in document_names_code(data, is_yaml=suffix in YAML_SUFFIXES):
+                yield _code_finding("the document", each)
         if found is None and self._calls(thing):
             yield ScanFinding(
                 rule="malformed", message="a pickle that is not spelled as Python spells it"
             )
-        elif found is None and expected:
-            yield ScanFinding(rule="format-unknown", message="expected a model file, found text")
+        elif found is None and suffix not in TEMPLATE_SUFFIXES:
+            yield self._not_a_model(thing)
 
     def _templates(self, thing: _Thing) -> Iterator[ScanFinding]:
         from sealpoint.scan._templates import judge_template, templates_in  # noqa: PLC0415
@@ -398,7 +461,11 @@ class _Scan:
     def _unknown(self, thing: _Thing) -> Iterator[ScanFinding]:
         found = self._without_magic(thing)
         yield from found or ()
-        if found is None:
+        if found is not None:
+            return
+        if suffix_of(thing.name) and not self._calls(thing, imports=True):
+            yield self._not_a_model(thing)
+        else:
             yield ScanFinding(rule="format-unknown", message="the content is not of a known format")
 
     def _without_magic(self, thing: _Thing) -> list[ScanFinding] | None:
@@ -428,6 +495,7 @@ class _Scan:
 
     def _holds_code(self, thing: _Thing) -> Iterator[ScanFinding]:
         if thing.kind == "script" and suffix_of(thing.name) not in MODEL_SUFFIXES:
+            yield self._not_a_model(thing)
             return
         yield ScanFinding(rule="holds-code", message=f"it is {HOLDS_CODE[thing.kind]}")
 
@@ -442,6 +510,8 @@ _ZIPS = frozenset({"zip", "torch-zip", "keras", "npz", "torchscript", "torch-pac
     "torch-serve",
 }
 _ARCHIVES = _ZIPS | {"tar"}
+_NO_CONTENT = frozenset({"empty", "git-lfs-pointer"})
+"""What is not there yet promises nothing."""
 _READ_AS_PICKLE = frozenset({"pickle", "text", "unknown", "empty"})
 """What is held to be a pickle anyway, or is never safe."""
 
@@ -453,6 +523,12 @@ def _second_format(thing: _Thing, members: Iterable[Member] = ()) -> Iterator[Sc
         yield ScanFinding(
             rule="two-formats", message=f"the bytes are {thing.kind} and {second} at once"
         )
+
+
+def _code_finding(what: str, code: NamedCode) -> ScanFinding:
+    named = "" if code.name is None else f", here {shown(code.name)}"
+    message = f"{what} with the key {shown(code.key)}{named}: {code.reason}"
+    return ScanFinding(rule="names-code", message=message, name=code.name)
 
 
 def _moved(offset: int | None, by: int) -> int | None:

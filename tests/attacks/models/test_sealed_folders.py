@@ -139,11 +139,11 @@ def test_an_index_that_names_a_file_outside_is_neither_sealed_nor_safe(
         with pytest.raises(ModelMalformed, match="an index of files next to it"):
             seal_folder(folder, store=store, thread=_RUN)
 
-        assert scan_bytes(index.encode(), path.name).verdict is ScanVerdict.UNSAFE
+        assert scan_bytes(index.encode(), path.name).verdict is ScanVerdict.DANGEROUS
     path.write_text(form % '"model.safetensors"')
     seal_folder(folder, store=store, thread=_RUN)
 
-    assert scan_bytes(path.read_bytes(), path.name).verdict is ScanVerdict.SAFE
+    assert scan_bytes(path.read_bytes(), path.name).verdict is ScanVerdict.NOT_READ
 
 
 def test_an_index_that_is_too_large_to_look_into_is_neither_sealed_nor_safe(

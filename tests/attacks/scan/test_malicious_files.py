@@ -21,6 +21,7 @@ from sealpoint.scan import scan_bytes
 
 samples = list(malicious())
 scan_bytes(samples[0].data, samples[0].file)
+scan_bytes(b"{{ x }}", "chat_template.jinja")  # imports Jinja
 for codec in ("unicode-escape", "raw-unicode-escape"):  # Python loads its own when first used
     codecs.lookup(codec)
 before = set(sys.modules)
@@ -75,26 +76,26 @@ print(json.dumps([sorted(seen), sorted(set(sys.modules) - before), loaded]))
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_no_sample_of_a_trick_is_called_safe(group: str) -> None:
-    """Every sample that hides code in this way is unsafe, or cannot be read."""
+def test_every_sample_of_a_trick_is_dangerous_or_unreadable(group: str) -> None:
+    """No way of hiding code makes it data, objects of known classes, or something not read."""
     passed = [
         str(each)
         for each in GROUPS[group]()
-        if scan_bytes(each.data, each.file).verdict is ScanVerdict.SAFE
+        if not scan_bytes(each.data, each.file).is_refused(ScanVerdict.UNREADABLE)
     ]
 
     assert not passed
 
 
 def test_the_samples_are_many_and_most_are_told_for_what_they_are() -> None:
-    """There are hundreds of samples, no reader fails on one, and most of them are unsafe."""
+    """There are hundreds of samples, no reader fails on one, and most of them are dangerous."""
     reports = [scan_bytes(each.data, each.file) for each in malicious()]
     verdicts = Counter(report.verdict for report in reports)
     rules = {finding.rule for report in reports for finding in report.findings}
 
     assert len(reports) >= _SAMPLES_LEAST
     assert "reader-failed" not in rules
-    assert verdicts[ScanVerdict.UNSAFE] > verdicts[ScanVerdict.UNREADABLE]
+    assert verdicts[ScanVerdict.DANGEROUS] > verdicts[ScanVerdict.UNREADABLE]
 
 
 def test_a_scan_imports_and_runs_nothing() -> None:

@@ -95,7 +95,7 @@ def test_a_tar_without_a_first_name_is_a_tar() -> None:
     report = scan_bytes(data, "model.bin")
 
     assert report.format == "tar"
-    assert report.verdict is ScanVerdict.UNSAFE
+    assert report.verdict is ScanVerdict.DANGEROUS
 
 
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.AREGTYPE])
@@ -122,7 +122,7 @@ def test_a_keras_archive_is_one_whatever_its_weights_are(weights: str) -> None:
     report = scan_bytes(packed.getvalue(), "model.zip")
 
     assert report.format == "keras"
-    assert report.verdict is ScanVerdict.UNSAFE
+    assert report.verdict is ScanVerdict.DANGEROUS
 
 
 _LAMBDA = {"class_name": "Lambda", "module": "keras.layers", "config": {}}
@@ -144,7 +144,7 @@ def test_the_configuration_of_something_else_is_text(text: str) -> None:
     """What Keras would make nothing of is not held to its rules."""
     report = scan_bytes(text.encode(), "config.json")
 
-    assert (report.format, report.verdict) == ("text", ScanVerdict.SAFE)
+    assert (report.format, report.verdict) == ("text", ScanVerdict.NOT_READ)
 
 
 def test_a_member_of_a_zip_that_has_two_names_is_refused() -> None:
@@ -235,7 +235,7 @@ def test_a_file_of_torch_in_large_letters_is_judged_as_one() -> None:
 
     assert torch.load(io.BytesIO(packed.getvalue()), weights_only=False) == [42]
     report = scan_bytes(packed.getvalue(), "model.pt")
-    assert (report.format, report.verdict) == ("torch-zip", ScanVerdict.UNSAFE)
+    assert (report.format, report.verdict) == ("torch-zip", ScanVerdict.DANGEROUS)
 
 
 # ---------------------------------------------------------------------- HDF5 behind something else

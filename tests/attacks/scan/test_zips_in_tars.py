@@ -39,7 +39,9 @@ def _npz() -> bytes:
 
 
 def _rules(data: bytes, name: str = "m.tar") -> list[tuple[str, str]]:
-    return [(finding.rule, finding.where) for finding in scan_bytes(data, name).findings]
+    """What is found, but that the texts and pictures around it are not models."""
+    findings = scan_bytes(data, name).findings
+    return [(each.rule, each.where) for each in findings if each.rule != "not-read"]
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
@@ -191,7 +193,7 @@ def test_a_zip_at_the_end_of_a_comment_is_unsafe() -> None:
     inner = zipped({"a.txt": _DOCUMENT})
     data = tarred({"a.zip": zipped({"b.txt": _DOCUMENT}, comment=inner)})
 
-    assert scan_bytes(data, "m.tar").verdict is ScanVerdict.UNSAFE
+    assert scan_bytes(data, "m.tar").verdict is ScanVerdict.DANGEROUS
 
 
 def test_a_tar_of_torch_that_ends_with_a_zip_is_unsafe() -> None:
