@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files does our scanner call safe, beside other scanners on the same files?
+"""Which files does our scanner flag, beside other scanners on the same files?
+
+Ours has levels: what it flags is dangerous or unreadable. Objects of known classes, and what is no
+model, are accepted here; how many are data is in a line of its own.
 
 The samples are those of the tests: files that nobody should load, by the nine ways in which they
 hide what they do, and files that people have, by the tool that wrote them. Each scanner runs in a
@@ -25,7 +28,7 @@ from pathlib import Path
 import torch
 
 from benchmarks._measure import Result
-from sealpoint.scan import scan_path
+from sealpoint.scan import ScanVerdict, scan_bytes, scan_path
 from tests.repo._tree import ROOT
 from tests.scan.benign import benign
 from tests.scan.malicious import GROUPS, Sample, malicious
@@ -44,6 +47,7 @@ _TOOLS = {
     "numpy": "files of numpy",
     "other": "safetensors, GGUF, ONNX, Keras and others",
     "joblib": "files of joblib",
+    "object": "objects of torch, numpy and transformers",
 }
 _PEERS_PYTHON = Path(sys.prefix) / "scanners" / "bin" / "python"
 
@@ -51,7 +55,7 @@ _PROGRAMS = {
     _OURS: """
 from sealpoint.scan import ScanVerdict, scan_path
 def flags(path):
-    return scan_path(path).verdict is not ScanVerdict.SAFE
+    return scan_path(path).is_refused(ScanVerdict.UNREADABLE)
 """,
     "picklescan": """
 from picklescan.scanner import scan_file_path
@@ -221,10 +225,19 @@ def table() -> list[str]:
     return [
         *lines,
         "",
+        _levels(),
+        "",
         f"`{_TORCH}` is only asked for what torch wrote, because no malicious file is ever loaded.",
         "Fickling reads pickles, and is given the one of a file of torch; most other containers",
         "are errors to it. The samples are those that `sealpoint scan` is tested with.",
     ]
+
+
+def _levels() -> str:
+    """How many benign files have each verdict."""
+    verdicts = Counter(scan_bytes(each.data, each.file).verdict for each in benign())
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in ScanVerdict)
+    return f"Of the benign files, `{_OURS}` calls {counts}."
 
 
 def _cell(row: _Row, groups: Counter[str], *, flagged: bool) -> str:

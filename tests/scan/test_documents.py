@@ -64,6 +64,12 @@ def test_documents_that_name_no_code_are_not_read(name: str, data: bytes) -> Non
     assert report.is_refused(ScanVerdict.NOT_READ)
 
 
+@pytest.mark.parametrize("name", ["weights", "model.engine", "config.json", "params.yaml", "a.pt"])
+def test_bytes_that_nobody_knows_are_unreadable_under_the_name_of_a_model(name: str) -> None:
+    """Nor is there a document in them; a name without an ending may be that of anything."""
+    assert scan_bytes(bytes(range(256)), name).verdict is ScanVerdict.UNREADABLE
+
+
 def test_every_tag_of_python_that_runs_something_is_found() -> None:
     """The tags that PyYAML has constructors for are plain values, or they are found."""
     prefix = "tag:yaml.org,2002:python/"

@@ -54,6 +54,7 @@ MODEL_SUFFIXES = frozenset(
         *EXPECTED,
         *(".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".p", ".joblib", ".jl", ".dat"),
         *(".data", ".model", ".mdl", ".pb", ".tflite", ".pt2", ".mar", ".ptl", ".pte"),
+        *(".dill", ".engine", ".mlmodel", ".msgpack", ".nemo", ".pdmodel", ".pdparams", ".trt"),
         *(".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".lzma", ".lz4", ".z", ".zst", ".7z"),
         ".rar",
     ]

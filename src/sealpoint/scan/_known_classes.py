@@ -31,6 +31,8 @@ def known_classes(own: Collection[str]) -> Mapping[Global, KnownClass]:
     Raises:
         UsageError: One of them is no such name.
     """
+    if not own:
+        return LIBRARY_CLASSES
     named = {name: Global(*name.rpartition(".")[::2]) for name in own}
     for name, split in named.items():
         if not split.module or not all(part.isidentifier() for part in name.split(".")):
