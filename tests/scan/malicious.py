@@ -602,6 +602,15 @@ _DOCUMENTS: dict[str, tuple[str, bytes]] = {
         "a.yaml",
         b"%TAG !e! tag:yaml.org,2002:pyth\n---\n!e!on/object/apply:os.system ['x']\n",
     ),
+    "a tag with another name, behind a mark": (
+        "a.yaml",
+        b"\xef\xbb\xbf%TAG !e! tag:yaml.org,2002:pyth\n---\n!e!on/name:os.system ''\n",
+    ),
+    "a tag with another name, in other lines": (
+        "a.yaml",
+        b"# a\r%TAG !e! tag:yaml.org,2002:pyth\r---\r!e!on/name:os.system ''\r",
+    ),
+    "Hydra, on two other lines": ("a.yaml", b'? "_tar\\\xe2\x80\xa8  get_"\n: os.system\n'),
     "a tag behind a comment": ("a.yaml", b"#!/bin/a\n!!python/object/apply:os.system ['x']\n"),
     "YAML in UTF-16": ("a.yaml", "!!python/object/apply:os.system ['x']".encode("utf-16")),
     "a module": ("modeling_evil.py", b"import os\n"),

@@ -51,10 +51,10 @@ _IN_JSON = re.compile(_ANY_KEY + rb"\\*\"\s*:\s*\\*[\"\[{]")
 """A key with a text, a list or an object; in a text of JSON there are backslashes around it."""
 _IN_YAML = re.compile(rb"(?<![\w/.-])" + _ANY_KEY + rb"(?![\w-])")
 _ESCAPE = re.compile(
-    rb"\\(?:\r?\n[ \t]*|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(/))"
+    rb"\\(?:(?:\r\n?|\n|\xc2\x85|\xe2\x80[\xa8\xa9])[ \t]*"  # a line of YAML that goes on
+    rb"|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(/))"
 )
 _YAML_TAG = re.compile(rb"!(?:<([^>\s]*)>|([^\s,\[\]{}]*))")
-_YAML_TAG_NAMES = re.compile(rb"^%TAG\b", re.MULTILINE)
 _PYTHON_TAG = re.compile(r"python/([a-z/]*)")
 _PLAIN_TAGS = frozenset(
     [
@@ -155,7 +155,7 @@ def document_names_code(data: bytes, *, is_yaml: bool) -> Iterator[NamedCode]:
     named = {tag[1] for tag in map(_PYTHON_TAG.search, tags) if tag is not None}
     for tag in sorted(named - _PLAIN_TAGS):
         yield NamedCode(key=f"!!python/{tag}", reason="a reader of YAML imports it", name=None)
-    if _YAML_TAG_NAMES.search(data):
+    if b"%TAG" in data:  # at the beginning of a line, of which YAML has several kinds
         yield NamedCode(key="%TAG", reason="it can give tags of Python another name", name=None)
 
 
