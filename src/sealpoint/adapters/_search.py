@@ -55,10 +55,17 @@ _HELD: dict[type, tuple[str, ...]] = {
 
 
 class Frameworks:
-    """The packages of a framework, whose versions say what they do."""
+    """The packages of a framework, whose versions say what they do.
 
-    def __init__(self, *packages: str) -> None:
+    Args:
+        packages: Their names.
+        apart: Classes of objects that a world tells by themselves, such as tools and models, and
+            not as settings of what holds them.
+    """
+
+    def __init__(self, *packages: str, apart: tuple[type, ...] = ()) -> None:
         self._packages = frozenset(packages)
+        self.apart = apart
 
     def __contains__(self, package: object) -> bool:
         return package in self._packages
@@ -566,6 +573,13 @@ class Memory:
         self.found: dict[int, tuple[object, frozenset[Any] | None]] = {}
         """By the identity of an owner: the owner, or another object could get its identity, and
         which of its slots count; None: each of them."""
+        self._told: dict[int, tuple[object, Any]] = {}
+
+    def told_once(self, owner: object, tell: Callable[[], Any]) -> Any:
+        """What is told of an object in this look, where it is met in several places."""
+        if id(owner) not in self._told:
+            self._told[id(owner)] = owner, tell()
+        return self._told[id(owner)][1]
 
     def held(
         self, owner: object, slots: Mapping[Any, Any], parts: tuple[type, ...] = ()

@@ -111,26 +111,24 @@ class WorldDraft:
         for place, digests in draft.unwritten.items():
             self.unwritten.setdefault(place, set()).update(digests)
 
-    def add_tool(
-        self, holder: str, name: str, definition: Mapping[str, Any], launch: str | None = None
-    ) -> str:
+    def add_tool(self, holder: str, tool: Tool) -> str:
         """Add a tool; another one of the same name, in another place, is called by its holder.
 
         Returns:
             What it is called.
         """
-        made = Tool(name, definition, launch)
-        if name in self.tools and self.tools[name] != made:
-            made = Tool(f"{name} of {holder}", definition, launch)
-        self.tools[made.name] = made
-        return made.name
+        known = self.tools.get(tool.name, tool)
+        if known is not tool and known != tool:
+            tool = Tool(f"{tool.name} of {holder}", tool.definition, tool.launch)
+        self.tools[tool.name] = tool
+        return tool.name
 
     def add_settings(self, holder: str, value: Any, kind: str | None = None) -> None:
         """Add what an object of the framework was set up with, and the prompts that it holds."""
         made_by_framework = self._frameworks.has_class(type(value))
         if made_by_framework and type(value).__name__.startswith("_"):
             return  # it made that for itself
-        told = settings_of(value, self._frameworks)
+        told = dict(self._memory.told_once(value, lambda: settings_of(value, self._frameworks)))
         for name in [each for each in told if _PROMPT.search(each) and type(told[each]) is str]:
             del told[name]
             put(self.prompts, f"{holder}: {name}", attributes(value).get(name))
@@ -350,11 +348,12 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
         # What the framework made of it itself is nothing that somebody has set.
         return None if frameworks.has_function(function) else frameworks.reference_to(function)
     named = frameworks.reference_to(value) or frameworks.reference_to(kind)
-    if any(hasattr(kind, mark) for mark in _OF_FIELDS):
+    if not isinstance(value, frameworks.apart) and any(hasattr(kind, mark) for mark in _OF_FIELDS):
         return {"kind": named, **settings_of(value, frameworks, levels - 1)}
     return named
 
 
+@functools.lru_cache(maxsize=_CLASSES_MAX)
 def told_text(text: str) -> str | None:
     """What may be told of a text: of an address its origin, of a long one the digest.
 

@@ -79,7 +79,7 @@ from sealpoint.adapters._world_parts import (
     settings_of,
 )
 from sealpoint.errors import UsageError, WorldInvalid
-from sealpoint.world import JSON, World
+from sealpoint.world import JSON, Tool, World
 
 _CORE = "agent_framework"
 _PACKAGES = (
@@ -241,7 +241,10 @@ _DATA = (
     *(ChatResponse, ChatResponseUpdate, ResponseStream, WorkflowCheckpoint, WorkflowEvent),
     *(WorkflowMessage, BaseMiddlewarePipeline),
 )
-FRAMEWORKS = Frameworks(_CORE, *(f"{_CORE}_{each}" for each in _PACKAGES))
+FRAMEWORKS = Frameworks(
+    *(_CORE, *(f"{_CORE}_{each}" for each in _PACKAGES)),
+    apart=(BaseAgent, BaseChatClient, Executor, FunctionTool, MCPTool, *_WORKFLOWS),
+)
 
 KINDS = Kinds(
     noun="workflow",
@@ -449,7 +452,7 @@ class _WorkflowWorld:
 
     def _add_tool(self, holder: str, tool: Any) -> None:
         name, definition, launch = self._definition(tool)
-        called = self._draft.add_tool(holder, name, definition, launch)
+        called = self._draft.add_tool(holder, Tool(name, definition, launch))
         if getattr(tool, "approval_mode", None) != "always_require":
             self._draft.unasked.add(called)
 

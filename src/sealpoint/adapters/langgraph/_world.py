@@ -21,6 +21,7 @@ Two processes that run the same code give the same world.
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -188,7 +189,10 @@ def _find_task(search: Search, found: Found) -> None:
     search.add([found.value.retry_policy, found.value.cache_policy], place)
 
 
-FRAMEWORKS = Frameworks("deepagents", "langchain", "langchain_core", "langgraph", "langsmith")
+FRAMEWORKS = Frameworks(
+    *("deepagents", "langchain", "langchain_core", "langgraph", "langsmith"),
+    apart=(BaseLanguageModel, BasePromptTemplate, BaseTool, Pregel, SystemMessage),
+)
 
 
 class _SetUp(ABC):  # noqa: B024 - nothing is derived from it
@@ -262,7 +266,7 @@ class _World:
         draft, parts = self._draft, KINDS.parts_of(runs, place, self._memory)
         draft.add_parts(parts)
         for tool in parts.tools:
-            draft.add_tool(node, tool.name, _definition(tool))
+            draft.add_tool(node, self._memory.told_once(tool, partial(_tool, tool)))
         for model in parts.models:
             bound = _bound_tools(model.bound.get("tools"))
             self._bound |= bound
@@ -340,6 +344,10 @@ def _stops(nodes: Any) -> dict[str, bool]:
 
 _TOLD = frozenset({"args_schema", "coroutine", "description", "func", "name"})
 """Of a tool, what the schema says, or where its functions are told."""
+
+
+def _tool(tool: BaseTool) -> Tool:
+    return Tool(tool.name, _definition(tool))
 
 
 def _definition(tool: BaseTool) -> dict[str, Any]:
