@@ -26,6 +26,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from sealpoint._disk import permission_denied
@@ -101,6 +102,7 @@ _EDITED_CODES = frozenset(
 )
 _FOREIGN_CODES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB})
 _LOOK_STEPS = 1000
+_BUSY_SECONDS = 0.0002
 
 
 class BoundedConnection(sqlite3.Connection):
@@ -302,6 +304,8 @@ def _prepare(path: Path, connection: BoundedConnection, purpose: Purpose) -> Non
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES_MAX)
     if purpose is Purpose.READ:
         connection.execute("PRAGMA query_only = ON")
+    if purpose is Purpose.WRITE:
+        connection.execute("PRAGMA busy_timeout = 0")  # `Connections.change` waits
     connection.set_authorizer(AUTHORIZERS[purpose])
     connection.look_every()
     connection.allow(SQL_STEPS_MAX)
@@ -588,7 +592,7 @@ class SqliteConnections:
             writer.allow(SQL_STEPS_MAX + rows * _ROW_STEPS_MAX)
             handles.commits += 1
             try:
-                make(writer, *given)
+                self._make(writer, make, *given)
             except FAILURES as exc:
                 error = failure(self.path, exc, writer)
                 recover(writer)
@@ -596,6 +600,22 @@ class SqliteConnections:
             except BaseException:
                 recover(writer)
                 raise
+
+    def _make(self, writer: BoundedConnection, make: Callable[..., None], *given: object) -> None:
+        """Wait until nobody else writes, and take a transaction.
+
+        SQLite itself looks less and less often, up to ten times a second. Somebody who writes all
+        the time leaves only short gaps: whoever looks seldom would hardly ever meet one.
+        """
+        until = monotonic() + self.wait_seconds_max
+        while True:
+            try:
+                return make(writer, *given)
+            except sqlite3.OperationalError as exc:
+                is_busy = exc.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or writer.in_transaction or monotonic() >= until:
+                    raise
+                sleep(_BUSY_SECONDS)
 
     def change_apart(self, purpose: Purpose, make: Callable[[sqlite3.Connection], None]) -> None:
         """Do with a connection of its own what those that save must not be able to do."""
