@@ -43,6 +43,7 @@ __all__ = [
     "POSITION_LIST_BYTES_MAX",
     "QUESTION_BYTES_MAX",
     "REASON_BYTES_MAX",
+    "REQUEST_ANSWERS_MAX",
     "REQUEST_BYTES_MAX",
     "ROLLOUT_DAYS_MAX",
     "ROLLOUT_PAIRS_MAX",
@@ -107,6 +108,9 @@ BUNDLE_BYTES_MAX = 16 * 1024 * _MIB
 
 BUNDLE_LINE_BYTES_MAX = 96 * _MIB
 """One line of it: a list of the store chain, in base 64."""
+
+REQUEST_ANSWERS_MAX = 256
+"""Answers to one request, recorded by one key, that count."""
 
 REQUEST_BYTES_MAX = 256 * _MIB
 """A request that was exported, with its whole thread but for the states."""

@@ -50,7 +50,7 @@ from sealpoint.ledger import (
     UnpauseBody,
     VerdictBody,
 )
-from sealpoint.limits import ROLLOUT_DAYS_MAX
+from sealpoint.limits import REQUEST_ANSWERS_MAX, ROLLOUT_DAYS_MAX
 from sealpoint.signing import (
     Action,
     Attestation,
@@ -384,6 +384,12 @@ class Operations:
                 if attestation in asked.attestations:
                     return asked.relayed[asked.attestations.index(attestation)], attestation
                 self._context.require_person(actor)
+                if not asked.counts(self._core.signer().key):
+                    raise UsageError(
+                        f"request {asked.id[:12]} of thread {self._state.name!r}: this key has "
+                        f"recorded {REQUEST_ANSWERS_MAX} answers to it, and no more of them count",
+                        hint="Record the answer with another key.",
+                    )
                 body = VerdictBody(salt=self._core.salt(), attestation=attestation, actor=actor)
                 seq = self._context.write(_KINDS[verdict], body)
                 if seq is not None:

@@ -36,6 +36,7 @@ from sealpoint.ledger import (
     link_hash,
     read_body,
 )
+from sealpoint.limits import REQUEST_ANSWERS_MAX
 from sealpoint.signing import (
     Action,
     Attestation,
@@ -76,6 +77,12 @@ class Asked:
     """Somebody has recorded that it expired, at a time when it had."""
     positions: tuple[str, ...] = ()
     """Of a rollout, the digests of the lists that were recorded once it had ended."""
+    answered_by: tuple[str, ...] = ()
+    """The key of each entry that answers it."""
+
+    def counts(self, key: str) -> bool:
+        """Whether one more answer that a key records counts."""
+        return self.answered_by.count(key) < REQUEST_ANSWERS_MAX
 
 
 class Pause(NamedTuple):
@@ -171,14 +178,16 @@ def fold_found(
         if header.kind in (Kind.UNPAUSE, Kind.ERASE):
             pending.paused = None
         elif header.kind is Kind.PAUSE:
-            entry, pause = _read(chain, header, record)
+            entry, pause = _verified(chain, header, record), _body(chain, header, record)
             # Whatever it says, it is a pause.
             said = ("", None) if pause is None else (pause.reason, pause.actor)
             pending.paused = Pause(entry, *said)
         elif header.seq > basis[0] and KINDS[header.kind].about_requests:
-            entry, body = _read(chain, header, record)
-            trust = chain.core.trust()
-            if body is not None:
+            if not pending.asked and header.kind is not Kind.REQUEST:
+                continue  # it is about nothing
+            body = _body(chain, header, record)
+            if body is not None and _may_count(body, header, pending.asked):
+                entry, trust = _verified(chain, header, record), chain.core.trust()
                 fold_entry(
                     pending.asked,
                     entry,
@@ -219,8 +228,9 @@ def fold_entry(
             asked.setdefault(made.id, made)
         return
     found = asked.get(_request_of(body))
-    if found is None:
+    if found is None or not found.counts(entry.header.by):
         return
+    found = replace(found, answered_by=(*found.answered_by, entry.header.by))
     match body:
         case VerdictBody(attestation=word):
             asked[found.id] = replace(
@@ -301,19 +311,29 @@ def may_list(writer: str, statement: Statement, roster: Roster | None) -> bool:
     return identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
 
 
-def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:
-    """Verify an entry on its own, and read its body, which is that of its kind.
+def _may_count(body: Body, header: Header, asked: dict[str, Asked]) -> bool:
+    """Whether an entry is a request, or answers one that is there."""
+    found = asked.get(_request_of(body))
+    return isinstance(body, RequestBody) or (found is not None and found.counts(header.by))
+
+
+def _verified(chain: Chain, header: Header, record: Record) -> Entry:
+    """Verify an entry on its own."""
+    head = chain.verified_head()
+    return head if header.seq == head.seq else chain.verify(record, header.seq)
+
+
+def _body(chain: Chain, header: Header, record: Record) -> Any:
+    """The body of an entry, which is that of its kind.
 
     None if it says nothing: whoever may write such entries must not be able to stop the thread.
     """
-    head = chain.verified_head()
-    entry = head if header.seq == head.seq else chain.verify(record, header.seq)
     if record.body is None:
         raise Missing(f"entry {header.seq} of thread {chain.name!r}: its body is missing")
     try:
-        return entry, read_body(header.kind, header.body, record.body)
+        return read_body(header.kind, header.body, record.body)
     except Unreadable:
-        return entry, None
+        return None
 
 
 def _is_shown(body: RequestBody) -> bool:
@@ -586,7 +606,8 @@ def find_closing(chain: Chain, request_id: str) -> RequestClosed | None:
             closing = header
         if header.kind is not Kind.REQUEST or closing is None or record.body is None:
             continue
-        _, body = _read(chain, header, record)
+        _verified(chain, header, record)
+        body = _body(chain, header, record)
         if body is not None and body.statement.digest == request_id:
             what = f"the thread has gone on since, with entry {closing.seq} ({closing.kind.word})"
             return _closed(request_id, chain.name, what)

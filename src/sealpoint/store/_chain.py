@@ -10,6 +10,7 @@ writes new ones, and `_walk.py` verifies a thread from its first entry on.
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any, Protocol, Self
 
 import msgspec
@@ -31,6 +32,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import (
+    KINDS,
     RESERVED,
     Body,
     CutoffCheck,
@@ -93,6 +95,8 @@ class Observer(Protocol):
 
 
 _VERIFIED_MAX = 16
+_BATCH = 64
+"""So many entries are looked at together."""
 _ANCHOR_ROUNDS_MAX = 64
 _NEAR_MAX = 16
 """A thread of so few entries is read at once, where several of them are needed."""
@@ -287,7 +291,7 @@ class Chain:
         first = expected = known.seq if known is not None else max(anchored.seq, 0)
         tip: Tip | None = None
         unsettled: list[tuple[Entry, Record]] = []
-        for seq, record in self.entries.scan(self.thread, first):
+        for seq, record, covered in self.scan_covered(first):
             if seq != expected:
                 raise Missing(f"{self._entry(expected)}: it is missing from the store")
             expected += 1
@@ -295,7 +299,7 @@ class Chain:
                 _check_same(self, known, record)
                 self.head_record = record
                 continue
-            entry, tip = self._next(record, seq, anchored, tip)
+            entry, tip = self._next(record, seq, anchored, tip, covered=covered)
             unsettled.append((entry, record))
             # Nobody knows whose the thread is where the body is missing that says so: what follows
             # could be anybody's, and counts once an erasure tells why.
@@ -306,6 +310,40 @@ class Chain:
             raise _nothing_at(self, first, anchored)
         if tip is not None:
             tip.require_owner()
+
+    def scan_covered(
+        self, first: int, last: int | None = None
+    ) -> Iterator[tuple[int, Record, bool]]:
+        """Records in their order, and whether a later entry covers the signature of each.
+
+        Any member may add entries about requests, as many as they like. The links of each bind all
+        below it, so its signature covers the earlier ones of the same key: one is verified of each
+        key in a batch.
+        """
+        records = iter(self.entries.scan(self.thread, first, last))
+        while batch := list(islice(records, _BATCH)):
+            covered = self._covered(batch) if len(batch) > 1 else frozenset[int]()
+            for seq, record in batch:
+                yield seq, record, seq in covered
+
+    def _covered(self, batch: Sequence[tuple[int, Record]]) -> frozenset[int]:
+        """The positions of entries about requests with a verified one of the same key above."""
+        signers, covered, above = set[str](), set[int](), None
+        for seq, record in reversed(batch):
+            try:
+                header = parse_header(record.header)
+                if above is not None and above.prev != link_hash(record.header).hex():
+                    signers.clear()
+                if KINDS[header.kind].about_requests:
+                    if header.by in signers:
+                        covered.add(seq)
+                    else:
+                        self.verify(record, seq)
+                        signers.add(header.by)
+                above = header
+            except (Tampered, NotTrusted):  # whoever comes to this entry refuses it
+                signers.clear()
+        return frozenset(covered)
 
     def _settle(self, entries: Iterable[tuple[Entry, Record]], tip: Tip | None) -> None:
         """Move to the last of some entries that were judged; a call that fails meets all again."""
@@ -405,7 +443,13 @@ class Chain:
         return anchored
 
     def _next(
-        self, record: Record, seq: int, anchored: Position, after: Tip | None
+        self,
+        record: Record,
+        seq: int,
+        anchored: Position,
+        after: Tip | None,
+        *,
+        covered: bool = False,
     ) -> tuple[Entry, Tip | None]:
         """Verify the next entry: the head from here on, once the caller moves to it.
 
@@ -413,7 +457,7 @@ class Chain:
         """
         if seq == anchored.seq and link_hash(record.header) != anchored.entry:
             raise self.differs(record, seq)
-        entry = self.verify(record, seq)
+        entry = self.verify(record, seq, covered=covered)
         chain = self.trust.get()
         self._cutoffs.follow(entry, record.body, chain)
         newest = self.head if after is None else after.entry
@@ -431,18 +475,25 @@ class Chain:
         check_name(entry, record, self.name if self.is_named else None)
         return entry, tip
 
-    def verify(self, record: Record, seq: int) -> Entry:
+    def verify(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
         """Verify one entry on its own, with a newer roster if it was written under one.
 
         The same header and seals by the same store chain are verified once, as long as they are
         among the last: results are read again and again until a checkpoint takes them in, and so
         is the checkpoint of a lane that another one waits for.
+
+        Args:
+            record: The entry.
+            seq: Its position.
+            covered: Whether a verified entry of the same key, which reaches this one by links,
+                covers its signature.
         """
         trust = self.trust.get()
         entry = self.verified.find(record, seq, trust)
         if entry is None:
+            check = None if covered else self._check
             entry, trust = verify_renewed(
-                self.core, record, place=self.place, seq=seq, chain=trust, check=self._check
+                self.core, record, place=self.place, seq=seq, chain=trust, check=check
             )
             self.verified.note(entry, record, trust)
         return require_attestations(entry, record.body, trust)
@@ -680,9 +731,9 @@ class _BelowHead:
         """Every entry from the head, or below a proven one, downwards."""
         return self._chain.walk(below)
 
-    def verify(self, record: Record, seq: int) -> Entry:
+    def verify(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
         """Verify one entry on its own."""
-        return self._chain.verify(record, seq)
+        return self._chain.verify(record, seq, covered=covered)
 
     def body(self, header: Header, record: Record) -> Any:
         """The body of a proven entry."""

@@ -913,7 +913,7 @@ def verify_renewed(
     place: Place,
     seq: int,
     chain: StoreChain,
-    check: Check = PublicKey.verify,
+    check: Check | None = PublicKey.verify,
 ) -> tuple[Entry, StoreChain]:
     """Verify one entry on its own, under a newer roster if it was written under one.
 

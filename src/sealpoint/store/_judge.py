@@ -71,8 +71,11 @@ class LinkedEntries(Protocol):
         """Every entry from the head, or below a proven one, downwards."""
         ...
 
-    def verify(self, record: Record, seq: int) -> Entry:
-        """Verify one entry on its own: signature, rights, place and cutoffs."""
+    def verify(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
+        """Verify one entry on its own: signature, rights, place and cutoffs.
+
+        `covered`: a verified entry of the same key lies above, and covers the signature.
+        """
         ...
 
     def body(self, header: Header, record: Record) -> Any:
@@ -203,13 +206,18 @@ def _judge_additions(
     entries: LinkedEntries, head: Entry
 ) -> tuple[tuple[Entry, Record], list[Header]]:
     """Judge what others have added since the owner wrote last, and find the owner's last entry."""
-    additions = list[Header]()
+    additions, signers = list[Header](), set[str]()
     for header, record in entries.walk():
-        # Any member may have written it: nobody vouches for its signature and its writer's role.
-        entry = head if header.seq == head.seq else entries.verify(record, header.seq)
+        # Any member may have written it: nobody vouches for its writer's role, and for the
+        # signature only who signed a later word.
+        rule = KINDS[header.kind]
+        covered = rule.about_requests and header.by in signers
+        is_head = header.seq == head.seq
+        entry = head if is_head else entries.verify(record, header.seq, covered=covered)
         if additions:
             _check_after(header, additions[-1])
-        rule = KINDS[header.kind]
+        if rule.about_requests:
+            signers.add(header.by)
         if rule.by_owner or rule.settles_owner:
             return (entry, record), additions
         additions.append(header)

@@ -137,16 +137,17 @@ class _Judge:
     def run(self, head: Entry) -> None:
         """Judge every entry up to a head."""
         first = 0 if self._tip is None else self._tip.entry.seq + 1
-        for seq, record in self._chain.entries.scan(self._chain.thread, first, head.seq):
-            self._tip = self._follow(seq, record)
+        for seq, record, covered in self._chain.scan_covered(first, head.seq):
+            self._tip = self._follow(seq, record, covered=covered)
         if self._tip is None or self._tip.entry.hash != head.hash:
             raise Misplaced(
                 f"thread {self._chain.name!r}: expected its entries to lead to entry {head.seq}"
             )
         self._tip.require_owner()
 
-    def _follow(self, seq: int, record: Record) -> Tip:
-        entry, trust = self._chain.verify(record, seq), self._chain.trust.get()
+    def _follow(self, seq: int, record: Record, *, covered: bool) -> Tip:
+        entry = self._chain.verify(record, seq, covered=covered)
+        trust = self._chain.trust.get()
         kind = entry.header.kind
         body = self._payload_body(entry.header, record)
         if self._tip is None:

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A member that appends answers to requests without end: reading past them is cheap.
+
+The member has an auditor's key, other code than ours, and appends as fast as it can.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import pytest
+from msgspec.structs import replace
+from nacl.bindings import crypto_sign_open
+
+from sealpoint.errors import Forged, NotTrusted, UsageError
+from sealpoint.gate import Status
+from sealpoint.ledger import Kind, VerdictBody, parse_header
+from sealpoint.limits import REQUEST_ANSWERS_MAX
+from sealpoint.signing import Role, Verdict, attest, parse_seals
+from sealpoint.storage import Record
+from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.ledgers import identity, key, seals
+from tests.unit.gate.team import READ, SHELL
+
+_MANY = 300
+_NO_REQUEST = "00" * 32
+
+
+@dataclass
+class _Checks:
+    """How many signatures were checked."""
+
+    number: int = 0
+
+
+@contextmanager
+def _counted() -> Iterator[_Checks]:
+    """Count the signatures of entries that are checked meanwhile."""
+    checks = _Checks()
+
+    def check(signed: bytes, public: bytes) -> bytes:
+        checks.number += 1
+        return crypto_sign_open(signed, public)
+
+    with patch("sealpoint.signing._keys.crypto_sign_open", check):
+        yield checks
+
+
+def _answer(
+    attacked: AttackedTeam,
+    rows: dict[int, Record],
+    request: str = _NO_REQUEST,
+    verdict: Verdict = Verdict.APPROVE,
+    signer: str = "reader",
+) -> None:
+    """Add an answer of somebody to rows that are not in the store yet."""
+    word = attest(key(signer), request, verdict, "junk")
+    kind = Kind.APPROVAL if verdict is Verdict.APPROVE else Kind.DENIAL
+    body = VerdictBody(salt=attacked.salt, attestation=word)
+    rows[len(rows)] = attacked.forged(kind, body, signer, rows=rows, roster=_roster(attacked))
+
+
+def _roster(attacked: AttackedTeam) -> int:
+    return attacked.store().core.renewed_trust().roster.seq
+
+
+def _flooded(attacked: AttackedTeam, request: str = _NO_REQUEST, number: int = _MANY) -> None:
+    """Append many answers of an auditor."""
+    rows = attacked.rows()
+    for _ in range(number):
+        _answer(attacked, rows, request)
+    with attacked.landing():
+        attacked.put(dict(rows))
+
+
+@pytest.fixture
+def audited(attacked: AttackedTeam) -> AttackedTeam:
+    """A thread of two checkpoints, and an auditor."""
+    attacked.world.enrol(identity("reader", Role.AUDITOR))
+    attacked.thread().save({"n": 1}, world=READ)
+    attacked.thread().save({"n": 2}, world=READ)
+    return attacked
+
+
+# ---------------------------------------------------------------------- cheap
+
+
+def test_a_pause_checks_few_signatures_of_many_answers(audited: AttackedTeam) -> None:
+    """An operator's process that has just been started, and one that was open before."""
+    warm = audited.thread("operator")
+    warm.load()
+    _flooded(audited)
+    with _counted() as first:
+        audited.fresh("operator").pause("stop")
+    with _counted() as second:
+        warm.unpause("go on")
+
+    assert first.number < _MANY / 10
+    assert second.number < _MANY / 10
+
+
+def test_a_resume_checks_few_signatures_of_many_answers(audited: AttackedTeam) -> None:
+    """Neither the judging of the head nor that of what nobody vouches for checks each."""
+    audited.pool("pods", "worker", "spare")
+    audited.thread().handoff(to="pods", reason="shared")
+    _flooded(audited)
+    audited.fresh("operator").load()
+    with _counted() as checks:
+        audited.fresh("spare").resume(world=READ)
+
+    assert checks.number < _MANY / 5
+
+
+def test_answers_to_an_open_request_are_bounded(audited: AttackedTeam) -> None:
+    """Those of one key beyond the limit do not count; a later one of an approver does."""
+    request = audited.ask()
+    _flooded(audited, request.id, REQUEST_ANSWERS_MAX + _MANY)
+    audited.approve(request)
+    found = audited.fresh("ann").requests()[0]
+
+    assert found.status is Status.APPROVED
+    assert len(found.attestations) == REQUEST_ANSWERS_MAX + 2
+    assert audited.fresh().resume(world=SHELL).state == {"n": 2}
+    assert audited.world.open("operator", gated=True).verify().findings == ()
+
+
+def test_a_key_does_not_record_more_answers_than_count(audited: AttackedTeam) -> None:
+    """Whoever relays with such a key is told, and another key records the answer."""
+    request = audited.ask()
+    _flooded(audited, request.id, REQUEST_ANSWERS_MAX)
+    word = attest(key("ann"), request.id, Verdict.APPROVE, "looked")
+    with pytest.raises(UsageError, match="recorded 256 answers"):
+        audited.store("reader").relay(word)
+
+    assert audited.store("officer").relay(word) == len(audited.rows()) - 1
+
+
+# ---------------------------------------------------------------------- and nothing is believed
+
+
+def _put(attacked: AttackedTeam, rows: dict[int, Record]) -> None:
+    with attacked.landing():
+        attacked.put(dict(rows))
+
+
+def test_answers_of_one_key_do_not_cover_those_of_another(audited: AttackedTeam) -> None:
+    """A denial in somebody's name below genuine answers of the auditor is refused."""
+    request = audited.ask()
+    rows = audited.rows()
+    _answer(audited, rows, request.id, Verdict.DENY, "ann")
+    last = len(rows) - 1
+    rows[last] = replace(rows[last], seals=seals(rows[last].header, key("reader")))
+    for _ in range(3):
+        _answer(audited, rows)
+    _put(audited, rows)
+
+    with pytest.raises(Forged):
+        audited.fresh().load()
+
+
+def test_the_newest_answer_of_a_key_is_checked(audited: AttackedTeam) -> None:
+    """Without a genuine one above, nothing covers an answer."""
+    rows = audited.rows()
+    for _ in range(3):
+        _answer(audited, rows)
+    last = len(rows) - 1
+    rows[last] = replace(rows[last], seals=seals(rows[last].header, key("ann")))
+    _put(audited, rows)
+
+    with pytest.raises(Forged):
+        audited.fresh().load()
+
+
+def test_a_covered_entry_needs_its_role(audited: AttackedTeam) -> None:
+    """An auditor's request is refused although a genuine answer of the auditor lies above."""
+    request = audited.ask()
+    rows = audited.rows()
+    body = audited.body(audited.find(Kind.REQUEST))
+    rows[len(rows)] = audited.forged(
+        Kind.REQUEST, body, "reader", rows=rows, roster=_roster(audited)
+    )
+    _answer(audited, rows, request.id)
+    _put(audited, rows)
+
+    with pytest.raises(NotTrusted, match="expected writer or operator"):
+        audited.fresh().load()
+
+
+def test_an_audit_checks_every_signature(audited: AttackedTeam) -> None:
+    """A covered answer whose own signature is gone is read past, and is a finding of `verify`."""
+    rows = audited.rows()
+    for _ in range(3):
+        _answer(audited, rows)
+    forged = len(rows) - 2
+    other = parse_seals(rows[forged + 1].seals)[0]
+    assert other.key.raw.hex() == parse_header(rows[forged].header).by
+    rows[forged] = replace(rows[forged], seals=rows[forged + 1].seals)
+    _put(audited, rows)
+    loaded = audited.fresh().load()
+    report = audited.world.open("operator", gated=True).verify()
+
+    assert loaded.state == {"n": 2}
+    assert {each.code for each in report.findings} == {"forged"}
