@@ -191,6 +191,24 @@ def test_what_is_planted_is_found_and_gone_when_mended(machine: Machine, what: s
     assert _findings(machine, code) == []
 
 
+def test_runs_that_read_what_is_not_sealed_are_listed(machine: Machine) -> None:
+    """By the worlds of the newest sessions, one line for each kind; others are not told."""
+    sealed: dict[str, Any] = {"topology": {"start": "a"}}
+    unsealed: dict[str, Any] = {"topology": {"unsealed": {"memory": {"clerk": "FileHistory"}}}}
+    with machine.open() as store:
+        store.thread("sealed").save({"n": 1}, world=sealed)
+        assert _findings(machine, "runs-unsealed") == []
+        for name in ("one", "two"):
+            store.thread(name).save({"n": 1}, world=unsealed)
+            store.thread(name).resume(world=unsealed)
+    (finding,) = _findings(machine, "runs-unsealed")
+
+    assert finding["severity"] == "note"
+    assert "and 1 others: runs read a 'memory' that is not sealed" in finding["reason"]
+    assert "runs read what" not in machine.done(*shlex.split(finding["fix"])[1:])
+    assert "the run reads what is not sealed: memory" in machine.done("audit", "--kind", "resume")
+
+
 @pytest.mark.parametrize("what", ["a store that all may write", "a store that all may read"])
 def test_a_directory_of_files_is_looked_at_like_a_file(tmp_path: Path, what: str) -> None:
     """The same findings and fixes, for a store that is a directory."""

@@ -35,7 +35,7 @@ from sealpoint.config import (
     password_files,
 )
 from sealpoint.errors import ExtraMissing, SealpointError
-from sealpoint.ledger import STORE_CHAIN, StoreChain, parse_header
+from sealpoint.ledger import STORE_CHAIN, Kind, ResumeBody, StoreChain, parse_body, parse_header
 from sealpoint.signing import KeyFacts, Role
 from sealpoint.store import Core
 
@@ -54,7 +54,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _OF_STORE = (
     *("root-here", "duties-together", "key-unlocked", "key-unlisted", "key-expired"),
     *("key-expires-soon", "key-without-expiry", "roster-copy", "pin-stale", "policy-missing"),
-    *("policy-solo", "approvers-missing", "threads-unanchored", "clock-entries"),
+    *("policy-solo", "approvers-missing", "threads-unanchored", "clock-entries", "runs-unsealed"),
 )
 
 
@@ -74,6 +74,8 @@ def diagnose(location: StoreLocation, namespace: str) -> Diagnosis:
         _look_at_roster(exam, location, fixes, chain)
         _look_at_people(exam, fixes, core, chain, namespace)
         _look_at_anchor(exam, location, fixes, core)
+        with exam.look("runs-unsealed"):
+            _look_at_sessions(exam, fixes, core)
         works_here = any(key.here and Role.WRITER in key.roles for key in keys)
     # Opening a store may leave files beside it: they count too.
     _Files(exam, location, fixes).look()
@@ -500,6 +502,42 @@ def _look_at_times(exam: Examination, core: Core) -> None:
                     "sudo timedatectl set-ntp true",
                 )
             break
+
+
+def _look_at_sessions(exam: Examination, fixes: Fixes, core: Core) -> None:
+    """The newest session of no thread has a world that names what is not sealed."""
+    found: dict[str, list[str]] = {}
+    for each in core.each_thread():
+        session = _newest_session(core, each.thread) if each.stored else None
+        for kind in () if session is None else session.unsealed:
+            found.setdefault(kind, []).append(each.thread.hex()[:12])
+    for kind, threads in sorted(found.items()):
+        others = f" and {len(threads) - 1} others" if len(threads) > 1 else ""
+        exam.found(
+            "runs-unsealed",
+            f"thread {threads[0]!r}{others}: runs read a {kind[:40]!r} that is not sealed, as "
+            "accept_unsealed= of guard allows",
+            fixes.sealpoint("audit", "--kind", "resume"),
+        )
+
+
+def _newest_session(core: Core, thread: bytes) -> ResumeBody | None:
+    """The resume that decided the world of a thread's newest session; None if there is none."""
+    for _, record in core.storage.scan(thread, 0, descending=True):
+        session = _session_at(core, thread, parse_header(record.header).fence)
+        if session is None or session.decided is None:
+            return session
+        return _session_at(core, thread, session.decided)
+    return None
+
+
+def _session_at(core: Core, thread: bytes, seq: int) -> ResumeBody | None:
+    record = core.storage.read(thread, seq)
+    header = None if record is None else parse_header(record.header)
+    if record is None or header is None or header.kind is not Kind.RESUME or record.body is None:
+        return None
+    body: ResumeBody = parse_body(header.kind, header.body, record.body)
+    return body
 
 
 def _look_at_databases(

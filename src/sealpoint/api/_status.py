@@ -256,6 +256,8 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     "anchor-same-disk": (_NOTE, "store and anchor are on different disks, or another is shared"),
     "clock-entries": (_WARNING, "no entry is from the future"),
     "clock-database": (_WARNING, "the clocks of this machine and of the database agree"),
+    # What runs read.
+    "runs-unsealed": (_NOTE, "runs read nothing that is not sealed"),
     # People.
     "policy-missing": (_WARNING, "a policy is in force in the namespace"),
     "policy-solo": (_WARNING, "where several people are, others are asked"),

@@ -180,8 +180,8 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
         parts.append("an edit, in which nothing runs")
     if body.idempotent:
         parts.append("the outcome of the last run was unknown, and doing it again is harmless")
-    if unsealed := _unsealed(body.leaves):
-        parts.append(f"the run reads what is not sealed: {', '.join(map(_show, unsealed))}")
+    if body.unsealed:
+        parts.append(f"the run reads what is not sealed: {', '.join(map(_show, body.unsealed))}")
     if body.actor is not None:
         parts.append(f"for {_show(body.actor)}, as the caller claims")
     if body.reason is not None:
@@ -189,13 +189,6 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
     if not released:
         parts.append(NOT_RELEASED)
     return "; ".join(parts)
-
-
-def _unsealed(world: dict[str, Any] | None) -> list[str]:
-    """What a world that was decided says that nobody seals."""
-    topology = {} if world is None else world.get("topology")
-    found = topology.get("unsealed") if isinstance(topology, dict) else None
-    return sorted(found) if isinstance(found, dict) else []
 
 
 def _handoff(body: HandoffBody) -> str:

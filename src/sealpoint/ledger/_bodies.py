@@ -170,6 +170,13 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     edits: bool = False
     """Whether the session only edits the state: nothing runs in it."""
 
+    @property
+    def unsealed(self) -> list[str]:
+        """The kinds of what the run may read and nobody seals, as the world in `leaves` says."""
+        topology = {} if self.leaves is None else self.leaves.get("topology")
+        found = topology.get("unsealed") if isinstance(topology, dict) else None
+        return sorted(found) if isinstance(found, dict) else []
+
 
 class HandoffBody(Body, frozen=True, kw_only=True):
     """The thread belongs to somebody else from here on, and no session goes on."""

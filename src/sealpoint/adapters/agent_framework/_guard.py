@@ -42,6 +42,7 @@ from sealpoint.adapters.agent_framework._storage import (
     rephrase,
     require_same_workflow,
 )
+from sealpoint.adapters.agent_framework._unsealed import check_names, require_accepted
 from sealpoint.adapters.agent_framework._world import world_again, world_of
 from sealpoint.adapters.face import GuardedRuns, entered_off_loop, to_display_json
 from sealpoint.errors import EncodeError, ResumeRefused, SealpointError, UsageError
@@ -63,6 +64,7 @@ def guard(
     actor: str,
     world: World | Mapping[str, Any] | None = None,
     idempotent: Collection[str] = (),
+    accept_unsealed: Collection[str] = (),
     files: Iterable[str | PurePath] = (),
 ) -> _W:
     """The same workflow, behind the gate from now on.
@@ -82,13 +84,15 @@ def guard(
         idempotent: The executors that may do again what they did, or the name of a functional
             workflow: where only they get a response, nobody is asked about a run that was given one
             and died before it had saved anything.
+        accept_unsealed: What agents may read although nobody seals it: `memory` for a history or
+            another memory outside of the session, `remote` for agents that run elsewhere.
         files: Data files that count, such as prompts: files, and folders with all in them. They are
             read at each run.
 
     Raises:
         UsageError: There is no actor, it is no workflow or one that has run already, it has no such
-            executor, the storage is another one, or the workflow or one inside of it is guarded
-            already.
+            executor, the storage is another one, the workflow or one inside of it is guarded
+            already, or an agent reads what is not sealed and nobody accepted that.
     """
     if not isinstance(workflow, Workflow | FunctionalWorkflow):
         raise UsageError(
@@ -119,6 +123,7 @@ def guard(
         actor,
         world=World.of(world),
         idempotent=frozenset(idempotent),
+        unsealed=check_names(accept_unsealed),
         files=tuple(files),
     )
     gate.world(workflow)  # what cannot be told is said now, and not in the first run
@@ -222,6 +227,7 @@ class WorkflowGate:
         *,
         world: World | None,
         idempotent: frozenset[str] = frozenset(),
+        unsealed: frozenset[str] = frozenset(),
         files: tuple[str | PurePath, ...] = (),
     ) -> None:
         self.storage = storage
@@ -232,6 +238,8 @@ class WorkflowGate:
         """What the caller declared; without it, the world of the workflow that is about to run."""
         self._idempotent = idempotent
         """The executors that may do again what they did."""
+        self._unsealed = unsealed
+        """What the workflow may read although nobody seals it."""
         self._files = files
         """The data files that count."""
         self._memory: Memory | None = None
@@ -246,13 +254,15 @@ class WorkflowGate:
             tools: Tools that the call brings along.
 
         Raises:
+            UsageError: It reads what is not sealed, and nobody accepted that.
             WorldInvalid: It says more than a world can hold.
         """
-        if self._world is not None and not tools:
-            return self._world
         found, self._memory = world_again(workflow, self._memory, tools=tools, files=self._files)
+        require_accepted(found, self._unsealed)
         if self._world is None:
             return found
+        if not tools:
+            return self._world
         # What is declared stands, and the tools of the call come on top of it.
         own, _ = world_again(workflow, self._memory)
         known = {tool.name for tool in (*own.tools, *self._world.tools)}

@@ -13,7 +13,8 @@
   that were declared.
 - `agents`: workflows inside of executors, each a world of its own.
 - `topology`: executors, edges, where a run begins, what it gives out, which functions run where,
-  and the middleware and context providers of agents, with how they are set up.
+  the middleware and context providers of agents, with how they are set up, and what agents read
+  that nobody has sealed.
 
 Names that the framework draws at random (of workflows, groups of edges, agents without a name) do
 not count: two processes that build the same workflow give the same world. Of a server's environment
@@ -67,6 +68,7 @@ from sealpoint.adapters._search import (
     Search,
     attributes,
 )
+from sealpoint.adapters._unsealed import UNSEALED
 from sealpoint.adapters._world_parts import (
     WorldDraft,
     declared_files,
@@ -78,6 +80,7 @@ from sealpoint.adapters._world_parts import (
     put,
     settings_of,
 )
+from sealpoint.adapters.agent_framework._unsealed import unsealed_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Tool, World
 
@@ -286,6 +289,7 @@ class _WorkflowWorld:
         self._draft = WorldDraft(memory, FRAMEWORKS)
         self._draft.add_package(_CORE)
         self._agents: dict[str, Any] = {}
+        self._unsealed: dict[str, Any] = {}
         self._steps: set[str] = set()
         drawn = (each for name in self._executors for each in _DRAWN.findall(name))
         self._drawn = {each: f"unnamed {n}" for n, each in enumerate(dict.fromkeys(drawn), 1)}
@@ -312,7 +316,8 @@ class _WorkflowWorld:
         else:
             self._add("workflow", self._workflow._func, "workflow")  # noqa: SLF001
             topology = {"steps": dict.fromkeys(self._steps, True)}
-        topology |= {"agents": self._agents} if self._agents else {}
+        told = {"agents": self._agents, UNSEALED: self._unsealed}
+        topology |= {name: part for name, part in told.items() if part}
         inner = len(self._around) > 1
         return self._draft.world(topology=topology, extra=extra, files=files, inner=inner)
 
@@ -381,6 +386,9 @@ class _WorkflowWorld:
             if not any(workflow is each for each in self._around):
                 inner = _WorkflowWorld(workflow, self._around, self._memory)
                 self._draft.add_inner(holder, inner.world({}), inner._draft)
+                for each, held in inner._unsealed.items():
+                    for called, what in held.items():
+                        put(self._unsealed.setdefault(each, {}), f"{holder}: {called}", what)
 
     def _settings(self, value: Any) -> dict[str, Any]:
         """How an object was set up, without names that were drawn."""
@@ -413,6 +421,8 @@ class _WorkflowWorld:
             kinds = [self._kind(value) for value in held]
             made |= {each: kinds} if kinds else {}
         put(self._agents, name, made)
+        for each, called, what in unsealed_of(name, agent):
+            put(self._unsealed.setdefault(each, {}), called, what)
 
     def _add_prompt(self, name: str, text: Any) -> None:
         if isinstance(text, Mapping):

@@ -13,22 +13,19 @@ from langgraph.cache.memory import InMemoryCache
 from langgraph.pregel import Pregel
 from langgraph.store.memory import InMemoryStore
 
+from sealpoint.adapters._unsealed import UnsealedKind, check_kinds, refuse_unsealed
 from sealpoint.adapters._world_parts import kind_of, origin_of
-from sealpoint.errors import UsageError
 
 CACHE, MEMORY, REMOTE = "cache", "memory", "remote"
-UNSEALED = (CACHE, MEMORY, REMOTE)
-"""What can be accepted."""
 _OWN = (InMemoryCache, InMemoryStore)
-_WHY = {
-    CACHE: "whoever can write it decides what a node returns",
-    MEMORY: "whoever can write it decides what nodes and models are told",
-    REMOTE: "what it returns is another process's",
-}
-_WITHOUT = {
-    CACHE: "compile without cache=",
-    MEMORY: "compile without store=",
-    REMOTE: "run it here",
+_KINDS = {
+    CACHE: UnsealedKind(
+        "whoever can write it decides what a node returns", "compile without cache="
+    ),
+    MEMORY: UnsealedKind(
+        "whoever can write it decides what nodes and models are told", "compile without store="
+    ),
+    REMOTE: UnsealedKind("what it returns is another process's", "run it here"),
 }
 
 
@@ -61,13 +58,7 @@ def check_names(accepted: Collection[str]) -> frozenset[str]:
     Raises:
         UsageError: There is no such kind.
     """
-    names = [accepted] if isinstance(accepted, str) else list(accepted)
-    for name in names:
-        if name not in UNSEALED:
-            raise UsageError(
-                f"guard: accept_unsealed= expects some of {', '.join(UNSEALED)}, found {name!r}"
-            )
-    return frozenset(names)
+    return check_kinds(accepted, _KINDS)
 
 
 def require_accepted(graph: Any, accepted: frozenset[str]) -> None:
@@ -76,12 +67,4 @@ def require_accepted(graph: Any, accepted: frozenset[str]) -> None:
     Raises:
         UsageError: It does.
     """
-    for kind, held in unsealed_of(graph).items():
-        if kind in accepted:
-            continue
-        what = ", ".join(sorted(held.values()))
-        raise UsageError(
-            f"guard: the graph has a {kind} that is not sealed ({what}): {_WHY[kind]}",
-            hint=f"Either {_WITHOUT[kind]}, or say that you accept it: guard(..., "
-            f"accept_unsealed=[{kind!r}]). Then the graph's world says so.",
-        )
+    refuse_unsealed("graph", unsealed_of(graph), accepted, _KINDS)

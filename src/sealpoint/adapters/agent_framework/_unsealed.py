@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent of a workflow reads beside its checkpoints, and Sealpoint does not seal.
+
+A session, and what providers keep in it, lies in the checkpoint. A history or a memory elsewhere is
+read before each call of a model; an agent that runs elsewhere answers by what it keeps there.
+Whoever can write there steers the run, and `verify` finds nothing.
+
+The classes of the framework decide. A provider whose class of the framework is not known to keep
+all in the session or in the process is unsealed. What an application's own `ContextProvider` reads
+is a matter of its code, which the world shows.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from agent_framework import HistoryProvider
+
+from sealpoint.adapters._search import attributes, outermost
+from sealpoint.adapters._unsealed import UNSEALED, UnsealedKind, check_kinds, refuse_unsealed
+from sealpoint.adapters._world_parts import kind_of, origin_of
+from sealpoint.world import World
+
+MEMORY, REMOTE = "memory", "remote"
+_KINDS = {
+    MEMORY: UnsealedKind(
+        "whoever can write it decides what models are told",
+        "keep it in the session (InMemoryHistoryProvider)",
+    ),
+    REMOTE: UnsealedKind("what it answers is another process's", "run the agent here"),
+}
+_CORE, _LOCAL = "agent_framework", ("agent_framework", "agent_framework_orchestrations")
+# By their names: some are not in every version, and some warn when they are imported.
+_SEALED = frozenset(
+    {
+        *("AgentModeProvider", "BackgroundAgentsProvider", "CompactionProvider"),
+        *("ContextProvider", "InMemoryHistoryProvider", "SecureAgentConfig", "SkillsProvider"),
+    }
+)
+"""What these hold lies in the session, in the process, or in files of the application."""
+_STORES = frozenset({"InMemoryAgentFileStore", "TodoSessionStore"})
+_ADDRESSES = ("url", "base_url", "endpoint", "project_endpoint", "host")
+
+
+def unsealed_of(name: str, agent: Any) -> Iterator[tuple[str, str, str]]:
+    """What of an agent is not sealed: the kind, a name, and what it is."""
+    fields = attributes(agent)
+    package, _ = _of_framework(agent)
+    if package not in ("", *_LOCAL):
+        told = (origin_of(fields.get(each)) for each in _ADDRESSES)
+        origin = next((f" at {each}" for each in told if each), "")
+        yield REMOTE, name, f"{kind_of(agent)}{origin}"
+    for provider in fields.get("context_providers") or ():
+        if not _is_sealed(provider):
+            yield MEMORY, f"{name}: {provider.source_id}", kind_of(provider)
+
+
+def _is_sealed(provider: Any) -> bool:
+    package, kind = _of_framework(provider)
+    if not package or (package == _CORE and kind in _SEALED):
+        return True
+    if isinstance(provider, HistoryProvider) and not provider.load_messages:
+        return True  # nothing is read
+    return _of_framework(attributes(provider).get("store")) in ((_CORE, each) for each in _STORES)
+
+
+def _of_framework(value: Any) -> tuple[str, str]:
+    """Package and name of the class of the framework that an object's class is derived from.
+
+    Both are empty where there is none: whatever has the methods of an agent is one.
+    """
+    for kind in type(value).__mro__:
+        package = outermost(kind.__module__)
+        if package == _CORE or package.startswith(f"{_CORE}_"):
+            return package, kind.__name__
+    return "", ""
+
+
+def check_names(accepted: Collection[str]) -> frozenset[str]:
+    """The kinds that somebody accepts.
+
+    Raises:
+        UsageError: There is no such kind.
+    """
+    return check_kinds(accepted, _KINDS)
+
+
+def require_accepted(world: World, accepted: frozenset[str]) -> None:
+    """Refuse a workflow that reads what nobody has sealed, unless that was accepted.
+
+    Raises:
+        UsageError: It does.
+    """
+    refuse_unsealed("workflow", world.topology.get(UNSEALED) or {}, accepted, _KINDS)
