@@ -141,7 +141,7 @@ def test_every_answer_is_as_the_description_says(served: Served) -> None:
         (f"threads?text={'x' * 513}", "text: expected 0 to 512 characters, found 513"),
         ("requests?all=yes", "all: expected true or false"),
         ("audit?kind=" + "x" * 600, "kind: expected 0 to 512"),
-        ("audit?threads=invoice-17", "query: expected thread, actor, kind, since, until, offset"),
+        ("audit?threads=invoice-17", "query: expected thread, actor, kind, since, until, after"),
         ("people?person=ann", "query: expected nothing, found 'person'"),
         ("threads?limit=5000", "limit: expected a number up to 1000, found '5000'"),
     ],

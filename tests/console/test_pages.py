@@ -2,17 +2,20 @@
 """Every page for everybody: who may see and do what, and what an error looks like."""
 
 import dataclasses
+import html
+import re
 import sqlite3
 from base64 import b64encode
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from jinja2 import PackageLoader, TemplateNotFound
 
 from sealpoint.api import StoreWatch
-from sealpoint.audit import TimelinePage
+from sealpoint.audit import AuditRecord, TimelinePage
 from sealpoint.config import HookSettings
 from sealpoint.console import _outbox, _pages, _sessions
 from sealpoint.errors import NotTrusted
@@ -331,6 +334,44 @@ def test_an_export_of_the_audit_says_that_there_is_more(
 
     assert (whole["more"], part["more"]) == (False, True)
     assert part["records"] == whole["records"][:3]
+
+
+def test_pages_of_the_audit_lead_to_each_other(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reads on where the one before it ended, so that all together cost one walk."""
+    served.scene.ask()
+    told: list[str] = []
+    audit = served.console.desk.store.audit
+
+    def counted(**asked: Any) -> Iterator[AuditRecord]:
+        for record in audit(**asked):
+            told.append(record.entry)
+            yield record
+
+    with served.client("vera") as vera, served.client("olga") as olga:
+        whole = [each["entry"] for each in vera.get("/audit?format=json").json()["records"]]
+        monkeypatch.setattr(_pages, "_RECORDS", 2)
+        monkeypatch.setattr(served.console.desk.store, "audit", counted)
+        paths, pages = ["/audit"], list[str]()
+        while paths[-1]:
+            pages.append(vera.get(paths[-1]).text)
+            following = re.search(r'href="(/audit\?after=[^"]*)">More', pages[-1])
+            paths.append(html.unescape(following[1]) if following else "")
+
+        assert told == whole
+        assert len(pages) == (len(whole) + 1) // 2 > 2
+        assert [page.count('<td class="tight"><time') for page in pages[:-1]] == [2] * (
+            len(pages) - 1
+        )
+        assert _records_of(vera.get(paths[1]).text) == _records_of(pages[1])
+        for path in (f"{paths[1]}&kind=pause", "/audit?after=none"):
+            assert vera.get(path).status_code == 400
+        assert olga.get(paths[1]).status_code == 400
+
+
+def _records_of(page: str) -> str:
+    return page.partition("<tbody>")[2].partition("</tbody>")[0]
 
 
 def _proposed(served: Served, *, by: str = "operator") -> str:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 
 from sealpoint.api import Admin, Store
 from sealpoint.config import ConsoleSettings
+from sealpoint.console._audit_reads import AuditReads
 from sealpoint.console._feed import Feed
 from sealpoint.console._health import Checkup, Health
 from sealpoint.console._notify import Notifier
@@ -134,6 +135,8 @@ class ConsoleDesk:
         self.sessions = Sessions()
         self.telemetry = Telemetry()
         self.workers = Workers()
+        self.audits = AuditReads()
+        """The pages of the audit that people can go on from."""
         self.watch = store.watch()
         self.notifier = Notifier(
             settings,

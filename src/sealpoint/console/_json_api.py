@@ -11,7 +11,6 @@ says of lengths is asked of every call.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -31,7 +30,7 @@ from sealpoint.console._openapi import (
     openapi,
     ref,
 )
-from sealpoint.console._pages import read_day, read_phase
+from sealpoint.console._pages import read_audit, read_phase
 from sealpoint.console._request_pages import find_request, proposed_here
 from sealpoint.errors import NeedsApproval, NoRight, UsageError
 from sealpoint.gate import Request, Standing, Status, ThreadPhase, ThreadSummary
@@ -162,10 +161,10 @@ def _other_reads() -> Iterator[Operation]:
         "/audit",
         "Who did what and when, oldest first.",
         _audit,
-        document(records=list_of(ref("AuditRecord")), more={"type": "boolean"}),
+        document(records=list_of(ref("AuditRecord")), after=maybe(TEXT)),
         **dict.fromkeys(("thread", "actor", "kind"), _TEXT),
         **dict.fromkeys(("since", "until"), _DAY),
-        offset=_NUMBER,
+        after=_TEXT,
     )
     yield _read(
         "/people",
@@ -330,19 +329,8 @@ def _rollouts(call: PageCall) -> dict[str, Any]:
 
 
 def _audit(call: PageCall) -> dict[str, Any]:
-    records = call.desk.store.audit(
-        thread=call.query("thread") or None,
-        actor=call.query("actor") or None,
-        kind=call.query("kind") or None,
-        since=read_day(call.query("since"), "since"),
-        until=read_day(call.query("until"), "until"),
-    )
-    offset = call.number("offset", 0)
-    shown = list(islice(records, offset, offset + _RECORDS_MAX + 1))
-    return {
-        "records": [each.as_dict() for each in shown[:_RECORDS_MAX]],
-        "more": len(shown) > _RECORDS_MAX,
-    }
+    page = read_audit(call, _RECORDS_MAX)
+    return {"records": [each.as_dict() for each in page.records], "after": page.after or None}
 
 
 def _people(call: PageCall) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from sealpoint.audit import AuditRecord
 from sealpoint.console._app import PageCall, Right, Routes
+from sealpoint.console._audit_reads import AuditPage
 from sealpoint.console._thread_pages import ENTRY_WORDS
 from sealpoint.errors import UsageError
 from sealpoint.gate import ThreadPhase
@@ -25,6 +26,7 @@ from sealpoint.signing import Role
 _THREADS = 50
 _RECORDS = 200
 _FEED = 25
+_AUDIT_FILTERS = ("thread", "actor", "kind", "since", "until")
 _ANSWERS = ("approval", "denial", "break-glass")
 EXPORT_MAX = 20_000
 """So many records a file of the audit holds at most."""
@@ -76,28 +78,17 @@ class Pages:
         )
 
     def _audit(self, call: PageCall) -> Response:
-        asked = {name: call.query(name) for name in ("thread", "actor", "kind", "since", "until")}
-        records = call.desk.store.audit(
-            thread=asked["thread"] or None,
-            actor=asked["actor"] or None,
-            kind=asked["kind"] or None,
-            since=read_day(asked["since"], "since"),
-            until=read_day(asked["until"], "until"),
-        )
+        asked = {name: call.query(name) for name in _AUDIT_FILTERS}
         query = {name: text for name, text in asked.items() if text}
         if call.query("format") == "json":
-            return _export(records)
-        offset = call.number("offset", 0)
-        shown = list(islice(records, offset, offset + _RECORDS + 1))
-        more = None
-        if len(shown) > _RECORDS:
-            more = f"/audit?{urlencode({**query, 'offset': offset + _RECORDS})}"
+            return _export(_records(call))
+        page = read_audit(call, _RECORDS)
         return call.page(
             "audit.html",
             asked=asked,
             kinds=[kind.word for kind in Kind],
-            records=shown[:_RECORDS],
-            more=more,
+            records=page.records,
+            more=page.after and f"/audit?{urlencode({**query, 'after': page.after})}",
             export=f"/audit?{urlencode({**query, 'format': 'json'})}",
             export_max=EXPORT_MAX,
         )
@@ -146,6 +137,27 @@ def _feed(call: PageCall) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def read_audit(call: PageCall, size: int) -> AuditPage:
+    """A page of what an address asks of the audit.
+
+    Raises:
+        UsageError: It asks for something else, or for a page that cannot be gone on to.
+    """
+    asked = "&".join(f"{name}={call.query(name)}" for name in _AUDIT_FILTERS)
+    after = call.query("after")
+    return call.desk.audits.page(call.viewer.person, asked, _records(call), after, size)
+
+
+def _records(call: PageCall) -> Iterator[AuditRecord]:
+    return call.desk.store.audit(
+        thread=call.query("thread") or None,
+        actor=call.query("actor") or None,
+        kind=call.query("kind") or None,
+        since=read_day(call.query("since"), "since"),
+        until=read_day(call.query("until"), "until"),
+    )
 
 
 def _export(records: Iterator[AuditRecord]) -> Response:
