@@ -7,7 +7,7 @@ and the clock. Each `open` is a process of its own that looks at it.
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -128,6 +128,10 @@ class SimulatedStorage:
         self.groups.append(len(records))
         self._give(thread, blobs)
         self.appending.run_after()
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Let others wait."""
+        return self.inner.alone()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Store blobs."""

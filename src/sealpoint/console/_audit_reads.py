@@ -72,7 +72,8 @@ class AuditReads:
             read = reads.pop((asked, after), None)
             if read is None:
                 raise UsageError(
-                    "after: expected the name that one of your last pages gave, found another",
+                    "after: expected the name that one of your last pages gave, found "
+                    f"{after[:40]!r}",
                     hint="Begin with the first page again.",
                 )
             if read.page is None:

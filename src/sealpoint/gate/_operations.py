@@ -113,37 +113,48 @@ class Operations:
         """Stop the thread; see `Thread.pause`."""
         check_reason(reason, "pause")
         with self._state.reporting():
-            while True:
-                self._context.require_living()
-                check_rights(self._chain, self._core.trust(), Kind.PAUSE, None)
-                self._context.require_person(actor)
-                # A checkpoint more is no reason not to stop the run.
-                self._context.require_standing(expect, basis=False)
-                paused = self._chain.tip().paused
-                if paused is not None:
-                    return paused
-                body = PauseBody(salt=self._core.salt(), reason=reason, actor=actor)
-                seq = self._context.write(Kind.PAUSE, body)
-                if seq is not None:
-                    return seq
+            seq = self._pause(reason, actor, expect)
+            while seq is None:
+                # Somebody who appends all the time would be first each time.
+                with self._core.storage.alone():
+                    seq = self._pause(reason, actor, expect)
+            return seq
+
+    def _pause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
+        """Stop the thread; None if somebody else wrote first."""
+        self._context.require_living()
+        check_rights(self._chain, self._core.trust(), Kind.PAUSE, None)
+        self._context.require_person(actor)
+        # A checkpoint more is no reason not to stop the run.
+        self._context.require_standing(expect, basis=False)
+        paused = self._chain.tip().paused
+        if paused is not None:
+            return paused
+        body = PauseBody(salt=self._core.salt(), reason=reason, actor=actor)
+        return self._context.write(Kind.PAUSE, body)
 
     def unpause(self, reason: str, actor: str | None, expect: Standing | None) -> int:
         """Let the thread go on: sessions and requests are as they were; see `Thread.unpause`."""
         check_reason(reason, "unpause")
         with self._state.reporting():
-            while True:
-                self._context.require_living()
-                self._context.require_standing(expect, basis=True)
-                if not is_paused(self._chain):
-                    raise UsageError(
-                        f"thread {self._state.name!r}: it is not paused",
-                        hint="Nothing is to be done: its runs may go on.",
-                    )
-                self._context.require_person(actor)
-                body = UnpauseBody(salt=self._core.salt(), reason=reason, actor=actor)
-                seq = self._context.write(Kind.UNPAUSE, body)
-                if seq is not None:
-                    return seq
+            seq = self._unpause(reason, actor, expect)
+            while seq is None:
+                with self._core.storage.alone():
+                    seq = self._unpause(reason, actor, expect)
+            return seq
+
+    def _unpause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
+        """Let the thread go on; None if somebody else wrote first."""
+        self._context.require_living()
+        self._context.require_standing(expect, basis=True)
+        if not is_paused(self._chain):
+            raise UsageError(
+                f"thread {self._state.name!r}: it is not paused",
+                hint="Nothing is to be done: its runs may go on.",
+            )
+        self._context.require_person(actor)
+        body = UnpauseBody(salt=self._core.salt(), reason=reason, actor=actor)
+        return self._context.write(Kind.UNPAUSE, body)
 
     # ------------------------------------------------------------------ handing off
 

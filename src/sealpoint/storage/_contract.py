@@ -10,6 +10,7 @@ every backend calls before it touches anything.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 import msgspec
@@ -87,6 +88,15 @@ class Storage(Protocol):
             HeadMoved: Another record lies at one of the positions.
             Missing: A blob that is needed is not stored.
             StorageUnavailable: The backend failed.
+        """
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Let others wait with what they write until the block ends, or until the next `append`.
+
+        For who lost a position to somebody who appends all the time: what is read in the block is
+        the newest, and the position after it is free. A backend MAY do nothing, and MUST NOT let
+        the caller wait for longer than an `append` may take.
         """
         ...
 

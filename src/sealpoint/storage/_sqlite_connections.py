@@ -351,7 +351,17 @@ class Handles:
 
     __slots__ = (
         *("__weakref__", "_identity", "_path", "_read_only", "_wait_seconds_max"),
-        *("commits", "looks", "number", "pid", "read_lock", "reader", "rows", "write_lock"),
+        *(
+            "alone_in",
+            "commits",
+            "looks",
+            "number",
+            "pid",
+            "read_lock",
+            "reader",
+            "rows",
+            "write_lock",
+        ),
         "writer",
     )
 
@@ -362,6 +372,8 @@ class Handles:
         self.pid = os.getpid()
         self.read_lock = threading.Lock()
         self.write_lock = threading.Lock()
+        self.alone_in: int | None = None
+        """The OS thread that holds the lock in a block of `SqliteConnections.alone`."""
         self._identity = (0, 0)
         self.writer: BoundedConnection | None = None
         self.reader: BoundedConnection | None = None
@@ -495,6 +507,10 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+def _begin(writer: BoundedConnection) -> None:
+    writer.execute("BEGIN IMMEDIATE")
+
+
 class SqliteConnections:
     """How a storage comes to the connections of its process; see `SqliteStorage` for the arguments.
 
@@ -585,7 +601,8 @@ class SqliteConnections:
         handles = self._handles
         if self._read_only or handles.pid != os.getpid():
             handles = self._writable()
-        with handles.write_lock:
+        is_alone = handles.alone_in == threading.get_ident()
+        with contextlib.nullcontext() if is_alone else handles.write_lock:
             writer = handles.writer
             if writer is None:
                 writer = self._reopen_writer(handles)
@@ -600,6 +617,26 @@ class SqliteConnections:
             except BaseException:
                 recover(writer)
                 raise
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the lock for writing until the block ends, or what is changed in it is committed."""
+        handles = self._writable()
+        with handles.write_lock:
+            writer = handles.writer
+            if writer is None:
+                writer = self._reopen_writer(handles)
+            writer.allow(SQL_STEPS_MAX)
+            try:
+                self._make(writer, _begin)
+            except FAILURES as exc:
+                raise failure(self.path, exc, writer) from exc
+            handles.alone_in = threading.get_ident()
+            try:
+                yield
+            finally:
+                handles.alone_in = None
+                recover(writer)
 
     def _make(self, writer: BoundedConnection, make: Callable[..., None], *given: object) -> None:
         """Wait until nobody else writes, and take a transaction.

@@ -12,7 +12,7 @@ not for network file systems, whose locks and syncs promise less.
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -156,6 +156,10 @@ class FileStorage:
                 put_label(root, directory, label, seq)
             if fresh:
                 write_records(directory, seq, records, fresh)
+
+    def alone(self) -> nullcontext[None]:
+        """Nobody waits: the positions of a thread are taken one by one."""
+        return nullcontext()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Make blobs durable ahead of the entry that will name them."""

@@ -9,6 +9,7 @@ processes and nothing survives the process, so it is for tests and for state tha
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
 from sealpoint.errors import Edited, HeadMoved, Missing, UsageError
 from sealpoint.storage._contract import Record, require_append, require_blobs, require_drop
@@ -67,6 +68,10 @@ class MemoryStorage:
                     insort(positions, number)
             if label is not None:
                 self._labels.setdefault(label, {})[thread] = None
+
+    def alone(self) -> nullcontext[None]:
+        """Nobody waits: the positions of a thread are taken one by one."""
+        return nullcontext()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Keep blobs ahead of the entry that will name them."""

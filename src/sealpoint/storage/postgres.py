@@ -13,7 +13,7 @@ cannot reach: its log and its backups hold what was dropped for as long as they 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from operator import itemgetter
 
@@ -147,6 +147,10 @@ class PostgresStorage:
         ]
         change = _Append(thread, rows, blobs, [*{*needs}], label)
         self._connections.run(change.make)
+
+    def alone(self) -> nullcontext[None]:
+        """Nobody waits: the positions of a thread are taken one by one."""
+        return nullcontext()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Make blobs durable ahead of the entry that will name them."""

@@ -13,6 +13,7 @@ for network file systems: SQLite's locks do not hold there.
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -124,6 +125,10 @@ class SqliteStorage:
                 writer, thread, entries=rows, blobs=blob_rows, needs=needed, label=label
             ),
         )
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Hold SQLite's lock for writing, of which there is one for the file."""
+        return self._connections.alone()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Make blobs durable ahead of the entry that will name them."""
@@ -360,6 +365,8 @@ def _append_at_once(writer: sqlite3.Connection, rows: Sequence[_EntryRow]) -> No
     if len(rows) == 1:
         if writer.execute(sql.PUT_ENTRY, rows[0]).rowcount != 1:
             _require_same(writer, rows[0])
+        if writer.in_transaction:  # of `alone`
+            writer.execute("COMMIT")
         return
     try:
         # All of them or none: a position that is taken undoes the whole statement.
@@ -384,7 +391,8 @@ def _append_rows(
         Missing: A blob that is needed is not stored.
         Edited: What lies at one of the positions cannot be a record.
     """
-    writer.execute("BEGIN IMMEDIATE")
+    if not writer.in_transaction:  # of `alone`
+        writer.execute("BEGIN IMMEDIATE")
     for row in entries:
         # Create if absent: the statement itself decides, and its count tells.
         if writer.execute(sql.PUT_ENTRY, row).rowcount != 1:

@@ -144,6 +144,7 @@ class FaultyStorage:
     def __init__(self, storage: Storage, faults: Faults) -> None:
         wrap = faults.wrap
         self.append = wrap(storage.append, Step.BEFORE_APPEND, Step.AFTER_APPEND)
+        self.alone = storage.alone
         self.put_blobs = wrap(storage.put_blobs, Step.BEFORE_BLOBS, Step.AFTER_BLOBS)
         self.drop = wrap(storage.drop, Step.BEFORE_DROP, Step.AFTER_DROP)
         self.truncate = wrap(storage.truncate, Step.BEFORE_TRUNCATE, Step.AFTER_TRUNCATE)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sealpoint.errors import ReadOnly, SchemaUnknown, StorageUnavailable, UsageError
+from sealpoint.errors import HeadMoved, ReadOnly, SchemaUnknown, StorageUnavailable, UsageError
 from sealpoint.storage import Record
 from sealpoint.storage._sqlite_connections import failure
 from sealpoint.storage._sqlite_schema import APPLICATION_ID
@@ -314,6 +314,27 @@ def test_locked_store_is_unavailable_then_usable(tmp_path: Path) -> None:
 
         assert isinstance(caught.value.__cause__, sqlite3.Error)
         assert storage.read(_THREAD, 0) == _RECORD
+
+
+def test_others_wait_for_who_is_alone(tmp_path: Path) -> None:
+    """Until the block ends, or its own append has ended it; a refused one leaves nothing held."""
+    path = tmp_path / "store.db"
+    with (
+        closing(SqliteStorage(path, create=True)) as storage,
+        closing(SqliteStorage(path, wait_seconds_max=0.05)) as other,
+    ):
+        with storage.alone():
+            with pytest.raises(StorageUnavailable, match="SQLITE_BUSY"):
+                other.append(_THREAD, 0, [_RECORD], blobs={})
+            storage.append(_THREAD, 0, [_RECORD], blobs={})
+            other.append(_THREAD, 1, [_RECORD], blobs={})
+        with storage.alone(), pytest.raises(HeadMoved):
+            storage.append(_THREAD, 1, [Record(b"other", b"", None)], blobs={})
+        with pytest.raises(KeyError), storage.alone():
+            raise KeyError
+        other.append(_THREAD, 2, [_RECORD], blobs={})
+
+        assert [seq for seq, _ in other.scan(_THREAD, 0)] == [0, 1, 2]
 
 
 def _failing(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:

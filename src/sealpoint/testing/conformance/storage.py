@@ -140,6 +140,20 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
 
             require(storage.blob(THREAD, LABEL, SIZE_BYTES_MAX) == b"kept", "blob as it was")
 
+    def test_who_is_alone_has_the_next_position(self, tmp_path: Path) -> None:
+        """An append in the block is durable when it returns, and the block leaves nothing held."""
+        with opened(self, tmp_path) as storage:
+            with storage.alone():
+                require(storage.read(THREAD, 0) is None, "reads go on")
+                storage.append(THREAD, 0, [record_of("0")], blobs=named(b"blob"))
+                storage.append(THREAD, 1, [record_of("1")], blobs={})
+            with storage.alone():
+                pass
+            storage.append(THREAD, 2, [record_of("2")], blobs={})
+
+            found = [seq for seq, _ in storage.scan(THREAD, 0)]
+            require(found == [0, 1, 2], "all three are there")
+
     def test_group_is_written_whole_or_not_at_all(self, tmp_path: Path) -> None:
         """A taken position anywhere in a group keeps all of the group out."""
         group = [record_of(str(number)) for number in range(3)]
