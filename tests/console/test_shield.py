@@ -19,6 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from sealpoint.console import _shield
+from sealpoint.console._serve import person_of
 from sealpoint.console._shield import BODY_BYTES_MAX, Allowance, Shield, comes_from_elsewhere
 from tests.console.scene import Scene, Served
 
@@ -322,6 +323,34 @@ def test_whoever_asks_too_often_is_told_to_wait() -> None:
 
     found = asyncio.run(statuses())
     assert found == [200] * 300 + [429]
+
+
+def test_nobody_uses_up_what_another_person_is_allowed() -> None:
+    """Behind a proxy all people have one address, so whoever has signed in is counted by name."""
+
+    def person(scope: Any) -> str | None:
+        return dict(scope["headers"]).get(b"x-test-person", b"").decode() or None
+
+    async def statuses() -> list[int]:
+        shield = Shield(PAGES, origin=ORIGIN, person=person, clock=Clock())
+        transport = httpx.ASGITransport(shield)
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+            return [
+                (await client.get("/length", headers={**OWN, "x-test-person": who})).status_code
+                for who in (*["olga"] * 301, *[""] * 301, "vera")
+            ]
+
+    assert asyncio.run(statuses()) == [*[200] * 300, 429, *[200] * 300, 429, 200]
+
+
+def test_a_session_says_who_asks(served: Served) -> None:
+    """The console counts a page by the person of its session, and any other by its address."""
+    with closing(served.client("vera")) as vera:
+        vera.get("/")
+        cookie = [(b"cookie", vera.headers["cookie"].encode())]
+
+    assert person_of(served.console.desk, {"headers": cookie}) == "vera"
+    assert person_of(served.console.desk, {"headers": []}) is None
 
 
 def test_one_address_tries_links_only_so_often(served: Served) -> None:

@@ -6,6 +6,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 import h11
@@ -26,6 +27,7 @@ from sealpoint.console._pages import Pages
 from sealpoint.console._provider import OidcProvider
 from sealpoint.console._render import Renderer
 from sealpoint.console._request_pages import RequestPages
+from sealpoint.console._sessions import COOKIE, cookie_of
 from sealpoint.console._shield import Shield, network_of
 from sealpoint.console._sign_in import SignIn
 from sealpoint.console._thread_pages import ThreadPages
@@ -56,8 +58,18 @@ def make_app(desk: ConsoleDesk) -> ASGIApp:
         *Actions().routes(make),
         *json_routes(make),
     ]
-    app = Shield(make_starlette(routes, desk, renderer), origin=desk.settings.origin)
+    app = Shield(
+        make_starlette(routes, desk, renderer),
+        origin=desk.settings.origin,
+        person=partial(person_of, desk),
+    )
     return _Logged(desk.telemetry.around(app))
+
+
+def person_of(desk: ConsoleDesk, scope: Scope) -> str | None:
+    """Who has signed in by the session that a request brings; None: nobody."""
+    session = desk.sessions.find(cookie_of(scope["headers"], COOKIE), keep=False)
+    return None if session is None else session.person
 
 
 class _Logged:

@@ -126,18 +126,27 @@ class Shield:
     Args:
         app: What answers.
         origin: Where people reach the console, such as `https://console.example.com`.
+        person: Says who has signed in by a request; None: nobody. Behind a proxy all people have
+            one address, and one of them could use up what the others are allowed.
         clock: For tests.
     """
 
     def __init__(
-        self, app: ASGIApp, *, origin: str, clock: Callable[[], float] = time.monotonic
+        self,
+        app: ASGIApp,
+        *,
+        origin: str,
+        person: Callable[[Scope], str | None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app = app
+        self._person = person
         self._origin = origin
         parts = urlsplit(origin)
         self._host = parts.netloc
         self._secure = parts.scheme == "https"
-        self._everybody = Allowance(burst=300, a_minute=600, clock=clock)
+        self._people = Allowance(burst=300, a_minute=600, clock=clock)
+        self._strangers = Allowance(burst=300, a_minute=600, clock=clock)
         # Another site can send its visitors here as often as it likes: that is counted apart, or
         # it would keep them from what they want to do here themselves.
         self._visits = Allowance(burst=300, a_minute=600, clock=clock)
@@ -182,8 +191,10 @@ class Shield:
             words = "this came from another site, and was refused"
             hint = f"A program that posts says where to: Origin: {self._origin}"
             return _Refusal(403, NoRight(words, hint=hint))
-        allowance = self._visits if _is_visit(headers) else self._everybody
-        if not allowance.take(client[0] if client else ""):
+        person = None if _is_visit(headers) else self._person(scope)
+        allowance = self._visits if _is_visit(headers) else self._strangers
+        address = client[0] if client else ""
+        if not (allowance.take(address) if person is None else self._people.take(person)):
             often = TooOften("too many requests", hint="Wait a few seconds, then try again.")
             return _Refusal(429, often, {"retry-after": "5"})
         return None
