@@ -170,8 +170,6 @@ class Kinds:
     frameworks: Frameworks
     forms: _Forms
     """How objects of a class are looked at, the first that fits."""
-    objects: tuple[type, ...]
-    """Classes whose objects are entered wherever they are found, if no other form fits."""
     collected: tuple[type, ...]
     """A list or a dict that holds one of these collects them: what is added later counts."""
 
@@ -358,7 +356,7 @@ class Search:
         (_OF_PYTHON, _object),
     )
     """The same, if an adapter says nothing of them."""
-    ENTERED, OTHERWISE = _object, _other
+    OTHERWISE = _other
 
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
@@ -384,7 +382,7 @@ def _form_of(kinds: Kinds, kind: type) -> _Form:
     for classes, form in (*Search.BEFORE, *kinds.forms, *Search.AFTER):
         if issubclass(kind, classes):
             return form
-    return Search.ENTERED if issubclass(kind, kinds.objects) else Search.OTHERWISE
+    return Search.OTHERWISE
 
 
 def unwrap(value: Any, levels: int = _LEVELS_MAX) -> Iterator[Any]:

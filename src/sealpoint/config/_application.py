@@ -51,6 +51,7 @@ _BYTES_MAX = 256 * 1024 * 1024
 _CACHE_BYTES_MAX = 64 * 1024 * 1024
 _CACHES_MAX = 256
 _CACHE_FORMAT = 1
+"""Changes with the form of what is kept, and with whatever `read_syntax` gives."""
 _WHOLE = b"application"
 _CONTENT_BYTES = 32
 _LISTS_MAX = 64

@@ -262,7 +262,6 @@ KINDS = Kinds(
         (_DATA, _find_data),
         (_OfFramework, _find_object),
     ),
-    objects=(),
     collected=(
         *_WORKFLOWS,
         BaseAgent,

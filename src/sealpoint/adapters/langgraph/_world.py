@@ -218,7 +218,6 @@ KINDS = Kinds(
         (Runnable, _find_runnable),
         (_SetUp, _find_object),
     ),
-    objects=(),
     collected=(
         *(BaseLanguageModel, BasePromptTemplate, BaseTool, Pregel, Runnable, SystemMessage),
         _TaskFunction,
