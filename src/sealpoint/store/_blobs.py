@@ -2,10 +2,10 @@
 """Blobs on their way into and out of the storage.
 
 A blob is called by the SHA-256 of its stored bytes. A save may leave out only blobs that the
-newest checkpoint at the head it appends to reaches; that the storage happens to have one is no
-reason. What is read is hashed before anybody else sees it, and only then decoded. What a handle
-remembers of the states that it last saved or loaded was proven, and nothing of it says what is
-newest: a handle that remembers reads what one that does not reads.
+newest checkpoint at the head it appends to reaches, if its own key wrote that one; that the storage
+happens to have one is no reason. What is read is hashed before anybody else sees it, and only then
+decoded. What a handle remembers of the states that it last saved or loaded was proven, and nothing
+of it says what is newest: a handle that remembers reads what one that does not reads.
 """
 
 import hashlib
@@ -486,7 +486,11 @@ class PayloadReader:
             if blobs.fetched:
                 kept = {name: blob for name, blob in seen.items() if name in blobs.reached}
                 seen = kept | blobs.fetched
-            cache.remember(blobs.reached, seen)
+            # Another writer may have listed none of its blobs, and a sweep drops what nobody lists:
+            # so after a state by another key the next save lists all of them.
+            signer = self._core.parts.signer
+            is_own = signer is not None and header.by == signer.key
+            cache.remember(blobs.reached if is_own else set(), seen)
         return value
 
     def is_same(
