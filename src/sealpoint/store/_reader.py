@@ -38,6 +38,7 @@ from sealpoint.ledger import (
     ResumeBody,
     StoreChain,
     check_pause,
+    check_session,
     check_world,
     link_hash,
     parse_header,
@@ -51,6 +52,7 @@ from sealpoint.store._index import (
     CheckpointIndex,
     CheckpointPlace,
     Key,
+    ResultPlace,
     place_of,
     require_named,
 )
@@ -58,6 +60,7 @@ from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
 from sealpoint.store._release import PendingResult, Release, make_release, pending_result
 from sealpoint.store._state import ThreadState, make_ref
+from sealpoint.store._vouch import judge_unvouched
 
 _WORLD = msgspec.json.Decoder(dict[str, Any])
 _OPENINGS_MAX = 8
@@ -135,6 +138,25 @@ class RunScope:
             return False
         self._require_released(self._released, found, name)
         return True
+
+    def require_left(self, place: CheckpointPlace | ResultPlace) -> None:
+        """Refuse to run on without what was there when the run began: it would be done again.
+
+        A prune keeps the newest of a lane and all results of what it keeps; somebody with other
+        code, or a deletion, may have taken them since.
+
+        Raises:
+            Superseded: It was given up since.
+        """
+        state = self._state
+        if self._session is None or not state.retention.covers(place.seq):
+            return
+        before = state.standpoint().given_up_before
+        if before is None or not before.covers(place.seq):
+            raise Superseded(
+                f"thread {state.name!r}: entry {place.seq} of checkpoint {place.key.id!r} was "
+                "given up after the run began"
+            )
 
     def _require_undeleted(self, lane: str, left: CheckpointPlace | None) -> None:
         """Refuse to go on where something newer than what is left was deleted since."""
@@ -267,6 +289,7 @@ class ThreadReader:
             return head.header, found
         record, header = self._chain.linked(seq, entry.hex())
         self._chain.verify(record, seq)
+        _check_session_key(self._chain, header)
         if KINDS[header.kind].only_paused:
             paused = self._chain.descend(header.pause)[1].kind is Kind.PAUSE
             check_pause(header, header.pause if paused else None)
@@ -317,6 +340,7 @@ class ThreadReader:
         if target.entry != self._chain.verified_head().hash:
             record, header = self._chain.linked(target.seq, target.entry.hex())
             self._chain.verify(record, target.seq)
+            _check_session_key(self._chain, header)
             if not target.session == fence.seq < target.seq:
                 session = self.saved_in(header, record)[1].world
         check_world(f"entry {target.seq} of thread {self._state.name!r}", target.world, session)
@@ -466,6 +490,7 @@ class ThreadReader:
             self._state.require_session(session)
         if not holds:
             return None
+        judge_unvouched(self._chain)
         scope = RunScope(self._state)
         name = scope.find_name(lane, name)
         released = scope.find_earlier(lane, name)
@@ -474,22 +499,34 @@ class ThreadReader:
             if self._state.retention.covers(released.seq):
                 return None
             found = self._at(released.seq, bytes.fromhex(released.entry))
-            return self._with_results(found, keep=False)
-        return self.read_lane(lane, name) if scope.includes(lane, name) else None
+            return self._with_results(found, keep=False, scope=scope)
+        return self.read_lane(lane, name, scope) if scope.includes(lane, name) else None
 
-    def read_lane(self, lane: str, name: str | None) -> Snapshot | None:
-        """Read below the verified head."""
+    def read_lane(
+        self, lane: str, name: str | None, scope: RunScope | None = None
+    ) -> Snapshot | None:
+        """Read below the verified head; with a scope, for a run that is under way."""
         state = self._state
         index = state.checkpoints.get()
         place = self._newest_place(index, lane) if name is None else index.find(Key(lane, name))
         # (6) deleted, given up or superseded
-        if place is None or state.retention.covers(place.seq):
+        if place is not None and state.retention.covers(place.seq):
+            left = index.newest(lane, state.retention.covers)
+            if scope is not None and (left is None or left.rank < place.rank):
+                scope.require_left(place)
             return None
-        return self._with_results(self._at(place.seq, place.entry), keep=name is None)
+        if place is None:
+            return None
+        return self._with_results(self._at(place.seq, place.entry), keep=name is None, scope=scope)
 
-    def _with_results(self, found: _FoundCheckpoint, *, keep: bool) -> Snapshot:
+    def _with_results(
+        self, found: _FoundCheckpoint, *, keep: bool, scope: RunScope | None = None
+    ) -> Snapshot:
         """(7) and (8): the bodies and blobs against their digests, then the decoding."""
         state, place = self._state, found.place
+        if scope is not None:
+            for each in state.checkpoints.get().results(place.key, place.since):
+                scope.require_left(each)
         value = self.payloads.decode(found.header, found.record, found.body, keep=keep)
         results = (
             self.read_result(pending_result(each))
@@ -558,6 +595,13 @@ class ThreadReader:
         )
 
 
+def _check_session_key(chain: Chain, header: Header) -> None:
+    """Rule 6, of the session in force: of an earlier one `saved_in` asks for it."""
+    fence = chain.in_force().fence
+    if header.fence == fence.seq < header.seq:
+        check_session(header, fence)
+
+
 def _at_position(state: ThreadState, seq: int) -> _FoundCheckpoint | None:
     """The checkpoint at a position below the verified head; None if none lies there."""
     chain = state.chain
@@ -569,6 +613,7 @@ def _at_position(state: ThreadState, seq: int) -> _FoundCheckpoint | None:
     state.require_generation(header)
     if not KINDS[header.kind].is_checkpoint:
         return None
+    _check_session_key(chain, header)
     body = state.checkpoint_body(header, record)
     return _FoundCheckpoint(header, record, body, link_hash(record.header))
 
@@ -604,6 +649,7 @@ def list_checkpoints(
         deleted = given_up is not None and given_up.deletes(header.seq)
         if not KINDS[header.kind].is_checkpoint or erased or deleted:
             continue
+        _check_session_key(state.chain, header)
         body = state.checkpoint_body(header, record)
         require_named(above, body.prune)
         above = body
