@@ -383,7 +383,6 @@ class _OpenQuestion:
         return passed
 
 
-_NOTHING = PruneBody(salt="", before=0)
 _GIVES_UP = re.compile(
     b'"kind":"(?:%b)"' % b"|".join(kind.encode() for kind in Kind if KINDS[kind].gives_up)
 )
@@ -406,8 +405,7 @@ class RetentionCheck:
         self._thread = thread
         self._reached = Reached()
         self._erased: int | None = None
-        self._prune: tuple[int, PruneBody] | None = None
-        self._checkpoint = -1
+        self._prune: int | None = None
         self.claims = _claimed(core, thread)
 
     def check(self, record: Record, step: ChainStep) -> None:
@@ -416,7 +414,6 @@ class RetentionCheck:
         Raises:
             Missing: Something is gone that nobody gave up.
             Edited: Something is not what was written.
-            Misplaced: A prune brings back what was given up, or takes what it must not.
         """
         entry, body, seq = step.entry, step.body, step.entry.header.seq
         rule = KINDS[entry.header.kind]
@@ -427,43 +424,18 @@ class RetentionCheck:
         if entry.header.kind is Kind.ERASE:
             self._erased, self._prune = seq, None
         elif rule.is_retention:
-            self._check_given_up(entry, body)
-        elif rule.is_checkpoint:
-            self._checkpoint = seq
-            self._check_named(seq, body)
+            self._prune = seq
         if rule.holds_payload:
             world = body.world if isinstance(body, CheckpointBody) else None
             self._check_payload(seq, body, world, record.payload)
 
     def finish(self) -> None:
         """Make sure that what was believed on the way is what the chain says."""
-        prune = None if self._prune is None else self._prune[0]
-        if (self._erased, prune) != self.claims[:2]:
+        if (self._erased, self._prune) != self.claims[:2]:
             raise Missing(
                 f"thread {self._thread.hex()[:12]}: something is gone, and no erasure or prune "
                 "accounts for it"
             )
-
-    def _check_given_up(self, entry: Entry, body: PruneBody) -> None:
-        seq, is_prune = entry.seq, entry.header.kind is Kind.PRUNE
-        prune, earlier = self._prune or (None, _NOTHING)
-        if not body.includes(earlier):
-            raise Misplaced(f"entry {seq}: it keeps what an earlier prune or delete gave up")
-        if body.earlier != prune:
-            raise Misplaced(f"entry {seq}: it does not name the prune or delete before it")
-        if body.end > seq:
-            raise Misplaced(f"entry {seq}: it gives up entries that were not there yet")
-        needed = self._checkpoint >= 0 or is_prune
-        if needed and body.covers(self._checkpoint) and not body.deletes(self._checkpoint):
-            raise Misplaced(f"entry {seq}: it gives up the newest checkpoint")
-        if is_prune and body.deleted != earlier.deleted:
-            raise Misplaced(f"entry {seq}: a prune deletes nothing, and this one claims to")
-        self._prune = seq, body
-
-    def _check_named(self, seq: int, body: CheckpointBody) -> None:
-        prune = None if self._prune is None else self._prune[0]
-        if body.prune != prune:
-            raise Misplaced(f"entry {seq}: expected it to name prune {prune}, found {body.prune}")
 
     def _check_payload(
         self, seq: int, body: CheckpointBody | ResultsBody, world: str | None, payload: bytes | None

@@ -34,6 +34,7 @@ from sealpoint.ledger._bodies import (
     readable_body,
     require_past,
 )
+from sealpoint.ledger._claims import GivenUpCheck, TableCheck
 from sealpoint.ledger._entry import (
     NO_ID,
     PRINT_BYTES,
@@ -110,6 +111,7 @@ __all__ = [
     "Fence",
     "Follower",
     "GenesisBody",
+    "GivenUpCheck",
     "HandoffBody",
     "Header",
     "IdTable",
@@ -133,6 +135,7 @@ __all__ = [
     "RosterCopy",
     "SkipHashes",
     "StoreChain",
+    "TableCheck",
     "Tip",
     "UnpauseBody",
     "Unreadable",

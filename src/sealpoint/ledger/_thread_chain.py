@@ -12,7 +12,7 @@ every entry, as a reader of the store would. It refuses a thread that ends too e
 anchor, and keys that have expired since are left to whoever feeds it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -22,14 +22,12 @@ from sealpoint.ids import KeyId
 from sealpoint.ledger._bodies import (
     GenesisBody,
     HandoffBody,
-    IdTable,
     ResumeBody,
     parse_body,
     readable_body,
 )
+from sealpoint.ledger._claims import GivenUpCheck, IdCheck
 from sealpoint.ledger._entry import (
-    NO_ID,
-    PRINT_BYTES,
     Entry,
     Fence,
     Header,
@@ -37,7 +35,6 @@ from sealpoint.ledger._entry import (
     Place,
     SkipHashes,
     Tip,
-    id_print,
     link_hash,
     parse_header,
 )
@@ -396,79 +393,6 @@ class CutoffCheck:
             )
 
 
-class IdCheck:
-    """The ids of a generation as its entries have them.
-
-    Every table must repeat them, and whatever has an id once more keeps the first one's place.
-    """
-
-    def __init__(self) -> None:
-        self._first = 0
-        self._prints = bytearray()
-        self._starts: dict[int, int] = {}
-        """Where results begin that were added before their checkpoint, by its position."""
-        self._lacks_bodies = False
-        """Whether an erasure has taken what a table would be compared with."""
-
-    def follow(self, header: Header, body: Any) -> None:
-        """Take the next verified entry with its body, if that is there.
-
-        Raises:
-            Misplaced: Its table is not that of the entries before it, or its rank not that of the
-                first checkpoint of its name.
-        """
-        if header.kind is Kind.GENESIS:
-            self._first, self._lacks_bodies = header.seq, False
-            self._prints.clear()
-            self._starts.clear()
-        if not KINDS[header.kind].is_checkpoint:
-            self._prints += NO_ID
-        elif body is None:
-            self._lacks_bodies = True
-            self._prints += NO_ID
-        else:
-            mark = id_print(body.lane, body.id)
-            if body.ids is not None and not self._lacks_bodies:
-                self._compare(header.seq, body.ids)
-            if body.again is not None and not self._lacks_bodies:
-                self._require_first(header.seq, body, mark)
-            elif body.since is not None:
-                self._starts[header.seq] = body.since
-            self._prints += mark
-
-    def _require_first(self, seq: int, body: Any, mark: bytes) -> None:
-        at = (body.again - self._first) * PRINT_BYTES
-        start = self._starts.get(body.again, body.again)
-        since = body.again if body.since is None else body.since
-        if at < 0 or self._prints[at : at + PRINT_BYTES] != mark or since != start:
-            raise Misplaced(
-                f"entry {seq}: expected the rank of the first checkpoint {body.id!r}, and its "
-                f"results, found rank {body.again} and results from entry {since} on"
-            )
-
-    def _compare(self, seq: int, table: IdTable) -> None:
-        if table.first < self._first:
-            raise Misplaced(
-                f"entry {seq}: expected its table of ids to begin at entry {self._first} or later, "
-                f"found entry {table.first}"
-            )
-        expected = self._prints[(table.first - self._first) * PRINT_BYTES :].hex()
-        if table.prints == expected:
-            return
-        pairs = zip(_each(expected), _each(table.prints), strict=True)
-        at, one, other = next(
-            (at, one, other) for at, (one, other) in enumerate(pairs, table.first) if one != other
-        )
-        raise Misplaced(
-            f"entry {seq}: expected its table of ids to have {one} for entry {at}, found {other}"
-        )
-
-
-def _each(prints: str) -> Iterator[str]:
-    size = 2 * PRINT_BYTES
-    return (prints[at : at + size] for at in range(0, len(prints), size))
-
-
 class ChainStep(NamedTuple):
     """One entry of a thread, verified as the next one."""
 
@@ -500,6 +424,7 @@ class Follower:
         """The epoch of its first entry."""
         self._cutoffs = CutoffCheck()
         self._ids = IdCheck()
+        self._given_up = GivenUpCheck()
         self._bare = -1
         self._erased = -1
 
@@ -533,8 +458,9 @@ class Follower:
                     chain.restores.check_first(entry.header, None, chain.lists)
         else:
             tip = extend(before, entry, data, chain, parsed=body)
-        # (4) what it says of the ids before it
+        # (4) what it says of the entries before it
         self._ids.follow(entry.header, body)
+        self._given_up.follow(entry.header, body)
         if before is None:
             self._began = entry.header.epoch
         if data is None:

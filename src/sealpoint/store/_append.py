@@ -203,6 +203,8 @@ def append_in_session(
         None, before anything is signed, if something is to be looked at more closely: then
         `append_all` decides. Both write the same bytes and raise the same errors.
     """
+    if chain.unvouched is not None:
+        judge_unvouched(chain)
     trust, tip = chain.trust.get(), chain.tip()
     grant = chain.grant
     if grant is None or grant.trust is not trust or grant.fence is not tip.fence:

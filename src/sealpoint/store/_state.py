@@ -370,7 +370,8 @@ class ThreadState:
     def observe(self, entry: Entry, record: Record) -> None:
         """An entry that this handle did not know has been verified."""
         header, rule = entry.header, KINDS[entry.header.kind]
-        # A prune keeps what the newest checkpoint holds, so a session goes on after it.
+        # A prune keeps what the newest checkpoint holds, so a session goes on after it: whoever
+        # writes or runs next judges whether it does (`judge_unvouched`).
         others = rule.moves_basis and not rule.is_retention and header.body not in self.own
         if others and self.freshness is Freshness.CURRENT:
             self.freshness = Freshness.MOVED
@@ -379,7 +380,7 @@ class ThreadState:
             self.resume = entry.seq, record
         elif header.kind is Kind.ERASE:
             self._forget_states()
-        elif rule.is_checkpoint or header.kind is Kind.DELETE:
+        elif rule.is_checkpoint or rule.is_retention:
             self.caches.lose_known()
         if rule.holds_payload and self.checkpoints.is_kept:
             # Either an erasure follows, or the store was edited, or its writer lied: whoever reads

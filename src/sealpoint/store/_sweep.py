@@ -30,6 +30,7 @@ from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, ListedThread
 from sealpoint.store._refs import Collected
+from sealpoint.store._vouch import judge_unvouched
 
 _BATCH = 1000
 
@@ -153,10 +154,13 @@ def sweep(chain: Chain) -> Swept:
         chain: A thread with a verified head.
 
     Raises:
-        Tampered: Something that lives is missing or damaged; nothing was dropped.
+        Tampered: Something that lives is missing or damaged, or what gives it up is not true;
+            nothing was dropped.
     """
     swept = Swept()
     while True:
+        if chain.verified_head().header.kind is not Kind.ERASE:  # that takes lies as well
+            judge_unvouched(chain)
         sweeper = _Sweeper(chain)
         finished = sweeper.run()
         swept += sweeper.swept

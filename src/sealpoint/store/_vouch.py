@@ -8,45 +8,50 @@ another one wrote. Their writer may run other code, and say of itself whatever i
 
 So before this store's key goes on from there, all of them are judged from below, by the same rules
 that an audit applies. It costs one look at each of those entries, once for each handle, and nothing
-where one's own key wrote the newest. Reading alone does not do it: the work of a cold load does not
-grow with the thread. Words that anybody may write vouch for nothing and are judged along with the
-rest.
+where one's own key wrote the newest; a handle that is at work judges what others add meanwhile.
+Reading alone does not do it: the work of a cold load does not grow with the thread. Words that
+anybody may write vouch for nothing and are judged along with the rest.
 """
 
 from collections.abc import Iterator
-from itertools import chain as chained
 from typing import NamedTuple
 
 from sealpoint.errors import Misplaced
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     KINDS,
-    NO_ID,
     CheckpointBody,
     Entry,
+    GivenUpCheck,
     Header,
-    IdTable,
     Kind,
+    PruneBody,
     StoreChain,
+    TableCheck,
     Tip,
     begin,
     extend,
-    id_print,
 )
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain, entry_body, tip_at
-from sealpoint.store._index import place_of, require_place_of
+from sealpoint.store._index import id_stretches, place_of, require_place_of
 
 
-class _Vouched(NamedTuple):
-    """The newest entry that somebody else vouches for."""
+class _Unvouched(NamedTuple):
+    """Entries that nobody vouches for."""
 
-    entry: Entry
-    record: Record
+    below: tuple[Entry, Record] | None
+    """The newest entry that somebody else vouches for; None: the genesis is the first."""
+    erased: int
+    """The position of the newest erasure among them; -1: there is none."""
 
 
-def judge_unvouched(chain: Chain) -> None:
+def judge_unvouched(chain: Chain, *, by_own_key: bool = True) -> None:
     """Judge what one other person wrote last, up to the newest entry that this handle has met.
+
+    Args:
+        chain: The chain, with a verified head.
+        by_own_key: Whether this store's own key vouches for what it wrote, and what lies below.
 
     Raises:
         Tampered, NotTrusted, Forked: An entry is not allowed at its place.
@@ -54,10 +59,11 @@ def judge_unvouched(chain: Chain) -> None:
     head = chain.unvouched
     if head is None:
         return
-    trust, signer = chain.trust.get(), chain.core.parts.signer
+    signer = chain.core.parts.signer
+    own = signer.key if by_own_key and signer is not None else ""
     newest = _newest_of_owner(chain, head)
-    if newest is None or signer is None or newest.header.by != signer.key:
-        _Judge(chain, _find_vouched(chain, head, newest, trust)).run(head)
+    if newest is None or newest.header.by != own:
+        _Judge(chain, _find_unvouched(chain, head, newest, own)).run(head)
     chain.unvouched = None
 
 
@@ -75,29 +81,22 @@ def _newest_of_owner(chain: Chain, head: Entry) -> Entry | None:
     return None
 
 
-def _find_vouched(
-    chain: Chain, head: Entry, newest: Entry | None, trust: StoreChain
-) -> _Vouched | None:
-    """The newest entry of an owner that is by another person than its newest; None: there is none.
+def _find_unvouched(chain: Chain, head: Entry, newest: Entry | None, own: str) -> _Unvouched:
+    """What lies above the newest entry of an owner that another person or one's own key wrote.
 
-    Where that is one's own person, another key is enough: who holds all keys of a person can do
-    everything that this person can.
+    Another key of one's own person vouches for nothing: who has stolen two of them would vouch for
+    itself.
     """
-    if newest is None:
-        return None
-    writer, own = _claimed(newest.header, trust), _own_person(chain, trust)
+    trust, erased = chain.trust.get(), -1
+    writer = None if newest is None else _claimed(newest.header, trust)
     for header, record in _down_from(chain, head):
-        if not KINDS[header.kind].by_owner or header.by == newest.header.by:
+        if header.kind is Kind.ERASE:
+            erased = max(erased, header.seq)
+        if newest is None or not KINDS[header.kind].by_owner or header.by == newest.header.by:
             continue
-        if (writer is not None and writer == own) or _claimed(header, trust) != writer:
-            return _Vouched(chain.verify(record, header.seq), record)
-    return None
-
-
-def _own_person(chain: Chain, trust: StoreChain) -> str | None:
-    signer = chain.core.parts.signer
-    holder = None if signer is None else trust.roster.holder(signer.public.id)
-    return None if holder is None else holder[0].person
+        if header.by == own or _claimed(header, trust) != writer:
+            return _Unvouched((chain.verify(record, header.seq), record), erased)
+    return _Unvouched(None, erased)
 
 
 def _claimed(header: Header, trust: StoreChain) -> str | None:
@@ -112,27 +111,46 @@ class _Judge:
 
     Args:
         chain: The chain.
-        vouched: That entry; None: the genesis is the first.
+        unvouched: Which entries.
     """
 
-    def __init__(self, chain: Chain, vouched: _Vouched | None) -> None:
+    def __init__(self, chain: Chain, unvouched: _Unvouched) -> None:
         self._chain = chain
-        self._tip = None if vouched is None else tip_at(chain, vouched.entry, vouched.record)
-        self._given_up = None if vouched is None else self._named_by(*vouched)
+        self._erased = unvouched.erased
+        self._tip: Tip | None = None
+        self._given_up = GivenUpCheck()
+        self._tables: TableCheck | None = None
+        """Made where the first table is met."""
+        if unvouched.below is not None:
+            entry, record = unvouched.below
+            self._tip = tip_at(chain, entry, record)
+            if entry.seq > self._erased:
+                self._given_up = self._given_up_at(entry)
 
-    def _named_by(self, entry: Entry, record: Record) -> int | None:
-        """The newest prune or deletion up to an entry that is vouched for."""
-        entries = chained([(entry.header, record)], self._chain.walk(entry.header))
-        for header, found in entries:
-            rule = KINDS[header.kind]
-            if rule.is_retention:
-                return header.seq
-            body = self._payload_body(header, found)
-            if isinstance(body, CheckpointBody):
-                return body.prune
+    def _given_up_at(self, entry: Entry) -> GivenUpCheck:
+        """What was given up at an entry that is vouched for."""
+        prune, is_known = None, False
+        for header, record in _down_from(self._chain, entry):
             if header.kind in (Kind.GENESIS, Kind.ERASE):
-                return None
-        return None
+                break
+            if KINDS[header.kind].is_retention and not is_known:
+                prune, is_known = header.seq, True
+            if KINDS[header.kind].is_checkpoint:
+                body: CheckpointBody = entry_body(self._chain.name, header, record.body)
+                newest = self._retention_at(prune if is_known else body.prune)
+                return GivenUpCheck(newest, header.seq)
+        return GivenUpCheck(self._retention_at(prune))
+
+    def _retention_at(self, seq: int | None) -> tuple[int, PruneBody] | None:
+        if seq is None:
+            return None
+        record, header = self._chain.descend(seq)
+        if not KINDS[header.kind].is_retention:
+            raise Misplaced(
+                f"entry {seq} of thread {self._chain.name!r}: the prune that a later entry names "
+                "is not there"
+            )
+        return seq, entry_body(self._chain.name, header, record.body)
 
     def run(self, head: Entry) -> None:
         """Judge every entry up to a head."""
@@ -148,67 +166,45 @@ class _Judge:
     def _follow(self, seq: int, record: Record, *, covered: bool) -> Tip:
         entry = self._chain.verify(record, seq, covered=covered)
         trust = self._chain.trust.get()
-        kind = entry.header.kind
-        body = self._payload_body(entry.header, record)
+        # What an erasure has taken counts for nobody, also where somebody has put it back.
+        data = record.body if seq >= self._erased else None
+        body = None
+        if data is not None and _makes_claims(entry.header):
+            body = entry_body(self._chain.name, entry.header, data)
         if self._tip is None:
-            tip = begin(entry, record.body, trust)
+            tip = begin(entry, data, trust)
         else:
-            tip = extend(self._tip, entry, record.body, trust, parsed=body)
-        if KINDS[kind].is_retention:
-            self._given_up = seq
-        elif kind in (Kind.GENESIS, Kind.ERASE):
-            self._given_up = None
-        elif isinstance(body, CheckpointBody):
-            self._judge_checkpoint(entry, body)
+            tip = extend(self._tip, entry, data, trust, parsed=body)
+        self._given_up.follow(entry.header, body)
+        if isinstance(body, CheckpointBody) and body.ids is not None and self._tables is None:
+            self._tables = self._tables_before(entry.header)
+        if self._tables is not None:
+            self._tables.follow(entry.header, body)
+        if isinstance(body, CheckpointBody) and body.again is not None:
+            self._judge_place(entry, body, body.again)
         return tip
 
-    def _payload_body(self, header: Header, record: Record) -> object:
-        """The body of a checkpoint or of results; what an erasure took is for `extend` to judge."""
-        if record.body is None or not KINDS[header.kind].holds_payload:
-            return None
-        return entry_body(self._chain.name, header, record.body)
-
-    def _judge_checkpoint(self, entry: Entry, body: CheckpointBody) -> None:
-        """Judge what a checkpoint says of the entries before it."""
-        if body.prune != self._given_up:
-            raise Misplaced(
-                f"checkpoint {body.id!r}: expected it to name what entry {self._given_up} gave up, "
-                f"found {body.prune}"
-            )
-        if body.ids is not None:
-            self._judge_table(entry.header, body.ids)
-        if body.again is not None:
-            self._judge_place(entry, body, body.again)
+    def _tables_before(self, header: Header) -> TableCheck:
+        """The ids of all entries before the first with a table: older tables are vouched for."""
+        stretches = list(id_stretches(self._chain, header.seq - 1, header.seq))
+        prints = b"".join(found for _, found in reversed(stretches))
+        return TableCheck(stretches[-1][0], prints)
 
     def _judge_place(self, entry: Entry, body: CheckpointBody, again: int) -> None:
         """A checkpoint of a name that was there before keeps the place of the first one."""
         record, header = self._chain.descend(again)
-        if record.body is None:
-            return  # an erasure took it; `extend` knows whether there was one
-        first = self._payload_body(header, record)
-        is_first = isinstance(first, CheckpointBody) and first.again is None
-        if not isinstance(first, CheckpointBody) or not is_first or _key(first) != _key(body):
+        first: CheckpointBody | None = None
+        if KINDS[header.kind].is_checkpoint and header.gen == entry.header.gen:
+            first = entry_body(self._chain.name, header, record.body)
+        is_named = first is not None and (first.lane, first.id) == (body.lane, body.id)
+        if first is None or not is_named or first.again is not None:
             raise Misplaced(
                 f"entry {entry.seq}: expected the first checkpoint {body.id!r} in entry {again}, "
                 f"found a {header.kind.word}"
             )
         require_place_of(place_of(entry.header, entry.hash, body), place_of(header, b"", first))
 
-    def _judge_table(self, header: Header, table: IdTable) -> None:
-        """A table of ids has those of the entries before it."""
-        prints, seq = list[bytes](), header.seq
-        for below, record in self._chain.walk(header):
-            seq = below.seq
-            body = self._payload_body(below, record)
-            is_named = isinstance(body, CheckpointBody)
-            prints.append(id_print(*_key(body)) if is_named else NO_ID)  # type: ignore[arg-type]
-            if seq <= table.first or below.kind is Kind.GENESIS:
-                break
-        if table.first != seq or table.prints != b"".join(reversed(prints)).hex():
-            raise Misplaced(
-                f"entry {header.seq}: expected its table of ids to be that of the entries before it"
-            )
 
-
-def _key(body: CheckpointBody) -> tuple[str, str]:
-    return body.lane, body.id
+def _makes_claims(header: Header) -> bool:
+    rule = KINDS[header.kind]
+    return rule.holds_payload or rule.is_retention

@@ -56,6 +56,14 @@ class AttackedTeam(Team):
         """What a copy of a checkpoint says that it is a copy of."""
         return Origin(thread=self.world.thread_id(name).hex(), entry=ref.entry, at=ref.time)
 
+    def shared(self, *pool: str) -> None:
+        """A thread of a pool that its honest member wrote last."""
+        self.pool("pods", *pool)
+        self.thread().save({"n": 0}, id="c0", world=READ)
+        self.thread().handoff(to="pods", reason="shared")
+        self.fresh().resume(world=READ)
+        self.fresh().save({"n": 1}, id="c1", world=READ)
+
     # ------------------------------------------------------------------ the attacker
 
     def rows(self, name: str = "t") -> dict[int, Record]:

@@ -6,6 +6,7 @@ and so is everything that they name: only who reads the entries between finds th
 """
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,16 +17,19 @@ from sealpoint.ledger import (
     NO_ID,
     CheckpointBody,
     HandoffBody,
+    Header,
     IdTable,
     Kind,
+    PruneBody,
     ResultsBody,
     id_print,
     parse_header,
 )
-from sealpoint.store import Key
+from sealpoint.storage import Record
+from sealpoint.store import Chain, Key
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
-from tests.ledgers import identity, key
+from tests.ledgers import SALT, identity, key
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ
 from tests.unit.store.laned import put, saved
@@ -41,15 +45,6 @@ _LIES: dict[str, dict[str, Any]] = {
 _PAYLOAD = b"\xa6bought"
 _ROOT = hashlib.sha256(_PAYLOAD).hexdigest()
 _WORLD = World.from_dict(READ)
-
-
-def _shared(attacked: AttackedTeam, *pool: str) -> None:
-    """A thread of a pool that its honest member wrote last."""
-    attacked.pool("pods", *pool)
-    attacked.thread().save({"n": 0}, id="c0", world=READ)
-    attacked.thread().handoff(to="pods", reason="shared")
-    attacked.fresh().resume(world=READ)
-    attacked.fresh().save({"n": 1}, id="c1", world=READ)
 
 
 def _rogue(attacked: AttackedTeam, who: str = "spare") -> Rogue:
@@ -86,7 +81,7 @@ def test_a_buried_lie_is_found_before_anybody_goes_on(
 ) -> None:
     """Also that of another pod of the same person."""
     attacked.world.enrol(msgspec.structs.replace(identity("pod"), person="worker"))
-    _shared(attacked, "worker", "spare", "pod")
+    attacked.shared("worker", "spare", "pod")
     rogue = _rogue(attacked, member)
     at = attacked.find(Kind.RESUME)
     true, named = parse_header(attacked.rows()[at].header), attacked.body(at)
@@ -106,7 +101,7 @@ def test_a_buried_lie_is_found_before_anybody_goes_on(
 
 def test_an_entry_in_the_readers_own_name_hides_nothing(attacked: AttackedTeam) -> None:
     """The rogue names the victim's key, signs with its own, and hands the thread on."""
-    _shared(attacked, "worker", "spare")
+    attacked.shared("worker", "spare")
     rogue = _rogue(attacked)
     _put(rogue, "false", again=2)
     _results(rogue, "false", by=key("worker").public.id.raw.hex())
@@ -123,7 +118,7 @@ def test_a_false_place_is_found_however_it_is_met(
     attacked: AttackedTeam, *, warm: bool, anchored: bool
 ) -> None:
     """By a handle that was open, and above the anchored entry."""
-    _shared(attacked, "worker", "spare")
+    attacked.shared("worker", "spare")
     honest = attacked.fresh("worker")
     if warm:
         honest.load()
@@ -140,7 +135,7 @@ def test_a_false_place_is_found_however_it_is_met(
 @pytest.mark.parametrize("kind", ["delete", "prune"])
 def test_what_was_given_up_stays_so(attacked: AttackedTeam, kind: str) -> None:
     """A later checkpoint that names nothing of it brings no state back, and none is listed."""
-    _shared(attacked, "worker", "spare")
+    attacked.shared("worker", "spare")
     gone = attacked.fresh().save({"n": "poison"}, id="poison", world=READ)
     kept = attacked.rows()[gone.seq]
     attacked.fresh().save({"n": 2}, id="c2", world=READ)
@@ -180,7 +175,7 @@ def test_a_false_table_of_ids_is_found(attacked: AttackedTeam) -> None:
 
 def test_a_checkpoint_that_nobody_signed_is_released_to_nobody(attacked: AttackedTeam) -> None:
     """Also where a later entry of the same session is genuine."""
-    _shared(attacked, "worker", "spare")
+    attacked.shared("worker", "spare")
     rogue = _rogue(attacked)
     _put(rogue, "false", header={"by": key("worker").public.id.raw.hex()})
     _results(rogue, "false")
@@ -191,9 +186,98 @@ def test_a_checkpoint_that_nobody_signed_is_released_to_nobody(attacked: Attacke
             call()
 
 
+@pytest.mark.parametrize("keys", [1, 2])
+def test_two_stolen_keys_of_one_person_do_not_vouch_for_each_other(
+    attacked: AttackedTeam, keys: int
+) -> None:
+    """The third key of that person judges what both of them wrote."""
+    for name in ("pod", "pod2"):
+        attacked.world.enrol(msgspec.structs.replace(identity(name), person="worker"))
+    attacked.shared("worker", "spare", "pod", "pod2")
+    rogue = _rogue(attacked, "pod")
+    named = attacked.body(attacked.find(Kind.RESUME))
+    _put(rogue, "false", again=2)
+    other = rogue if keys == 1 else Rogue(attacked.store("pod2").core, "pod2")
+    other.write(Kind.RESUME, named)
+    other.save(world=named.world)
+    other.anchor()
+
+    _require_stopped(attacked)
+
+
+@pytest.mark.parametrize("lie", [False, True])
+def test_what_an_erasure_took_stops_nobody_when_it_is_put_back(
+    attacked: AttackedTeam, *, lie: bool
+) -> None:
+    """No rule asks for it, neither in an audit nor where somebody goes on."""
+    attacked.shared("worker", "spare")
+    rogue = _rogue(attacked)
+    at = _put(rogue, "false", prune=3)
+    rogue.anchor()
+    taken = attacked.rows()[at]
+    attacked.fresh("officer").erase(reason="asked")
+    attacked.fresh("spare").save({"n": 9}, id="g1", world=READ)
+    if lie:
+        attacked.put({at: taken})
+
+    assert attacked.fresh().resume(world=READ).state == {"n": 9}
+    assert attacked.fresh().save({"n": 10}, id="g2", world=READ).id == "g2"
+    assert attacked.world.open(None, read_only=True).verify().ok
+
+
+def test_a_checkpoint_in_the_session_of_another_key_is_given_to_nobody(
+    attacked: AttackedTeam,
+) -> None:
+    """Also where an entry that needs no session lies on top of it."""
+    attacked.shared("worker", "spare")
+    rogue = Rogue(attacked.store("spare").core, "spare")
+    _put(rogue, "false")
+    rogue.write(Kind.PRUNE, PruneBody(salt=SALT, before=0))
+    rogue.anchor()
+
+    for call in (
+        attacked.fresh("ann").load,
+        attacked.fresh("ann").release,
+        lambda: attacked.fresh("operator").judge(world=READ, identity="worker"),
+        lambda: list(attacked.fresh("ann").history()),
+    ):
+        with pytest.raises(NotTrusted, match="expected the key that opened session"):
+            call()
+
+
+def test_true_tables_of_ids_cost_what_they_hold(
+    attacked: AttackedTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table in every checkpoint does not make others read the thread again for each of them."""
+    attacked.shared("worker", "spare")
+    rogue = _rogue(attacked)
+    prints = [NO_ID] * len(rogue.rows)
+    for seq, row in attacked.rows().items():
+        if parse_header(row.header).kind is Kind.CHECKPOINT:
+            body = attacked.body(seq)
+            prints[seq] = id_print(body.lane, body.id)
+    for number in range(20):
+        name = f"m{number}"
+        _put(rogue, name, ids=IdTable(first=0, prints=b"".join(prints).hex()))
+        prints.append(id_print("", name))
+    rogue.anchor()
+    walked: list[int] = []
+    walk = Chain.walk
+
+    def counted(self: Chain, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
+        for header, record in walk(self, below):
+            walked.append(header.seq)
+            yield header, record
+
+    monkeypatch.setattr(Chain, "walk", counted)
+    attacked.fresh().resume(world=READ)
+
+    assert len(walked) < 8 * len(prints)
+
+
 def test_an_honest_thread_goes_on_after_a_prune_and_an_erasure(attacked: AttackedTeam) -> None:
     """What was given up before an erasure is nothing that a later generation names."""
-    _shared(attacked, "worker", "spare")
+    attacked.shared("worker", "spare")
     for n in range(3):
         attacked.fresh("spare").save({"n": n}, world=READ)
     attacked.fresh("spare").prune(keep_last=1)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A member of the pool that owns a thread lies about what is given up, or lists no blobs.
+
+An honest prune keeps the newest checkpoint and the results of what it keeps, so an honest session
+goes on after it. What a member with other code takes is noticed by whoever writes or runs next.
+"""
+
+import os
+from typing import Any
+
+import pytest
+
+from sealpoint.audit import verify_bundle
+from sealpoint.errors import Misplaced, Superseded
+from sealpoint.ledger import CheckpointBody, GivenUpCheck, Kind, PruneBody, parse_header
+from sealpoint.store import Key
+from sealpoint.store._blobs import BlobWriter
+from sealpoint.world import World
+from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.ledgers import SALT
+from tests.rogue import Rogue
+from tests.unit.audit.bundles import exported
+from tests.unit.gate.team import READ
+from tests.unit.store.laned import put, results, saved
+
+_WORLD = World.from_dict(READ)
+
+
+def _rogue(attacked: AttackedTeam) -> Rogue:
+    return Rogue(attacked.store("spare").core, "spare")
+
+
+def _large() -> dict[str, Any]:
+    return {"list": [os.urandom(20_000).hex() for _ in range(4)]}
+
+
+def _checkpoints(attacked: AttackedTeam) -> tuple[int, ...]:
+    rows = attacked.rows().items()
+    return tuple(seq for seq, row in rows if parse_header(row.header).kind is Kind.CHECKPOINT)
+
+
+@pytest.mark.parametrize(
+    "attack", ["nothing", "results", "lane", "hidden results", "an honest prune"]
+)
+@pytest.mark.parametrize("name", [None, "s1"])
+def test_a_run_does_nothing_again_because_its_results_were_taken(
+    attacked: AttackedTeam, name: str | None, attack: str
+) -> None:
+    """Those of a subgraph, that were released to it and were given up since it began."""
+    attacked.shared("worker", "spare")
+    saved(attacked.fresh(), put({"main": 1}, "m1", world=_WORLD))
+    sub = put({"sub": 1}, "s1", lane="sub", world=_WORLD)
+    saved(attacked.fresh(), sub, results("paid", "s1", task="pay", lane="sub"))
+    paid = attacked.find(Kind.RESULTS)
+    run = attacked.fresh()
+    session = run.adapter.begin(world=_WORLD, token="r1")  # noqa: S106 (no secret)
+    run.release()
+    kept, length = _checkpoints(attacked), len(attacked.rows())
+    spans = ((paid, paid),)
+    bodies = {
+        "results": (Kind.PRUNE, PruneBody(salt=SALT, before=length, kept=kept)),
+        "lane": (Kind.PRUNE, PruneBody(salt=SALT, before=length, kept=kept[:-1])),
+        "hidden results": (Kind.DELETE, PruneBody(salt=SALT, before=0, deleted=spans)),
+    }
+    if attack == "an honest prune":
+        attacked.fresh("spare").prune(keep_last=1)
+    elif attack != "nothing":
+        rogue = _rogue(attacked)
+        rogue.write(*bodies[attack])
+        rogue.anchor()
+
+    if attack in bodies:
+        with pytest.raises((Superseded, Misplaced)):
+            run.adapter.snapshot("sub", name, running=True, session=session)
+    else:
+        found = run.adapter.snapshot("sub", name, running=True, session=session)
+        assert found is not None
+        assert [each.task for each in found.results] == ["pay"]
+
+
+@pytest.mark.parametrize("attack", [False, True])
+def test_nothing_is_saved_on_top_of_a_prune_of_the_newest_state(
+    attacked: AttackedTeam, *, attack: bool
+) -> None:
+    """A garbage collection would take the blobs that the save leaves out; it judges as well."""
+    attacked.shared("worker", "spare")
+    state = _large()
+    honest = attacked.fresh()
+    honest.resume(world=READ)
+    honest.save({"n": 2, **state}, id="c2", world=READ)
+    if not attack:
+        attacked.fresh("spare").prune(keep_last=1)
+        honest.save({"n": 3, **state}, id="c3", world=READ)
+        attacked.store().gc()
+        assert attacked.fresh("ann").load().state["n"] == 3
+        assert attacked.world.open(None, read_only=True).verify().ok
+        return
+    rogue = _rogue(attacked)
+    rogue.write(Kind.PRUNE, PruneBody(salt=SALT, before=len(rogue.rows)))
+    rogue.anchor()
+    blobs = dict(attacked.store().core.storage.stored_blobs(rogue.thread))
+
+    with pytest.raises(Misplaced, match="it gives up the newest checkpoint"):
+        honest.save({"n": 3, **state}, id="c3", world=READ)
+    assert attacked.store().gc().failures
+    assert dict(attacked.store().core.storage.stored_blobs(rogue.thread)) == blobs
+
+
+@pytest.mark.parametrize("attack", [False, True])
+def test_a_state_that_lists_no_blobs_takes_none_from_others(
+    attacked: AttackedTeam, monkeypatch: pytest.MonkeyPatch, *, attack: bool
+) -> None:
+    """An honest member goes on from it and lists all that its own states need."""
+    attacked.shared("worker", "spare")
+    state = _large()
+    rogue = attacked.fresh("spare")
+    rogue.resume(world=READ)
+    with monkeypatch.context() as patch:
+        if attack:
+            patch.setattr(BlobWriter, "listing", lambda _self: ((), None))
+        rogue.save({"n": 2, **state}, id="s2")
+    honest = attacked.fresh()
+    honest.resume(world=READ)
+    for number in (3, 4):
+        honest.save({"n": number, **state}, id=f"w{number}")
+    attacked.store().gc()
+
+    assert attacked.fresh("ann").load("w3").state["n"] == 3
+    assert attacked.fresh().resume(world=READ).state == {"n": 4, **state}
+
+
+def test_the_second_save_after_a_state_of_another_leaves_out_what_it_knows(
+    attacked: AttackedTeam,
+) -> None:
+    """All blobs are listed once, and not with every save."""
+    attacked.shared("worker", "spare")
+    state = _large()
+    attacked.fresh("spare").resume(world=READ)
+    attacked.fresh("spare").save({"n": 2, **state}, id="s2", world=READ)
+    honest = attacked.fresh()
+    honest.resume(world=READ)
+    seqs = [honest.save({"n": n, **state}, id=f"w{n}", world=READ).seq for n in (3, 4)]
+    bodies: list[CheckpointBody] = [attacked.body(seq) for seq in seqs]
+    lists = [len(body.fresh) + 1000 * (body.fresh_list is not None) for body in bodies]
+
+    assert lists[0] > 20 > lists[1]
+
+
+@pytest.mark.parametrize("lie", ["a false prune", "passes over", "brings back", "nothing"])
+def test_a_bundle_is_refused_for_what_an_audit_refuses(
+    attacked: AttackedTeam, monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    """Claims about what was given up, exported by somebody with other code."""
+    attacked.shared("worker", "spare")
+    for name in ("poison", "c3"):
+        attacked.fresh().save({"n": name}, id=name, world=READ)
+    attacked.fresh().adapter.delete([Key("", "poison")], reason="poisoned")
+    deleted = attacked.find(Kind.DELETE)
+    attacked.fresh("spare").resume(world=READ)
+    rogue = _rogue(attacked)
+    if lie == "brings back":
+        body = PruneBody(salt=SALT, before=0, earlier=deleted)
+        rogue.write(Kind.PRUNE, body)
+    else:
+        named = {"a false prune": 3, "passes over": None}.get(lie, deleted)
+        rogue.save(world=_WORLD.digest, prune=named)
+    rogue.anchor()
+    with monkeypatch.context() as patch:
+        patch.setattr(GivenUpCheck, "follow", lambda *_: None)
+        data = exported(attacked)
+
+    if lie == "nothing":
+        assert verify_bundle(data, attacked.world.pin).ok
+        return
+    with pytest.raises(Misplaced):
+        verify_bundle(data, attacked.world.pin)
+    assert not attacked.world.open(None, read_only=True).verify().ok
