@@ -12,7 +12,15 @@ from itertools import takewhile
 from threading import Lock
 from typing import Any, NamedTuple
 
-from sealpoint.errors import NotTrusted, SealpointError, Tampered, Unanchored, UnknownThread
+from sealpoint.errors import (
+    Forked,
+    NotTrusted,
+    RolledBack,
+    SealpointError,
+    Tampered,
+    Unanchored,
+    UnknownThread,
+)
 from sealpoint.gate._decision import RolloutFacts, compared_reasons
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._requests import (
@@ -249,16 +257,19 @@ class RolloutBook:
     def find(self, before: str, after: str, since: datetime | None = None) -> Rollout | None:
         """The rollout in force with the most approvals that names a change of worlds.
 
+        None as well where the book cannot be read: any member can make it so, and people are asked
+        then as if nobody had proposed anything. Whoever lists rollouts is told what is wrong.
+
         Args:
             before: The world that a thread was saved in.
             after: The one that it would go on in.
             since: The time of that thread: a clock that was turned back revives nothing.
-
-        Raises:
-            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The book is not what it was.
         """
         with self._lock:
-            asked, now = self._read(), self._core.now(since)
+            try:
+                asked, now = self._read(), self._core.now(since)
+            except (Tampered, NotTrusted, Forked, RolledBack):
+                return None
             roster = self._core.trust().roster
             policy = self._policies.in_force(roster)
             if policy is None:

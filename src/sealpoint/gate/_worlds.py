@@ -362,8 +362,10 @@ class SessionWorlds:
         """The rollout that a resume used, if it let exactly this change pass."""
         entry, body = opened
         statement, history = body.rollout, self._book.history()
-        if statement is None or history is None:
+        if statement is None:
             return None
+        if history is None and entry.writer != self._own_name(trust):
+            return None  # nobody can tell whether it had ended; of our own we found out then
         world = before.body.world
         if (world, body.world) not in statement.pairs and before.entry.writer != entry.writer:
             # Whoever goes on where others had a world that nobody allowed changes the allowed one.

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a restore: what of a restored store would be kept, and what is lost.
 
-Every thread is compared with what the anchor has seen of it, and nothing is written. The store
+Every thread is compared with what the anchor has seen of it, judged as by whoever would write next,
+and nothing is written. What nobody would go on from is cut off before the first entry that is
+refused. The store
 chain has to be the newest that the anchor has seen, so no restore brings back a key. The anchor
 also knows whether a thread was paused, and where its newest session and handoff lie: the plan lists
 what a cut thread loses of that. No restore lifts a pause: the thread stays paused until an operator
@@ -31,6 +33,7 @@ from sealpoint.errors import (
 from sealpoint.ledger import (
     KINDS,
     RESERVED,
+    ROLLOUTS,
     Entry,
     Kind,
     Place,
@@ -44,9 +47,10 @@ from sealpoint.signing import PrivateKey, check_reason
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, claimed_name, verify_renewed
-from sealpoint.store._names import label_of
+from sealpoint.store._names import label_of, thread_slot
 from sealpoint.store._roster import append_restore
 from sealpoint.store._sweep import drop_orphans
+from sealpoint.store._vouch import judge_unvouched
 from sealpoint.store._walk import ThreadWalk
 
 Progress = Callable[[int, int], object]
@@ -308,26 +312,35 @@ class _Planner:
             # A name that nothing was saved under, or a thread that was lost before.
             core.follow_restore(slot, position)
             return
-        title = _title(core, thread)
+        is_book = _is_book(core, thread, slot)
+        title = ROLLOUTS if is_book else _title(core, thread)
         self._rollouts = self._rollouts or title.startswith(RESERVED)
         tip: Tip | None = None
+        walk = ThreadWalk.without_anchor(core, thread)
         try:
             chain = Chain(core, title)
             chain.slot = slot
             chain.bind(thread, _namespace(core, thread, 0 if seen is None else seen[0]))
             chain.refresh()
+            walk = ThreadWalk(core, thread, core.restored_or_same(position), title)
+            # As whoever would write next: that somebody can read it is not enough.
+            judge_unvouched(chain, by_own_key=False)
             head: Entry | None = chain.verified_head()
             outcome, stop = ThreadOutcome.INTACT, None
         except (StorageUnavailable, AnchorUnavailable):
             raise
         except SealpointError as error:
-            tip, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
+            tip, stop = walk.verified_prefix()
+            if is_book and tip is not None and not tip.owner.reserved:
+                tip = None  # without its name nobody can tell what it may hold
             head = None if tip is None else tip.entry
             outcome = self._outcome(position, seen, head)
             stop = error if stop is None else stop
             if outcome is ThreadOutcome.ERASED:
                 head = tip = None
         loss = self._note(thread, seen, outcome, head, stop)
+        if loss is not None and is_book:
+            self._found[-1] = loss = replace(loss, name=ROLLOUTS)
         if loss is not None and loss.lost:
             self._found[-1] = self._with_what_is_lost(loss, position, tip)
         if loss is not None and misled:
@@ -484,6 +497,13 @@ def _count_beyond(core: Core, thread: bytes, seq: int) -> int:
     except Edited:
         count += 1
     return count
+
+
+def _is_book(core: Core, thread: bytes, slot: bytes) -> bool:
+    """Whether a slot is that of a book of rollouts, whose name an erasure may have taken."""
+    with suppress(Tampered):
+        return slot == thread_slot(core.parts.secret, _namespace(core, thread, 0), ROLLOUTS)
+    return False
 
 
 def _namespace(core: Core, thread: bytes, seq: int) -> str:

@@ -32,6 +32,7 @@ from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import SALT, identity, key
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ
+from tests.unit.store.backup import accepted, planned
 from tests.unit.store.laned import put, saved
 
 _LIES: dict[str, dict[str, Any]] = {
@@ -184,6 +185,40 @@ def test_a_checkpoint_that_nobody_signed_is_released_to_nobody(attacked: Attacke
     for call in (attacked.fresh("ann").release, attacked.fresh("ann").load):
         with pytest.raises(Forged):
             call()
+
+
+@pytest.mark.parametrize("lie", [None, *_LIES, "a false place", "a false prune", "a false table"])
+def test_an_accepted_restore_brings_the_thread_back(
+    attacked: AttackedTeam, lie: str | None
+) -> None:
+    """It is cut before the first entry that others refuse, and only if there is one."""
+    attacked.shared("worker", "spare")
+    rogue = _rogue(attacked)
+    at, length = attacked.find(Kind.RESUME), len(rogue.rows)
+    true, named = parse_header(attacked.rows()[at].header), attacked.body(at)
+    table = IdTable(first=0, prints=(NO_ID * length).hex())
+    claims = {
+        "a false place": {"again": 2},
+        "a false prune": {"prune": 3},
+        "a false table": {"ids": table},
+    }
+    if lie in _LIES:
+        marks: dict[str, Any] = {"pause": true.pause, "owner": true.owner, "gen": true.gen}
+        _results(rogue, "c1", **_LIES[lie])
+        rogue.write(Kind.RESUME, named, roster=true.roster, **marks)
+    elif lie is not None:
+        _put(rogue, "false", **claims[lie])
+    _put(rogue, "next")
+    rogue.anchor()
+    losses = planned(attacked.world).losses
+
+    assert [each.kept for each in losses] == ([] if lie is None else [length - 1])
+    if lie is not None:
+        attacked.end("spare")
+        accepted(attacked.world, release=True)
+        assert attacked.fresh().resume(world=READ, deliberate="brought back").state == {"n": 1}
+        assert attacked.fresh().save({"n": 2}, id="c2", world=READ).id == "c2"
+        assert attacked.world.open(None, read_only=True).verify().ok
 
 
 @pytest.mark.parametrize("keys", [1, 2])
