@@ -4,8 +4,8 @@
 A read verifies what it needs; this verifies everything, so that damage to what nobody has read
 lately is found as well. It writes nothing, not even to the anchor. Where there are many signatures
 they are checked in processes, on all cores. Memory follows the length of a thread by four bytes an
-entry, which tables of ids are compared with: entries pass through in batches, and each checkpoint
-names the blobs that were stored with it.
+entry, which tables of ids are compared with, and by the digests of its blobs: entries pass through
+in batches, and each checkpoint must list the blobs that its tree is the first to need.
 
 What may be gone is what was given up. The walk goes from the first entry to the last, and what a
 prune or an erasure gave up is said only after it. So the newest of each is looked up from the end,
@@ -452,20 +452,31 @@ class RetentionCheck:
             (root, payload),
         )
         reader.get(root)
-        if newest is not None and seq < newest:
-            # Blobs that it needs may be listed by a checkpoint that was given up.
-            for _ in tree_blobs(
-                root,
-                reader.get,
-                limits=self._core.registry.limits,
-                reached=self._reached,
-                fetch_all=True,
-            ):
-                pass
-        for digest in fresh_digests(body.fresh, body.fresh_list, reader):
-            reader.get(digest)
-        if world is not None:
-            reader.get(bytes.fromhex(world))
+        listed = set(fresh_digests(body.fresh, body.fresh_list, reader))
+        beside = root if payload is not None and root not in self._reached.blobs else None
+        tree = tree_blobs(
+            root,
+            reader.get,
+            limits=self._core.registry.limits,
+            reached=self._reached,
+            fetch_all=True,
+        )
+        new = [digest for digest in tree if digest != beside]
+        if beside is not None:
+            self._reached.forget_root(beside)
+        if world is not None and bytes.fromhex(world) not in self._reached.blobs:
+            new.append(bytes.fromhex(world))
+            self._reached.blobs.add(new[-1])
+        for digest in listed.union(new):
+            if digest not in reader.reached:
+                reader.get(digest)
+        # Blobs that it needs may be listed by a checkpoint that was given up. Else a sweep would
+        # take them for orphans.
+        if (newest is None or seq > newest) and not listed.issuperset(new):
+            name = next(digest for digest in new if digest not in listed).hex()[:12]
+            raise Missing(
+                f"entry {seq}: it needs blob {name}, which neither it nor an earlier lists"
+            )
 
 
 def _claimed(core: Core, thread: bytes) -> Claims:

@@ -58,6 +58,12 @@ class Reached:
         self.blobs: set[bytes] = set()
         self._passed: tuple[_Passed, _Passed] = ({}, {})
 
+    def forget_root(self, root: bytes) -> None:
+        """Let go of a root that no other tree shares; what lies below it stays."""
+        self.blobs.discard(root)
+        for passed in self._passed:
+            passed.pop((_ROOT_LEVEL, root, 0), None)
+
     def passed(self, *, fetch_all: bool) -> _Passed:
         """A level, an id and the state before it: the state behind it, and the bytes between."""
         return self._passed[fetch_all]

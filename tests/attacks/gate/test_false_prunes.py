@@ -123,8 +123,11 @@ def test_a_state_that_lists_no_blobs_takes_none_from_others(
     honest.resume(world=READ)
     for number in (3, 4):
         honest.save({"n": number, **state}, id=f"w{number}")
+    report = attacked.world.open(None, read_only=True).verify()
     attacked.store().gc()
 
+    assert report.ok is not attack
+    assert all("neither it nor an earlier" in finding.message for finding in report.findings)
     assert attacked.fresh("ann").load("w3").state["n"] == 3
     assert attacked.fresh().resume(world=READ).state == {"n": 4, **state}
 
