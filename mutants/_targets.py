@@ -20,6 +20,7 @@ REASONS = Path(__file__).with_name("reasons.toml")
 
 TARGETS = (
     "ledger/_bodies.py",
+    "ledger/_claims.py",
     "ledger/_entry.py",
     "ledger/_thread_chain.py",
     "ledger/_kinds.py",

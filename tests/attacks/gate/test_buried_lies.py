@@ -197,7 +197,7 @@ def test_an_accepted_restore_brings_the_thread_back(
     at, length = attacked.find(Kind.RESUME), len(rogue.rows)
     true, named = parse_header(attacked.rows()[at].header), attacked.body(at)
     table = IdTable(first=0, prints=(NO_ID * length).hex())
-    claims = {
+    claims: dict[str, dict[str, Any]] = {
         "a false place": {"again": 2},
         "a false prune": {"prune": 3},
         "a false table": {"ids": table},
