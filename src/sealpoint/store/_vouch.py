@@ -63,7 +63,7 @@ def judge_unvouched(chain: Chain, *, by_own_key: bool = True) -> None:
     own = signer.key if by_own_key and signer is not None else ""
     newest = _newest_of_owner(chain, head)
     if newest is None or newest.header.by != own:
-        _Judge(chain, _find_unvouched(chain, head, newest, own)).run(head)
+        _UnvouchedJudge(chain, _find_unvouched(chain, head, newest, own)).run(head)
     chain.unvouched = None
 
 
@@ -106,7 +106,7 @@ def _claimed(header: Header, trust: StoreChain) -> str | None:
     return None if holder is None else holder[0].person
 
 
-class _Judge:
+class _UnvouchedJudge:
     """Entries being judged one after the other, from one that is vouched for.
 
     Args:
