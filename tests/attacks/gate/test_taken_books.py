@@ -95,10 +95,7 @@ def test_a_session_of_another_person_by_an_unreadable_book_is_not_believed(
 
 @pytest.mark.parametrize("attack", _ATTACKS)
 def test_an_accepted_restore_mends_the_book(rolled_out: AttackedTeam, attack: str) -> None:
-    """It is in the plan by its name, and rollouts can be proposed again.
-
-    Of a book that begins again, an audit cannot know any more what it had allowed.
-    """
+    """It is in the plan by its name, and rollouts can be proposed again."""
     _ATTACKS[attack](rolled_out)
     plan = planned(rolled_out.world)
 

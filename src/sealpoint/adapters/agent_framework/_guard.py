@@ -77,17 +77,14 @@ def guard(
     Args:
         workflow: A workflow of the builder, or a functional one.
         storage: Where its checkpoints are kept; it takes the place of the workflow's own.
-        actor: Who goes on, for the record: a claim, unlike the identity that the store was opened
-            with.
-        world: What the workflow is able to do; without it, what `world_of(workflow)` finds at each
-            run.
+        actor: Who runs it, for the record: a claim, unlike the identity of the store.
+        world: What the workflow is able to do; by default, what `world_of` finds at each run.
         idempotent: The executors that may do again what they did, or the name of a functional
             workflow: where only they get a response, nobody is asked about a run that was given one
             and died before it had saved anything.
         accept_unsealed: What agents may read although nobody seals it: `memory` for a history or
             another memory outside of the session, `remote` for agents that run elsewhere.
-        files: Data files that count, such as prompts: files, and folders with all in them. They are
-            read at each run.
+        files: Data files that count, such as prompts, or folders of them; read at each run.
 
     Raises:
         UsageError: There is no actor, it is no workflow or one that has run already, it has no such

@@ -82,8 +82,7 @@ def guard(
             asked about a run that was given an answer and died before it had saved anything.
         accept_unsealed: What the graph may read although nobody seals it: `cache` for a cache of
             nodes, `memory` for a long-term memory, `remote` for graphs that run elsewhere.
-        files: Data files that count, such as prompts: files, and folders with all in them. They are
-            read at each run.
+        files: Data files that count, such as prompts, or folders of them; read at each run.
 
     Raises:
         UsageError: There is no actor, the graph is not compiled or has no such node, the saver
