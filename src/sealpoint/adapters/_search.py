@@ -572,6 +572,12 @@ class Memory:
         """By the identity of an owner: the owner, or another object could get its identity, and
         which of its slots count; None: each of them."""
         self._told: dict[int, tuple[object, Any]] = {}
+        self.first: dict[int, tuple[object, Any]] = {} if before is None else dict(before.first)
+        """By identity: an object, and what was told of it at the first look."""
+
+    def told_first(self, owner: object, told: Any) -> Any:
+        """What was told of an object at the first look that met it."""
+        return self.first.setdefault(id(owner), (owner, told))[1]
 
     def told_once(self, owner: object, tell: Callable[[], Any]) -> Any:
         """What is told of an object in this look, where it is met in several places."""

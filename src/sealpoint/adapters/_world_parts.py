@@ -8,8 +8,8 @@ takes is a setting, if it is there under that name and not what it would be anyw
 application adds to such a class do not count: their values stand in its code, or change as it runs.
 Of models all fields are told.
 
-Secrets do not count. A field whose name says that it is one is left out, of an address only the
-origin is told, and nothing of a text that looks as if it was drawn at random.
+Secrets do not count. A text whose name says that it is one is left out, of an address only the
+origin is told, and a digest of what looks as if it was drawn at random: nobody can guess that.
 """
 
 import dataclasses
@@ -56,17 +56,22 @@ _DEFINITIONS_BYTES_MAX = 64 * 1024
 _DIGEST_CHARS = 16
 _SECRET = frozenset(
     {
-        *("auth", "authorization", "bearer", "certificate", "connection", "cookie", "cookies"),
-        *("credential", "credentials", "dsn", "header", "headers", "jwt", "key", "keys"),
-        *("passphrase", "passwd", "password", "secret", "secrets", "signature", "token"),
+        *("apikey", "auth", "authorization", "authtoken", "bearer", "certificate", "connection"),
+        *("cookie", "cookies", "cred", "credential", "credentials", "creds", "dsn", "header"),
+        *("headers", "jwt", "key", "keys", "license", "pass", "passcode", "passphrase", "passwd"),
+        *("password", "pat", "pwd", "sas", "secret", "secretkey", "secrets", "sig", "signature"),
+        *("token", "tokens"),
     }
 )
-"""A name with one of these words in it is that of a secret."""
+"""A name with one of these words in it is that of a secret, if there is a text under it."""
+_NO_SECRET = (bool, int, float, type, types.FunctionType, types.MethodType)
 _UNSTABLE = frozenset({"callbacks", "id", "uuid"})
 _WORDS = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_RANDOM = re.compile(r"(?=[A-Za-z0-9+/=]*[0-9])(?=[A-Za-z0-9+/=]*[A-Za-z])[A-Za-z0-9+/=]{16,}")
+_RANDOM = re.compile("(?=[A-Za-z0-9+=]*[0-9])(?=[A-Za-z0-9+=]*[A-Za-z])[A-Za-z0-9+=]{16,}")
 _DRAWN = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PROMPT = re.compile("(prompt|instructions|template)$")
+_HOLDERS = (dict, frozenset, list, set, tuple)
+PLAIN_JSON = frozenset({bool, float, int, str, type(None)})
 _AS_TEXT = (dt.date, dt.time, dt.timedelta, PurePath, re.Pattern)
 
 
@@ -131,7 +136,8 @@ class WorldDraft:
         told = dict(self._memory.told_once(value, lambda: settings_of(value, self._frameworks)))
         for name in [each for each in told if _PROMPT.search(each) and type(told[each]) is str]:
             del told[name]
-            put(self.prompts, f"{holder}: {name}", attributes(value).get(name))
+            held = attributes(value)
+            put(self.prompts, f"{holder}: {name}", held.get(name, held.get(f"_{name}")))
         if told:
             kind = str(self._frameworks.reference_to(type(value))) if kind is None else kind
             put(self._settings, f"{holder}: {kind.rpartition('.')[2]}", {"kind": kind, **told})
@@ -246,9 +252,9 @@ def settings_of(
         held |= dict(zip(getattr(value, "_fields", ()), value, strict=False))
     made: dict[str, Any] = {}
     kind: Any = type(value)
-    for name, default in _parameters(kind, complete).items():
+    for name, default in _parameters(kind, complete=complete).items():
         found = held.get(name, held.get(f"_{name}", _ABSENT))
-        if found is _ABSENT or found is None or is_hidden(name):
+        if found is _ABSENT or found is None or is_hidden(name, found):
             continue
         if not complete and _is_same(found, default):
             continue
@@ -270,7 +276,7 @@ _COMPARED = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
 @functools.lru_cache(maxsize=_CLASSES_MAX)
-def _parameters(kind: type, complete: bool) -> dict[str, Any]:  # noqa: FBT001 - it is cached
+def _parameters(kind: Any, *, complete: bool) -> dict[str, Any]:
     """What the constructor of a class takes, with what it is otherwise."""
     made: dict[str, Any] = {}
     for each in reversed(kind.__mro__):
@@ -310,12 +316,14 @@ def _arguments(function: types.FunctionType) -> dict[str, Any]:
     return {each.name: each.default for each in named if each.name != "self"}
 
 
+def is_hidden(name: str, value: Any) -> bool:
+    """Whether a value may be a secret by its name, or is another one in every process."""
+    return name in _UNSTABLE or (not isinstance(value, _NO_SECRET) and _is_secret(name))
+
+
 @functools.lru_cache(maxsize=_CLASSES_MAX)
-def is_hidden(name: str) -> bool:
-    """Whether a name is that of a secret, or of what is another one in every process."""
-    return name in _UNSTABLE or not _SECRET.isdisjoint(
-        word.lower() for word in _WORDS.findall(name)
-    )
+def _is_secret(name: str) -> bool:
+    return not _SECRET.isdisjoint(word.lower() for word in _WORDS.findall(name))
 
 
 def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX) -> Any:
@@ -333,16 +341,17 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
         return told_text(value.hex())
     if issubclass(kind, _AS_TEXT):
         return told_text(str(value))
-    if value is None or not levels or hasattr(value, "get_secret_value"):
+    if value is None or hasattr(value, "get_secret_value"):
         return None
     inner = functools.partial(plain_setting, frameworks=frameworks, levels=levels - 1)
+    if issubclass(kind, _HOLDERS) and not levels:
+        return f"sha256:{json_digest(plain_value(value))}"
     if issubclass(kind, dict):
-        pairs = ((str(name), inner(each)) for name, each in list(dict.items(value))[:_ITEMS_MAX])
-        return {name: told for name, told in pairs if told is not None and not is_hidden(name)}
+        return _told_items(list(dict.items(value)), inner)
     if issubclass(kind, set | frozenset):
-        return sorted((inner(each) for each in value), key=str)[:_ITEMS_MAX]
+        return _bounded(sorted((inner(each) for each in value), key=str))
     if kind is list or kind is tuple:
-        return [inner(each) for each in value[:_ITEMS_MAX]]
+        return _bounded([inner(each) for each in value])
     if issubclass(kind, types.MethodType | types.FunctionType):
         function = getattr(value, "__func__", value)
         # What the framework made of it itself is nothing that somebody has set.
@@ -353,18 +362,56 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
     return named
 
 
+def _told_items(items: list[tuple[Any, Any]], inner: Callable[[Any], Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in items:
+        if name == "properties" and type(value) is dict:
+            # Of a schema the names are those of fields, and it has no values.
+            told = plain_value(value)
+        elif is_hidden(str(name), value):
+            continue
+        else:
+            told = inner(value)
+        if told is not None:
+            made[str(name)] = told
+    if len(made) > _ITEMS_MAX:
+        kept = dict(list(made.items())[:_ITEMS_MAX])
+        return {**kept, "...": f"sha256:{json_digest(made)}"}
+    return made
+
+
+def _bounded(values: list[Any]) -> list[Any]:
+    """A list that is not too long: after so many values the digest of them all."""
+    if len(values) <= _ITEMS_MAX:
+        return values
+    return [*values[:_ITEMS_MAX], f"sha256:{json_digest(values)}"]
+
+
+def plain_value(value: Any) -> Any:
+    """A value as plain JSON, in full, with the names of classes in place of what is none."""
+    if isinstance(value, Mapping):
+        return {str(name): plain_value(each) for name, each in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain_value, value), key=str)
+    if isinstance(value, list | tuple):
+        return list(map(plain_value, value))
+    return value if type(value) in PLAIN_JSON else kind_of(value)
+
+
 @functools.lru_cache(maxsize=_CLASSES_MAX)
 def told_text(text: str) -> str | None:
     """What may be told of a text: of an address its origin, of a long one the digest.
 
-    Nothing of what may be a secret, or a name that is drawn in each process.
+    Of what may be a secret too. Nothing of a name that is drawn in each process.
     """
     origin = origin_of(text)
     if origin is not None:
         return origin
-    if len(text) > _TEXT_CHARS_MAX:
+    if _DRAWN.search(text):
+        return None
+    if len(text) > _TEXT_CHARS_MAX or _RANDOM.search(text):
         return f"sha256:{joined_digest([text])[:_DIGEST_CHARS]}"
-    return None if _RANDOM.search(text) or _DRAWN.search(text) else text
+    return text
 
 
 def origin_of(address: Any) -> str | None:
@@ -377,11 +424,6 @@ def origin_of(address: Any) -> str | None:
     except ValueError:
         return None
     return f"{parts.scheme}://{parts.hostname}{port}" if parts.hostname else None
-
-
-def plain_json(value: Any) -> Any:
-    """A value as plain JSON, with the names of classes in place of what is none."""
-    return json.loads(json.dumps(value, default=kind_of))
 
 
 def json_digest(value: Any) -> str:
@@ -404,10 +446,19 @@ def declared_files(files: Iterable[str | PurePath]) -> dict[str, str]:
     return {f"file {name}": text for name, text in read_data_files(files).items()}
 
 
-def model_settings(value: Any, bound: Mapping[str, Any], frameworks: Frameworks) -> dict[str, Any]:
-    """What a model was set up with, and what it was bound with."""
-    given = ((name, plain_setting(each, frameworks)) for name, each in bound.items())
-    return {
-        **settings_of(value, frameworks, complete=True),
-        **{name: told for name, told in given if told is not None and not is_hidden(name)},
-    }
+def model_settings(
+    value: Any, bound: Mapping[str, Any], frameworks: Frameworks, memory: Memory
+) -> dict[str, Any]:
+    """What a model was set up with, and what it was bound with.
+
+    Of the fields that an application adds to its class, what they held at the first look: they may
+    count something as it runs.
+    """
+    told = settings_of(value, frameworks, complete=True)
+    kind: Any = type(value)
+    known = _parameters(kind, complete=False)
+    own = {name: each for name, each in told.items() if name not in known}
+    given = _told_items(
+        list(bound.items()), functools.partial(plain_setting, frameworks=frameworks)
+    )
+    return {**told, **memory.told_first(value, own), **given}

@@ -2,11 +2,11 @@
 """The code of an application, counted by its modules: all of them, imported yet or not.
 
 It begins with the modules that hold the functions and classes of a graph or a workflow. The package
-of such a module counts whole; of a module that lies in no package, the modules in the same folder
-count. What all of these import belongs to the application as well, unless it is installed: that
-counts by distribution and version, with what the distribution requires. If a distribution was
-installed from a folder or an address, no version says what is in it, so its files count. Python's
-own library counts by the version of Python.
+of such a module counts whole, and so do the modules in the folder of that package, or of a module
+that lies in none: one of them may build the graph. What all of these import belongs to the
+application as well, unless it is installed: that counts by distribution and version, with what the
+distribution requires. If a distribution was installed from a folder or an address, no version says
+what is in it, so its files count. Python's own library counts by the version of Python.
 
 Each module counts by its syntax. The modules that hold the graph, and those that they lead to by
 their imports, are its *code*; the others are the rest of the *application*. Nothing is imported and
@@ -43,7 +43,7 @@ from sealpoint.config._code import (
 )
 from sealpoint.config._secret_files import read_file, replace_file
 from sealpoint.errors import SealpointError, WorldInvalid
-from sealpoint.world import read_syntax
+from sealpoint.world import read_imports, read_syntax
 
 _T = TypeVar("_T")
 _FILES_MAX = 20_000
@@ -145,13 +145,22 @@ def read_data_files(files: Iterable[str | PurePath]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for given in map(Path, files):
-        inside = sorted(given.rglob("*")) if given.is_dir() else [given]
-        for path in (each for each in inside if each.is_file() or not given.is_dir()):
+        for path in _files_below(given) if given.is_dir() else [given]:
             name = Path(given.name, path.relative_to(given)).as_posix()
             if name in found:
                 raise WorldInvalid(f"files: expected each name once, found {name!r} twice")
             found[name] = _data_text(read_source(path, name, _DATA_BYTES_MAX))
     return found
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """The files in a folder, but for hidden ones, which editors and systems leave there."""
+    inside = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path
+        for path in inside
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
 
 
 def _data_text(data: bytes) -> str:
@@ -225,6 +234,8 @@ class _ApplicationFiles:
         self._installed = _installed()
         self._tops: set[str] = set()
         self._files: dict[str, list[_File]] = {}
+        self._folders: dict[str, list[Path]] = {}
+        """Where own outermost modules and packages lie."""
         self._used: set[str] = set()
         self._bytes = 0
         self._digests: dict[str, bytes] = {}
@@ -243,7 +254,8 @@ class _ApplicationFiles:
             for path, is_package in files:
                 if path not in self._digests:
                     self._read(name, path)
-                digest.update(f"\n{name} {is_package} ".encode() + self._digests[path])
+                told = f"\n{name} {is_package} ".encode("utf-8", "surrogateescape")
+                digest.update(told + self._digests[path])
         return digest.digest()
 
     def _read(self, name: str, path: str) -> bytes:
@@ -281,9 +293,9 @@ class _ApplicationFiles:
         """Take the module that an application begins with; its name, if that is read."""
         top = origin.module.partition(".")[0]
         self._add(top)
+        for folder in self._folders.get(top, ()):
+            self._add_folder(folder)
         if origin.module in self._files:
-            if origin.module == top and not self._files[top][0].is_package:
-                self._add_folder(Path(self._files[top][0].path).parent)
             return origin.module
         if origin.file is None or not is_module_file(origin.file):
             return None
@@ -292,14 +304,21 @@ class _ApplicationFiles:
             return None
         # A program that was started, or that somebody loaded by its path.
         name = path.stem if origin.module.rpartition(".")[2] != path.stem else origin.module
-        self._files[name] = [_File(str(path), is_package=False)]
+        self._add_file(name, path)
         self._add_folder(path.parent)
         return name
 
     def _add_folder(self, folder: Path) -> None:
         """Take the modules that lie beside one that is in no package."""
-        for path in _files_in(folder):
-            self._files.setdefault(path.stem, [_File(str(path), is_package=False)])
+        if not self._installed.is_foreign(folder):
+            for path in _files_in(folder):
+                self._add_file(path.stem, path)
+
+    def _add_file(self, name: str, path: Path) -> None:
+        """Take a module; another one of its name, loaded by a path, counts with it."""
+        files = self._files.setdefault(name, [])
+        if all(file.path != str(path) for file in files):
+            files.append(_File(str(path), is_package=False))
 
     def _add(self, top: str) -> None:
         """Take an outermost module or package, if it is the application's own."""
@@ -311,21 +330,30 @@ class _ApplicationFiles:
         except WorldInvalid:
             return  # it is not installed here, and an import of it would fail
         places = [Path(place) for place in spec.submodule_search_locations or ()]
-        path = Path(spec.origin) if spec.has_location and spec.origin else None
-        beside = places[0] if places else path
-        if beside is None or self._installed.is_standard(beside):
-            return
-        owner = self._installed.owner(top, beside)
-        if owner is not None:
-            self._used.add(owner.name)
-        if top == _OWN or (owner is not None and not owner.by_files):
-            return
-        if not places and path is not None:
-            self._files[top] = [_File(_existing(path), is_package=False)]
-        for place in places:
-            self._add_package(top, str(place))
+        if places:
+            for place in places:
+                if self._is_own(top, place):
+                    self._add_package(top, place)
+        elif spec.has_location and spec.origin and self._is_own(top, Path(spec.origin)):
+            self._add_file(top, _existing(Path(spec.origin)))
+            self._folders.setdefault(top, []).append(Path(spec.origin).parent)
 
-    def _add_package(self, top: str, place: str) -> None:
+    def _is_own(self, top: str, place: Path) -> bool:
+        """Whether a place of an outermost module counts by its files; note whose it is."""
+        if self._installed.is_standard(place):
+            return False
+        owners = self._installed.owners(top, place)
+        self._used.update(owner.name for owner in owners)
+        return top != _OWN and (not owners or any(owner.by_files for owner in owners))
+
+    def _add_package(self, top: str, folder: Path) -> None:
+        if not folder.is_dir():
+            archive = _existing(folder)
+            if archive.is_file():  # it lies in one; a finder may also have made up its place
+                self._add_file(top, archive)
+            return
+        self._folders.setdefault(top, []).append(folder.parent)
+        place = str(folder)
         for file in files_below(place, top):
             inner, is_package = module_name(file[len(place) + 1 :])
             name = f"{top}.{inner}" if inner else top
@@ -382,15 +410,19 @@ def _imports(found: _FoundFile) -> _Imports:
     return msgspec.msgpack.decode(found.imports, type=_Imports)
 
 
-def _existing(path: Path) -> str:
+def _existing(path: Path) -> Path:
     """The file, or the archive that it lies in."""
-    return str(next((place for place in (path, *path.parents) if place.is_file()), path))
+    return next((place for place in (path, *path.parents) if place.is_file()), path)
 
 
 def _files_in(folder: Path) -> list[Path]:
     """The programs that lie in a folder itself."""
     try:
-        return sorted(each for each in folder.iterdir() if each.suffix in _SOURCES)
+        return sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix in _SOURCES and is_module_file(path.name) and path.is_file()
+        )
     except OSError:
         return []  # it lies in an archive
 
@@ -454,16 +486,16 @@ class _Cache(Generic[_T]):
 
 def _find_in(path: str, data: bytes) -> _FoundFile:
     """What a file says: a program by its syntax, all else by its bytes."""
-    syntax = read_syntax(data) if path.endswith(_SOURCES) else None
-    if syntax is None:
-        return _FoundFile(hashlib.sha256(data).hexdigest())
-    imports = [(each.module, each.level, list(each.names)) for each in syntax.imports]
+    is_program = path.endswith(_SOURCES)
+    syntax = read_syntax(data) if is_program else None
+    found = syntax.imports if syntax is not None else read_imports(data) if is_program else ()
+    imports = [(each.module, each.level, list(each.names)) for each in found]
     tops = {name.partition(".")[0] for name, level, _ in imports if not level}
     encode = msgspec.msgpack.encode
     return _FoundFile(
-        syntax.digest,
+        hashlib.sha256(data).hexdigest() if syntax is None else syntax.digest,
         sorted(tops),
-        msgspec.Raw(encode(syntax.definitions)),
+        msgspec.Raw(encode({} if syntax is None else syntax.definitions)),
         msgspec.Raw(encode(imports)),
     )
 
@@ -503,9 +535,10 @@ class _Installed:
             kept.put(changed, found)
             self._distributions.setdefault(_normalized(found.name), found)
         kept.close()
-        self._owners = {
-            top: each for _, each in sorted(self._distributions.items()) for top in each.tops
-        }
+        self._owners: dict[str, list[_Distribution]] = {}
+        for _, each in sorted(self._distributions.items()):
+            for top in each.tops:
+                self._owners.setdefault(top, []).append(each)
 
     def is_foreign(self, path: Path) -> bool:
         """Whether a file is of Python's own library, or installed."""
@@ -520,20 +553,19 @@ class _Installed:
         for place in self._places:
             if path.is_relative_to(place):
                 top = path.relative_to(place).parts[0].partition(".")[0]
-                found = self.owner(top, path)
-                return found is None or found.by_files
+                owners = self.owners(top, path)
+                return not owners or any(owner.by_files for owner in owners)
         return not self.is_standard(path)
 
     def _is_installed(self, path: Path) -> bool:
         return any(map(path.is_relative_to, self._places))
 
-    def owner(self, top: str, path: Path) -> _Distribution | None:
-        """The distribution that an outermost module is of; None: it is not installed."""
-        alike = self._distributions.get(_normalized(top))
-        if not self._is_installed(path):
-            return alike if top == _OWN else None
-        # Several may have a part of one package: mostly one is called like it.
-        return alike if alike is not None and top in alike.tops else self._owners.get(top)
+    def owners(self, top: str, path: Path) -> list[_Distribution]:
+        """The distributions that have a part of an outermost module; none: it is not installed."""
+        if self._is_installed(path):
+            return self._owners.get(top, [])
+        own = self._distributions.get(top) if top == _OWN else None
+        return [] if own is None else [own]
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """The versions of some, and of all that these require."""
@@ -549,10 +581,11 @@ class _Installed:
 
 def _installed() -> _Installed:
     paths = sysconfig.get_paths()
-    places = {Path(paths[name]) for name in ("purelib", "platlib")}
-    places |= {Path(each) for each in sys.path if Path(each).name.endswith("-packages")}
+    searched = [*sys.path, paths["purelib"], paths["platlib"]]
+    # In the order in which an import looks: the first has the version that is imported.
+    places = dict.fromkeys(Path(each) for each in searched if each.endswith("-packages"))
     standard = {Path(paths[name]) for name in ("stdlib", "platstdlib")}
-    return _installed_in(tuple(sorted(places)), tuple(sorted(standard)))
+    return _installed_in(tuple(places), tuple(sorted(standard)))
 
 
 @cache

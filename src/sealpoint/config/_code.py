@@ -15,7 +15,6 @@ it: Python calls it `__main__` in its own process only.
 """
 
 import hashlib
-import importlib.util
 import os
 import re
 import sys
@@ -217,7 +216,7 @@ def find_module(name: str) -> ModuleSpec:
         raise WorldInvalid(f"module {name!r}: give a full name such as app.tools")
     top, *rest = name.split(".")
     try:
-        spec = importlib.util.find_spec(top)
+        spec = _find_top(top)
         # find_spec() would import what a module lies in, so the way down is walked here.
         walked = top
         for part in rest:
@@ -231,6 +230,16 @@ def find_module(name: str) -> ModuleSpec:
             hint="Name modules as they are imported, in the environment that runs them.",
         )
     return spec
+
+
+def _find_top(name: str) -> ModuleSpec | None:
+    """Find an outermost module as a new process would, whatever this one has loaded by a path."""
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        spec: ModuleSpec | None = None if find is None else find(name, None)
+        if spec is not None:
+            return spec
+    return None
 
 
 def _find_in(parent: ModuleSpec | None, name: str) -> ModuleSpec | None:
@@ -267,17 +276,19 @@ def files_below(place: str, name: str) -> Iterator[str]:
         WorldInvalid: One cannot be read, or there are too many.
     """
     count = 0
-    seen: set[str] = set()
+    real: dict[str, str] = {}
     # Links are followed, as an import does; one in a circle would have no end.
     for folder, folders, files in os.walk(place, followlinks=True, onerror=_fail):
         folders[:] = [each for each in folders if not each.startswith(".")]
-        if "pyvenv.cfg" in files:
+        if "pyvenv.cfg" in files and folder != place and "__init__.py" not in files:
             folders.clear()
             continue
-        real = os.path.realpath(folder)
-        if real in seen:
-            raise WorldInvalid(f"module {name!r}: the directory {real} is in it twice")
-        seen.add(real)
+        real[folder] = os.path.realpath(folder)
+        around = folder.rpartition(os.sep)[0]
+        while around in real:
+            if real[around] == real[folder]:
+                raise WorldInvalid(f"module {name!r}: the directory {real[folder]} is in itself")
+            around = around.rpartition(os.sep)[0]
         for file in files:
             if is_module_file(file) and not _is_cache(folder, file):
                 count += 1
@@ -289,8 +300,8 @@ def files_below(place: str, name: str) -> Iterator[str]:
 
 
 def is_module_file(name: str) -> bool:
-    """Whether an import could find a module in a file of this name."""
-    return name.endswith(_SUFFIXES)
+    """Whether an import could find a module in a file of this name; editors leave others."""
+    return name.endswith(_SUFFIXES) and not name.startswith(".")
 
 
 def module_name(file: str) -> tuple[str, bool]:
@@ -319,7 +330,8 @@ def read_source(path: str | Path, name: str, bytes_max: int) -> bytes:
         WorldInvalid: It cannot be read, or is too large.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Whoever opens a pipe would wait for somebody who writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             size = os.fstat(descriptor).st_size
             data = os.read(descriptor, min(size, bytes_max) + 1)

@@ -8,7 +8,7 @@ and revisions are read by `sealpoint.config`.
 
 from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff
 from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_form
-from sealpoint.world._syntax import Import, Syntax, read_syntax
+from sealpoint.world._syntax import Import, Syntax, read_imports, read_syntax
 from sealpoint.world._tool import Tool
 from sealpoint.world._visible import escape, escape_unprintable, isolate, quoted, visible
 from sealpoint.world._world import Code, World
@@ -31,6 +31,7 @@ __all__ = [
     "isolate",
     "json_form",
     "quoted",
+    "read_imports",
     "read_syntax",
     "visible",
 ]

@@ -103,13 +103,30 @@ def _in_thread(source: str | bytes) -> Syntax | None:
     return found[0] if found else None
 
 
+def read_imports(source: str | bytes) -> tuple[Import, ...]:
+    """What a program imports, also if it is nested too deeply to be read otherwise."""
+    try:
+        with _quietly():
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return ()
+    nodes = (node for node in ast.walk(tree) if isinstance(node, (*_IMPORTS, ast.Call)))
+    return tuple(dict.fromkeys(found for node in nodes for found in _imported(node)))
+
+
 def _read(source: str | bytes) -> Syntax:
-    # Python said what it has to say about escapes and literals when it compiled the program.
+    with _quietly():
+        return _SyntaxReader().read(ast.parse(source))
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Python said what it has to say about literals when it compiled the program."""
     # One at a time, since the filters belong to the whole process.
     with _WARNINGS, warnings.catch_warnings(), _no_collection():
         for category in (DeprecationWarning, SyntaxWarning):
             warnings.simplefilter("ignore", category)
-        return _SyntaxReader().read(ast.parse(source))
+        yield
 
 
 @contextmanager

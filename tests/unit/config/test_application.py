@@ -71,7 +71,7 @@ _PACKAGE = {
 
 
 def test_a_package_counts_whole_and_so_does_what_it_imports(tmp_path: Path, read: _Read) -> None:
-    """What the agent leads to is its code, and the other modules are the rest."""
+    """What the agent leads to is its code; other modules, and those beside it, are the rest."""
     _write(tmp_path, _PACKAGE)
     found = read("sp_shop.agent")
 
@@ -79,7 +79,7 @@ def test_a_package_counts_whole_and_so_does_what_it_imports(tmp_path: Path, read
         *("sp_shop", "sp_shop.agent", "sp_shop.desk", "sp_shop.inner", "sp_shop.inner.late"),
         *("sp_shop.inner.later", "sp_lib", "sp_lib.sums"),
     }
-    assert set(found.rest) == {"sp_shop.jobs", "sp_lib.unused"}
+    assert set(found.rest) == {"sp_shop.jobs", "sp_lib.unused", "script", "sp_other"}
     assert found.code["sp_lib.sums"].definitions.keys() == {"total"}
 
 

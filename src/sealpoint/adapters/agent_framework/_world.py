@@ -77,6 +77,7 @@ from sealpoint.adapters._world_parts import (
     model_settings,
     origin_of,
     plain_setting,
+    plain_value,
     put,
     settings_of,
 )
@@ -438,8 +439,9 @@ class _WorkflowWorld:
     ) -> dict[str, Any]:
         own = attributes(client)
         given = {name: each for name, each in options.items() if name not in _TOLD_APART}
-        given |= {name: _told(options[name]) for name in _TOLD_ALIKE if name in options}
-        made = {**model_settings(client, given, FRAMEWORKS), "class": self._kind(client)}
+        made = model_settings(client, given, FRAMEWORKS, self._memory)
+        made |= {name: _told(options[name]) for name in _TOLD_ALIKE if name in options}
+        made["class"] = self._kind(client)
         for name, value in {**attributes(own.get("client")), **own}.items():
             origin = origin_of(str(value)) if name in _ADDRESSES else None
             made |= {} if origin is None else {name.strip("_"): origin}
@@ -478,7 +480,7 @@ class _WorkflowWorld:
             name, told = str(getattr(tool, "name", None) or kind_of(tool)), {"kind": kind_of(tool)}
         self._kind(tool)
         try:
-            plain = json.loads(self._name(json.dumps(_plain(told))))
+            plain = json.loads(self._name(json.dumps(plain_value(told))))
         except (TypeError, ValueError) as exc:
             raise WorldInvalid(f"tool {name!r}: its definition cannot be written as JSON") from exc
         return self._name(name), plain, launch
@@ -526,7 +528,7 @@ def _hosted_definition(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any], st
 def _told(value: Any) -> Any:
     """A setting that may be a class or an object, by its name and the digest of what it says."""
     if isinstance(value, Mapping):
-        return json_digest(_plain(value))
+        return json_digest(plain_value(value))
     if not isinstance(value, type):
         return value
     schema = getattr(value, "model_json_schema", None)
@@ -534,12 +536,3 @@ def _told(value: Any) -> Any:
         return f"{kind_of(value)} {json_digest(schema())}" if schema else kind_of(value)
     except (PydanticUserError, TypeError, ValueError) as exc:
         raise WorldInvalid(f"response_format {kind_of(value)!r}: it has no JSON schema") from exc
-
-
-def _plain(value: Any) -> Any:
-    """A value as plain JSON: sets in order, and names of classes in place of what is none."""
-
-    def plain(each: Any) -> Any:
-        return sorted(map(str, each)) if isinstance(each, set | frozenset) else kind_of(each)
-
-    return json.loads(json.dumps(value, default=plain))

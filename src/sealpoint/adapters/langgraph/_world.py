@@ -53,8 +53,8 @@ from sealpoint.adapters._world_parts import (
     json_digest,
     kind_of,
     model_settings,
-    plain_json,
     plain_setting,
+    plain_value,
     put,
     settings_of,
 )
@@ -269,7 +269,7 @@ class _World:
         for model in parts.models:
             bound = _bound_tools(model.bound.get("tools"))
             self._bound |= bound
-            put(draft.models, node, _model(model, bound))
+            put(draft.models, node, _model(model, bound, self._memory))
         for prompt in parts.prompts:
             put(draft.prompts, node, _prompt_text(prompt))
         for each in parts.objects:
@@ -360,7 +360,7 @@ def _json_schema(tool: BaseTool) -> Any:
     try:
         schema: Any = tool.tool_call_schema
         if isinstance(schema, dict):
-            return plain_json(schema)
+            return plain_value(schema)
         told = getattr(schema, "model_json_schema", None) or schema.schema
         return told()
     except (PydanticUserError, TypeError, ValueError) as exc:
@@ -377,14 +377,14 @@ def _bound_tools(tools: Any) -> dict[str, dict[str, Any]]:
             inner = tool.get("function")
             told = inner if isinstance(inner, Mapping) else tool
             name = told.get("name") or tool.get("type") or f"tool {place}"
-            found[str(name)] = plain_json({key: told[key] for key in told if key != "name"})
+            found[str(name)] = plain_value({key: told[key] for key in told if key != "name"})
     return found
 
 
-def _model(found: Model, tools: Mapping[str, Any]) -> dict[str, Any]:
+def _model(found: Model, tools: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
     """A model, with what it was bound with, and digests of its tools."""
     bound = {name: value for name, value in found.bound.items() if name != "tools"}
-    made = model_settings(found.model, bound, FRAMEWORKS)
+    made = model_settings(found.model, bound, FRAMEWORKS, memory)
     for each in type(found.model).__mro__:
         if class_module(each).startswith(_FAKES):
             made = {name: made[name] for name in made if name not in each.__annotations__}

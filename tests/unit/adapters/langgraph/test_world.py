@@ -196,28 +196,32 @@ def test_model_name_settings_and_origin_are_told() -> None:
 
 def test_a_graph_that_is_looked_at_again_says_what_it_says_now() -> None:
     """Settings that were changed in place are told, also where Python calls both equal."""
-    model = _model(temperature=1)
-    graph = _graph(model.bind())
+    bound: Any = _model().bind(top_p=1)
+    graph = _graph(bound)
     first, memory = world_again(graph, None)
     same, memory = world_again(graph, memory)
+    values = (1, True, 1.0, 0.5)
     worlds = []
-    for value in (1, True, 1.0, 0.5):
-        object.__setattr__(model, "temperature", value)
+    for value in values:
+        bound.kwargs["top_p"] = value
         world, memory = world_again(graph, memory)
-        worlds.append(world)
+        worlds.append(world.encode())
 
     assert same is first
-    assert [world.encode() for world in worlds] == [
-        world_of_setting(v) for v in (1, True, 1.0, 0.5)
-    ]
-    assert len({world.encode() for world in worlds}) == len(worlds)
+    assert worlds == [world_of(_graph(_model().bind(top_p=value))).encode() for value in values]
+    assert len(set(worlds)) == len(values)
 
 
-def world_of_setting(value: object) -> bytes:
-    """The world of such a graph that was never looked at before."""
-    model = _model()
-    object.__setattr__(model, "temperature", value)
-    return world_of(_graph(model.bind())).encode()
+def test_what_an_application_counts_in_its_model_is_no_setting() -> None:
+    """Fields of its own are told as they were when the graph was first looked at."""
+    model = _model(temperature=0.25)
+    graph = _graph(model.bind())
+    first, memory = world_again(graph, None)
+    object.__setattr__(model, "temperature", 7.5)
+    later, _ = world_again(graph, memory)
+
+    assert first.diff(later).lines() == ()
+    assert "0.25" in str(first.model)
 
 
 def test_no_secret_gets_into_a_world() -> None:
