@@ -258,7 +258,8 @@ class RolloutBook:
         """The rollout in force with the most approvals that names a change of worlds.
 
         None as well where the book cannot be read: any member can make it so, and people are asked
-        then as if nobody had proposed anything. Whoever lists rollouts is told what is wrong.
+        then as if nobody had proposed anything. The error is logged, and a list of rollouts raises
+        it.
 
         Args:
             before: The world that a thread was saved in.
@@ -268,7 +269,8 @@ class RolloutBook:
         with self._lock:
             try:
                 asked, now = self._read(), self._core.now(since)
-            except (Tampered, NotTrusted, Forked, RolledBack):
+            except (Tampered, NotTrusted, Forked, RolledBack) as error:
+                self._core.emit_refused(error, self._chain.thread.hex())
                 return None
             roster = self._core.trust().roster
             policy = self._policies.in_force(roster)

@@ -105,6 +105,7 @@ def test_an_accepted_restore_mends_the_book(rolled_out: AttackedTeam, attack: st
     accepted(rolled_out.world, release=True)
     store = rolled_out.world.open("operator", gated=True)
     assert store.rollouts.propose([(READ, SHELL)], reason="again").id
+    # Of a book that begins again, an audit cannot know any more what it had allowed.
     assert not any(finding.refuses for finding in store.verify().findings)
 
 
