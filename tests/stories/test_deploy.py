@@ -30,6 +30,7 @@ _CLERK = Path(__file__).with_name("clerk.py")
 _OLDER = Path(sys.prefix) / "older"
 _OLDER_VERSION = "1.2.0"
 _UPGRADE = f"~ runtime langgraph {_OLDER_VERSION} -> {version('langgraph')}"
+_UPGRADES = [_UPGRADE, f"~ runtime langgraph-sdk 0.3.15 -> {version('langgraph-sdk')}"]
 _TEAM = shipped_policy("team")
 # A rollout never covers answers, so each of 200 would be asked about.
 _TEAM_BUT_ANSWERS = _TEAM.replace(b'answer = "approve 2"', b'answer = "record"')
@@ -177,7 +178,7 @@ def test_alone_an_upgrade_goes_on_and_is_recorded(scheme: str, tmp_path: Path) -
     told = site.resumes()
     assert len(told) == _THREADS
     assert all("rules runtime, answer" in each for each in told)
-    assert site.differences("invoice-7") == _UPGRADE
+    assert site.differences("invoice-7") == "; ".join(_UPGRADES)
 
 
 @_soaked
@@ -216,7 +217,7 @@ def _upgrade(site: Site) -> None:
     plan = site.command("rollout", "plan", "--graph", "clerk:graph")
     (world,) = plan["worlds"]
     assert (plan["threads"], world["threads"]) == (_THREADS, _THREADS)
-    assert (world["asks_for"], world["diff"]) == ("approve 2", {"runtime": [_UPGRADE]})
+    assert (world["asks_for"], world["diff"]) == ("approve 2", {"runtime": _UPGRADES})
     rollout = site.propose()
     # Neither the proposer nor a worker is one of the two.
     for who in ("operator", "worker"):
@@ -228,7 +229,7 @@ def _upgrade(site: Site) -> None:
 
     named = [each for each in site.resumes() if f"by rollout {rollout[:12]}" in each]
     assert len(named) == _THREADS
-    assert site.differences("invoice-7") == _UPGRADE
+    assert site.differences("invoice-7") == "; ".join(_UPGRADES)
 
 
 def _add_a_tool(site: Site) -> str:
@@ -278,7 +279,8 @@ def _attack(site: Site, scheme: str) -> None:
     genuine = site.disk.with_name("genuine")
     shutil.copytree(site.disk, genuine)
     {"sqlite": _edit_rows, "file": _edit_files}[scheme](site.disk)
-    _refused(site.answer(_HALF, _HALF + 1), "edited", 1)
+    # A book that cannot be read lets nothing pass: people are asked.
+    _refused(site.answer(_HALF, _HALF + 1), "needs-approval", 1)
     _put(site, genuine)
     time.sleep(max(0, end - time.monotonic()))
     _refused(site.answer(_HALF, _HALF + 3), "needs-approval", 3)

@@ -127,8 +127,8 @@ def read_application(origins: Iterable[ModuleOrigin]) -> Application:
 @lru_cache(maxsize=_REMEMBERED_MAX)
 def is_application_file(file: str) -> bool:
     """Whether a file is the application's: neither Python's own nor installed by its version."""
-    path = Path(file)
-    if not path.is_absolute() or path.is_relative_to(_OWN_FOLDER):
+    path = Path(file).absolute()  # a program that was run by its path may have a relative one
+    if path.is_relative_to(_OWN_FOLDER) or not (Path(file).is_absolute() or path.exists()):
         return False
     return _installed().is_own(path)
 
@@ -580,17 +580,16 @@ class _Installed:
 
 
 def _installed() -> _Installed:
-    paths = sysconfig.get_paths()
-    searched = [*sys.path, paths["purelib"], paths["platlib"]]
-    # In the order in which an import looks: the first has the version that is imported.
-    places = dict.fromkeys(Path(each) for each in searched if each.endswith("-packages"))
-    standard = {Path(paths[name]) for name in ("stdlib", "platstdlib")}
-    return _installed_in(tuple(places), tuple(sorted(standard)))
+    return _installed_in(tuple(sys.path))
 
 
 @cache
-def _installed_in(places: tuple[Path, ...], standard: tuple[Path, ...]) -> _Installed:
-    return _Installed(places, standard)
+def _installed_in(searched: tuple[str, ...]) -> _Installed:
+    paths = sysconfig.get_paths()
+    # In the order in which an import looks: the first has the version that is imported.
+    known = dict.fromkeys(map(Path, (*searched, paths["purelib"], paths["platlib"])))
+    standard = sorted({Path(paths[name]) for name in ("stdlib", "platstdlib")})
+    return _Installed([place for place in known if _folders(place)], standard)
 
 
 def _folders(place: Path) -> list[Path]:

@@ -335,6 +335,7 @@ class RolloutBook:
         if seen is None or seen[:2] != (head.seq, head.hash):
             last = -1 if seen is None else seen[0]
             new = list(takewhile(lambda each: _is_after(each[0], last), chain.walk()))
+            self._seen = None  # where an entry cannot be read, nothing counts twice
             fold_found(chain, tip.basis, reversed(new), self._pending)
         self._seen = (head.seq, head.hash, tip.basis[0], epoch)
         asked = self._pending.asked.values()

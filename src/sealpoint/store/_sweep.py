@@ -138,8 +138,15 @@ def _looked(chain: Chain, prune: PruneBody | None = None, *, erased: bool = Fals
             return _Living(chain, prune, erased=erased)
         except Missing:
             chain.refresh()
+            _judge(chain)
             if not any(KINDS[header.kind].gives_up for header, _ in _newer(chain, seq)):
                 raise
+
+
+def _judge(chain: Chain) -> None:
+    """Judge what may give something up; an erasure takes lies as well."""
+    if chain.verified_head().header.kind is not Kind.ERASE:
+        judge_unvouched(chain)
 
 
 def _newer(chain: Chain, seq: int) -> Iterator[tuple[Header, Record]]:
@@ -159,8 +166,7 @@ def sweep(chain: Chain) -> Swept:
     """
     swept = Swept()
     while True:
-        if chain.verified_head().header.kind is not Kind.ERASE:  # that takes lies as well
-            judge_unvouched(chain)
+        _judge(chain)
         sweeper = _Sweeper(chain)
         finished = sweeper.run()
         swept += sweeper.swept

@@ -166,11 +166,12 @@ class _UnvouchedJudge:
     def _follow(self, seq: int, record: Record, *, covered: bool) -> Tip:
         entry = self._chain.verify(record, seq, covered=covered)
         trust = self._chain.trust.get()
-        # What an erasure has taken counts for nobody, also where somebody has put it back.
-        data = record.body if seq >= self._erased else None
-        body = None
-        if data is not None and _makes_claims(entry.header):
-            body = entry_body(self._chain.name, entry.header, data)
+        # What an erasure has taken counts for nobody, also where somebody has put it back. Nothing
+        # else takes a body: without it, a claim could not be held to what it names.
+        is_there = seq >= self._erased
+        data, body = record.body if is_there else None, None
+        if is_there and _makes_claims(entry.header):
+            body = entry_body(self._chain.name, entry.header, record.body)
         if self._tip is None:
             tip = begin(entry, data, trust)
         else:

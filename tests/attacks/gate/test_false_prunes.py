@@ -8,10 +8,11 @@ goes on after it. What a member with other code takes is noticed by whoever writ
 import os
 from typing import Any
 
+import msgspec
 import pytest
 
 from sealpoint.audit import verify_bundle
-from sealpoint.errors import Misplaced, Superseded
+from sealpoint.errors import Misplaced, Missing, NeedsApproval, Superseded
 from sealpoint.ledger import CheckpointBody, GivenUpCheck, Kind, PruneBody, parse_header
 from sealpoint.store import Key
 from sealpoint.store._blobs import BlobWriter
@@ -178,3 +179,36 @@ def test_a_bundle_is_refused_for_what_an_audit_refuses(
     with pytest.raises(Misplaced):
         verify_bundle(data, attacked.world.pin)
     assert not attacked.world.open(None, read_only=True).verify().ok
+
+
+@pytest.mark.parametrize("attack", ["nothing", "lie", "hole"])
+def test_a_missing_body_does_not_hide_what_is_brought_back(
+    attacked: AttackedTeam, attack: str
+) -> None:
+    """Only an erasure takes bodies: a member that removes one hides no later lie behind it."""
+    attacked.shared("worker", "spare")
+    attacked.fresh().save({"n": 2}, id="c2", world=READ)
+    gone = attacked.find(Kind.CHECKPOINT)
+    kept = attacked.rows()[gone]
+    attacked.fresh().adapter.delete([Key("", "c2")])
+    deleted = attacked.find(Kind.DELETE)
+    rogue, hole = _rogue(attacked), -1
+    if attack == "hole":
+        taken = PruneBody(salt=SALT, before=0, deleted=((gone, gone),), earlier=deleted)
+        hole = rogue.write(Kind.PRUNE, taken)
+    if attack != "nothing":
+        rogue.write(Kind.DELETE, PruneBody(salt=SALT, before=0, earlier=None))
+        rogue.anchor()
+        attacked.put({gone: kept})
+    if attack == "hole":
+        attacked.put({hole: msgspec.structs.replace(attacked.rows()[hole], body=None)})
+
+    if attack == "nothing":
+        with pytest.raises(NeedsApproval, match="deleted"):
+            attacked.fresh("worker").resume(world=READ)
+    else:
+        with pytest.raises((Misplaced, Missing)):
+            attacked.fresh("worker").resume(world=READ)
+        with pytest.raises((Misplaced, Missing)):
+            attacked.fresh("worker").save({"n": 3}, world=READ)
+        assert not attacked.store().verify().ok

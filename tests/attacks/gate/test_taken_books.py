@@ -12,12 +12,13 @@ import pytest
 
 from sealpoint.errors import NeedsApproval, NotTrusted, SealpointError
 from sealpoint.ledger import ROLLOUTS, ExpiryBody, Kind
+from sealpoint.limits import REQUEST_ANSWERS_MAX
 from sealpoint.storage import Record
 from sealpoint.store import thread_slot
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import SALT
 from tests.rogue import Rogue
-from tests.unit.gate.team import READ, SHELL
+from tests.unit.gate.team import NARROW, READ, SHELL
 from tests.unit.store.backup import accepted, planned
 
 
@@ -135,3 +136,30 @@ def test_no_reader_takes_an_erased_book_for_another_thread(rolled_out: AttackedT
 
     with pytest.raises(NotTrusted, match="has no place on a thread that holds"):
         rolled_out.world.open("operator", gated=True).rollouts.list()
+
+
+@pytest.mark.parametrize("looks", [0, REQUEST_ANSWERS_MAX])
+def test_looks_at_an_unreadable_book_use_up_no_answers(attacked: AttackedTeam, looks: int) -> None:
+    """A process that could not read an entry counts none of the others twice, nor a denial less."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    warm = attacked.world.open("worker", gated=True)
+    attacked.store("operator").rollouts.propose([(NARROW, READ)], reason="another")
+    with pytest.raises(NeedsApproval):
+        warm.thread("t").resume(world=SHELL)
+    asked = attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="r")
+    attacked.approve(asked)
+    rogue = Rogue(attacked.store("ann").core, "ann", ROLLOUTS)
+    at = rogue.write(Kind.EXPIRY, ExpiryBody(salt=SALT, request=asked.id))
+    rogue.anchor()
+    rows = attacked.editor.rows(rogue.thread)
+    taken = Record(rows[at].header, rows[at].seals, None)
+    attacked.editor.put_rows(rogue.thread, {**rows, at: taken})
+    for _ in range(looks):
+        with pytest.raises(NeedsApproval):
+            warm.thread("t").resume(world=SHELL)
+    newer = attacked.editor.rows(rogue.thread)
+    attacked.editor.put_rows(rogue.thread, {**newer, at: rows[at]})
+    attacked.world.open("ann", gated=True).deny(asked.id, reason="stop")
+
+    with pytest.raises(NeedsApproval):
+        warm.thread("t").resume(world=SHELL)

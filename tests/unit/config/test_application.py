@@ -339,4 +339,4 @@ def test_own_files_are_told_from_installed_ones(tmp_path: Path) -> None:
     assert not is_application_file(importlib.__file__ or "")
     assert not is_application_file(pytest.__file__)
     assert not is_application_file(application.__file__)
-    assert not is_application_file("agent.py")
+    assert not is_application_file("agent-that-is-not-here.py")
