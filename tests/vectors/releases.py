@@ -101,10 +101,16 @@ def _value(seq: int) -> bytes:
     return encoded({"step": seq})
 
 
+_WITH_WORLD = (digest(_value(2)), digest(_WORLD))
+"""What the first checkpoint of a session in a world lists."""
+
+
 def _saved(name: str, kind: Kind = Kind.CHECKPOINT, **fields: Any) -> Step:
     def made(ledger: ThreadLedger) -> Body:
         root = digest(_value(ledger.seq))
-        body = CheckpointBody(salt=SALT, id=name, root=root, prune=ledger.retention_seq)
+        body = CheckpointBody(
+            salt=SALT, id=name, root=root, fresh=(root,), prune=ledger.retention_seq
+        )
         return msgspec.structs.replace(body, **fields)
 
     return kind, made
@@ -113,7 +119,7 @@ def _saved(name: str, kind: Kind = Kind.CHECKPOINT, **fields: Any) -> Step:
 def _added(name: str, task: str, **fields: Any) -> Step:
     def made(ledger: ThreadLedger) -> Body:
         root = digest(_value(ledger.seq))
-        body = ResultsBody(salt=SALT, checkpoint=name, task=task, root=root)
+        body = ResultsBody(salt=SALT, checkpoint=name, task=task, root=root, fresh=(root,))
         return msgspec.structs.replace(body, **fields)
 
     return Kind.RESULTS, made
@@ -240,7 +246,7 @@ _THREADS: dict[str, tuple[tuple[Said, ...], tuple[Step, ...]]] = {
     "plain": (
         _PLAIN,
         (
-            *(_GENESIS, _begun_in(_WORLD), _saved("1"), _saved("2")),
+            *(_GENESIS, _begun_in(_WORLD), _saved("1", fresh=_WITH_WORLD), _saved("2")),
             *(_resumed(_PLAIN[1]), _saved("3"), _PAUSE, _UNPAUSE),
         ),
     ),
