@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a restore: what of a restored store would be kept, and what is lost.
 
-Every thread is compared with what the anchor has seen of it, judged as by whoever would write next,
-and nothing is written. What nobody would go on from is cut off before the first entry that is
-refused. The store
-chain has to be the newest that the anchor has seen, so no restore brings back a key. The anchor
-also knows whether a thread was paused, and where its newest session and handoff lie: the plan lists
-what a cut thread loses of that. No restore lifts a pause: the thread stays paused until an operator
-decides. `accept_restore` records what was shown. ADR 0010 says why.
+Every thread is compared with what the anchor has seen of it and judged as its next writer would
+judge it, and nothing is written. A thread that a writer would refuse is cut before the first entry
+that is refused. The store chain has to be the newest that the anchor has seen, so no restore brings
+back a key. The anchor also knows whether a thread was paused, and where its newest session and
+handoff lie: the plan lists what a cut thread loses of that. No restore lifts a pause: the thread
+stays paused until an operator decides. `accept_restore` records what was shown. ADR 0010 says why.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
