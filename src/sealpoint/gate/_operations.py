@@ -82,6 +82,8 @@ _KINDS = {
 }
 
 _PROLONGED = timedelta(days=1)
+_LISTS = 2
+"""So many persons list where the threads stand when a rollout ends."""
 """So much later a rollout ends at least that is meant to prolong another."""
 
 
@@ -489,11 +491,11 @@ class Operations:
 
 
 def _record_ends(state: ThreadState, context: GateContext) -> None:
-    """Record where each thread stands, once for each rollout that has ended.
+    """Record where each thread stands, for each rollout that has ended.
 
     From there on no time that a resume names brings the rollout back. Whoever ends a rollout does
-    it, and whoever answers or proposes one later and meets one that has expired. A worker has no
-    such right, and a read writes nothing.
+    it, and whoever answers or proposes one later. A worker has no such right, and a read writes
+    nothing. A list may be false, and each of them binds: so two persons record one.
     """
     while (ended := next(_unlisted(state, context), None)) is not None:
         positions = anchored_positions(state.core, state.core.trust())
@@ -505,15 +507,16 @@ def _record_ends(state: ThreadState, context: GateContext) -> None:
 
 
 def _unlisted(state: ThreadState, context: GateContext) -> Iterator[Asked]:
-    """The rollouts that have ended, and whose end this identity may list and nobody has."""
+    """The rollouts that have ended, and whose end this identity is to list."""
     if state.name != ROLLOUTS:
         return
-    me, roster = context.identity(), state.core.trust().roster
+    me = state.core.trust().roster.identity(context.identity())
     for asked in context.pending().asked.values():
         statement = asked.body.statement
         expired = asked.expired or context.now() >= statement.expires
         ended = statement.action is Action.ROLLOUT and (asked.denials or expired)
-        if ended and not asked.positions and may_list(me, statement, roster):
+        is_listed = me is None or me.person in asked.listed_by or len(asked.listed_by) >= _LISTS
+        if ended and not is_listed and may_list(me, statement):
             yield asked
 
 

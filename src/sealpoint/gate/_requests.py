@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum, unique
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from sealpoint.errors import Missing, RequestClosed, WorldInvalid
 from sealpoint.gate._decision import GrantFacts
@@ -40,6 +40,7 @@ from sealpoint.limits import REQUEST_ANSWERS_MAX
 from sealpoint.signing import (
     Action,
     Attestation,
+    Identity,
     Role,
     Roster,
     Statement,
@@ -77,6 +78,8 @@ class Asked:
     """Somebody has recorded that it expired, at a time when it had."""
     positions: tuple[str, ...] = ()
     """Of a rollout, the digests of the lists that were recorded once it had ended."""
+    listed_by: frozenset[str] = frozenset()
+    """The persons who recorded them."""
     answered_by: tuple[str, ...] = ()
     """The key of each entry that answers it."""
 
@@ -248,14 +251,19 @@ def fold_entry(
 def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) -> Asked:
     """A request after an entry that records its end, if its writer's word counts."""
     statement = asked.body.statement
+    identity = None if roster is None else roster.identity(entry.writer)
     late = entry.header.at >= statement.expires
     expired = asked.expired or (late and _may_expire(entry.writer, statement, roster))
     asked = replace(asked, expired=expired)
     # Before its end nobody can list where the threads stood after it.
     ended = expired or bool(asked.denials)
-    if body.positions is None or not ended or not may_list(entry.writer, statement, roster):
+    if body.positions is None or not ended or not may_list(identity, statement):
         return asked
-    return replace(asked, positions=(*asked.positions, body.positions))
+    return replace(
+        asked,
+        positions=(*asked.positions, body.positions),
+        listed_by=asked.listed_by | {identity.person},
+    )
 
 
 def _request_of(body: Body) -> str:
@@ -289,7 +297,7 @@ def _denials(
     statement = asked.body.statement
     tally = count([word], statement=statement, roster=then, now=entry.header.at)
     for name in tally.denied_by:
-        told = entry.writer == name or may_list(entry.writer, statement, then)
+        told = entry.writer == name or may_list(then.identity(entry.writer), statement)
         yield name, max(entry.header.at, asked.entry.header.at) if told else None
 
 
@@ -299,15 +307,15 @@ def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> boo
     It is that of the requester, and of those who could deny it or stop the thread: anybody else
     could end what they like by a wrong clock.
     """
-    return writer == statement.requester or may_list(writer, statement, roster)
+    identity = None if roster is None else roster.identity(writer)
+    return writer == statement.requester or may_list(identity, statement)
 
 
-def may_list(writer: str, statement: Statement, roster: Roster | None) -> bool:
+def may_list(identity: Identity | None, statement: Statement) -> TypeGuard[Identity]:
     """Whether somebody's list counts of where the threads stood when a rollout ended.
 
     That of the proposer alone does not: by a false list a worker could accuse others, or go on.
     """
-    identity = None if roster is None else roster.identity(writer)
     return identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
 
 

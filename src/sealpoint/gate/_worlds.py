@@ -172,7 +172,7 @@ class SessionWorlds:
             # One's own: the session that decided the world, and not every one since.
             if opened.body.decided is not None:
                 session = opened.decided
-                if self._session(session).entry.writer != own:
+                if self._decided(opened).entry.writer != own:
                     return None
                 continue
             changes += 1
@@ -187,6 +187,22 @@ class SessionWorlds:
 
     def _session(self, session: int) -> _Opened:
         return _Opened(*self._reader.opening(session))
+
+    def _decided(self, opened: _Opened) -> _Opened:
+        """The session that decided the world of another one.
+
+        Raises:
+            NotTrusted: The one that it names is none, or was erased before.
+        """
+        if opened.body.decided is None:
+            return opened
+        header = self._chain.descend(opened.decided)[1]
+        if header.kind is not Kind.RESUME or header.gen != opened.entry.header.gen:
+            raise NotTrusted(
+                f"entry {opened.entry.seq}: it says that entry {opened.decided} decided its world, "
+                "and that is no session of this generation"
+            )
+        return self._session(opened.decided)
 
     def _saved_in(self, checkpoint: Header) -> _Opened:
         record, _ = self._chain.descend(checkpoint.seq)
@@ -242,7 +258,7 @@ class SessionWorlds:
 
     def _world(self, opened: _Opened) -> World | None:
         """The world of a session, which the resume holds that decided it."""
-        held = opened if opened.body.decided is None else self._session(opened.decided)
+        held = self._decided(opened)
         return world_held(held.body) if held.body.world == opened.body.world else None
 
     def _released(self, opened: _Opened) -> Header:
@@ -258,6 +274,8 @@ class SessionWorlds:
         is_released = link_hash(record.header).hex() == body.checkpoint
         if not is_released or not KINDS[header.kind].is_checkpoint:
             raise NotTrusted(f"{where}: the checkpoint that it released lies somewhere else")
+        if header.gen != opened.entry.header.gen:
+            raise NotTrusted(f"{where}: the checkpoint that it released was erased before")
         return header
 
     def _facts(

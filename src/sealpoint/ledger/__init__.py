@@ -34,7 +34,7 @@ from sealpoint.ledger._bodies import (
     readable_body,
     require_past,
 )
-from sealpoint.ledger._claims import GivenUpCheck, TableCheck
+from sealpoint.ledger._claims import ClaimCheck, Rank
 from sealpoint.ledger._entry import (
     NO_ID,
     PRINT_BYTES,
@@ -103,6 +103,7 @@ __all__ = [
     "Body",
     "ChainStep",
     "CheckpointBody",
+    "ClaimCheck",
     "CopiedEntry",
     "CutoffCheck",
     "Entry",
@@ -111,7 +112,6 @@ __all__ = [
     "Fence",
     "Follower",
     "GenesisBody",
-    "GivenUpCheck",
     "HandoffBody",
     "Header",
     "IdTable",
@@ -126,6 +126,7 @@ __all__ = [
     "PositionList",
     "PositionLists",
     "PruneBody",
+    "Rank",
     "RequestBody",
     "RestoreBody",
     "ResultsBody",
@@ -135,7 +136,6 @@ __all__ = [
     "RosterCopy",
     "SkipHashes",
     "StoreChain",
-    "TableCheck",
     "Tip",
     "UnpauseBody",
     "Unreadable",

@@ -4,11 +4,16 @@
 A signature does not make that true: its writer may run other code. So it is compared with the
 entries themselves, one after the other in their order, by whoever follows them: a full
 verification, a bundle, the plan of a restore, and whoever goes on from another person's entries.
-Everything here is pure, and what it remembers grows by four bytes with each entry.
+All of them use `ClaimCheck`, so none believes what another refuses.
+
+Whoever follows a thread from its first entry needs nothing else; what is remembered of each entry
+is a few bytes, however long the thread is. Whoever begins in the middle says what lies below.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import hashlib
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 from sealpoint.errors import Misplaced
 from sealpoint.ledger._bodies import CheckpointBody, IdTable, PruneBody
@@ -16,19 +21,62 @@ from sealpoint.ledger._entry import NO_ID, PRINT_BYTES, Header, id_print
 from sealpoint.ledger._kinds import KINDS, Kind
 
 _NOTHING = PruneBody(salt="", before=0)
+_MARK_BYTES = 8
+_NO_MARK = bytes(_MARK_BYTES)
 
 
-class GivenUpCheck:
-    """What the entries of a generation have given up, one after the other.
+class Rank(NamedTuple):
+    """The place that a checkpoint says it has in its lane."""
+
+    seq: int
+    """Where it lies itself."""
+    rank: int
+    """Where the first one of its name lies."""
+    since: int
+    """Where the first results lie that count for it."""
+
+
+class Below(Protocol):
+    """What is known of the entries below the first that is followed."""
+
+    given_up: tuple[int, PruneBody] | None
+    """The newest prune or deletion, with its position."""
+    checkpoint: int
+    """The position of the newest checkpoint; -1: there is none."""
+
+    def find(self, lane: str, name: str) -> Rank | None:
+        """The newest checkpoint of a name."""
+
+    def newest(self, is_gone: Callable[[int], bool]) -> Rank | None:
+        """The checkpoint of the main lane with the highest rank that is not gone."""
+
+    def prints(self) -> tuple[int, bytes]:
+        """The first position of the generation, and the prints of its entries."""
+
+
+class ClaimCheck:
+    """What the entries of a generation say of each other, one after the other.
 
     Args:
-        newest: The newest prune or deletion of the entries before, with its position.
-        checkpoint: The position of the newest checkpoint among them; -1: there is none.
+        below: What lies below the first that is followed; None: nothing of its generation does.
+        first: The position of that one.
     """
 
-    def __init__(self, newest: tuple[int, PruneBody] | None = None, checkpoint: int = -1) -> None:
-        self._newest = newest
-        self._checkpoint = checkpoint
+    def __init__(self, below: Below | None = None, first: int = 0) -> None:
+        self._begin(below, first)
+
+    def _begin(self, below: Below | None, first: int) -> None:
+        self._below = below
+        self._given_up = None if below is None else below.given_up
+        self._checkpoint = -1 if below is None else below.checkpoint
+        self._names = _Names(first)
+        self._lanes: dict[str, _Lane] = {}
+        self._first = self._followed = first
+        """Of the generation, as far as that is known; and of what was followed."""
+        self._prints = bytearray()
+        """Of the entries since the first that was followed."""
+        self._prints_below: bytes | None = None
+        """Of those below, once somebody has asked."""
         self._lacks_bodies = False
         """Whether an erasure has taken what a later one would be compared with."""
 
@@ -37,23 +85,26 @@ class GivenUpCheck:
 
         Raises:
             Misplaced: A prune or deletion brings back what was given up, or takes what it must
-                not; or a checkpoint does not name the newest one.
+                not; or a checkpoint does not name the newest one, has another place than the
+                first of its name, or repeats other ids than those before it.
         """
-        rule = KINDS[header.kind]
         if header.kind in (Kind.GENESIS, Kind.ERASE):
-            self._newest, self._checkpoint, self._lacks_bodies = None, -1, False
-        elif rule.is_retention or rule.is_checkpoint:
+            self._begin(None, header.seq)  # nothing before a new generation counts
+        rule, found = KINDS[header.kind], NO_ID
+        if rule.is_retention or rule.is_checkpoint:
             self._lacks_bodies = self._lacks_bodies or body is None
-            if self._lacks_bodies:
-                return
-            if rule.is_retention:
+            if rule.is_retention and not self._lacks_bodies:
                 self._follow_retention(header, body)
-            else:
-                self._follow_checkpoint(header, body)
+            elif rule.is_checkpoint and body is not None:
+                if not self._lacks_bodies:
+                    self._follow_checkpoint(header, body)
+                found = id_print(body.lane, body.id)
+        self._names.skip_to(header.seq + 1)
+        self._prints += found
 
     def _follow_retention(self, header: Header, body: PruneBody) -> None:
         seq, is_prune = header.seq, header.kind is Kind.PRUNE
-        prune, earlier = self._newest or (None, _NOTHING)
+        prune, earlier = self._given_up or (None, _NOTHING)
         if not body.includes(earlier):
             raise Misplaced(f"entry {seq}: it keeps what an earlier prune or delete gave up")
         if body.earlier != prune:
@@ -61,64 +112,63 @@ class GivenUpCheck:
         if body.end > seq:
             raise Misplaced(f"entry {seq}: it gives up entries that were not there yet")
         needed = self._checkpoint >= 0 or is_prune
-        if needed and body.covers(self._checkpoint) and not body.deletes(self._checkpoint):
-            raise Misplaced(f"entry {seq}: it gives up the newest checkpoint")
+        for newest in (*([self._checkpoint] if needed else ()), *self._newest_left(earlier)):
+            if body.covers(newest) and not body.deletes(newest):
+                raise Misplaced(f"entry {seq}: it gives up the newest checkpoint")
         if is_prune and body.deleted != earlier.deleted:
             raise Misplaced(f"entry {seq}: a prune deletes nothing, and this one claims to")
-        self._newest = seq, body
+        self._given_up = seq, body
+        for lane in self._lanes.values():
+            lane.drop(body.covers)
+
+    def _newest_left(self, given_up: PruneBody) -> Iterator[int]:
+        """The newest checkpoint of each lane of which something was left, by its rank."""
+        newest = {name: lane.newest() for name, lane in self._lanes.items()}
+        if self._below is not None:
+            below, main = self._below.newest(given_up.covers), newest.get("")
+            newest[""] = max(filter(None, (below, main)), key=_order, default=None)
+        for name, found in newest.items():
+            # Of other lanes than the main one, what lies below may rank above it.
+            if found is not None and (not name or found.rank >= self._followed):
+                yield found.seq
 
     def _follow_checkpoint(self, header: Header, body: CheckpointBody) -> None:
-        prune = None if self._newest is None else self._newest[0]
+        seq = header.seq
+        prune = None if self._given_up is None else self._given_up[0]
         if body.prune != prune:
+            raise Misplaced(f"entry {seq}: expected it to name prune {prune}, found {body.prune}")
+        rank = seq if body.again is None else body.again
+        place = Rank(seq, rank, rank if body.since is None else body.since)
+        if body.again is not None:
+            self._require_first(place, body)
+        if body.ids is not None:
+            self._require_table(seq, body.ids)
+        self._checkpoint = seq
+        self._names.add(body.lane, body.id, place)
+        self._lanes.setdefault(body.lane, _Lane()).add(place)
+
+    def _require_first(self, place: Rank, body: CheckpointBody) -> None:
+        """A checkpoint of a name that was there before keeps the place of the first one."""
+        first = self._names.find(body.lane, body.id)
+        if first is None and self._below is not None:
+            first = self._below.find(body.lane, body.id)
+        if first is None or (first.rank, first.since) != (place.rank, place.since):
             raise Misplaced(
-                f"entry {header.seq}: expected it to name prune {prune}, found {body.prune}"
+                f"entry {place.seq}: expected the rank of the first checkpoint {body.id!r}, and "
+                f"its results, found rank {place.rank} and results from entry {place.since} on"
             )
-        self._checkpoint = header.seq
 
-
-class TableCheck:
-    """The ids of a generation as its entries have them: every table must repeat them.
-
-    Args:
-        first: The position of the genesis of the generation.
-        prints: The prints of its entries so far.
-    """
-
-    def __init__(self, first: int = 0, prints: bytes = b"") -> None:
-        self._first = first
-        self._prints = bytearray(prints)
-        self.lacks_bodies = False
-        """Whether an erasure has taken what an entry would be compared with."""
-
-    def follow(self, header: Header, body: Any) -> None:
-        """Take the next verified entry with its body, if that is there.
-
-        Raises:
-            Misplaced: Its table is not that of the entries before it.
-        """
-        if header.kind is Kind.GENESIS:
-            self._first, self.lacks_bodies = header.seq, False
-            self._prints.clear()
-        if not KINDS[header.kind].is_checkpoint or body is None:
-            self.lacks_bodies = self.lacks_bodies or KINDS[header.kind].is_checkpoint
-            self._prints += NO_ID
-            return
-        if body.ids is not None and not self.lacks_bodies:
-            self._compare(header.seq, body.ids)
-        self._prints += id_print(body.lane, body.id)
-
-    def print_at(self, seq: int) -> bytes:
-        """The print of an entry; nothing if it lies before the generation."""
-        at = (seq - self._first) * PRINT_BYTES
-        return b"" if at < 0 else bytes(self._prints[at : at + PRINT_BYTES])
-
-    def _compare(self, seq: int, table: IdTable) -> None:
+    def _require_table(self, seq: int, table: IdTable) -> None:
+        """A table of ids repeats those of the entries before it."""
+        if self._below is not None and self._prints_below is None:
+            self._first, self._prints_below = self._below.prints()
         if table.first < self._first:
             raise Misplaced(
                 f"entry {seq}: expected its table of ids to begin at entry {self._first} or later, "
                 f"found entry {table.first}"
             )
-        expected = self._prints[(table.first - self._first) * PRINT_BYTES :].hex()
+        known = (self._prints_below or b"") + self._prints
+        expected = known[(table.first - self._first) * PRINT_BYTES :].hex()
         if table.prints == expected:
             return
         pairs = zip(_each(expected), _each(table.prints), strict=True)
@@ -135,37 +185,77 @@ def _each(prints: str) -> Iterator[str]:
     return (prints[at : at + size] for at in range(0, len(prints), size))
 
 
-class IdCheck:
-    """The same, and whatever has an id once more must keep the first one's place."""
+def _order(place: Rank) -> tuple[int, int]:
+    return place.rank, place.seq
+
+
+class _Names:
+    """The newest checkpoint of each name: eight bytes for each entry, and the few exceptions.
+
+    Args:
+        first: The position of the first entry.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._marks = bytearray()
+        self._others: dict[int, Rank] = {}
+        """Checkpoints whose rank or results do not begin at their own position."""
+
+    def skip_to(self, seq: int) -> None:
+        """Entries up to a position have no name."""
+        missing = (seq - self._first) * _MARK_BYTES - len(self._marks)
+        self._marks += _NO_MARK * (missing // _MARK_BYTES)
+
+    def add(self, lane: str, name: str, place: Rank) -> None:
+        """Take the checkpoint at the next position."""
+        self.skip_to(place.seq)
+        self._marks += _mark(lane, name)
+        if place != (place.seq, place.seq, place.seq):
+            self._others[place.seq] = place
+
+    def find(self, lane: str, name: str) -> Rank | None:
+        """The newest checkpoint of a name."""
+        wanted = _mark(lane, name)
+        at = self._marks.rfind(wanted)
+        while at >= 0 and at % _MARK_BYTES:
+            at = self._marks.rfind(wanted, 0, at + _MARK_BYTES - 1)
+        if at < 0:
+            return None
+        seq = self._first + at // _MARK_BYTES
+        return self._others.get(seq, Rank(seq, seq, seq))
+
+
+def _mark(lane: str, name: str) -> bytes:
+    return hashlib.sha256(f"{name}\0{lane}".encode()).digest()[:_MARK_BYTES]
+
+
+class _Lane:
+    """The ranks of the checkpoints of a lane that nobody has given up."""
 
     def __init__(self) -> None:
-        self._tables = TableCheck()
-        self._starts: dict[int, int] = {}
-        """Where results begin that were added before their checkpoint, by its position."""
+        self._seqs = array("q")
+        self._ranks = array("q")
 
-    def follow(self, header: Header, body: Any) -> None:
-        """Take the next verified entry with its body, if that is there.
+    def add(self, place: Rank) -> None:
+        """Take the next checkpoint."""
+        self._seqs.append(place.seq)
+        self._ranks.append(place.rank)
 
-        Raises:
-            Misplaced: Its table is not that of the entries before it, or its rank not that of the
-                first checkpoint of its name.
-        """
-        if header.kind is Kind.GENESIS:
-            self._starts.clear()
-        self._tables.follow(header, body)
-        if body is None or not KINDS[header.kind].is_checkpoint:
-            return
-        if body.again is not None:
-            self._require_first(header.seq, body)
-        elif body.since is not None:
-            self._starts[header.seq] = body.since
+    def drop(self, is_gone: Callable[[int], bool]) -> None:
+        """Forget what is gone."""
+        left = [at for at, seq in enumerate(self._seqs) if not is_gone(seq)]
+        if len(left) < len(self._seqs):
+            self._seqs = array("q", (self._seqs[at] for at in left))
+            self._ranks = array("q", (self._ranks[at] for at in left))
 
-    def _require_first(self, seq: int, body: CheckpointBody) -> None:
-        again, mark = body.again or 0, id_print(body.lane, body.id)
-        since = again if body.since is None else body.since
-        is_first = self._tables.print_at(again) == mark and since == self._starts.get(again, again)
-        if not is_first and not self._tables.lacks_bodies:
-            raise Misplaced(
-                f"entry {seq}: expected the rank of the first checkpoint {body.id!r}, and its "
-                f"results, found rank {again} and results from entry {since} on"
-            )
+    def newest(self) -> Rank | None:
+        """The checkpoint with the highest rank, and of a name the last one."""
+        best: Rank | None = None
+        for at in range(len(self._seqs) - 1, -1, -1):
+            seq, rank = self._seqs[at], self._ranks[at]
+            if best is not None and seq < best.rank:
+                break  # nothing ranks above its own position
+            if best is None or rank > best.rank:
+                best = Rank(seq, rank, rank)
+        return best

@@ -26,7 +26,7 @@ from sealpoint.ledger._bodies import (
     parse_body,
     readable_body,
 )
-from sealpoint.ledger._claims import GivenUpCheck, IdCheck
+from sealpoint.ledger._claims import ClaimCheck
 from sealpoint.ledger._entry import (
     Entry,
     Fence,
@@ -423,8 +423,7 @@ class Follower:
         self._began = 0
         """The epoch of its first entry."""
         self._cutoffs = CutoffCheck()
-        self._ids = IdCheck()
-        self._given_up = GivenUpCheck()
+        self._claims = ClaimCheck()
         self._bare = -1
         self._erased = -1
 
@@ -459,8 +458,7 @@ class Follower:
         else:
             tip = extend(before, entry, data, chain, parsed=body)
         # (4) what it says of the entries before it
-        self._ids.follow(entry.header, body)
-        self._given_up.follow(entry.header, body)
+        self._claims.follow(entry.header, body)
         if before is None:
             self._began = entry.header.epoch
         if data is None:

@@ -10,7 +10,6 @@ writes new ones, and `_walk.py` verifies a thread from its first entry on.
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
 from typing import Any, Protocol, Self
 
 import msgspec
@@ -32,7 +31,6 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import (
-    KINDS,
     RESERVED,
     Body,
     CutoffCheck,
@@ -74,6 +72,7 @@ from sealpoint.store._core import (
     trust_and_position,
     verify_renewed,
 )
+from sealpoint.store._covered import CoveredWords
 from sealpoint.store._judge import JudgedHead, check_name, judge_head
 from sealpoint.store._names import label_of, thread_slot
 
@@ -95,8 +94,6 @@ class Observer(Protocol):
 
 
 _VERIFIED_MAX = 16
-_BATCH = 64
-"""So many entries are looked at together."""
 _ANCHOR_ROUNDS_MAX = 64
 _NEAR_MAX = 16
 """A thread of so few entries is read at once, where several of them are needed."""
@@ -314,36 +311,12 @@ class Chain:
     def scan_covered(
         self, first: int, last: int | None = None
     ) -> Iterator[tuple[int, Record, bool]]:
-        """Records in their order, and whether a later entry covers the signature of each.
+        """Records in their order, and whether a later entry covers the signature of each."""
 
-        Any member may add entries about requests, as many as they like. The links of each bind all
-        below it, so its signature covers the earlier ones of the same key: one is verified of each
-        key in a batch.
-        """
-        records = iter(self.entries.scan(self.thread, first, last))
-        while batch := list(islice(records, _BATCH)):
-            covered = self._covered(batch) if len(batch) > 1 else frozenset[int]()
-            for seq, record in batch:
-                yield seq, record, seq in covered
+        def scan(start: int, end: int | None) -> Iterator[tuple[int, Record]]:
+            return iter(self.entries.scan(self.thread, start, end))
 
-    def _covered(self, batch: Sequence[tuple[int, Record]]) -> frozenset[int]:
-        """The positions of entries about requests with a verified one of the same key above."""
-        signers, covered, above = set[str](), set[int](), None
-        for seq, record in reversed(batch):
-            try:
-                header = parse_header(record.header)
-                if above is not None and above.prev != link_hash(record.header).hex():
-                    signers.clear()
-                if KINDS[header.kind].about_requests:
-                    if header.by in signers:
-                        covered.add(seq)
-                    else:
-                        self.verify(record, seq)
-                        signers.add(header.by)
-                above = header
-            except (Tampered, NotTrusted):  # whoever comes to this entry refuses it
-                signers.clear()
-        return frozenset(covered)
+        return CoveredWords(scan, self.verify).rows(first, last)
 
     def _settle(self, entries: Iterable[tuple[Entry, Record]], tip: Tip | None) -> None:
         """Move to the last of some entries that were judged; a call that fails meets all again."""

@@ -32,6 +32,7 @@ from sealpoint.ledger import (
     IdTable,
     Kind,
     Origin,
+    PruneBody,
     ResultsBody,
     id_print,
     link_hash,
@@ -380,6 +381,20 @@ def require_named(above: CheckpointBody | None, given_up: int | None) -> None:
         raise Misplaced(
             f"checkpoint {above.id!r}: expected it to name what entry {given_up} gave up, or a "
             f"later one, found {above.prune}"
+        )
+
+
+def require_newest_kept(index: CheckpointIndex, lane: str, given_up: PruneBody, name: str) -> None:
+    """Refuse a prune that makes an older checkpoint of a lane pass for the newest.
+
+    Raises:
+        Misplaced: The newest is gone, and nobody has deleted it: a prune always keeps it.
+    """
+    top = index.newest(lane, lambda _seq: False)
+    if top is not None and given_up.covers(top.seq) and not given_up.deletes(top.seq):
+        raise Misplaced(
+            f"entry {top.seq} of thread {name!r}: a prune took the newest checkpoint, which a "
+            "prune must keep"
         )
 
 

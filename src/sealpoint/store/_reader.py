@@ -55,6 +55,7 @@ from sealpoint.store._index import (
     ResultPlace,
     place_of,
     require_named,
+    require_newest_kept,
 )
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
@@ -261,22 +262,12 @@ class ThreadReader:
         return self._at(place.seq, place.entry)
 
     def _newest_place(self, index: CheckpointIndex, lane: str) -> CheckpointPlace | None:
-        """(6) The newest checkpoint of a lane that has its state.
-
-        A prune always keeps the newest: where that is gone without having been deleted, somebody
-        wrote a prune that makes an older one pass for it.
-        """
+        """(6) The newest checkpoint of a lane that has its state."""
         retention = self._state.retention
-        place = index.newest(lane, retention.covers)
-        if retention.newest() is None:
-            return place
-        top = index.newest(lane, lambda _seq: False)
-        if top is not None and retention.covers(top.seq) and not retention.deletes(top.seq):
-            raise Misplaced(
-                f"entry {top.seq} of thread {self._state.name!r}: a prune took the newest "
-                "checkpoint, which a prune must keep"
-            )
-        return place
+        given_up = retention.newest()
+        if given_up is not None:
+            require_newest_kept(index, lane, given_up, self._state.name)
+        return index.newest(lane, retention.covers)
 
     def _at(self, seq: int, entry: bytes) -> _FoundCheckpoint:
         header, record = self._entry_at(seq, entry)
@@ -496,9 +487,8 @@ class ThreadReader:
         released = scope.find_earlier(lane, name)
         if released is not None:
             # It was put once more before: what was decided about is the earlier one.
-            if self._state.retention.covers(released.seq):
-                return None
             found = self._at(released.seq, bytes.fromhex(released.entry))
+            scope.require_left(found.place)
             return self._with_results(found, keep=False, scope=scope)
         return self.read_lane(lane, name, scope) if scope.includes(lane, name) else None
 
@@ -511,8 +501,7 @@ class ThreadReader:
         place = self._newest_place(index, lane) if name is None else index.find(Key(lane, name))
         # (6) deleted, given up or superseded
         if place is not None and state.retention.covers(place.seq):
-            left = index.newest(lane, state.retention.covers)
-            if scope is not None and (left is None or left.rank < place.rank):
+            if scope is not None:
                 scope.require_left(place)
             return None
         if place is None:

@@ -29,6 +29,7 @@ from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, ListedThread
+from sealpoint.store._index import CheckpointIndex, require_newest_kept
 from sealpoint.store._refs import Collected
 from sealpoint.store._vouch import judge_unvouched
 
@@ -144,9 +145,31 @@ def _looked(chain: Chain, prune: PruneBody | None = None, *, erased: bool = Fals
 
 
 def _judge(chain: Chain) -> None:
-    """Judge what may give something up; an erasure takes lies as well."""
-    if chain.verified_head().header.kind is not Kind.ERASE:
-        judge_unvouched(chain)
+    """Judge what may give something up; an erasure takes lies as well.
+
+    What another key gave up is asked of every lane: whoever went on from it asked of the lanes that
+    they needed.
+    """
+    if chain.verified_head().header.kind is Kind.ERASE:
+        return
+    judge_unvouched(chain)
+    found = _newest_given_up(chain)
+    signer = chain.core.parts.signer
+    if found is None or (signer is not None and found[0].by == signer.key):
+        return
+    index = CheckpointIndex(chain)
+    for lane in index.lanes():
+        require_newest_kept(index, lane, found[1], chain.name)
+
+
+def _newest_given_up(chain: Chain) -> tuple[Header, PruneBody] | None:
+    """The newest prune or delete of the generation."""
+    for header, record in chain.walk():
+        if header.kind is Kind.ERASE:
+            break
+        if KINDS[header.kind].is_retention:
+            return header, parse_body(header.kind, header.body, _body(header, record))
+    return None
 
 
 def _newer(chain: Chain, seq: int) -> Iterator[tuple[Header, Record]]:

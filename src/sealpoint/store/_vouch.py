@@ -13,7 +13,7 @@ Reading alone does not do it: the work of a cold load does not grow with the thr
 anybody may write vouch for nothing and are judged along with the rest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sealpoint.errors import Misplaced
@@ -21,20 +21,20 @@ from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,
+    ClaimCheck,
     Entry,
-    GivenUpCheck,
     Header,
     Kind,
     PruneBody,
+    Rank,
     StoreChain,
-    TableCheck,
     Tip,
     begin,
     extend,
 )
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain, entry_body, tip_at
-from sealpoint.store._index import id_stretches, place_of, require_place_of
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, id_stretches
 
 
 class _Unvouched(NamedTuple):
@@ -106,6 +106,69 @@ def _claimed(header: Header, trust: StoreChain) -> str | None:
     return None if holder is None else holder[0].person
 
 
+class _Below:
+    """What lies below an entry that is vouched for, as claims of later ones are compared with it.
+
+    Args:
+        chain: The chain.
+        entry: The entry, with its record.
+    """
+
+    def __init__(self, chain: Chain, entry: Entry, record: Record) -> None:
+        self._chain = Chain(chain.core, chain.name, entries=chain.entries)
+        self._chain.bind(chain.thread, chain.place.ns)
+        self._chain.trust.note(chain.trust.get())
+        self._chain.head, self._chain.head_record = entry, record
+        self._index = CheckpointIndex(self._chain)
+        self.given_up: tuple[int, PruneBody] | None = None
+        self.checkpoint = -1
+        self._look()
+
+    def _look(self) -> None:
+        """Find the newest checkpoint, and the newest prune or deletion, which that one names."""
+        named: int | None = None
+        for header, record in _down_from(self._chain, self._chain.verified_head()):
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                break
+            if KINDS[header.kind].is_retention and named is None:
+                named = header.seq
+            if KINDS[header.kind].is_checkpoint:
+                body: CheckpointBody = entry_body(self._chain.name, header, record.body)
+                named = body.prune if named is None else named
+                self.checkpoint = header.seq
+                break
+        if named is not None:
+            self.given_up = named, self._retention_at(named)
+
+    def _retention_at(self, seq: int) -> PruneBody:
+        record, header = self._chain.descend(seq)
+        if not KINDS[header.kind].is_retention:
+            raise Misplaced(
+                f"entry {seq} of thread {self._chain.name!r}: the prune that a later entry names "
+                "is not there"
+            )
+        body: PruneBody = entry_body(self._chain.name, header, record.body)
+        return body
+
+    def find(self, lane: str, name: str) -> Rank | None:
+        """The newest checkpoint of a name."""
+        return _rank(self._index.find(Key(lane, name)))
+
+    def newest(self, is_gone: Callable[[int], bool]) -> Rank | None:
+        """The checkpoint of the main lane with the highest rank that is not gone."""
+        return _rank(self._index.newest("", is_gone))
+
+    def prints(self) -> tuple[int, bytes]:
+        """The first position of the generation, and the prints of its entries."""
+        head = self._chain.verified_head().seq
+        stretches = list(id_stretches(self._chain, head, head + 1))
+        return stretches[-1][0], b"".join(found for _, found in reversed(stretches))
+
+
+def _rank(place: CheckpointPlace | None) -> Rank | None:
+    return None if place is None else Rank(place.seq, place.rank, place.since)
+
+
 class _UnvouchedJudge:
     """Entries being judged one after the other, from one that is vouched for.
 
@@ -118,39 +181,12 @@ class _UnvouchedJudge:
         self._chain = chain
         self._erased = unvouched.erased
         self._tip: Tip | None = None
-        self._given_up = GivenUpCheck()
-        self._tables: TableCheck | None = None
-        """Made where the first table is met."""
+        self._claims = ClaimCheck()
         if unvouched.below is not None:
             entry, record = unvouched.below
             self._tip = tip_at(chain, entry, record)
-            if entry.seq > self._erased:
-                self._given_up = self._given_up_at(entry)
-
-    def _given_up_at(self, entry: Entry) -> GivenUpCheck:
-        """What was given up at an entry that is vouched for."""
-        prune, is_known = None, False
-        for header, record in _down_from(self._chain, entry):
-            if header.kind in (Kind.GENESIS, Kind.ERASE):
-                break
-            if KINDS[header.kind].is_retention and not is_known:
-                prune, is_known = header.seq, True
-            if KINDS[header.kind].is_checkpoint:
-                body: CheckpointBody = entry_body(self._chain.name, header, record.body)
-                newest = self._retention_at(prune if is_known else body.prune)
-                return GivenUpCheck(newest, header.seq)
-        return GivenUpCheck(self._retention_at(prune))
-
-    def _retention_at(self, seq: int | None) -> tuple[int, PruneBody] | None:
-        if seq is None:
-            return None
-        record, header = self._chain.descend(seq)
-        if not KINDS[header.kind].is_retention:
-            raise Misplaced(
-                f"entry {seq} of thread {self._chain.name!r}: the prune that a later entry names "
-                "is not there"
-            )
-        return seq, entry_body(self._chain.name, header, record.body)
+            below = None if entry.seq <= self._erased else _Below(chain, entry, record)
+            self._claims = ClaimCheck(below, entry.seq + 1)
 
     def run(self, head: Entry) -> None:
         """Judge every entry up to a head."""
@@ -176,34 +212,8 @@ class _UnvouchedJudge:
             tip = begin(entry, data, trust)
         else:
             tip = extend(self._tip, entry, data, trust, parsed=body)
-        self._given_up.follow(entry.header, body)
-        if isinstance(body, CheckpointBody) and body.ids is not None and self._tables is None:
-            self._tables = self._tables_before(entry.header)
-        if self._tables is not None:
-            self._tables.follow(entry.header, body)
-        if isinstance(body, CheckpointBody) and body.again is not None:
-            self._judge_place(entry, body, body.again)
+        self._claims.follow(entry.header, body)
         return tip
-
-    def _tables_before(self, header: Header) -> TableCheck:
-        """The ids of all entries before the first with a table: older tables are vouched for."""
-        stretches = list(id_stretches(self._chain, header.seq - 1, header.seq))
-        prints = b"".join(found for _, found in reversed(stretches))
-        return TableCheck(stretches[-1][0], prints)
-
-    def _judge_place(self, entry: Entry, body: CheckpointBody, again: int) -> None:
-        """A checkpoint of a name that was there before keeps the place of the first one."""
-        record, header = self._chain.descend(again)
-        first: CheckpointBody | None = None
-        if KINDS[header.kind].is_checkpoint and header.gen == entry.header.gen:
-            first = entry_body(self._chain.name, header, record.body)
-        is_named = first is not None and (first.lane, first.id) == (body.lane, body.id)
-        if first is None or not is_named or first.again is not None:
-            raise Misplaced(
-                f"entry {entry.seq}: expected the first checkpoint {body.id!r} in entry {again}, "
-                f"found a {header.kind.word}"
-            )
-        require_place_of(place_of(entry.header, entry.hash, body), place_of(header, b"", first))
 
 
 def _makes_claims(header: Header) -> bool:

@@ -14,6 +14,7 @@ from typing import Self
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
     AnchorUnavailable,
+    Forged,
     Forked,
     Missing,
     RolledBack,
@@ -37,6 +38,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import Check, PublicKey, SignaturePool, Signed
 from sealpoint.storage import Record
 from sealpoint.store._core import Core, check_expiry, claimed_name, verify_renewed
+from sealpoint.store._covered import CoveredWords
 
 _TOGETHER = 64
 """So many entries are verified before the first is followed: of one that was put in the place of
@@ -109,12 +111,14 @@ class ThreadWalk:
         self.finish()
         self.require_kept()
 
-    def entries(self, *, as_stored: bool = False) -> Iterator[tuple[Record, ChainStep]]:
+    def entries(self, *, for_restore: bool = False) -> Iterator[tuple[Record, ChainStep]]:
         """The same with what the store has of each; whoever takes all of them calls `finish`.
 
         Args:
-            as_stored: Show bodies that lie below an erasure too. Else they are left out, by what
-                the store says of erasures: nothing may be given up because of that.
+            for_restore: Show bodies that lie below an erasure too. Else they are left out, by what
+                the store says of erasures: nothing may be given up because of that. And take, as
+                every reader does, words about requests whose own signature is damaged and covered
+                by a later one: honest work lies on top of them.
         """
         core = self._core
         first = next(core.storage.scan(self.thread, 0), None)
@@ -128,7 +132,9 @@ class ThreadWalk:
             self.name = self.name or claimed_name(core, self.thread)[1]
         place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
         follower = self._follower = Follower(place, core.trust())
-        for record, entry in self._verified(follower, self._consecutive(as_stored=as_stored)):
+        covered = self._covered(follower) if for_restore else None
+        rows = self._consecutive(as_stored=for_restore)
+        for record, entry in self._verified(follower, rows, covered):
             step = follower.follow(entry, record.body)
             self._compare(record, step)
             yield record, step
@@ -174,7 +180,7 @@ class ThreadWalk:
         good: Tip | None = None
         stop: SealpointError | None = None
         try:
-            for record, step in self.entries(as_stored=True):
+            for record, step in self.entries(for_restore=True):
                 if record.body is None and stop is None:
                     # Bodies may be missing only where an erasure follows.
                     where = f"entry {step.entry.seq} of {self._title()}"
@@ -189,22 +195,21 @@ class ThreadWalk:
             stop = error if stop is None else stop
         return good, stop
 
-    def _verified(self, follower: Follower, rows: Iterator[_Row]) -> Iterator[tuple[Record, Entry]]:
+    def _verified(
+        self, follower: Follower, rows: Iterator[_Row], covered: CoveredWords | None
+    ) -> Iterator[tuple[Record, Entry]]:
         """Every record with its entry, verified on its own; with a pool, many before the first."""
 
         def signed(row: _Row) -> tuple[Signed, ...]:
             return claimed_signatures(row[1].header, row[1].seals, follower.chain)
 
         def verified(row: _Row, check: Check) -> tuple[Record, Entry]:
-            entry, follower.chain = verify_renewed(
-                self._core,
-                row[1],
-                place=follower.place,
-                seq=row[0],
-                chain=follower.chain,
-                check=check,
-            )
-            return row[1], entry
+            try:
+                return row[1], self._verify(follower, row, check)
+            except Forged:
+                if covered is None or not covered.covers(row[0], parse_header(row[1].header)):
+                    raise
+                return row[1], self._verify(follower, row, None)
 
         if self._pool is None:
             for row in rows:
@@ -213,6 +218,22 @@ class ThreadWalk:
         found = (verified(row, check) for row, check in self._pool.checked(rows, signed))
         while together := list(islice(found, _TOGETHER)):
             yield from together
+
+    def _covered(self, follower: Follower) -> CoveredWords:
+        def scan(first: int, last: int | None) -> Iterator[_Row]:
+            return self._core.storage.scan(self.thread, first, last)
+
+        def verify(record: Record, seq: int) -> Entry:
+            return self._verify(follower, (seq, record), PublicKey.verify)
+
+        return CoveredWords(scan, verify)
+
+    def _verify(self, follower: Follower, row: _Row, check: Check | None) -> Entry:
+        seq, record = row
+        entry, follower.chain = verify_renewed(
+            self._core, record, place=follower.place, seq=seq, chain=follower.chain, check=check
+        )
+        return entry
 
     def _consecutive(self, *, as_stored: bool) -> Iterator[tuple[int, Record]]:
         erased = None if as_stored else self._newest_erasure()

@@ -19,6 +19,7 @@ from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
+from tests.unit.store.backup import planned
 
 _PAYLOAD = b"\xa6paid 7"
 _ROOT = hashlib.sha256(_PAYLOAD).hexdigest()
@@ -85,6 +86,33 @@ def test_a_false_rank_brings_no_earlier_world_back(attacked: AttackedTeam) -> No
     _require_refused(attacked, "expected rank", world=SHELL)
     with pytest.raises(Misplaced, match="expected rank"):
         warm.load()
+
+
+@pytest.mark.parametrize("buried", [True, False])
+def test_of_two_states_of_one_name_the_newest_counts(
+    attacked: AttackedTeam, *, buried: bool
+) -> None:
+    """The first of two that claim to be new gives no rank to a third one."""
+    _shared(attacked)
+    rogue = _rogue(attacked)
+    first = _put(rogue, "x")
+    newest = _put(rogue, "x")
+    _put(rogue, "x", again=newest)
+    rogue.anchor()
+    assert attacked.world.open(None, read_only=True).verify().ok
+    _put(rogue, "x", again=first)
+    if buried:
+        _put(rogue, "y")
+    rogue.anchor()
+
+    for call in (
+        lambda: attacked.fresh("spare").resume(world=READ),
+        lambda: attacked.fresh("spare").save({"n": 9}, world=READ),
+    ):
+        with pytest.raises(Misplaced, match="expected"):
+            call()
+    assert not attacked.world.open(None, read_only=True).verify().ok
+    assert [each.kept for each in planned(attacked.world).losses] == [newest + 1]
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -13,7 +13,7 @@ import pytest
 
 from sealpoint.audit import verify_bundle
 from sealpoint.errors import Misplaced, Missing, NeedsApproval, Superseded
-from sealpoint.ledger import CheckpointBody, GivenUpCheck, Kind, PruneBody, parse_header
+from sealpoint.ledger import CheckpointBody, ClaimCheck, Kind, PruneBody, parse_header
 from sealpoint.store import Key
 from sealpoint.store._blobs import BlobWriter
 from sealpoint.world import World
@@ -21,7 +21,8 @@ from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import SALT
 from tests.rogue import Rogue
 from tests.unit.audit.bundles import exported
-from tests.unit.gate.team import READ
+from tests.unit.gate.team import READ, policy
+from tests.unit.store.backup import accepted, planned
 from tests.unit.store.laned import put, results, saved
 
 _WORLD = World.from_dict(READ)
@@ -170,7 +171,7 @@ def test_a_bundle_is_refused_for_what_an_audit_refuses(
         rogue.save(world=_WORLD.digest, prune=named)
     rogue.anchor()
     with monkeypatch.context() as patch:
-        patch.setattr(GivenUpCheck, "follow", lambda *_: None)
+        patch.setattr(ClaimCheck, "follow", lambda *_: None)
         data = exported(attacked)
 
     if lie == "nothing":
@@ -212,3 +213,81 @@ def test_a_missing_body_does_not_hide_what_is_brought_back(
         with pytest.raises((Misplaced, Missing)):
             attacked.fresh("worker").save({"n": 3}, world=READ)
         assert not attacked.store().verify().ok
+
+
+@pytest.mark.parametrize("attack", [False, True])
+def test_no_prune_takes_the_newest_of_the_main_lane(
+    attacked: AttackedTeam, *, attack: bool
+) -> None:
+    """Not where a lane has a newer one either: a garbage collection would take its state."""
+    attacked.shared("worker", "spare")
+    attacked.fresh("spare").resume(world=READ)
+    rogue = _rogue(attacked)
+    lane = rogue.save(world=_WORLD.digest, lane="sub")
+    if attack:
+        rogue.write(Kind.PRUNE, PruneBody(salt=SALT, before=lane))
+    rogue.anchor()
+    collected = attacked.store().gc()
+
+    assert bool(collected.failures) is attack
+    if not attack:
+        assert attacked.fresh().resume(world=READ).state == {"n": 1}
+        return
+    assert not attacked.world.open(None, read_only=True).verify().ok
+    assert [(each.kept, each.seen) for each in planned(attacked.world).losses] == [(lane, lane + 1)]
+    accepted(attacked.world)
+    assert attacked.fresh("ann").load().state == {"n": 1}
+
+
+@pytest.mark.parametrize("attack", [False, True])
+def test_no_collection_takes_the_newest_of_a_lane_that_nobody_reads(
+    attacked: AttackedTeam, *, attack: bool
+) -> None:
+    """Whoever goes on from the main lane does not ask what a prune took of another one."""
+    attacked.shared("worker", "spare")
+    sub = put({"sub": 1}, "s1", lane="sub", world=_WORLD)
+    saved(attacked.fresh(), sub, put({"main": 1}, "m1", world=_WORLD))
+    attacked.fresh("spare").resume(world=READ)
+    kept = _checkpoints(attacked)[-2:]
+    rogue = _rogue(attacked)
+    body = PruneBody(salt=SALT, before=kept[1], kept=() if attack else kept[:1])
+    rogue.write(Kind.PRUNE, body)
+    rogue.anchor()
+    attacked.fresh().resume(world=READ)
+    attacked.fresh().save({"main": 2}, id="m2", world=READ)
+    collected = attacked.store("ann").gc()
+
+    assert bool(collected.failures) is attack
+    assert attacked.rows()[kept[0]].payload is not None
+
+
+@pytest.mark.parametrize("attack", ["nothing", "an honest prune", "a prune"])
+def test_a_run_from_an_older_state_does_nothing_again(attacked: AttackedTeam, attack: str) -> None:
+    """What was released to it is pruned meanwhile, and something newer of the same lane is left."""
+    attacked.apply(policy("p", older_checkpoint="record"))
+    attacked.shared("worker", "spare")
+    before = attacked.fresh()
+    saved(before, put({"main": 1}, "m1", world=_WORLD), results("paid", "m1", task="bill"))
+    sub = put({"sub": 1}, "s1", lane="sub", world=_WORLD)
+    saved(before, sub, results("paid", "s1", task="pay", lane="sub"))
+    saved(before, put({"main": 2}, "m2", world=_WORLD))
+    saved(before, put({"sub": 2}, "s2", lane="sub", world=_WORLD))
+    run = attacked.fresh()
+    session = run.adapter.begin(world=_WORLD, ref="m1", lanes={"sub": "s1"}, deliberate="again")
+    run.adapter.snapshot("", "m1", running=True, session=session)
+    kept = tuple(seq for seq in _checkpoints(attacked) if attacked.body(seq).id in ("m2", "s2"))
+    if attack == "an honest prune":
+        attacked.fresh("spare").prune(keep_last=1)
+    elif attack == "a prune":
+        rogue = _rogue(attacked)
+        rogue.write(Kind.PRUNE, PruneBody(salt=SALT, before=len(rogue.rows), kept=kept))
+        rogue.anchor()
+
+    for lane, name, task in (("", "m1", "bill"), ("sub", "s1", "pay")):
+        if attack == "nothing":
+            found = run.adapter.snapshot(lane, name, running=True, session=session)
+            assert found is not None
+            assert [each.task for each in found.results] == [task]
+        else:
+            with pytest.raises(Superseded):
+                run.adapter.snapshot(lane, name, running=True, session=session)

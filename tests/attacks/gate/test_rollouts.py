@@ -28,6 +28,7 @@ from sealpoint.ledger import (
     CheckpointBody,
     ExpiryBody,
     Kind,
+    PositionList,
     RequestBody,
     ResumeBody,
     VerdictBody,
@@ -39,6 +40,7 @@ from sealpoint.store import accept_restore, plan_restore
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import key
+from tests.rogue import Rogue
 from tests.unit.gate.team import NARROW, READ, SHELL, policy
 from tests.unit.store.ended import expire
 
@@ -309,7 +311,9 @@ def _ended(attacked: AttackedTeam, how: str) -> tuple[Request, ResumeBody, datet
     honest = attacked.body(attacked.find(Kind.RESUME, "u"), "u")
     held = attacked.world.clock
     attacked.later(hours=1 if how == "revoked" else 49)
-    if how == "proposed again":
+    if how == "not yet":
+        pass
+    elif how == "proposed again":
         attacked.store("operator").rollouts.propose([(READ, _OTHER)], reason="release 43")
     else:
         ending = RequestClosed if how == "expired" else ()
@@ -347,17 +351,37 @@ def test_a_backdated_resume_by_a_rollout_that_ended_is_found(
     assert "it had ended before the thread came to this position" in _findings(attacked)
 
 
-def test_the_end_of_a_rollout_is_listed_once(attacked: AttackedTeam) -> None:
+def test_two_persons_list_the_end_of_a_rollout(attacked: AttackedTeam) -> None:
     """Whoever meets it later, and may list it, finds that it is; a read writes nothing."""
     rollout, _, _ = _ended(attacked, "revoked")
-    kinds = attacked.kinds(ROLLOUTS)
-    for who in ("carl", "ann"):
+    counts = [attacked.kinds(ROLLOUTS).count("expiry")]
+    for who in ("carl", "ann", "bob", "ann"):
         with pytest.raises(RequestClosed):
             attacked.store(who).rollouts.revoke(rollout.id, reason="again")
         attacked.store(who).rollouts.list()
+        counts.append(attacked.kinds(ROLLOUTS).count("expiry"))
 
-    assert kinds == attacked.kinds(ROLLOUTS)
-    assert kinds.count("expiry") == 1
+    assert counts == [1, 1, 2, 2, 2]
+
+
+def test_a_false_list_by_who_ended_a_rollout_is_not_the_only_one(attacked: AttackedTeam) -> None:
+    """The next person who meets the end lists too, and each list binds."""
+    rollout, honest, held = _ended(attacked, "not yet")
+    book = Rogue(attacked.store("carl").core, "carl", ROLLOUTS)
+    threads = sorted(map(attacked.world.thread_id, ("t", "u")))
+    far = PositionList.of([(thread, 10**9, bytes(32)) for thread in threads])
+    attacked.store("carl").core.storage.put_blobs(book.thread, {far.digest: far.data})
+    word = attest(key("carl"), rollout.id, Verdict.DENY, "mine")
+    book.write(Kind.DENIAL, VerdictBody(salt=attacked.salt, attestation=word))
+    body = ExpiryBody(salt=attacked.salt, request=rollout.id, positions=far.digest.hex())
+    book.write(Kind.EXPIRY, body)
+    book.anchor()
+    with pytest.raises(RequestClosed):
+        attacked.store("ann").rollouts.revoke(rollout.id, reason="leaks data")
+    with attacked.landing():
+        _backdate(attacked, honest, held)
+
+    assert "it had ended before the thread came to this position" in _findings(attacked)
 
 
 @pytest.mark.parametrize("damage", ["gone", "edited"])

@@ -7,17 +7,20 @@ before it continues from a state, by the policy that binds its position and with
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval, NotTrusted
-from sealpoint.ledger import CheckpointBody, Kind, PruneBody, ResumeBody
+from sealpoint.gate import Request
+from sealpoint.ledger import CheckpointBody, Kind, PruneBody, ResumeBody, link_hash
 from sealpoint.storage import Record
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.attacks.gate.test_policy_changes import _Change
 from tests.attacks.gate.test_rollouts import _backdate, _ended
+from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
 
 _STATE = b"\x81\xa1n\x09"
@@ -178,3 +181,37 @@ def test_approved_worlds_are_continued_in_without_another_word(attacked: Attacke
     assert attacked.fresh().resume(world=SHELL).state == {"n": 4}
     assert attacked.newest(Kind.RESUME).rules == ()
     attacked.check_sound()
+
+
+@pytest.mark.parametrize("claim", ["released", "decided"])
+def test_a_session_that_rests_on_nothing_is_put_to_people(
+    attacked: AttackedTeam, claim: str
+) -> None:
+    """It names a checkpoint that was erased, or a decision that is none: that stops nobody."""
+    attacked.pool("pods", "worker", "spare")
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    erased = attacked.find(Kind.CHECKPOINT)
+    attacked.fresh("officer").erase(reason="asked for")
+    attacked.fresh().save({"n": 2}, id="c2", world=READ)
+    attacked.fresh().handoff(to="pods", reason="shared")
+    newest = attacked.find(Kind.CHECKPOINT)
+    attacked.fresh().resume(world=READ)
+    rogue = Rogue(attacked.store().core, "worker")
+    fields: dict[str, Any] = {"leaves": READ} if claim == "released" else {"decided": newest}
+    released = erased if claim == "released" else newest
+    for _ in range(2):
+        entry = link_hash(attacked.rows()[released].header).hex()
+        fields |= {"checkpoint": entry, "release": "11" * 32, "world": _world(READ)}
+        rogue.resume("pods", released=released, **fields)
+        released = released if claim == "released" else len(rogue.rows)
+        for _ in range(2):
+            rogue.save(world=_world(READ))
+    rogue.anchor()
+
+    with pytest.raises(NeedsApproval) as asked:
+        attacked.fresh("spare").resume(world=READ)
+    request = asked.value.request
+    assert isinstance(request, Request)
+    attacked.approve(request)
+    assert attacked.fresh("spare").resume(world=READ).ref.seq > newest
+    assert not attacked.world.open(None, read_only=True).verify().ok

@@ -14,9 +14,11 @@ from sealpoint.errors import NeedsApproval, NoRight, ResumeRefused
 from sealpoint.gate import Request, Status
 from sealpoint.ledger import Body, ExpiryBody, Kind, VerdictBody, parse_header
 from sealpoint.signing import Role, RosterDocument, Verdict, attest
+from sealpoint.storage import Record
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import identity, key
 from tests.unit.gate.team import READ, SHELL
+from tests.unit.store.backup import accepted, planned
 
 _FAR = datetime(2099, 12, 31, 23, 59, 59, tzinfo=UTC)
 _RELAYED = (Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY)
@@ -206,3 +208,30 @@ def test_a_handoff_carries_only_what_counts(attacked: AttackedTeam) -> None:
 
     assert [word.credential for word in found] == [key("ann").key, key("bob").key]
     assert found[0].reason == "ann has looked"
+
+
+# ---------------------------------------------------------------------- signatures that are covered
+
+
+@pytest.mark.parametrize("between", [0, 70])
+def test_a_damaged_signature_that_is_covered_costs_no_work(
+    attacked: AttackedTeam, between: int
+) -> None:
+    """Every reader takes the entry, however far above the cover lies; so does a restore."""
+    _audited(attacked).thread().save({"n": 1}, world=READ)
+    seq = len(attacked.rows())
+    _slipped(attacked, Kind.EXPIRY, _empty(attacked, Kind.EXPIRY))
+    junk = attacked.rows()[seq]
+    for _ in range(between + 1):
+        _slipped(attacked, Kind.EXPIRY, _empty(attacked, Kind.EXPIRY))
+    damaged = junk.seals.replace(junk.seals[-20:-4], b"0" * 16)
+    attacked.put({seq: Record(junk.header, damaged, junk.body)})
+    for n in (2, 3):
+        attacked.fresh().resume(world=READ)
+        attacked.fresh().save({"n": n}, world=READ)
+    length = len(attacked.rows())
+    attacked.truncate(length - 1)
+
+    assert [each.kept for each in planned(attacked.world).losses] == [length - 2]
+    accepted(attacked.world)
+    assert attacked.fresh().load().state == {"n": 2}
