@@ -129,9 +129,9 @@ class SimulatedStorage:
         self._give(thread, blobs)
         self.appending.run_after()
 
-    def alone(self) -> AbstractContextManager[None]:
+    def alone(self, thread: bytes) -> AbstractContextManager[None]:
         """Let others wait."""
-        return self.inner.alone()
+        return self.inner.alone(thread)
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Store blobs."""

@@ -436,6 +436,20 @@ class Connections:
             pause = min(2 * pause, _PAUSE_SECONDS_MAX)
 
     @contextlib.contextmanager
+    def lent(self) -> Iterator[Connection | None]:
+        """A connection for the length of a block, in which others are used beside it.
+
+        None where there is only one, or none can be made. The block handles what fails on it.
+        """
+        with contextlib.ExitStack() as stack:
+            connection: Connection | None = None
+            if self._connections_max > 1:
+                with contextlib.suppress(psycopg.Error):
+                    deadline = time.monotonic() + self._wait_seconds_max
+                    connection = stack.enter_context(self._connection(deadline))
+            yield connection
+
+    @contextlib.contextmanager
     def _connection(self, deadline: float) -> Iterator[Connection]:
         self.require_open()
         if self._process != os.getpid():

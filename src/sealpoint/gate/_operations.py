@@ -6,7 +6,7 @@ what is there then, so an approval never lands on a request that was denied or v
 and nothing is done to a thread that has moved since whoever acts was shown it.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -115,12 +115,22 @@ class Operations:
         """Stop the thread; see `Thread.pause`."""
         check_reason(reason, "pause")
         with self._state.reporting():
-            seq = self._pause(reason, actor, expect)
-            while seq is None:
-                # Somebody who appends all the time would be first each time.
-                with self._core.storage.alone():
-                    seq = self._pause(reason, actor, expect)
-            return seq
+            return self._write_in_turn(lambda: self._pause(reason, actor, expect))
+
+    def _write_in_turn(self, write: Callable[[], int | None]) -> int:
+        """Write an entry, also while somebody else appends all the time.
+
+        The first attempt judges whatever is new. Where it loses its place, the next one holds that
+        place, and has only the entries to judge that came meanwhile.
+
+        Args:
+            write: Looks at the thread, decides, and writes; None if somebody else wrote first.
+        """
+        seq = write()
+        while seq is None:
+            with self._core.storage.alone(self._chain.thread):
+                seq = write()
+        return seq
 
     def _pause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
         """Stop the thread; None if somebody else wrote first."""
@@ -139,11 +149,7 @@ class Operations:
         """Let the thread go on: sessions and requests are as they were; see `Thread.unpause`."""
         check_reason(reason, "unpause")
         with self._state.reporting():
-            seq = self._unpause(reason, actor, expect)
-            while seq is None:
-                with self._core.storage.alone():
-                    seq = self._unpause(reason, actor, expect)
-            return seq
+            return self._write_in_turn(lambda: self._unpause(reason, actor, expect))
 
     def _unpause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
         """Let the thread go on; None if somebody else wrote first."""

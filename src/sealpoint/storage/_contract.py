@@ -91,12 +91,13 @@ class Storage(Protocol):
         """
         ...
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Let others wait with what they write until the block ends, or until the next `append`.
+    def alone(self, thread: bytes) -> AbstractContextManager[None]:
+        """Keep others from appending to a thread until the block ends, or until the next `append`.
 
-        For who lost a position to somebody who appends all the time: what is read in the block is
-        the newest, and the position after it is free. A backend MAY do nothing, and MUST NOT let
-        the caller wait for longer than an `append` may take.
+        For a caller that lost a position to somebody who appends all the time: what it reads in the
+        block is the newest, and it gets the position after that. A backend MAY keep others from
+        other threads as well, or do nothing. It MUST NOT let the caller wait for longer than an
+        `append` may take. The caller MUST write to no other thread in the block.
         """
         ...
 

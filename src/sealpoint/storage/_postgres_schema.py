@@ -157,6 +157,14 @@ def put(rows: int = 1) -> str:
     return _sql(_PUT, ", ".join(f"($1, {each})" for each in given))
 
 
+# The position after the newest entry: taken for a moment, and left again by the savepoint.
+HOLD_NEXT = _sql(
+    "INSERT INTO entries (thread, seq, head)",
+    "SELECT $1, coalesce(max(seq), -1) + 1, ''::bytea FROM entries WHERE thread = $1",
+)
+SAVE_POINT = "SAVEPOINT held"
+LEAVE_NEXT = "ROLLBACK TO SAVEPOINT held"
+
 PUT_IF_ABSENT = _sql(put(), "ON CONFLICT (thread, seq) DO NOTHING")
 
 PUT_BLOBS = (

@@ -157,7 +157,7 @@ class FileStorage:
             if fresh:
                 write_records(directory, seq, records, fresh)
 
-    def alone(self) -> nullcontext[None]:
+    def alone(self, thread: bytes) -> nullcontext[None]:  # noqa: ARG002 # as `Storage` has it
         """Nobody waits: the positions of a thread are taken one by one."""
         return nullcontext()
 

@@ -69,7 +69,7 @@ class MemoryStorage:
             if label is not None:
                 self._labels.setdefault(label, {})[thread] = None
 
-    def alone(self) -> nullcontext[None]:
+    def alone(self, thread: bytes) -> nullcontext[None]:  # noqa: ARG002 # as `Storage` has it
         """Nobody waits: the positions of a thread are taken one by one."""
         return nullcontext()
 

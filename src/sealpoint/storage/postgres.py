@@ -13,13 +13,16 @@ cannot reach: its log and its backups hold what was dropped for as long as they 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from operator import itemgetter
+from threading import Lock, get_ident
+from time import monotonic
 
+import psycopg
 from psycopg import errors
 
-from sealpoint._postgres import Connection, Connections, Password, Row, Value, create_all
+from sealpoint._postgres import Answer, Connection, Connections, Password, Row, Value, create_all
 from sealpoint._postgres_url import PostgresUrl
 from sealpoint.errors import (
     Edited,
@@ -85,6 +88,11 @@ class PostgresStorage:
         wait_seconds_max: float = 30.0,
         connections_max: int = 8,
     ) -> None:
+        self._wait_seconds_max = wait_seconds_max
+        self._alone = Lock()
+        """One OS thread at a time is alone: it has two connections, and those come to an end."""
+        self._held: tuple[int, bytes, Connection] | None = None
+        """The OS thread that is alone, the thread of which it holds the next position, and how."""
         self._connections = Connections(
             url,
             what=f"store {url}",
@@ -146,11 +154,32 @@ class PostgresStorage:
             (thread, number, *_packed(record)) for number, record in enumerate(records, start=seq)
         ]
         change = _Append(thread, rows, blobs, [*{*needs}], label)
+        held = self._held
+        if held is not None and held[:2] == (get_ident(), thread):
+            self._held = None
+            if change.make_held(held[2]):
+                return
         self._connections.run(change.make)
 
-    def alone(self) -> nullcontext[None]:
-        """Nobody waits: the positions of a thread are taken one by one."""
-        return nullcontext()
+    @contextmanager
+    def alone(self, thread: bytes) -> Iterator[None]:
+        """Hold the next position of a thread by a row that is never committed.
+
+        Whoever would append there waits for that row, as for that of `drop`; the next `append` of
+        this OS thread gives it up and takes the position in one round trip. A login that may insert
+        could always do this. Where the position cannot be held, nobody waits, and `append` tells
+        why.
+        """
+        with self._alone, self._connections.lent() as connection:
+            if connection is not None and _hold_next(connection, thread, self._wait_seconds_max):
+                self._held = get_ident(), thread, connection
+            try:
+                yield
+            finally:
+                self._held = None
+                if connection is not None and not connection.is_idle:
+                    with suppress(psycopg.Error):
+                        connection.run("ROLLBACK")
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Make blobs durable ahead of the entry that will name them."""
@@ -441,7 +470,27 @@ class _Append:
             with connection.transaction():
                 self._make_with_care(connection)
             return
-        if self._rows and answers[0].changed != len(self._rows):
+        self._require_kept(answers[0])
+
+    def make_held(self, connection: Connection) -> bool:
+        """Write it where a connection holds the position.
+
+        Returns:
+            False if it is to be made in the usual way, which also finds out what became of this.
+        """
+        try:
+            _, answer, *_ = connection.run_together(
+                [(sql.LEAVE_NEXT, ()), *self._statements(), ("COMMIT", ())]
+            )
+        except psycopg.Error:
+            with suppress(psycopg.Error):
+                connection.run("ROLLBACK")
+            return False
+        self._require_kept(answer)
+        return True
+
+    def _require_kept(self, answer: Answer) -> None:
+        if self._rows and answer.changed != len(self._rows):
             # A rule or a trigger that somebody put there keeps rows away, and says nothing.
             raise Edited(
                 f"entry {self._rows[0][1]} of thread {self._thread.hex()}: the server took it "
@@ -480,6 +529,24 @@ class _Append:
                 _make_good(connection, thread, digest, batch[digest])
         if self._label is not None:
             connection.run(sql.PUT_LABEL, self._label, thread)
+
+
+def _hold_next(connection: Connection, thread: bytes, wait_seconds_max: float) -> bool:
+    """Hold the position after the newest entry of a thread, in a transaction that stays open."""
+    statements = [("BEGIN", ()), (sql.SAVE_POINT, ()), (sql.HOLD_NEXT, (thread,))]
+    until = monotonic() + wait_seconds_max
+    while monotonic() < until:
+        try:
+            connection.run_together(statements)
+        except psycopg.Error as exc:
+            with suppress(psycopg.Error):
+                connection.run("ROLLBACK")
+            # Somebody has taken the position in the moment between looking and inserting.
+            if not isinstance(exc, errors.UniqueViolation):
+                return False
+        else:
+            return True
+    return False
 
 
 def _is_made(connection: Connection) -> bool:

@@ -126,7 +126,7 @@ class SqliteStorage:
             ),
         )
 
-    def alone(self) -> AbstractContextManager[None]:
+    def alone(self, thread: bytes) -> AbstractContextManager[None]:  # noqa: ARG002 # as `Storage`
         """Hold SQLite's lock for writing, of which there is one for the file."""
         return self._connections.alone()
 

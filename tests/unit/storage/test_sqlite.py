@@ -323,14 +323,14 @@ def test_others_wait_for_who_is_alone(tmp_path: Path) -> None:
         closing(SqliteStorage(path, create=True)) as storage,
         closing(SqliteStorage(path, wait_seconds_max=0.05)) as other,
     ):
-        with storage.alone():
+        with storage.alone(_THREAD):
             with pytest.raises(StorageUnavailable, match="SQLITE_BUSY"):
                 other.append(_THREAD, 0, [_RECORD], blobs={})
             storage.append(_THREAD, 0, [_RECORD], blobs={})
             other.append(_THREAD, 1, [_RECORD], blobs={})
-        with storage.alone(), pytest.raises(HeadMoved):
+        with storage.alone(_THREAD), pytest.raises(HeadMoved):
             storage.append(_THREAD, 1, [Record(b"other", b"", None)], blobs={})
-        with pytest.raises(KeyError), storage.alone():
+        with pytest.raises(KeyError), storage.alone(_THREAD):
             raise KeyError
         other.append(_THREAD, 2, [_RECORD], blobs={})
 

@@ -143,11 +143,11 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
     def test_who_is_alone_has_the_next_position(self, tmp_path: Path) -> None:
         """An append in the block is durable when it returns, and the block leaves nothing held."""
         with opened(self, tmp_path) as storage:
-            with storage.alone():
+            with storage.alone(THREAD):
                 require(storage.read(THREAD, 0) is None, "reads go on")
                 storage.append(THREAD, 0, [record_of("0")], blobs=named(b"blob"))
                 storage.append(THREAD, 1, [record_of("1")], blobs={})
-            with storage.alone():
+            with storage.alone(THREAD):
                 pass
             storage.append(THREAD, 2, [record_of("2")], blobs={})
 
