@@ -312,11 +312,7 @@ class Chain:
         self, first: int, last: int | None = None
     ) -> Iterator[tuple[int, Record, bool]]:
         """Records in their order, and whether a later entry covers the signature of each."""
-
-        def scan(start: int, end: int | None) -> Iterator[tuple[int, Record]]:
-            return iter(self.entries.scan(self.thread, start, end))
-
-        return CoveredWords(scan, self.verify).rows(first, last)
+        return CoveredWords(self.entries, self.thread, self.verify).rows(first, last)
 
     def _settle(self, entries: Iterable[tuple[Entry, Record]], tip: Tip | None) -> None:
         """Move to the last of some entries that were judged; a call that fails meets all again."""

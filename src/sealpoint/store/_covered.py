@@ -14,41 +14,52 @@ from itertools import islice
 from sealpoint.errors import Forged, NotTrusted, Tampered
 from sealpoint.ledger import KINDS, Header, link_hash, parse_header
 from sealpoint.storage import Record
+from sealpoint.store._core import EntryReader
 
 _BATCH = 64
-
-Row = tuple[int, Record]
 
 
 class CoveredWords:
     """Words about requests with a later one of the same key that is genuine and linked to them.
 
     Args:
-        scan: Gives the records of a thread between two positions; to its end without the second.
+        entries: Gives the records of threads.
+        thread: Which thread.
         verify: Verifies an entry on its own, its signature included.
     """
 
     def __init__(
         self,
-        scan: Callable[[int, int | None], Iterator[Row]],
+        entries: EntryReader,
+        thread: bytes,
         verify: Callable[[Record, int], object],
     ) -> None:
-        self._scan = scan
+        self._entries = entries
+        self._thread = thread
         self._verify = verify
         self._last: int | None = None
         self._covers: dict[str, int] = {}
         """By key, where a genuine word lies that was looked for."""
 
     def rows(self, first: int, last: int | None = None) -> Iterator[tuple[int, Record, bool]]:
-        """Records in their order, and whether a later entry covers the signature of each."""
-        self._last = last
-        records = iter(self._scan(first, last))
+        """Records in their order, and whether a later entry covers the signature of each.
+
+        Without `last`, it ends at what is the newest after one batch: whoever appends as fast as a
+        reader judges would keep it for ever, and what comes later is left to the next look.
+        """
+        records = iter(self._entries.scan(self._thread, first, last))
         while batch := list(islice(records, _BATCH)):
+            if last is None and len(batch) == _BATCH:
+                newest = self._entries.scan(self._thread, batch[-1][0], descending=True)
+                last = next((seq for seq, _ in newest), batch[-1][0])
+            self._last = last
             covered = self._in_batch(batch) if len(batch) > 1 else frozenset[int]()
             for seq, record in batch:
                 yield seq, record, seq in covered
+                if seq == last:
+                    return
 
-    def _in_batch(self, batch: Sequence[Row]) -> frozenset[int]:
+    def _in_batch(self, batch: Sequence[tuple[int, Record]]) -> frozenset[int]:
         signers, covered, above = set[str](), set[int](), None
         for seq, record in reversed(batch):
             try:
@@ -86,7 +97,7 @@ class CoveredWords:
         """Where the next genuine word of a key lies that is linked to an entry; -1: nowhere."""
         below: bytes | None = None
         with suppress(Tampered, NotTrusted):
-            for at, record in self._scan(seq, self._last):
+            for at, record in self._entries.scan(self._thread, seq, self._last):
                 header = parse_header(record.header)
                 if below is not None and header.prev != below.hex():
                     break

@@ -220,13 +220,10 @@ class ThreadWalk:
             yield from together
 
     def _covered(self, follower: Follower) -> CoveredWords:
-        def scan(first: int, last: int | None) -> Iterator[_Row]:
-            return self._core.storage.scan(self.thread, first, last)
-
         def verify(record: Record, seq: int) -> Entry:
             return self._verify(follower, (seq, record), PublicKey.verify)
 
-        return CoveredWords(scan, verify)
+        return CoveredWords(self._core.storage, self.thread, verify)
 
     def _verify(self, follower: Follower, row: _Row, check: Check | None) -> Entry:
         seq, record = row

@@ -15,10 +15,11 @@ from nacl.bindings import crypto_sign_open
 
 from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.gate import Status
-from sealpoint.ledger import Kind, VerdictBody, parse_header
+from sealpoint.ledger import Entry, Kind, VerdictBody, parse_header
 from sealpoint.limits import REQUEST_ANSWERS_MAX
 from sealpoint.signing import Role, Verdict, attest, parse_seals
 from sealpoint.storage import Record
+from sealpoint.store import Chain
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import identity, key, seals
 from tests.unit.gate.team import READ, SHELL
@@ -98,6 +99,40 @@ def test_a_pause_checks_few_signatures_of_many_answers(audited: AttackedTeam) ->
 
     assert first.number < _MANY / 10
     assert second.number < _MANY / 10
+
+
+def test_a_reader_does_not_follow_who_appends_as_fast_as_it_reads(
+    audited: AttackedTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends at what was the newest when it looked; the next look goes on from there."""
+    warm = audited.thread("operator")
+    warm.load()
+    rows = audited.rows()
+    known = added = len(rows)
+    for _ in range(_MANY):
+        _answer(audited, rows)
+    storage, thread = audited.store().core.storage, audited.world.thread_id("t")
+
+    def add(number: int) -> None:
+        nonlocal added
+        for seq in range(added, min(added + number, len(rows))):
+            storage.append(thread, seq, [rows[seq]], blobs={})
+            added += 1
+
+    verify = Chain.verify
+
+    def verify_slowly(chain: Chain, record: Record, seq: int, *, covered: bool = False) -> Entry:
+        add(1)
+        return verify(chain, record, seq, covered=covered)
+
+    add(100)
+    with monkeypatch.context() as patched:
+        patched.setattr(Chain, "verify", verify_slowly)
+        first = warm.standing().head_seq
+    newest = added - 1
+
+    assert known < first < newest < len(rows) - 1
+    assert warm.standing().head_seq == newest
 
 
 def test_a_resume_checks_few_signatures_of_many_answers(audited: AttackedTeam) -> None:
