@@ -129,7 +129,7 @@ def test_a_false_place_is_found_however_it_is_met(
     if anchored:
         rogue.anchor()
 
-    with pytest.raises(Misplaced, match="expected the first checkpoint 'another'"):
+    with pytest.raises(Misplaced, match="expected the rank of the first checkpoint 'another'"):
         honest.resume(world=READ)
 
 

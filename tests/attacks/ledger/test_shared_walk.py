@@ -118,10 +118,10 @@ def test_what_an_erasure_took_is_not_shown_again_where_it_is_put_back() -> None:
 
     def bodies(core: Core, *, as_stored: bool) -> list[bool]:
         walk = ThreadWalk(core, thread, core.anchor.get(deployment.slot("a")))
-        return [step.body is not None for _, step in walk.entries(as_stored=as_stored)]
+        return [step.body is not None for _, step in walk.entries(for_restore=as_stored)]
 
-    shown = deployment.using(partial(bodies, as_stored=False))
-    stored = deployment.using(partial(bodies, as_stored=True))
+    shown = deployment.using(partial(bodies, for_restore=False))
+    stored = deployment.using(partial(bodies, for_restore=True))
 
     assert stored[: len(before)] == [True] * len(before)
     assert shown[: len(before)] == [False] * len(before)

@@ -529,8 +529,8 @@ def test_a_run_reads_the_very_entry_that_was_released(solo: Team) -> None:
         assert [each.value for each in found.results] == ["done"]
 
 
-def test_a_run_reads_nothing_once_the_very_entry_was_given_up(solo: Team) -> None:
-    """A prune is no damage, also where a name was put once more; what was read first is given."""
+def test_a_run_stops_once_the_very_entry_was_given_up(solo: Team) -> None:
+    """It would do everything again; also where a name was put once more. What was read is given."""
     thread = solo.thread()
     earlier = thread.adapter.commit([put({"is": "before"}, "1", world=World.of(READ))])[0]
     saved(thread, put(2, "2"), put({"is": "after"}, "1"), put(3, "3"))
@@ -543,7 +543,8 @@ def test_a_run_reads_nothing_once_the_very_entry_was_given_up(solo: Team) -> Non
     assert found.state == {"is": "before"}
 
     for name in (None, "1"):
-        assert other.adapter.snapshot("", name, running=True, session=session) is None
+        with pytest.raises(Superseded, match="given up after the run began"):
+            other.adapter.snapshot("", name, running=True, session=session)
 
 
 def test_a_resume_that_somebody_overtook_hands_nothing_over(memory: Team) -> None:
