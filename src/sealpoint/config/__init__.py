@@ -9,7 +9,6 @@ from sealpoint.config._application import (
     Application,
     Module,
     ModuleOrigin,
-    is_application_file,
     read_application,
     read_data_files,
 )
@@ -38,6 +37,7 @@ from sealpoint.config._group import (
     read_shared_secret,
     share_secret,
 )
+from sealpoint.config._installed import is_application_file
 from sealpoint.config._key_files import (
     KeyFiles,
     PassphraseSource,

@@ -13,26 +13,20 @@ their imports, are its *code*; the others are the rest of the *application*. Not
 nothing runs here. An application is read once in a process: a file that is replaced later is not
 what runs.
 
-To read a line takes 10 to 20 us. So the result is kept in the user's cache directory, by the
-digests of the contents of all files. Whoever can write there runs as this user.
+What was found is kept for the next process, by the digests of the contents of all files.
 """
 
 import hashlib
-import re
-import sys
-import sysconfig
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from importlib.machinery import SOURCE_SUFFIXES
 from pathlib import Path, PurePath
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
-import platformdirs
 
 from sealpoint.config._code import (
     files_below,
@@ -41,29 +35,19 @@ from sealpoint.config._code import (
     module_name,
     read_source,
 )
-from sealpoint.config._secret_files import read_file, replace_file
-from sealpoint.errors import SealpointError, WorldInvalid
+from sealpoint.config._code_cache import CodeCache
+from sealpoint.config._installed import OWN, installed
+from sealpoint.errors import WorldInvalid
 from sealpoint.world import read_imports, read_syntax
 
-_T = TypeVar("_T")
 _FILES_MAX = 20_000
 _BYTES_MAX = 256 * 1024 * 1024
-_CACHE_BYTES_MAX = 64 * 1024 * 1024
-_CACHES_MAX = 256
-_CACHE_FORMAT = 1
-"""Changes with the form of what is kept, and with whatever `read_syntax` gives."""
 _WHOLE = b"application"
 _CONTENT_BYTES = 32
 _LISTS_MAX = 64
 _DATA_BYTES_MAX = 16 * 1024 * 1024
 _DATA_TEXT_MAX = 4_096
-_REMEMBERED_MAX = 8_192
-_OWN = "sealpoint"
-"""Counts by its version, however it was installed."""
-_OWN_FOLDER = Path(__file__).parents[1]
-_REQUIRED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SOURCES = tuple(SOURCE_SUFFIXES)
-_DASHES = re.compile(r"[-_.]+")
 
 
 class Module(msgspec.Struct, array_like=True, frozen=True):
@@ -122,15 +106,6 @@ def read_application(origins: Iterable[ModuleOrigin]) -> Application:
                 _READ.clear()
             found = _READ[key] = _read(sorted(key, key=str))
         return found
-
-
-@lru_cache(maxsize=_REMEMBERED_MAX)
-def is_application_file(file: str) -> bool:
-    """Whether a file is the application's: neither Python's own nor installed by its version."""
-    path = Path(file).absolute()  # a program that was run by its path may have a relative one
-    if path.is_relative_to(_OWN_FOLDER) or not (Path(file).is_absolute() or path.exists()):
-        return False
-    return _installed().is_own(path)
 
 
 def read_data_files(files: Iterable[str | PurePath]) -> dict[str, str]:
@@ -208,7 +183,7 @@ class _File(NamedTuple):
 
 def _read(origins: Sequence[ModuleOrigin]) -> Application:
     names = " ".join(sorted({origin.module for origin in origins}))
-    cache = _Cache(f"application {names}", _FoundApplication)
+    cache = CodeCache(f"application {names}", _FoundApplication)
     known = cache.get(_WHOLE)
     if known is not None:
         # With the files that it had, it imports what it imported.
@@ -231,7 +206,7 @@ class _ApplicationFiles:
     """
 
     def __init__(self, origins: Sequence[ModuleOrigin], tops: Iterable[str] = ()) -> None:
-        self._installed = _installed()
+        self._installed = installed()
         self._tops: set[str] = set()
         self._files: dict[str, list[_File]] = {}
         self._folders: dict[str, list[Path]] = {}
@@ -267,12 +242,12 @@ class _ApplicationFiles:
     def read(self) -> _FoundApplication:
         """Read all files, and those of what they import."""
         found: dict[str, _FoundFile] = {}
-        caches: dict[str, _Cache[_FoundFile]] = {}
+        caches: dict[str, CodeCache[_FoundFile]] = {}
         while waiting := sorted(self._files.keys() - found.keys()):
             for name in waiting:
                 top = name.partition(".")[0]
                 if top not in caches:
-                    caches[top] = _Cache(f"package {top}", _FoundFile)
+                    caches[top] = CodeCache(f"package {top}", _FoundFile)
                 files = [self._find_in(name, file.path, caches[top]) for file in self._files[name]]
                 # A compiled module beside its source, or the parts of a namespace.
                 found[name] = _joined(files) if files[1:] else files[0]
@@ -344,7 +319,7 @@ class _ApplicationFiles:
             return False
         owners = self._installed.owners(top, place)
         self._used.update(owner.name for owner in owners)
-        return top != _OWN and (not owners or any(owner.by_files for owner in owners))
+        return top != OWN and (not owners or any(owner.by_files for owner in owners))
 
     def _add_package(self, top: str, folder: Path) -> None:
         if not folder.is_dir():
@@ -364,7 +339,7 @@ class _ApplicationFiles:
                 hint="Give the world yourself, with code=code_of(modules=[...]).",
             )
 
-    def _find_in(self, name: str, path: str, cache: "_Cache[_FoundFile]") -> _FoundFile:
+    def _find_in(self, name: str, path: str, cache: "CodeCache[_FoundFile]") -> _FoundFile:
         data = self._read(name, path)
         # Only of a program the syntax is read.
         key = self._digests[path] + path.endswith(_SOURCES).to_bytes()
@@ -436,54 +411,6 @@ def _absolute(name: str, level: int, package: str) -> str:
     return ".".join([*above, name] if name else above) if above else ""
 
 
-# ---------------------------------------------------------------------- what was found before
-
-
-class _Cache(Generic[_T]):
-    """What an earlier process has found, by keys that say exactly from what.
-
-    Without it everything is read anew; a cache that cannot be written is none.
-
-    Args:
-        name: What it is of.
-        kind: What it keeps.
-    """
-
-    def __init__(self, name: str, kind: type[_T]) -> None:
-        version = f"{_CACHE_FORMAT} {sys.version_info[:2]} {name}"
-        self._name = f"code-{hashlib.sha256(version.encode()).hexdigest()[:32]}"
-        self._before: dict[bytes, _T] = {}
-        self._now: dict[bytes, _T] = {}
-        with suppress(SealpointError, OSError, RuntimeError, msgspec.MsgspecError):
-            data = read_file(self._path(), bytes_max=_CACHE_BYTES_MAX, secret=True)
-            if data is not None:
-                kept: Any = dict[bytes, kind]  # type: ignore[valid-type]
-                self._before = msgspec.msgpack.decode(data, type=kept)
-
-    def _path(self) -> Path:
-        return platformdirs.user_cache_path(_OWN) / self._name
-
-    def get(self, key: bytes) -> _T | None:
-        """What was found."""
-        return self._before.get(key)
-
-    def put(self, key: bytes, found: _T) -> None:
-        """Keep what is still so."""
-        self._now[key] = found
-
-    def close(self) -> None:
-        """Keep what was found, where something is new."""
-        if all(self._before.get(key) == found for key, found in self._now.items()):
-            return
-        with suppress(SealpointError, OSError, RuntimeError):
-            path = self._path()
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(path, msgspec.msgpack.encode(self._now))
-            kept = sorted(path.parent.glob("code-*"), key=lambda each: each.stat().st_mtime_ns)
-            for oldest in kept[:-_CACHES_MAX]:
-                oldest.unlink(missing_ok=True)
-
-
 def _find_in(path: str, data: bytes) -> _FoundFile:
     """What a file says: a program by its syntax, all else by its bytes."""
     is_program = path.endswith(_SOURCES)
@@ -498,134 +425,3 @@ def _find_in(path: str, data: bytes) -> _FoundFile:
         msgspec.Raw(encode({} if syntax is None else syntax.definitions)),
         msgspec.Raw(encode(imports)),
     )
-
-
-# ---------------------------------------------------------------------- what is installed
-
-
-class _Distribution(msgspec.Struct, array_like=True, frozen=True):
-    """One that is installed."""
-
-    name: str
-    version: str
-    requires: list[str]
-    """The distributions that it always requires."""
-    tops: list[str]
-    """Its outermost modules."""
-    by_files: bool
-    """Whether its version does not say what is in it: it came from a folder or an address."""
-
-
-class _Installed:
-    """What is installed, in the directories that Python has for it.
-
-    Args:
-        places: These directories.
-        standard: Those of Python's own library.
-    """
-
-    def __init__(self, places: Sequence[Path], standard: Sequence[Path]) -> None:
-        self._places = places
-        self._standard = standard
-        self._distributions: dict[str, _Distribution] = {}
-        kept = _Cache(" ".join(map(str, places)), _Distribution)
-        for folder in (each for place in places for each in _folders(place)):
-            changed = f"{folder} {folder.stat().st_mtime_ns}".encode()
-            found = kept.get(changed) or _read_distribution(folder)
-            kept.put(changed, found)
-            self._distributions.setdefault(_normalized(found.name), found)
-        kept.close()
-        self._owners: dict[str, list[_Distribution]] = {}
-        for _, each in sorted(self._distributions.items()):
-            for top in each.tops:
-                self._owners.setdefault(top, []).append(each)
-
-    def is_foreign(self, path: Path) -> bool:
-        """Whether a file is of Python's own library, or installed."""
-        return self._is_installed(path) or self.is_standard(path)
-
-    def is_standard(self, path: Path) -> bool:
-        """Whether a file is of Python's own library."""
-        return not self._is_installed(path) and any(map(path.is_relative_to, self._standard))
-
-    def is_own(self, path: Path) -> bool:
-        """Whether a file counts by what is in it."""
-        for place in self._places:
-            if path.is_relative_to(place):
-                top = path.relative_to(place).parts[0].partition(".")[0]
-                owners = self.owners(top, path)
-                return not owners or any(owner.by_files for owner in owners)
-        return not self.is_standard(path)
-
-    def _is_installed(self, path: Path) -> bool:
-        return any(map(path.is_relative_to, self._places))
-
-    def owners(self, top: str, path: Path) -> list[_Distribution]:
-        """The distributions that have a part of an outermost module; none: it is not installed."""
-        if self._is_installed(path):
-            return self._owners.get(top, [])
-        own = self._distributions.get(top) if top == _OWN else None
-        return [] if own is None else [own]
-
-    def versions(self, names: Iterable[str]) -> dict[str, str]:
-        """The versions of some, and of all that these require."""
-        found: dict[str, str] = {}
-        waiting = [_normalized(name) for name in names]
-        while waiting:
-            each = self._distributions.get(waiting.pop())
-            if each is not None and each.name not in found:
-                found[each.name] = each.version
-                waiting += each.requires
-        return dict(sorted(found.items()))
-
-
-def _installed() -> _Installed:
-    return _installed_in(tuple(sys.path))
-
-
-@cache
-def _installed_in(searched: tuple[str, ...]) -> _Installed:
-    paths = sysconfig.get_paths()
-    # In the order in which an import looks: the first has the version that is imported.
-    known = dict.fromkeys(map(Path, (*searched, paths["purelib"], paths["platlib"])))
-    standard = sorted({Path(paths[name]) for name in ("stdlib", "platstdlib")})
-    return _Installed([place for place in known if _folders(place)], standard)
-
-
-def _folders(place: Path) -> list[Path]:
-    try:
-        return sorted(each for each in place.iterdir() if each.name.endswith(".dist-info"))
-    except OSError:
-        return []
-
-
-def _read_distribution(folder: Path) -> _Distribution:
-    """What a distribution says of itself."""
-    given, _, version = folder.name.removesuffix(".dist-info").partition("-")
-    requires = list[str]()
-    for line in _lines(folder / "METADATA"):
-        key, _, value = line.partition(": ")
-        if not key:
-            break  # the description follows
-        if key == "Name":
-            given = value
-        elif key == "Requires-Dist" and "extra ==" not in value:
-            named = _REQUIRED.match(value)
-            requires += [_normalized(named[0])] if named else []
-    firsts = (line.partition(",")[0].split("/") for line in _lines(folder / "RECORD"))
-    tops = {
-        parts[0].partition(".")[0] for parts in firsts if len(parts) > 1 or is_module_file(parts[0])
-    }
-    by_files = (folder / "direct_url.json").exists()
-    return _Distribution(given, version, requires, sorted(tops), by_files)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-
-
-def _normalized(name: str) -> str:
-    return _DASHES.sub("-", name).lower()

@@ -18,6 +18,8 @@ from sealpoint.config import (
     read_data_files,
 )
 from sealpoint.config import _application as application
+from sealpoint.config import _code_cache as code_cache
+from sealpoint.config import _installed as installed
 from sealpoint.errors import WorldInvalid
 from sealpoint.world import Syntax, read_syntax
 
@@ -33,7 +35,7 @@ def read(
 
     def found(*modules: str, places: tuple[str, ...] = ("",)) -> Application:
         application._READ.clear()
-        application._installed_in.cache_clear()
+        installed._installed_in.cache_clear()
         is_application_file.cache_clear()
         importlib.invalidate_caches()
         with monkeypatch.context() as patch:
@@ -43,7 +45,7 @@ def read(
 
     yield found
     application._READ.clear()
-    application._installed_in.cache_clear()
+    installed._installed_in.cache_clear()
     is_application_file.cache_clear()
 
 
@@ -257,7 +259,7 @@ def test_caches_do_not_pile_up(
     tmp_path: Path, read: _Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest go when there are too many."""
-    monkeypatch.setattr(application, "_CACHES_MAX", 4)
+    monkeypatch.setattr(code_cache, "_FILES_MAX", 4)
     for number in range(4):
         _write(tmp_path, {f"{number}/sp_app_{number}.py": f"X = {number}\n"})
         read(f"sp_app_{number}", places=(str(number),))
