@@ -14,8 +14,10 @@ import functools
 import hashlib
 import sys
 import types
+import weakref
 from collections import UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +36,7 @@ PLAIN = frozenset({type(None), bool, bytes, float, int, str})
 """Values of these have no parts."""
 
 _VISITS_MAX = 20_000
+_CONTENT_LEVELS = 3
 _REMEMBERED_MAX = 8_192
 _LENGTH_BYTES = 8
 _LEVELS_MAX = 8
@@ -74,6 +77,13 @@ class Frameworks:
         """Whether a class is the framework's own."""
         return outermost(class_module(kind)) in self._packages
 
+    def made(self, value: Any) -> bool:
+        """Whether a function, a method or an object is the framework's own."""
+        function = getattr(value, "__func__", value)
+        if isinstance(function, types.FunctionType):
+            return self.has_function(function)
+        return self.has_class(function if isinstance(function, type) else type(function))
+
     def has_function(self, function: types.FunctionType) -> bool:
         """Whether a function is the framework's own, whatever it calls itself."""
         return outermost(_home(function)) in self._packages
@@ -90,9 +100,10 @@ class Frameworks:
         kind = type(value)
         if kind is types.FunctionType:
             # As it was written: a wrapper takes over the name of what it wraps.
-            return self._reference(_home(value), value.__code__.co_qualname)
+            home = told_module(_home(value), value.__globals__.get("__file__"))
+            return self._reference(home, value.__code__.co_qualname)
         if issubclass(kind, type):
-            return self._reference(class_module(value), _qualname(value))
+            return self._reference(told_module(class_module(value)), _qualname(value))
         if kind is types.MethodDescriptorType:
             owner = value.__objclass__
         elif kind is types.BuiltinFunctionType:
@@ -115,6 +126,16 @@ def class_module(kind: type) -> str:
         return _text(_module(kind))
     except AttributeError:
         return ""  # somebody deleted it
+
+
+def told_module(module: str, file: Any = None) -> str:
+    """The name of a module; of its file, if somebody loaded that by its path under another name."""
+    file = file or getattr(sys.modules.get(module), "__file__", None)
+    if type(file) is not str or module.startswith("__") or not is_application_file(file):
+        return imported_name(module)
+    path = Path(file)
+    name = path.parent.name if path.name.startswith("__init__.") else path.name.partition(".")[0]
+    return module if module.rpartition(".")[2] == name else name
 
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
@@ -283,6 +304,8 @@ class Search:
     def _partial(self, found: Found) -> None:
         value, place = found.value, found.place
         self.add([value.func, value.args, value.keywords], place, by_name=found.by_name)
+        if not self._frameworks.made(value.func):
+            self.parts.objects.append(value)
 
     def _mapping(self, found: Found) -> None:
         self._collection(found, dict(dict.items(found.value)))
@@ -292,7 +315,24 @@ class Search:
 
     def _sequence(self, found: Found) -> None:
         base = next(each for each in _SEQUENCES if issubclass(type(found.value), each))
-        self._collection(found, dict(enumerate(base.__iter__(found.value))))
+        values = base.__iter__(found.value)
+        if base in (set, frozenset):  # whose order differs between processes
+            values = sorted(values, key=self._content)
+        self._collection(found, dict(enumerate(values)))
+
+    def _content(self, value: Any, levels: int = _CONTENT_LEVELS) -> str:
+        """What an object is and holds, whatever its identity."""
+        kind = type(value)
+        if kind in PLAIN:
+            return repr(value)
+        named = self._frameworks.reference_to(value)
+        if named is not None or not levels:
+            return named or str(self._frameworks.reference_to(kind))
+        held: Iterable[Any] = sorted(attributes(value).items())
+        if issubclass(kind, tuple | frozenset):
+            held = enumerate(kind.__iter__(value))
+        parts = [f"{name}={self._content(each, levels - 1)}" for name, each in held]
+        return f"{self._frameworks.reference_to(kind)}({', '.join(parts)})"
 
     def _collection(self, found: Found, slots: dict[Any, Any]) -> None:
         owner, place, own, by_name = found
@@ -326,7 +366,7 @@ class Search:
             if held:
                 values = held.values() if type(held) is dict else held
                 self.add(values, place, by_name=by_name)
-        cells = _cells(function)
+        cells = cells_of(function)
         if not is_own:
             self.add(cells.values(), place, by_name=by_name)
             return
@@ -419,7 +459,8 @@ def _slots_of(kind: Any) -> tuple[tuple[str, Any], ...]:
     )
 
 
-def _cells(function: types.FunctionType) -> dict[str, Any]:
+def cells_of(function: types.FunctionType) -> dict[str, Any]:
+    """What the closure of a function holds, by name."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -572,12 +613,10 @@ class Memory:
         """By the identity of an owner: the owner, or another object could get its identity, and
         which of its slots count; None: each of them."""
         self._told: dict[int, tuple[object, Any]] = {}
-        self.first: dict[int, tuple[object, Any]] = {} if before is None else dict(before.first)
-        """By identity: an object, and what was told of it at the first look."""
 
     def told_first(self, owner: object, told: Any) -> Any:
         """What was told of an object at the first look that met it."""
-        return self.first.setdefault(id(owner), (owner, told))[1]
+        return _SETTINGS.told(owner, told)
 
     def told_once(self, owner: object, tell: Callable[[], Any]) -> Any:
         """What is told of an object in this look, where it is met in several places."""
@@ -597,13 +636,44 @@ class Memory:
                 each of its slots counts.
         """
         known = self.found.get(id(owner)) or self._before.get(id(owner))
-        if known is None or known[0] is not owner:
+        if known is not None and known[0] is owner:
+            counted = known[1]
+        else:
             collects = any(issubclass(type(value), parts) for value in slots.values())
             keys = frozenset(key for key, value in slots.items() if not _is_empty(value))
-            known = (owner, None if collects else keys)
-        self.found[id(owner)] = known
-        counted = known[1]
+            counted = _SLOTS.told(owner, None if collects else keys)
+        self.found[id(owner)] = owner, counted
         return {key: slots[key] for key in slots if counted is None or key in counted}
+
+
+class _FirstTold:
+    """What was told of objects when this process first met them, for as long as they exist.
+
+    A guard that is made for each request would otherwise meet a client that the request before has
+    made. Of objects that cannot be referred to weakly, such as lists, nothing is kept.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[int, tuple[weakref.ref[Any], Any]] = {}
+
+    def told(self, owner: Any, told: Any) -> Any:
+        """What was told of an object first: this, if it is new."""
+        known = self._told.get(id(owner))
+        if known is not None and known[0]() is owner:
+            return known[1]
+        with suppress(TypeError):
+            place = id(owner)
+            gone = weakref.ref(owner, lambda each: self._forget(place, each))
+            self._told[place] = gone, told
+        return told
+
+    def _forget(self, place: int, gone: Any) -> None:
+        if (known := self._told.get(place)) is not None and known[0] is gone:
+            del self._told[place]
+
+
+_SLOTS = _FirstTold()
+_SETTINGS = _FirstTold()
 
 
 def _is_empty(value: object) -> bool:

@@ -12,13 +12,16 @@ Secrets do not count. A text whose name says that it is one is left out, of an a
 origin is told, and a digest of what looks as if it was drawn at random: nobody can guess that.
 """
 
+import ast
 import dataclasses
 import datetime as dt
+import dis
 import functools
 import inspect
 import json
 import re
 import sys
+import textwrap
 import types
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -33,15 +36,17 @@ from sealpoint.adapters._search import (
     Memory,
     Parts,
     attributes,
+    cells_of,
     class_module,
     joined_digest,
+    told_module,
 )
 from sealpoint.config import (
     Application,
     Module,
     ModuleOrigin,
-    imported_name,
     is_application_file,
+    place_in_project,
     read_application,
     read_data_files,
 )
@@ -56,23 +61,29 @@ _DEFINITIONS_BYTES_MAX = 64 * 1024
 _DIGEST_CHARS = 16
 _SECRET = frozenset(
     {
-        *("apikey", "auth", "authorization", "authtoken", "bearer", "certificate", "connection"),
-        *("cookie", "cookies", "cred", "credential", "credentials", "creds", "dsn", "header"),
-        *("headers", "jwt", "key", "keys", "license", "pass", "passcode", "passphrase", "passwd"),
-        *("password", "pat", "pwd", "sas", "secret", "secretkey", "secrets", "sig", "signature"),
-        *("token", "tokens"),
+        *("access", "assertion", "auth", "authentication", "authorization", "basic", "bearer"),
+        *("cert", "certificate", "conn", "connection", "connstr", "cookie", "cookies", "cred"),
+        *("creds", "dsn", "header", "headers", "jwt", "keys", "license", "login", "mnemonic"),
+        *("nonce", "otp", "pass", "passcode", "passphrase", "passwd", "pat", "pem", "pin"),
+        *("private", "pwd", "refresh", "salt", "sas", "secrets", "session", "sig", "signature"),
+        *("signing", "ticket", "tokens"),
     }
 )
-"""A name with one of these words in it is that of a secret, if there is a text under it."""
+_SECRET_ENDS = ("credential", "credentials", "key", "password", "secret", "token")
+"""A name with one of these words in it, or with a word that ends so (`authtoken`), is that of a
+secret, if there is a text under it."""
 _NO_SECRET = (bool, int, float, type, types.FunctionType, types.MethodType)
 _UNSTABLE = frozenset({"callbacks", "id", "uuid"})
+_CACHE = frozenset({"cache", "cached", "lock"})
+_ENVIRONMENT = frozenset({"env", "environment"})
+"""Of these only the names of the variables are told."""
 _WORDS = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RANDOM = re.compile("(?=[A-Za-z0-9+=]*[0-9])(?=[A-Za-z0-9+=]*[A-Za-z])[A-Za-z0-9+=]{16,}")
 _DRAWN = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _PROMPT = re.compile("(prompt|instructions|template)$")
 _HOLDERS = (dict, frozenset, list, set, tuple)
 PLAIN_JSON = frozenset({bool, float, int, str, type(None)})
-_AS_TEXT = (dt.date, dt.time, dt.timedelta, PurePath, re.Pattern)
+_AS_TEXT = (dt.date, dt.time, dt.timedelta, PurePath)
 
 
 class WorldDraft:
@@ -96,6 +107,7 @@ class WorldDraft:
         self.origins: set[ModuleOrigin] = set()
         """Both as `Parts` has them."""
         self._settings: dict[str, Any] = {}
+        self._objects: dict[str, list[str]] = {}
         self._runs: dict[str, set[str]] = {}
 
     def add_package(self, name: str) -> None:
@@ -128,18 +140,19 @@ class WorldDraft:
         self.tools[tool.name] = tool
         return tool.name
 
-    def add_settings(self, holder: str, value: Any, kind: str | None = None) -> None:
+    def add_settings(self, holder: str, value: Any) -> None:
         """Add what an object of the framework was set up with, and the prompts that it holds."""
-        made_by_framework = self._frameworks.has_class(type(value))
-        if made_by_framework and type(value).__name__.startswith("_"):
-            return  # it made that for itself
+        own = not self._frameworks.has_class(type(value))
+        if not own and _is_private(type(value)) and not isinstance(value, self._frameworks.apart):
+            return  # the framework made that for itself
+        kind = str(self._frameworks.reference_to(type(value)))
+        self._objects.setdefault(holder, []).append(kind.rpartition(".")[2])
         told = dict(self._memory.told_once(value, lambda: settings_of(value, self._frameworks)))
         for name in [each for each in told if _PROMPT.search(each) and type(told[each]) is str]:
             del told[name]
             held = attributes(value)
             put(self.prompts, f"{holder}: {name}", held.get(name, held.get(f"_{name}")))
         if told:
-            kind = str(self._frameworks.reference_to(type(value))) if kind is None else kind
             put(self._settings, f"{holder}: {kind.rpartition('.')[2]}", {"kind": kind, **told})
 
     def world(
@@ -162,7 +175,7 @@ class WorldDraft:
             WorldInvalid: It says more than a world can hold, or a name in it is taken.
         """
         runs = {place: dict.fromkeys(sorted(names), True) for place, names in self._runs.items()}
-        told = {"runs": runs, "settings": self._settings}
+        told = {"objects": self._objects, "runs": runs, "settings": self._settings}
         topology = {**topology, **{name: part for name, part in told.items() if part}}
         application = None if inner else read_application(self.origins)
         prompts = {**self.prompts, **(files or {})}
@@ -230,7 +243,7 @@ def put(into: dict[str, Any], name: str, value: Any) -> None:
 def kind_of(value: Any) -> str:
     """The module and name of a class, or of an object's class."""
     kind = value if isinstance(value, type) else type(value)
-    return f"{imported_name(kind.__module__)}.{kind.__qualname__}"
+    return f"{told_module(kind.__module__)}.{kind.__qualname__}"
 
 
 # ---------------------------------------------------------------------- settings
@@ -252,13 +265,15 @@ def settings_of(
         held |= dict(zip(getattr(value, "_fields", ()), value, strict=False))
     made: dict[str, Any] = {}
     kind: Any = type(value)
+    inner = functools.partial(plain_setting, frameworks=frameworks, levels=levels)
+    if isinstance(value, functools.partial):
+        given = {"function": value.func, "arguments": value.args, **value.keywords}
+        return _told_items(list(given.items()), inner)
     for name, default in _parameters(kind, complete=complete).items():
         found = held.get(name, held.get(f"_{name}", _ABSENT))
-        if found is _ABSENT or found is None or is_hidden(name, found):
+        if found is _ABSENT or found is None or (not complete and _is_same(found, default)):
             continue
-        if not complete and _is_same(found, default):
-            continue
-        told = plain_setting(found, frameworks, levels)
+        told = _setting(name, found, inner)
         if told is not None:
             made[name] = told
     return made
@@ -295,8 +310,41 @@ def _parameters(kind: Any, *, complete: bool) -> dict[str, Any]:
         elif "_field_defaults" in own:
             made |= {name: own["_field_defaults"].get(name, _ABSENT) for name in own["_fields"]}
         elif isinstance(own.get("__init__"), types.FunctionType):
-            made |= _arguments(own["__init__"])
+            given, changed = _arguments(own["__init__"]), _changed_later(own)
+            kept = _kept(own["__init__"]) - changed - {f"_{name}" for name in given}
+            made |= {**dict.fromkeys(sorted(kept), _ABSENT), **given}
     return made
+
+
+def _kept(constructor: types.FunctionType) -> set[str]:
+    """The attributes in which a constructor keeps what it was given, or what it makes of that."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(constructor)))
+    except (OSError, SyntaxError, TypeError):
+        return set()
+    code = constructor.__code__
+    given = {*code.co_varnames[1:], *code.co_cellvars} - {*code.co_varnames[:1]}
+    made = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(
+                isinstance(each, ast.Name) and each.id in given for each in ast.walk(node.value)
+            ):
+                made.update(each.attr for each in targets if isinstance(each, ast.Attribute))
+    return {name for name in made if _CACHE.isdisjoint(_WORDS.findall(name))}
+
+
+def _changed_later(namespace: Mapping[str, Any]) -> set[str]:
+    """The attributes that other methods of a class assign: counters, and what is made later."""
+    methods = (each for name, each in namespace.items() if name != "__init__")
+    return {
+        each.argval
+        for method in methods
+        if isinstance(method, types.FunctionType)
+        for each in dis.get_instructions(method)
+        if each.opname == "STORE_ATTR"
+    }
 
 
 def _default_of(found: Any) -> Any:
@@ -316,19 +364,25 @@ def _arguments(function: types.FunctionType) -> dict[str, Any]:
     return {each.name: each.default for each in named if each.name != "self"}
 
 
-def is_hidden(name: str, value: Any) -> bool:
-    """Whether a value may be a secret by its name, or is another one in every process."""
-    return name in _UNSTABLE or (not isinstance(value, _NO_SECRET) and _is_secret(name))
+def _setting(name: str, value: Any, inner: Callable[[Any], Any]) -> Any:
+    """What is told of a setting; None if it may be a secret, or is another one in every process."""
+    if name in _UNSTABLE or (not isinstance(value, _NO_SECRET) and _is_secret(name)):
+        return None
+    if name.strip("_") in _ENVIRONMENT and isinstance(value, Mapping):
+        return sorted(map(str, value))
+    return inner(value)
 
 
 @functools.lru_cache(maxsize=_CLASSES_MAX)
 def _is_secret(name: str) -> bool:
-    return not _SECRET.isdisjoint(word.lower() for word in _WORDS.findall(name))
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return not _SECRET.isdisjoint(words) or any(word.endswith(_SECRET_ENDS) for word in words)
 
 
 def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX) -> Any:
     """A setting as plain JSON; None if nothing is told of it."""
     kind = type(value)
+    inner = functools.partial(plain_setting, frameworks=frameworks, levels=levels - 1)
     if kind in (bool, int):
         return value
     if kind is float:
@@ -339,11 +393,12 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
         return value.name
     if kind is bytes:
         return told_text(value.hex())
+    if kind is re.Pattern:
+        return [inner(value.pattern), value.flags]
     if issubclass(kind, _AS_TEXT):
         return told_text(str(value))
     if value is None or hasattr(value, "get_secret_value"):
         return None
-    inner = functools.partial(plain_setting, frameworks=frameworks, levels=levels - 1)
     if issubclass(kind, _HOLDERS) and not levels:
         return f"sha256:{json_digest(plain_value(value))}"
     if issubclass(kind, dict):
@@ -354,12 +409,33 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
         return _bounded([inner(each) for each in value])
     if issubclass(kind, types.MethodType | types.FunctionType):
         function = getattr(value, "__func__", value)
-        # What the framework made of it itself is nothing that somebody has set.
-        return None if frameworks.has_function(function) else frameworks.reference_to(function)
+        if not frameworks.has_function(function):
+            return frameworks.reference_to(function)
+        # What the framework made itself is nothing that somebody has set, but for what it holds.
+        return _told_items(_given_in(function, frameworks), inner) or None if levels else None
     named = frameworks.reference_to(value) or frameworks.reference_to(kind)
-    if not isinstance(value, frameworks.apart) and any(hasattr(kind, mark) for mark in _OF_FIELDS):
-        return {"kind": named, **settings_of(value, frameworks, levels - 1)}
-    return named
+    if isinstance(value, frameworks.apart) or not levels:
+        return named
+    has_fields = any(hasattr(kind, mark) for mark in _OF_FIELDS)
+    told = {}
+    is_framework = any(map(frameworks.has_class, kind.__mro__)) and not _is_private(kind)
+    if has_fields or is_framework or kind is functools.partial:
+        told = settings_of(value, frameworks, levels - 1)
+    return {"kind": named, **told} if told or has_fields else named
+
+
+def _given_in(function: types.FunctionType, frameworks: Frameworks) -> list[tuple[str, Any]]:
+    """What a function of the framework holds, but for other functions of its own."""
+    return [
+        (name, value)
+        for name, value in cells_of(function).items()
+        if not (isinstance(value, types.FunctionType) and frameworks.has_function(value))
+    ]
+
+
+def _is_private(kind: type) -> bool:
+    """Whether a class is none that somebody would make an object of."""
+    return kind.__name__.startswith("_")
 
 
 def _told_items(items: list[tuple[Any, Any]], inner: Callable[[Any], Any]) -> dict[str, Any]:
@@ -368,10 +444,8 @@ def _told_items(items: list[tuple[Any, Any]], inner: Callable[[Any], Any]) -> di
         if name == "properties" and type(value) is dict:
             # Of a schema the names are those of fields, and it has no values.
             told = plain_value(value)
-        elif is_hidden(str(name), value):
-            continue
         else:
-            told = inner(value)
+            told = _setting(str(name), value, inner)
         if told is not None:
             made[str(name)] = told
     if len(made) > _ITEMS_MAX:
@@ -402,13 +476,17 @@ def plain_value(value: Any) -> Any:
 def told_text(text: str) -> str | None:
     """What may be told of a text: of an address its origin, of a long one the digest.
 
-    Of what may be a secret too. Nothing of a name that is drawn in each process.
+    Of what may be a secret too. Of a path within a project its place there. Nothing of a name that
+    is drawn in each process.
     """
     origin = origin_of(text)
     if origin is not None:
         return origin
     if _DRAWN.search(text):
         return None
+    place = place_in_project(text) if len(text) <= _TEXT_CHARS_MAX else None
+    if place is not None:
+        return place
     if len(text) > _TEXT_CHARS_MAX or _RANDOM.search(text):
         return f"sha256:{joined_digest([text])[:_DIGEST_CHARS]}"
     return text

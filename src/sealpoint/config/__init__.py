@@ -9,6 +9,7 @@ from sealpoint.config._application import (
     Application,
     Module,
     ModuleOrigin,
+    place_in_project,
     read_application,
     read_data_files,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "open_shared_anchor",
     "parse_anchor_url",
     "password_files",
+    "place_in_project",
     "read_application",
     "read_data_files",
     "read_passphrase_file",

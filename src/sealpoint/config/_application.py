@@ -17,6 +17,7 @@ What was found is kept for the next process, by the digests of the contents of a
 """
 
 import hashlib
+import os
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,6 +107,28 @@ def read_application(origins: Iterable[ModuleOrigin]) -> Application:
                 _READ.clear()
             found = _READ[key] = _read(sorted(key, key=str))
         return found
+
+
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_PACKAGE = "__init__.py"
+
+
+def place_in_project(text: str) -> str | None:
+    """Where a path leads within the project or the package that it lies in; None if in none.
+
+    A project is the same wherever it is checked out.
+    """
+    if not text.startswith(os.sep) or "\0" in text:
+        return None
+    path = Path(text)
+    for folder in (path, *path.parents):
+        if (folder / _PACKAGE).exists():
+            while (folder / _PACKAGE).exists():
+                folder = folder.parent  # noqa: PLW2901 - the one around the outermost package
+        elif not any((folder / each).exists() for each in _PROJECT):
+            continue
+        return path.relative_to(folder).as_posix()
+    return None
 
 
 def read_data_files(files: Iterable[str | PurePath]) -> dict[str, str]:

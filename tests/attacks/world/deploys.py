@@ -31,16 +31,22 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
     AgentMiddleware,
+    ContextEditingMiddleware,
+    FilesystemFileSearchMiddleware,
     HumanInTheLoopMiddleware,
     ModelCallLimitMiddleware,
+    ModelRetryMiddleware,
     PIIMiddleware,
     ToolCallLimitMiddleware,
     ToolRetryMiddleware,
 )
 from langchain.agents.structured_output import ToolStrategy
+from langchain.chat_models import init_chat_model
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.rate_limiters import InMemoryRateLimiter
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import StructuredTool, tool
 from langgraph.graph import START, StateGraph
 from langgraph.pregel.remote import RemoteGraph
@@ -50,6 +56,7 @@ from pydantic import BaseModel, field_validator
 from sp_deploy import tools
 from sp_deploy.tools import shelf
 
+HERE = pathlib.Path(__file__).parent
 SETTINGS = json.loads(pathlib.Path(os.environ["SP_DEPLOY_SETTINGS"]).read_text())
 
 
@@ -273,8 +280,15 @@ def every(state, /, a=1, *args, b: int = 2, **kwargs) -> dict[str, Any]:
     return {"text": "".join(map(str, (nested(size), names, late, lazy.run, remembered(text))))}
 
 
+def both(state):
+    return {"text": [each.call.name for each in HELD]}
+
+
 async def waits(state):
     return {"text": await state["text"]}
+
+
+HELD = {Slotted(pay), Slotted(look), Slotted(order)}
 
 
 def chosen(state):
@@ -282,7 +296,9 @@ def chosen(state):
 
 
 def built():
-    model = Model(messages=iter([AIMessage("x")]), **SETTINGS["model"])
+    limiter = InMemoryRateLimiter(requests_per_second=SETTINGS["rate"])
+    model = Model(messages=iter([AIMessage("x")]), rate_limiter=limiter, **SETTINGS["model"])
+    wraps = {"edit": ContextEditingMiddleware(), "retry": ModelRetryMiddleware()}
     inner = create_agent(
         model.bind(stop=SETTINGS["stop"]),
         [pay, look, order],
@@ -292,7 +308,10 @@ def built():
             HumanInTheLoopMiddleware(interrupt_on=SETTINGS["interrupt_on"]),
             ToolCallLimitMiddleware(**SETTINGS["tool_limit"]),
             ModelCallLimitMiddleware(**SETTINGS["model_limit"]),
-            ToolRetryMiddleware(max_retries=SETTINGS["retries"]),
+            ToolRetryMiddleware(max_retries=SETTINGS["retries"], tools=SETTINGS["retried"]),
+            *[wraps[name] for name in SETTINGS["wraps"]],
+            PIIMiddleware("order", detector=SETTINGS["detector"]),
+            FilesystemFileSearchMiddleware(root_path=HERE / SETTINGS["root"]),
             PIIMiddleware("email", strategy=SETTINGS["strategy"]),
             Watch(),
         ],
@@ -308,8 +327,14 @@ def built():
         cache_policy=CachePolicy(key_func=keyed, ttl=SETTINGS["ttl"]),
     )
     graph.add_node("waits", waits, timeout=SETTINGS["timeout"])
+    graph.add_node("part", functools.partial(every, a=SETTINGS["most"]))
+    graph.add_node("tried", RunnableLambda(both).with_retry(stop_after_attempt=SETTINGS["tries"]))
+    graph.add_node("bound", RunnableLambda(every).bind(a=SETTINGS["most_bound"]))
+    graph.add_node("tagged", RunnableLambda(both).with_config(max_concurrency=SETTINGS["wide"]))
+    late = init_chat_model(model_provider="openai", configurable_fields=SETTINGS["open"])
+    graph.add_node("late", RunnableLambda(both) | late)
     graph.add_edge(START, "every")
-    graph.add_conditional_edges("every", chosen, ["agent", "every"])
+    graph.add_conditional_edges("every", chosen, SETTINGS["ways"])
     compiled = graph.compile(
         interrupt_before=SETTINGS["interrupt_before"], interrupt_after=SETTINGS["interrupt_after"]
     )
@@ -359,6 +384,7 @@ FILES = {
 SETTINGS: dict[str, Any] = {
     "assistant": "payer",
     "attempts": 3,
+    "detector": "[0-9]{8}",
     "configurable": {"account": "main"},
     "handle_errors": True,
     "interrupt_after": [],
@@ -366,16 +392,26 @@ SETTINGS: dict[str, Any] = {
     "interrupt_on": {"pay": True, "looked": {"allowed_decisions": ["approve", "reject"]}},
     "model": {"model_name": "small", "temperature": 0.0},
     "model_limit": {"run_limit": 5},
+    "most": 1,
+    "most_bound": 1,
+    "open": ["model"],
     "prompt": "Be careful.",
+    "rate": 2.0,
     "recursion_limit": 20,
+    "retried": ["looked"],
     "retries": 2,
     "return_direct": False,
+    "root": "data",
     "stop": ["END"],
     "strategy": "redact",
     "timeout": 30.0,
     "tool_limit": {"tool_name": "pay", "run_limit": 1},
+    "tries": 2,
     "ttl": 60,
     "url": "https://graphs.example",
+    "ways": {"agent": "agent", "every": "every"},
+    "wide": 1,
+    "wraps": ["edit", "retry"],
 }
 
 SETTINGS_CHANGED: dict[str, dict[str, Any]] = {
@@ -411,6 +447,19 @@ SETTINGS_CHANGED: dict[str, dict[str, Any]] = {
     "how long something is kept": {"ttl": 6_000},
     "a server": {"url": "https://others.example"},
     "a port": {"url": "https://graphs.example:8443"},
+    "what is found": {"detector": "[0-9]{9}"},
+    "tools tried again": {"retried": ["pay"]},
+    "another folder": {"root": "jobs"},
+    "a folder outside": {"root": "/srv"},
+    "the order of what wraps": {"wraps": ["retry", "edit"]},
+    "what wraps no more": {"wraps": ["edit"]},
+    "ways that are swapped": {"ways": {"agent": "every", "every": "agent"}},
+    "what a part is given": {"most": 100},
+    "what is bound": {"most_bound": 100},
+    "how often it is tried": {"tries": 20},
+    "how much at once": {"wide": 100},
+    "what a caller may choose": {"open": ["model", "temperature"]},
+    "how fast": {"rate": 200.0},
     "no encryption": {"url": "http://graphs.example"},
 }
 """Each changes what the agent may do, and no code."""

@@ -136,6 +136,7 @@ def test_another_setting_asks_people(deploys: _Deploys, change: str) -> None:
 
     assert _asks(before, after), diff.lines()
     assert LeafClass.CODE not in diff.differs
+    assert before.diff(deploys.world({}, {})).lines() == ()
 
 
 def test_asking_less_is_wider(deploys: _Deploys) -> None:

@@ -99,7 +99,7 @@ _TOLD_APART = frozenset({"instructions", "response_format", "tool_choice", "tool
 _TOLD_ALIKE = ("response_format", "tool_choice")
 _OF_TOOL = frozenset({"description", "func", "input_model", "name"})
 """Of a tool, what its schema says, or where its functions are told."""
-_OF_SERVER = frozenset({"args", "command", "description", "env", "name", "url"})
+_OF_SERVER = frozenset({"args", "command", "description", "name", "url"})
 _AROUND_CLIENT = ("chat_middleware", "function_middleware")
 _DRAWN = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 """A name that was drawn at random."""
@@ -509,8 +509,6 @@ def _server_definition(tool: MCPTool) -> tuple[dict[str, Any], str | None]:
     told = {name: each for name, each in told.items() if name not in _OF_SERVER}
     if fields.get("args"):
         told["args"] = json_digest([str(each) for each in fields["args"]])
-    if fields.get("env"):
-        told["env"] = sorted(fields["env"])
     launch = fields.get("command") or origin_of(fields.get("url"))
     kind = FRAMEWORKS.reference_to(type(tool))
     return {**told, "kind": kind, "description": tool.description}, launch

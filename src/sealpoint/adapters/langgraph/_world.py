@@ -166,6 +166,7 @@ def _find_binding(search: Search, found: Found) -> None:
     bound: dict[str, Any] = {}
     inner = found.value
     while isinstance(inner, RunnableBindingBase):
+        search.parts.objects.append(inner)
         bound = {**inner.kwargs, **bound}
         inner = inner.bound
     if isinstance(inner, BaseLanguageModel):
@@ -191,7 +192,7 @@ def _find_task(search: Search, found: Found) -> None:
 
 FRAMEWORKS = Frameworks(
     *("deepagents", "langchain", "langchain_core", "langgraph", "langsmith"),
-    apart=(BaseLanguageModel, BasePromptTemplate, BaseTool, Pregel, SystemMessage),
+    apart=(BaseLanguageModel, BasePromptTemplate, BaseTool, Runnable, SystemMessage),
 )
 
 
@@ -310,7 +311,7 @@ def _topology(graph: Any) -> dict[str, Any]:
         joined = (("+".join(sorted(starts)), end) for starts, end in builder.waiting_edges)
         made["edges"] = {f"{start} -> {end}": True for start, end in (*builder.edges, *joined)}
         made["branches"] = {
-            f"{start}: {name}": dict.fromkeys(map(str, (branch.ends or {}).values()), True)
+            f"{start}: {name}": {str(said): end for said, end in (branch.ends or {}).items()}
             for start, branches in _branches(graph).items()
             for name, branch in branches.items()
         }
