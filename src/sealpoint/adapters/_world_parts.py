@@ -310,9 +310,9 @@ def _parameters(kind: Any, *, complete: bool) -> dict[str, Any]:
         elif "_field_defaults" in own:
             made |= {name: own["_field_defaults"].get(name, _ABSENT) for name in own["_fields"]}
         elif isinstance(own.get("__init__"), types.FunctionType):
-            given, changed = _arguments(own["__init__"]), _changed_later(own)
-            kept = _kept(own["__init__"]) - changed - {f"_{name}" for name in given}
-            made |= {**dict.fromkeys(sorted(kept), _ABSENT), **given}
+            given = _arguments(own["__init__"])
+            kept = _kept(own["__init__"]) - {f"_{name}" for name in given}
+            made |= {**dict.fromkeys(sorted(kept - _changed_later(own, kept)), _ABSENT), **given}
     return made
 
 
@@ -335,13 +335,13 @@ def _kept(constructor: types.FunctionType) -> set[str]:
     return {name for name in made if _CACHE.isdisjoint(_WORDS.findall(name))}
 
 
-def _changed_later(namespace: Mapping[str, Any]) -> set[str]:
-    """The attributes that other methods of a class assign: counters, and what is made later."""
+def _changed_later(namespace: Mapping[str, Any], kept: set[str]) -> set[str]:
+    """Which attributes other methods of a class assign: counters, and what is made later."""
     methods = (each for name, each in namespace.items() if name != "__init__")
     return {
         each.argval
         for method in methods
-        if isinstance(method, types.FunctionType)
+        if isinstance(method, types.FunctionType) and not kept.isdisjoint(method.__code__.co_names)
         for each in dis.get_instructions(method)
         if each.opname == "STORE_ATTR"
     }
