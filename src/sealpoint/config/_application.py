@@ -118,17 +118,22 @@ def place_in_project(text: str) -> str | None:
 
     A project is the same wherever it is checked out.
     """
-    if not text.startswith(os.sep) or "\0" in text:
+    if not text.startswith(os.sep):
         return None
     path = Path(text)
     for folder in (path, *path.parents):
-        if (folder / _PACKAGE).exists():
-            while (folder / _PACKAGE).exists():
+        if _has(folder, _PACKAGE):
+            while _has(folder, _PACKAGE):
                 folder = folder.parent  # noqa: PLW2901 - the one around the outermost package
-        elif not any((folder / each).exists() for each in _PROJECT):
+        elif not _has(folder, *_PROJECT):
             continue
         return path.relative_to(folder).as_posix()
     return None
+
+
+def _has(folder: Path, *names: str) -> bool:
+    # Not with a path's own method, which raises where nobody may look, or a name is too long.
+    return any(os.path.exists(folder / name) for name in names)  # noqa: PTH110
 
 
 def read_data_files(files: Iterable[str | PurePath]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from sealpoint.config import (
     Application,
     ModuleOrigin,
     is_application_file,
+    place_in_project,
     read_application,
     read_data_files,
 )
@@ -342,3 +343,18 @@ def test_own_files_are_told_from_installed_ones(tmp_path: Path) -> None:
     assert not is_application_file(pytest.__file__)
     assert not is_application_file(application.__file__)
     assert not is_application_file("agent-that-is-not-here.py")
+
+
+@pytest.mark.parametrize("text", ["/search", "/" + "x" * 400, "/a\0b", "/proc/1/root/x", "app/x"])
+def test_what_lies_in_no_project_has_no_place_in_one(text: str) -> None:
+    """A text that is no path, or one that nobody may look at, is told as it is."""
+    assert place_in_project(text) is None
+
+
+def test_a_path_in_a_package_has_its_place_around_the_outermost(tmp_path: Path) -> None:
+    """Of a package in a package as well, whatever the project around them is."""
+    _write(tmp_path, {"src/app/__init__.py": "", "src/app/inner/__init__.py": "", "setup.py": ""})
+    inner = tmp_path / "src" / "app" / "inner" / "data"
+
+    assert place_in_project(str(inner)) == "app/inner/data"
+    assert place_in_project(str(tmp_path / "data" / "x")) == "data/x"
