@@ -116,9 +116,9 @@ def test_what_an_erasure_took_is_not_shown_again_where_it_is_put_back() -> None:
     for seq, record in before.items():
         deployment.put(thread, seq, record)
 
-    def bodies(core: Core, *, as_stored: bool) -> list[bool]:
+    def bodies(core: Core, *, for_restore: bool) -> list[bool]:
         walk = ThreadWalk(core, thread, core.anchor.get(deployment.slot("a")))
-        return [step.body is not None for _, step in walk.entries(for_restore=as_stored)]
+        return [step.body is not None for _, step in walk.entries(for_restore=for_restore)]
 
     shown = deployment.using(partial(bodies, for_restore=False))
     stored = deployment.using(partial(bodies, for_restore=True))
