@@ -171,7 +171,7 @@ def test_two_processes_that_create_the_same_threads_make_each_once(place: Place)
         _require_sound(store)
         core = core_of(store)
         threads = [thread for thread, _ in core.storage.heads() if thread != STORE_CHAIN]
-        claimed = Counter(claimed_name(core, thread)[1] for thread in threads)
+        claimed = Counter(claimed_name(core.storage, thread)[1] for thread in threads)
 
         assert claimed == Counter(names)
         for name in names:

@@ -41,6 +41,7 @@ from sealpoint.store import (
     ListedThread,
     adopt_store_chain,
     adopt_thread,
+    all_threads,
     claimed_name,
     judge_positions,
     record_joining,
@@ -435,7 +436,7 @@ class _AnchorComparison:
         """Every chain, or those of some names: the store chain, by name, then without a name."""
         core, asked = self._core, {self._slot(name): name for name in names or ()}
         chain = self._compared(None, STORE_CHAIN, core.anchor.get(store_slot(core.parts.secret)))
-        threads = core.each_thread()
+        threads = all_threads(core)
         self._slots = {
             each.slot: core.restored_or_same(each.anchored)
             for each in threads
@@ -452,7 +453,7 @@ class _AnchorComparison:
         if not listed.stored:
             return self._compared(asked, listed.thread, position)
         try:
-            namespace, name = claimed_name(self._core, listed.thread)
+            namespace, name = claimed_name(self._core.storage, listed.thread)
         except SealpointError:
             return self._compared(None, listed.thread, position)
         if namespace != self._core.namespace:

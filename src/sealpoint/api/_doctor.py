@@ -37,7 +37,7 @@ from sealpoint.config import (
 from sealpoint.errors import ExtraMissing, SealpointError
 from sealpoint.ledger import STORE_CHAIN, Kind, ResumeBody, StoreChain, parse_body, parse_header
 from sealpoint.signing import KeyFacts, Role
-from sealpoint.store import Core
+from sealpoint.store import Core, all_threads
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -491,7 +491,7 @@ def _look_at_disks(exam: Examination, location: StoreLocation, fixes: Fixes) -> 
 def _look_at_times(exam: Examination, core: Core) -> None:
     """The newest entry of each thread is not from the future."""
     latest = now() + _AHEAD_MAX
-    for thread in (STORE_CHAIN, *(each.thread for each in core.each_thread() if each.stored)):
+    for thread in (STORE_CHAIN, *(each.thread for each in all_threads(core) if each.stored)):
         for _, record in core.storage.scan(thread, 0, descending=True):
             at = parse_header(record.header).at
             if at > latest:
@@ -507,7 +507,7 @@ def _look_at_times(exam: Examination, core: Core) -> None:
 def _look_at_sessions(exam: Examination, fixes: Fixes, core: Core) -> None:
     """The newest session of no thread has a world that names what is not sealed."""
     found: dict[str, list[str]] = {}
-    for each in core.each_thread():
+    for each in all_threads(core):
         session = _newest_session(core, each.thread) if each.stored else None
         for kind in () if session is None else session.unsealed:
             found.setdefault(kind, []).append(each.thread.hex()[:12])

@@ -531,7 +531,7 @@ def _enter_proven(core: Core, thread: BundleThread) -> None:
     """
     uid = bytes.fromhex(thread.thread)
     entry, epoch = bytes.fromhex(thread.entry), core.trust().epoch
-    position = shown_position(core, uid, thread.seq, entry, epoch=epoch)
+    position = shown_position(core.storage, uid, thread.seq, entry, epoch=epoch)
     if position is None:
         raise Missing(f"bundle: entry {thread.seq} of thread {thread.name!r} is missing")
     # An erasure has taken the name of a thread that has none.

@@ -443,7 +443,7 @@ class WatchedThreads:
         """What to call a thread that does not verify: its name, if the anchor's slot proves it."""
         core, thread = self._core, listed.thread
         with suppress(SealpointError):
-            namespace, name = claimed_name(core, thread)
+            namespace, name = claimed_name(core.storage, thread)
             secret = core.parts.secret
             if not listed.slot or thread_slot(secret, namespace, name) == listed.slot:
                 return name or thread.hex()[:12]

@@ -64,6 +64,7 @@ from sealpoint.store import (
     Core,
     ListedThread,
     ThreadWalk,
+    all_threads,
     claimed_name,
     fresh_digests,
     named_slot,
@@ -96,7 +97,7 @@ def verify_store(
         SealpointError: The store chain itself cannot be believed, so nothing else can.
     """
     chain = core.renewed_trust()
-    listed = core.each_thread()
+    listed = all_threads(core)
     strays = list(_find_strays(core, chain.epoch))
     stored = [each for each in listed if each.stored]
     findings, entries = key_findings(core, chain), chain.seq + 1
@@ -180,7 +181,10 @@ def _find_doubles(core: Core, listed: ListedThread) -> Iterator[Finding]:
 def _is_named(core: Core, listed: ListedThread) -> bool:
     """Whether the slot of a thread is that of its name, or nobody can tell."""
     with suppress(SealpointError):
-        if thread_slot(core.parts.secret, *claimed_name(core, listed.thread)) == listed.slot:
+        if (
+            thread_slot(core.parts.secret, *claimed_name(core.storage, listed.thread))
+            == listed.slot
+        ):
             return True
     return named_slot(core, listed.thread) in (None, listed.slot)
 

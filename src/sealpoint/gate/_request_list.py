@@ -51,6 +51,7 @@ from sealpoint.store import (
     Core,
     ListedThread,
     NearEntries,
+    all_threads,
     thread_slot,
     unknown_threads,
 )
@@ -162,7 +163,7 @@ class RequestList:
         book = thread_slot(core.parts.secret, core.namespace, ROLLOUTS)
         roster = core.trust().roster
         policy = self._policies.in_force(roster)
-        threads = core.each_thread()
+        threads = all_threads(core)
         for each, seen in self._read_all([each for each in threads if each.is_begun], book):
             if isinstance(seen, SealpointError):
                 failures.append((each.thread.hex(), seen.message))

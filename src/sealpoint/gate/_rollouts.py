@@ -48,6 +48,7 @@ from sealpoint.store import (
     ListedThread,
     ThreadReader,
     ThreadState,
+    all_threads,
     claimed_name,
     is_reserved,
     read_world,
@@ -162,7 +163,7 @@ def make_plan(
     groups: dict[str | None, _Group] = {}
     failures = _Failures()
     empty = 0
-    threads = core.each_thread()
+    threads = all_threads(core)
     for slot, anchored in _begun(threads):
         try:
             found = _newest_world(core, slot, anchored, exact)
@@ -223,7 +224,7 @@ def _name(core: Core, slot: bytes, anchored: Position) -> str:
     Raises:
         Edited: The store has another name for it.
     """
-    namespace, name = claimed_name(core, anchored.thread)
+    namespace, name = claimed_name(core.storage, anchored.thread)
     if thread_slot(core.parts.secret, namespace, name) != slot:
         raise Edited(
             f"thread {anchored.thread.hex()[:12]}: its first entry does not have the "

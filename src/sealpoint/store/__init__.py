@@ -19,21 +19,13 @@ from sealpoint.store._checkpoint_store import (
     unknown_threads,
 )
 from sealpoint.store._copy import CopiedStore, copy_store
-from sealpoint.store._core import (
-    EXPIRY_WARNING,
-    Core,
-    ListedThread,
-    NearEntries,
-    StoreParts,
-    claimed_name,
-    judge_positions,
-    match_heads,
-    named_slot,
-    shown_position,
-    tip_position,
-)
+from sealpoint.store._core import Core, StoreParts
+from sealpoint.store._entry_reader import NearEntries
+from sealpoint.store._expiry import EXPIRY_WARNING
+from sealpoint.store._genesis import claimed_name
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import check_name, is_reserved, store_slot, thread_slot
+from sealpoint.store._positions import shown_position, tip_position
 from sealpoint.store._reader import ThreadReader, checkpoint_at, read_world
 from sealpoint.store._refs import (
     CheckpointRef,
@@ -84,6 +76,8 @@ from sealpoint.store._roster import (
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._state import ThreadState
 from sealpoint.store._sweep import collect
+from sealpoint.store._thread_list import ListedThread, all_threads, match_heads, named_slot
+from sealpoint.store._two_anchors import judge_positions
 from sealpoint.store._vouch import judge_unvouched
 from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
@@ -140,6 +134,7 @@ __all__ = [
     "accept_restore",
     "adopt_store_chain",
     "adopt_thread",
+    "all_threads",
     "anchored_positions",
     "append_root",
     "append_roster",

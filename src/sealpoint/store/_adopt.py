@@ -23,9 +23,12 @@ from sealpoint.ledger import (
 from sealpoint.signing import check_reason
 from sealpoint.store._append import EntryDraft, append_all, check_rights
 from sealpoint.store._chain import Chain, verified_genesis
-from sealpoint.store._core import Core, newest_genesis, tip_position
+from sealpoint.store._core import Core
+from sealpoint.store._genesis import newest_genesis
 from sealpoint.store._names import thread_slot
+from sealpoint.store._positions import tip_position
 from sealpoint.store._roster import append_store_adoption
+from sealpoint.store._thread_list import all_threads
 from sealpoint.store._walk import ThreadWalk
 
 
@@ -70,7 +73,7 @@ def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
     """
     trust = core.verified_store_chain()
     found = []
-    for thread in {each.thread for each in core.each_thread() if each.stored}:
+    for thread in {each.thread for each in all_threads(core) if each.stored}:
         name = genuine_name(core, trust, thread)
         if name is not None:
             slot = thread_slot(core.parts.secret, core.namespace, name)
@@ -83,7 +86,7 @@ def genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
     """The name in a thread's genesis if that is genuine and of this namespace, else None."""
     place = Place(core.store_hex, core.namespace, thread.hex())
     try:
-        found = newest_genesis(core, thread)
+        found = newest_genesis(core.storage, thread)
         if found is None or found[1].body is None:
             return None
         seq, record = found

@@ -46,8 +46,9 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Roster, encode_seal, pae
 from sealpoint.storage import Record
+from sealpoint.store._call_trust import trust_after_advance
 from sealpoint.store._chain import Chain, SessionGrant, lost_pause
-from sealpoint.store._core import require_unexpired, trust_after_advance
+from sealpoint.store._expiry import require_unexpired
 from sealpoint.store._vouch import judge_unvouched
 
 

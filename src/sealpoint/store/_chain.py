@@ -59,22 +59,15 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Check, PublicKey
 from sealpoint.storage import Record
-from sealpoint.store._core import (
-    CallTrust,
-    Core,
-    EntryReader,
-    NearEntries,
-    check_expiry,
-    claimed_name,
-    newest_genesis,
-    position_of,
-    require_begun,
-    trust_and_position,
-    verify_renewed,
-)
+from sealpoint.store._call_trust import CallTrust, trust_and_position, verify_renewed
+from sealpoint.store._core import Core
 from sealpoint.store._covered import CoveredWords
+from sealpoint.store._entry_reader import EntryReader, NearEntries
+from sealpoint.store._expiry import check_expiry
+from sealpoint.store._genesis import claimed_name, newest_genesis
 from sealpoint.store._judge import JudgedHead, check_name, judge_head
 from sealpoint.store._names import label_of, thread_slot
+from sealpoint.store._positions import position_of, require_begun
 
 
 class Observer(Protocol):
@@ -210,7 +203,7 @@ class Chain:
         check: Check = PublicKey.verify,
     ) -> Self:
         """The chain of a thread whose name may be erased, and which may be of any namespace."""
-        namespace, name = claimed_name(core, thread, entries)
+        namespace, name = claimed_name(core.storage if entries is None else entries, thread)
         is_named = thread_slot(core.parts.secret, namespace, name) == slot
         name = name if is_named else thread.hex()[:12]
         chain = cls(core, name, entries=entries, slot=slot, check=check)
@@ -803,7 +796,7 @@ def verified_genesis(chain: Chain) -> GenesisBody | None:
     """The body of the newest genesis, which is verified on its own; None if it was erased."""
     if chain.core.storage.read(chain.thread, 0) is None:
         raise Missing(f"entry 0 of thread {chain.name!r}: it is missing from the store")
-    found = newest_genesis(chain.core, chain.thread)
+    found = newest_genesis(chain.core.storage, chain.thread)
     if found is None:
         return None
     seq, record = found

@@ -30,8 +30,11 @@ from sealpoint.errors import (
 from sealpoint.ids import namespace_tag
 from sealpoint.ledger import Kind, link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
-from sealpoint.store._core import Core, ListedThread, StoreParts, claimed_name, warn_of_expiry
+from sealpoint.store._core import Core, StoreParts
+from sealpoint.store._expiry import warn_of_expiry
+from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import check_name, is_reserved, thread_slot
+from sealpoint.store._thread_list import ListedThread, all_threads
 
 _TOLD_MAX = 3
 _ID_DIGITS = 12
@@ -131,7 +134,7 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
         partial: Give names even if some are left out.
     """
     core.trust()
-    threads = core.each_thread()
+    threads = all_threads(core)
     names: list[str] = []
     left_out: list[LeftOut] = []
     for each in threads:
@@ -212,7 +215,7 @@ class _SlotListing:
 
     def _find_name(self, slot: bytes, thread: bytes) -> None:
         try:
-            namespace, name = claimed_name(self._core, thread)
+            namespace, name = claimed_name(self._core.storage, thread)
         except SealpointError:
             return
         if _slot(self._core, namespace, name) == slot:

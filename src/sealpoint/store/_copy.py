@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from sealpoint.errors import Missing, SealpointError, StoreExists
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.storage import Record, Storage
-from sealpoint.store._core import Core, claimed_name
+from sealpoint.store._core import Core
+from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import label_of
 
 _RECORDS_AT_ONCE = 64
@@ -122,7 +123,7 @@ def _copy_blobs(source: Storage, target: Storage, thread: bytes, done: CopiedSto
 def _label(core: Core, thread: bytes) -> bytes | None:
     """The hint from a thread's name to it; nothing where the name was erased."""
     try:
-        namespace, name = claimed_name(core, thread)
+        namespace, name = claimed_name(core.storage, thread)
     except Missing:
         return None  # blobs of a thread that has no entry
     return label_of(core.store.raw, namespace, name) if name else None

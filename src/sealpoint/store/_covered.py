@@ -14,7 +14,7 @@ from itertools import islice
 from sealpoint.errors import Forged, NotTrusted, Tampered
 from sealpoint.ledger import KINDS, Header, link_hash, parse_header
 from sealpoint.storage import Record
-from sealpoint.store._core import EntryReader
+from sealpoint.store._entry_reader import EntryReader
 
 _BATCH = 64
 

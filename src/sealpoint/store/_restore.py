@@ -44,11 +44,14 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import PrivateKey, check_reason
 from sealpoint.storage import Record
+from sealpoint.store._call_trust import verify_renewed
 from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core, claimed_name, verify_renewed
+from sealpoint.store._core import Core
+from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import label_of, thread_slot
 from sealpoint.store._roster import append_restore
 from sealpoint.store._sweep import drop_orphans
+from sealpoint.store._thread_list import all_threads
 from sealpoint.store._vouch import judge_unvouched
 from sealpoint.store._walk import ThreadWalk
 
@@ -279,7 +282,7 @@ class _Planner:
         self._rollouts = False
 
     def run(self, progress: Progress | None) -> RestorePlan:
-        threads = self._core.each_thread()
+        threads = all_threads(self._core)
         for number, each in enumerate(threads, start=1):
             if each.anchored is None:
                 self._look_unseen(each.thread)
@@ -520,7 +523,7 @@ def _title(core: Core, thread: bytes) -> str:
 
 def _name(core: Core, thread: bytes) -> str:
     try:
-        return claimed_name(core, thread)[1]
+        return claimed_name(core.storage, thread)[1]
     except Tampered:
         return ""
 
@@ -693,6 +696,6 @@ def _is_of_epoch(header: bytes | None, epoch: int) -> bool:
 
 def _label(core: Core, thread: bytes) -> bytes | None:
     try:
-        return label_of(core.store.raw, *claimed_name(core, thread))
+        return label_of(core.store.raw, *claimed_name(core.storage, thread))
     except Tampered:
         return None

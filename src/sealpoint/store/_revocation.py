@@ -23,8 +23,10 @@ from sealpoint.ids import KeyId
 from sealpoint.ledger import PositionList, StoreChain, carried_attestations, link_hash
 from sealpoint.signing import STOPPED, Cutoff, Identity, PrivateKey, RosterDocument
 from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core, ListedThread, claimed_name
+from sealpoint.store._core import Core
+from sealpoint.store._genesis import claimed_name
 from sealpoint.store._roster import anchored_entry, append_roster
+from sealpoint.store._thread_list import ListedThread, all_threads
 
 # A look at every thread of a store: where some keys wrote last, for the cutoffs that end them.
 #
@@ -120,7 +122,7 @@ class _KeyUsageFinder:
 
     def run(self, progress: Progress | None) -> KeyUsage:
         # Those that the store has lost too: they may be brought back from a copy.
-        threads = self._core.each_thread()
+        threads = all_threads(self._core)
         for number, each in enumerate(threads, start=1):
             self._look(each)
             if progress is not None:
@@ -200,7 +202,7 @@ class _KeyUsageFinder:
 
 def _claimed_name(core: Core, thread: bytes) -> str:
     try:
-        return claimed_name(core, thread)[1]
+        return claimed_name(core.storage, thread)[1]
     except SealpointError:
         return ""
 

@@ -39,8 +39,10 @@ from sealpoint.signing import (
     pae,
 )
 from sealpoint.storage import Record
-from sealpoint.store._core import Core, require_unexpired
+from sealpoint.store._core import Core
+from sealpoint.store._expiry import require_unexpired
 from sealpoint.store._names import store_slot
+from sealpoint.store._thread_list import all_threads
 
 
 def append_roster(
@@ -98,7 +100,7 @@ def anchored_positions(core: Core, chain: StoreChain) -> PositionList:
     """
     entries = (
         (each.thread, anchored_entry(chain, each.least))
-        for each in core.each_thread()
+        for each in all_threads(core)
         if each.least is not None
     )
     return PositionList.of((thread, *entry) for thread, entry in entries if entry is not None)

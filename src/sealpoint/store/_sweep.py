@@ -28,9 +28,10 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core, ListedThread
+from sealpoint.store._core import Core
 from sealpoint.store._index import CheckpointIndex, require_newest_kept
 from sealpoint.store._refs import Collected
+from sealpoint.store._thread_list import ListedThread, all_threads
 from sealpoint.store._vouch import judge_unvouched
 
 _BATCH = 1000
@@ -316,7 +317,7 @@ def collect(
     if not dry_run:
         core.signer()
     core.trust()
-    threads = [each for each in core.each_thread() if each.anchored is not None]
+    threads = [each for each in all_threads(core) if each.anchored is not None]
     swept, failures = Swept(), []
     # A thread that the anchor has seen, and the store has not, is damage: nothing of it is touched.
     seen = {STORE_CHAIN}

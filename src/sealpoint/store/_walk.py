@@ -37,8 +37,12 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Check, PublicKey, SignaturePool, Signed
 from sealpoint.storage import Record
-from sealpoint.store._core import Core, check_expiry, claimed_name, verify_renewed
+from sealpoint.store._call_trust import verify_renewed
+from sealpoint.store._core import Core
 from sealpoint.store._covered import CoveredWords
+from sealpoint.store._expiry import check_expiry
+from sealpoint.store._genesis import claimed_name
+from sealpoint.store._thread_list import all_threads
 
 _TOGETHER = 64
 """So many entries are verified before the first is followed: of one that was put in the place of
@@ -86,7 +90,7 @@ class ThreadWalk:
             SealpointError: The store chain cannot be believed, or nobody can look.
         """
         core.renewed_trust()
-        for each in core.each_thread():
+        for each in all_threads(core):
             anchored = None if each.anchored is None else core.restored_or_same(each.anchored)
             is_begun = anchored is None or not anchored.reserved or each.stored
             if is_begun and _namespace(core, each.thread, anchored) in (None, core.namespace):
@@ -129,7 +133,7 @@ class ThreadWalk:
         if first is None or first[0] != 0:
             raise Missing(f"{self._title()}: its genesis is missing")
         with suppress(Tampered):
-            self.name = self.name or claimed_name(core, self.thread)[1]
+            self.name = self.name or claimed_name(core.storage, self.thread)[1]
         place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
         follower = self._follower = Follower(place, core.trust())
         covered = self._covered(follower) if for_restore else None

@@ -15,7 +15,7 @@ from sealpoint.ledger import STORE_CHAIN, Entry, ExpiryBody, Kind, VerdictBody, 
 from sealpoint.limits import BODY_BYTES_MAX
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
-from sealpoint.store import _core as core_module
+from sealpoint.store import _call_trust
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.cpu_time import CpuTime
 from tests.ledgers import key
@@ -66,7 +66,7 @@ def test_a_read_of_the_book_verifies_each_entry_once(
         seen[raw] += 1
         return verify_entry(raw, *args, **named)
 
-    monkeypatch.setattr(core_module, "verify_entry", counted)
+    monkeypatch.setattr(_call_trust, "verify_entry", counted)
     for read in (RolloutBook.all, RolloutBook.history):
         core = attacked.world.core("ann")
         seen.clear()
