@@ -287,6 +287,28 @@ class SimulatedAnchor:
             self.inner.close()
 
 
+class _NoGate:
+    """Lets every save begin or continue a session, for tests of the store alone."""
+
+    def __init__(self, core: Core, handle: Thread, ungated: set[bytes]) -> None:
+        self._core = core
+        self._handle = handle
+        self._ungated = ungated
+
+    def begin_session(
+        self, draft: CommitDraft, owner: str, basis: int, trust: StoreChain
+    ) -> SessionStart:
+        """A session that nobody has judged."""
+        self._ungated.add(self._handle._state.chain.thread)
+        body = ResumeBody(salt=self._core.salt(), owner=owner, basis=basis)
+        if (world := draft.declared) is not None:
+            body = replace(body, world=world.digest, leaves=world.to_dict())
+        return SessionStart(body, trust)
+
+    def continue_session(self, draft: CommitDraft) -> None:
+        """Any world will do."""
+
+
 class Opened(Store):
     """A store that shows its simulated parts; its threads are without a gate unless asked for.
 
@@ -314,17 +336,7 @@ class Opened(Store):
     def _handle(self, core: Core, name: str) -> Thread:
         handle = self._gated_handle(core, name)
         if not self._gated:
-            writer = handle._gate.writer
-
-            def begin(draft: CommitDraft, owner: str, basis: int) -> SessionStart:
-                self._ungated.add(handle._state.chain.thread)
-                body = ResumeBody(salt=core.salt(), owner=owner, basis=basis)
-                if (world := draft.declared) is not None:
-                    body = replace(body, world=world.digest, leaves=world.to_dict())
-                return SessionStart(body, core.trust())
-
-            writer.begin_session = begin
-            writer.in_session = lambda _draft: None
+            handle._gate.writer.gate = _NoGate(core, handle, self._ungated)
         return handle
 
     def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:

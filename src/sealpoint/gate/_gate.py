@@ -107,7 +107,7 @@ class Gate:
         self._context = context
         self._core = state.core
         self._chain = state.chain
-        self.writer = ThreadWriter(state, reader, self._start_session, self._go_on)
+        self.writer = ThreadWriter(state, reader, self)
         self._world: World | None = None
         """What the run of this handle's session declared to be able to do."""
         self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
@@ -565,7 +565,7 @@ class Gate:
             state.session, self._world = refused.session, refused.world
         return outcomes
 
-    def _go_on(self, draft: CommitDraft) -> None:
+    def continue_session(self, draft: CommitDraft) -> None:
         """Refuse another world inside a session: what a run can do is decided as it begins."""
         before, world = self._world, draft.declared
         if world == before:
@@ -582,9 +582,11 @@ class Gate:
             hint="Call resume(world=...) with the new world: that begins a session with it.",
         )
 
-    def _start_session(self, draft: CommitDraft, owner: str, basis: int) -> SessionStart:
+    def begin_session(
+        self, draft: CommitDraft, owner: str, basis: int, trust: StoreChain
+    ) -> SessionStart:
         """Judge the session that a save begins by itself."""
-        world, trust = draft.declared, self._core.trust()
+        world = draft.declared
         run = self._runs.current if draft.position is not None else None
         policy = self._context.policies.in_force(trust.roster)
         body = ResumeBody(

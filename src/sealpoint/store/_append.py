@@ -162,7 +162,7 @@ def append_all(
     decided; else under the newest one.
 
     Raises:
-        HeadMoved: Somebody else has written there.
+        HeadMoved: Another writer has written there.
         Paused: The thread is paused, and this is what a pause stops.
         Missing: A blob that was put ahead is gone again.
         StorageUnavailable: Nothing was written.
@@ -170,68 +170,56 @@ def append_all(
     """
     trust = chain.core.trust() if trust is None else trust
     tip = None if chain.head is None else chain.tip()
-    if tip is not None:
-        if any(KINDS[draft.kind].by_owner for draft in drafts):
-            judge_unvouched(chain)
-        # Nothing is built on what a restore cut off, or a key signed after its end.
-        trust.require_counted(tip.entry.header, tip.entry.hash)
-        _require_running(chain, trust, tip, drafts)
+    session_writer = None if tip is None else _admit(chain, trust, tip, drafts)
     entries, records = [], []
     for draft in drafts:
-        owner = None if tip is None else tip.fence.owner
-        writer = check_rights(chain, trust, draft.kind, owner).name
+        writer = session_writer
+        if writer is None:
+            owner = None if tip is None else tip.fence.owner
+            writer = check_rights(chain, trust, draft.kind, owner).name
         tip, record = _seal(chain, trust, tip, draft, writer)
         entries.append((tip.entry, draft.body))
         records.append(record)
     if tip is None or not records:
         raise UsageError("append: there is no entry to append")
-    return _store(chain, trust, tip, entries, records, blobs=blobs, needs=needs, follow=follow)
+    _store(chain, entries, records, blobs=blobs, needs=needs)
+    _advance(chain, trust, tip, entries, records, follow=follow)
+    return [entry for entry, _ in entries]
 
 
-def append_in_session(
-    chain: Chain,
-    drafts: Sequence[EntryDraft],
-    *,
-    blobs: Mapping[bytes, bytes],
-    needs: Collection[bytes] = (),
-) -> list[Entry] | None:
-    """The same as `append_all`, straight on, for what is written in a session that stands.
-
-    Whether this store's key may write there is found out once, for as long as roster and session
-    are the same; whatever else `append_all` looks at must be as it is nearly always.
+def _admit(chain: Chain, trust: StoreChain, tip: Tip, drafts: Sequence[EntryDraft]) -> str | None:
+    """Refuse to build on a tip that does not count, or on a pause, before anything is signed.
 
     Returns:
-        None, before anything is signed, if something is to be looked at more closely: then
-        `append_all` decides. Both write the same bytes and raise the same errors.
+        The identity that writes all of the drafts, where that was found out once for the session
+        in force; None: the rights to each of them are checked.
     """
-    if chain.unvouched is not None:
+    if chain.unvouched is not None and any(KINDS[draft.kind].by_owner for draft in drafts):
         judge_unvouched(chain)
-    trust, tip = chain.trust.get(), chain.tip()
-    grant = chain.grant
-    if grant is None or grant.trust is not trust or grant.fence is not tip.fence:
-        grant = chain.grant = _grant(chain, trust, tip.fence)
     newest = tip.entry.header
-    if grant.writer is None or tip.paused is not None:
-        return None
-    if newest.epoch != trust.epoch or newest.by in trust.rosters[-1].cutoffs:
-        return None
-    entries, records = [], []
-    for draft in drafts:
-        if draft.kind is not Kind.CHECKPOINT and draft.kind is not Kind.RESULTS:
-            return None
-        tip, record = _seal(chain, trust, tip, draft, grant.writer)
-        entries.append((tip.entry, draft.body))
-        records.append(record)
-    return _store(chain, trust, tip, entries, records, blobs=blobs, needs=needs)
+    counts = newest.epoch == trust.epoch and newest.by not in trust.rosters[-1].cutoffs
+    if counts and tip.paused is None:
+        grant = chain.grant
+        if grant is None or grant.trust is not trust or grant.fence is not tip.fence:
+            grant = chain.grant = _grant(chain, trust, tip.fence)
+        if grant.writer is not None and {draft.kind for draft in drafts} <= _SAVED:
+            return grant.writer
+    # Nothing is built on what a restore cut off, or a key signed after its end.
+    trust.require_counted(newest, tip.entry.hash)
+    _require_running(chain, trust, tip, drafts)
+    return None
+
+
+_SAVED = {Kind.CHECKPOINT, Kind.RESULTS}
 
 
 def _grant(chain: Chain, trust: StoreChain, fence: Fence) -> SessionGrant:
     """Whether entries of a session may be written by a roster without looking again each time."""
     signer, writer = chain.core.signer(), None
     stands = fence.is_session and fence.by == signer.key and lost_pause(chain) is None
-    # Of a key that expires it is asked at each entry, and told when that is soon.
+    # The rights of a key that expires are checked at each entry, which warns when that is soon.
     if stands and signer.key not in trust.roster.expiries:
-        with suppress(SealpointError):  # `append_all` raises it, in its turn
+        with suppress(SealpointError):  # the check of the entry itself raises it
             check_rights(chain, trust, Kind.RESULTS, fence.owner)
             writer = check_rights(chain, trust, Kind.CHECKPOINT, fence.owner).name
     return SessionGrant(trust, fence, writer)
@@ -239,30 +227,41 @@ def _grant(chain: Chain, trust: StoreChain, fence: Fence) -> SessionGrant:
 
 def _store(
     chain: Chain,
-    trust: StoreChain,
-    tip: Tip,
     entries: Sequence[tuple[Entry, Body]],
     records: Sequence[Record],
     *,
     blobs: Mapping[bytes, bytes],
     needs: Collection[bytes],
-    follow: bool = True,
-) -> list[Entry]:
-    """Append entries that lead to a tip, then let this handle and the anchor follow."""
-    core, first = chain.core, entries[0][0].header
+) -> None:
+    """Append sealed entries in one durable step: all of them, or none."""
+    first = entries[0][0].header
     label = chain.label if first.kind is Kind.GENESIS else None
     try:
-        core.storage.append(chain.thread, first.seq, records, blobs=blobs, needs=needs, label=label)
+        chain.core.storage.append(
+            chain.thread, first.seq, records, blobs=blobs, needs=needs, label=label
+        )
     except StorageUnavailable as exc:
         _resolve(chain, first.seq, records, exc)
+
+
+def _advance(
+    chain: Chain,
+    trust: StoreChain,
+    tip: Tip,
+    entries: Sequence[tuple[Entry, Body]],
+    records: Sequence[Record],
+    *,
+    follow: bool,
+) -> None:
+    """Let this handle and the anchor follow to a tip that was appended."""
     for (entry, _), record in zip(entries, records, strict=True):
         chain.verified.note(entry, record, trust)
     try:
         chain.move_to(tip, records[-1], entries)
         if follow:
             chain.advance_anchor()
-            # Something may have ended while the entries were written.
-            newest = trust_after_advance(core)
+            # A key, a policy or an epoch may have ended while the entries were written.
+            newest = trust_after_advance(chain.core)
             if newest is not trust:
                 _require_standing(chain, newest, tip.entry, records[-1].body)
                 for entry, _ in entries:
@@ -271,7 +270,6 @@ def _store(
         if chain.observer is not None:
             chain.observer.forget()
         raise
-    return [entry for entry, _ in entries]
 
 
 def _require_running(

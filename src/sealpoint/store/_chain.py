@@ -314,10 +314,14 @@ class Chain:
                 self.observer.observe(entry, record)
         self.head, self.head_record, self._tip = entry, record, tip
 
-    def is_outdated(self) -> bool:
-        """Whether a restore was accepted since this handle looked."""
+    def begin_call(self) -> StoreChain:
+        """The store chain, by whose roster the call that begins here judges and writes."""
         trust = self.core.trust()
         self.trust.note(trust)
+        return trust
+
+    def is_cut_off(self, trust: StoreChain) -> bool:
+        """Whether a restore was accepted since this handle looked."""
         return self._epoch != trust.epoch
 
     def _follow_restore(self, trust: StoreChain) -> None:

@@ -40,10 +40,11 @@ from sealpoint.ledger import (
     PruneBody,
     ResultsBody,
     ResumeBody,
+    StoreChain,
     parse_body,
 )
 from sealpoint.storage import Record
-from sealpoint.store._append import EntryDraft, append_all, check_rights, reserve
+from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
 from sealpoint.store._blobs import BlobCaches
 from sealpoint.store._chain import Chain, entry_body
 from sealpoint.store._core import Core
@@ -351,19 +352,23 @@ class ThreadState:
         return head is not None and head.header.kind is not Kind.ERASE
 
     def retry_if_pruned(self, call: Callable[[], _T]) -> _T:
-        """The result of a call, which begins anew where a prune or an erasure came in between.
+        """The result of a call, which is repeated where a prune or an erasure came in between.
 
-        Whoever reads while somebody else gives up what is read would take it for damage.
+        A read while another process gives up what is read would take that for damage.
         """
         while True:
             changes = self.retention.changes
             try:
                 return call()
             except Missing:
-                with suppress(SealpointError):
-                    self.refresh()
-                if self.retention.changes == changes:
+                if not self.gave_up_since(changes):
                     raise
+
+    def gave_up_since(self, changes: int) -> bool:
+        """Whether a prune or an erasure has come since `retention.changes` was this number."""
+        with suppress(SealpointError):
+            self.refresh()
+        return self.retention.changes != changes
 
     # ------------------------------------------------------------------ told by the chain
 
@@ -512,8 +517,11 @@ class ThreadState:
                 self.freshness, self.session = lost, None
             raise
 
-    def ensure_writable(self) -> None:
+    def admit_write(self) -> StoreChain:
         """Adopt the verified head at first use; refuse to go on after having lost the thread.
+
+        Returns:
+            The store chain, by whose roster this call writes.
 
         Raises:
             HeadMoved, Superseded: Others have written: the caller has to load again.
@@ -522,9 +530,10 @@ class ThreadState:
             raise _LOST[self.freshness](
                 f"thread {self.name!r}: another session has written; load it again before saving"
             )
-        # A look that failed halfway has a head and nothing that it was compared with.
         chain = self.chain
-        unknown = chain.head is None or chain.anchored is None or chain.is_outdated()
+        trust = chain.begin_call()
+        # A look that failed halfway has a head and nothing that it was compared with.
+        unknown = chain.head is None or chain.anchored is None or chain.is_cut_off(trust)
         # A pause that was met may be over, although results were let pass meanwhile.
         if unknown or self.uncertain or chain.tip().paused is not None:
             try:
@@ -535,19 +544,21 @@ class ThreadState:
                 if not chain.thread:
                     chain.bind(ThreadId.draw(self.core.parts.random_bytes, self.core.namespace).raw)
             self.uncertain = False
+            trust = chain.trust.get()
         self.check_session()
+        return trust
 
     def begin_empty(self) -> None:
         """Write the first entry of a thread on which nobody saves; nothing if others were first."""
         chain = self.chain
-        self.ensure_writable()
-        writer = check_rights(chain, self.core.trust(), Kind.GENESIS, None).name
+        trust = self.admit_write()
+        writer = check_rights(chain, trust, Kind.GENESIS, None).name
         if chain.head is None and not reserve(chain, chain.thread):
             self.uncertain = True
             return
         genesis = GenesisBody(salt=self.core.salt(), name=self.name, owner=writer)
         with suppress(HeadMoved):
-            append_all(chain, [EntryDraft(Kind.GENESIS, genesis)], blobs={})
+            append(chain, EntryDraft(Kind.GENESIS, genesis), trust=trust)
 
     def check_session(self) -> None:
         """Refuse to go on where others have written, whichever call has met their entries.

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing to a thread: whatever is to be written goes through `commit`.
+"""Writing to a thread: every save goes through `commit`.
 
-It writes several things in their order, as one durable step where it can: bodies and blobs are made
-of the drafts, entries are signed and appended, and what became of each is told. Where no session is
-under way one begins with the same step; what its resume entry says, and whether it may be, is for
-`begin_session`, which the gate gives.
+It writes several drafts in their order, as one durable step where it can. The steps, numbered
+below: (1) admit: this handle has not lost the thread to another writer; (2) encode: bodies and
+blobs are made of the drafts; (3) the session: the gate begins one, or agrees that the drafts belong
+to the one under way; (4) seal and append, (5) the anchor follows: both in `_append.py`. If another
+writer came first, all of it is repeated, or the caller is told that it lost the thread.
 """
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -53,7 +54,6 @@ from sealpoint.store._append import (
     EntryDraft,
     append,
     append_all,
-    append_in_session,
     check_rights,
     reserve,
 )
@@ -87,9 +87,25 @@ class SessionStart(NamedTuple):
     """The checkpoints of other lanes that are released although they are not the newest."""
 
 
-BeginSession = Callable[[CommitDraft, str, int], SessionStart]
-"""Decides about the session that a write begins by itself, from what is to be written first, the
-owner of the thread and the position of its basis. It raises where that may not be."""
+class SessionGate(Protocol):
+    """Decides about the sessions that saves belong to. The gate, which lies above, is one."""
+
+    def begin_session(
+        self, draft: CommitDraft, owner: str, basis: int, trust: StoreChain
+    ) -> SessionStart:
+        """Judge the session that a save begins by itself; raises if that is not allowed.
+
+        Args:
+            draft: The first draft that is to be written.
+            owner: The owner of the thread.
+            basis: The position of the entry that the session continues from.
+            trust: The store chain, by whose roster the session is judged and written.
+        """
+        ...
+
+    def continue_session(self, draft: CommitDraft) -> None:
+        """Judge a save in the session under way; raises if it does not belong there."""
+        ...
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -126,20 +142,6 @@ def _blobs_of(group: Sequence[_Item]) -> tuple[dict[bytes, bytes], set[bytes]]:
 
 def _reached(blobs: BlobWriter | None) -> _Newest:
     return (set(), {}) if blobs is None else (blobs.reached, blobs.seen)
-
-
-def _append(
-    chain: Chain,
-    drafts: Sequence[EntryDraft],
-    blobs: Mapping[bytes, bytes],
-    needs: Collection[bytes],
-    start: SessionStart | None,
-) -> list[Entry]:
-    """Append entries: straight on, where they go on with a session and that will do."""
-    if start is not None:
-        return append_all(chain, drafts, blobs=blobs, needs=needs, trust=start.trust)
-    entries = append_in_session(chain, drafts, blobs=blobs, needs=needs)
-    return append_all(chain, drafts, blobs=blobs, needs=needs) if entries is None else entries
 
 
 _UNPRINTED_MAX = 32
@@ -265,41 +267,38 @@ class ThreadWriter:
     Args:
         state: What the handle knows.
         reader: Reads what is there.
-        begin_session: Asked before a session begins with a write.
-        in_session: Told the world that a write inside a session declares; it may refuse.
+        gate: Decides about the sessions that saves belong to.
     """
 
-    def __init__(
-        self,
-        state: ThreadState,
-        reader: ThreadReader,
-        begin_session: BeginSession,
-        in_session: Callable[[CommitDraft], None],
-    ) -> None:
+    def __init__(self, state: ThreadState, reader: ThreadReader, gate: SessionGate) -> None:
         self._state = state
         self._reader = reader
         self._core = state.core
         self._chain = state.chain
         self._ids = _RecentIds(state.chain)
-        self.begin_session = begin_session
-        self.in_session = in_session
+        self.gate = gate
 
     def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
-        """Write several things in their order; see `Thread.commit`."""
+        """Write several drafts in their order; see `AdapterThread.commit`."""
         state = self._state
         outcomes: list[Outcome | None] = [None] * len(drafts)
         with state.lock:
             try:
-                state.retry_if_pruned(lambda: self._commit(drafts, outcomes))
+                self._core.signer()
+                while None in outcomes:
+                    changes = state.retention.changes
+                    try:
+                        self._write_group(drafts, outcomes)
+                    except Missing:
+                        if not state.gave_up_since(changes):
+                            raise
             except SealpointError as error:
-                outcomes = [error if each is None else each for each in outcomes]
-            found: list[Outcome] = []
-            for outcome in outcomes:
-                if outcome is not None:
-                    found.append(outcome)
-                    if isinstance(outcome, SealpointError):
-                        state.report(outcome)
-        return found
+                outcomes = [error if outcome is None else outcome for outcome in outcomes]
+            written = [outcome for outcome in outcomes if outcome is not None]
+            for outcome in written:
+                if isinstance(outcome, SealpointError):
+                    state.report(outcome)
+        return written
 
     def open_session(self, start: SessionStart) -> Entry | None:
         """Begin a session of its own, without a save.
@@ -327,51 +326,87 @@ class ThreadWriter:
 
     # ------------------------------------------------------------------ one durable step
 
-    def _commit(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> None:
-        self._core.signer()
-        while not all(outcomes):
-            self._state.ensure_writable()
-            group = self._build(drafts, outcomes)
-            if not group:
-                continue
-            try:
-                written = self._attempt(group)
-            except Paused as error:
-                # Work that had begun is kept, unless a session would begin with it.
-                written = [
-                    (item, error) for item in group if item.entry(paused=True).blocked_by_pause
-                ]
-                if not written:
-                    raise
-            except ResumeRefused as error:
-                written = [(item, error) for item in group]
-            for item, outcome in written:
-                outcomes[item.at] = outcome
+    def _write_group(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> None:
+        """Write the next drafts that make one group, and note what became of each.
 
-    def _attempt(self, group: Sequence[_Item]) -> list[tuple[_Item, Outcome]]:
-        """Write a group, with whatever must come before it.
+        Nothing is noted where another writer came first: then the group is written once more.
+        """
+        # (1) this handle has not lost the thread
+        trust = self._state.admit_write()
+        # (2) bodies and blobs
+        group = self._encode(drafts, outcomes)
+        if not group:
+            return
+        try:
+            # (3) the session that they belong to
+            opening, start = self._open(group[0].draft, trust)
+            # (4) (5) sealed, appended, anchored
+            written = self._append(group, opening, start, trust)
+        except Paused as error:
+            # Work that had begun is kept, unless a session would begin with it.
+            written = [(item, error) for item in group if item.entry(paused=True).blocked_by_pause]
+            if not written:
+                raise
+        except ResumeRefused as error:
+            written = [(item, error) for item in group]
+        for item, outcome in written:
+            outcomes[item.at] = outcome
+
+    def _open(
+        self, draft: CommitDraft, trust: StoreChain
+    ) -> tuple[list[EntryDraft], SessionStart | None]:
+        """Ask the gate about the session of a draft.
 
         Returns:
-            What became of it; nothing if entries that change nothing came in between, and it is
-            to be tried again.
+            The entries that the session begins with, and how it begins; nothing and None if the
+            draft belongs to the one under way.
         """
         chain = self._chain
-        drafts, start = self._opening(group[0].draft)
+        if chain.head is not None and self._state.session is not None:
+            self.gate.continue_session(draft)
+            return [], None
+        opening = []
+        basis = 0 if chain.head is None else chain.tip().basis[0]
+        owner = None if chain.head is None else chain.tip().fence.owner
+        if owner is None:
+            # A new thread, or a new generation of one that was erased.
+            # The pool owns it if there is one pool that the writer stands for.
+            writer = check_rights(chain, trust, Kind.RESUME, None).name
+            owner = trust.roster.pool_of(writer) or writer
+            genesis = GenesisBody(salt=self._core.salt(), name=self._state.name, owner=owner)
+            opening.append(EntryDraft(Kind.GENESIS, genesis))
+        else:
+            check_rights(chain, trust, Kind.RESUME, owner)
+        start = self.gate.begin_session(draft, owner, basis, trust)
+        return [*opening, EntryDraft(Kind.RESUME, start.body)], start
+
+    def _append(
+        self,
+        group: Sequence[_Item],
+        opening: Sequence[EntryDraft],
+        start: SessionStart | None,
+        trust: StoreChain,
+    ) -> list[tuple[_Item, Outcome]]:
+        """Seal and append a group after the entries that its session begins with.
+
+        Returns:
+            What became of each; nothing if the group has to be written once more.
+        """
+        chain = self._chain
         paused = chain.head is not None and chain.tip().paused is not None
-        for item in group:
-            drafts.append(item.entry(paused=paused))
+        drafts = [*opening, *[item.entry(paused=paused) for item in group]]
         drafts = self._ids.with_tables(drafts)
-        if chain.head is None and not self._is_ours():
+        if chain.head is None and not self._reserve_name():
             return []
         pending, spilled = _blobs_of(group)
         try:
-            entries = _append(chain, drafts, pending, spilled, start)
+            entries = append_all(chain, drafts, blobs=pending, needs=spilled, trust=trust)
         except HeadMoved:
             entries = []  # what became of it is said below, without this as its context
         except Missing:
             if not spilled:
                 raise
-            # Somebody collected what was put ahead: it is put once more, and less of it ahead.
+            # Another process collected blobs that were put ahead: put them again, and fewer ahead.
             for item in group:
                 item.draft.collected += 1
             return []
@@ -385,33 +420,11 @@ class ThreadWriter:
         self._lost_swap(group[0].draft)
         return []
 
-    def _is_ours(self) -> bool:
-        """Reserve the name; False if somebody else did, and it is to be looked at again."""
+    def _reserve_name(self) -> bool:
+        """Reserve the name of a new thread; False if another process did, and it is to be read."""
         reserved = reserve(self._chain, self._chain.thread)
         self._state.uncertain = self._state.uncertain or not reserved
         return reserved
-
-    def _opening(self, draft: CommitDraft) -> tuple[list[EntryDraft], SessionStart | None]:
-        """The entries that a session begins with; none if there is one."""
-        chain = self._chain
-        if chain.head is not None and self._state.session is not None:
-            self.in_session(draft)
-            return [], None
-        trust = self._core.trust()
-        drafts = []
-        basis = 0 if chain.head is None else chain.tip().basis[0]
-        owner = None if chain.head is None else chain.tip().fence.owner
-        if owner is None:
-            # A new thread, or a new generation of one that was erased.
-            # The pool owns it if there is one pool that the writer stands for.
-            writer = check_rights(chain, trust, Kind.RESUME, None).name
-            owner = trust.roster.pool_of(writer) or writer
-            genesis = GenesisBody(salt=self._core.salt(), name=self._state.name, owner=owner)
-            drafts.append(EntryDraft(Kind.GENESIS, genesis))
-        else:
-            check_rights(chain, trust, Kind.RESUME, owner)
-        start = self.begin_session(draft, owner, basis)
-        return [*drafts, EntryDraft(Kind.RESUME, start.body)], start
 
     def _lost_swap(self, draft: CommitDraft) -> None:
         """Somebody else wrote first. Entries that move no basis are let pass, but not for ever."""
@@ -493,7 +506,7 @@ class ThreadWriter:
 
     # ------------------------------------------------------------------ from drafts to bodies
 
-    def _build(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> list[_Item]:
+    def _encode(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> list[_Item]:
         """Make bodies and blobs of what is still to be written, as far as it can be one group."""
         group: list[_Item] = []
         named: set[object] = set()
@@ -507,7 +520,7 @@ class ThreadWriter:
             if group and draft.world not in (None, group[0].draft.world):
                 break  # what a run is able to do is judged once for a group
             try:
-                built = self._build_one(draft, newest)
+                built = self._encode_one(draft, newest)
             except (Missing, HeadMoved, Superseded):
                 # Somebody may have erased it meanwhile, then all begins anew; or this handle has
                 # lost the thread, and nothing of the group may be written.
@@ -525,7 +538,7 @@ class ThreadWriter:
                 newest[draft.lane] = _reached(built[2])
         return group
 
-    def _build_one(
+    def _encode_one(
         self, draft: CommitDraft, newest: dict[str, _Newest]
     ) -> CheckpointRef | tuple[CheckpointBody | ResultsBody, bytes | None, BlobWriter | None]:
         caches, saves = self._state.caches, isinstance(draft, SaveDraft)

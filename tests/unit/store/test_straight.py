@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A save in a session that stands goes straight on; the long way writes the same bytes.
+"""A save whose rights were checked once for its session writes what a save that checks them does.
 
-Each story is told twice, with the same keys, clock and random bytes: once as it is, once with
-every step taken the long way. What was stored, what the anchor saw, what was told to listeners and
-what each call came back with, or was refused with, must be the same.
+Each story is told twice, with the same keys, clock and random bytes: once as it is, once with the
+rights checked at every entry and every state encoded as a tree. What was stored, what the anchor
+saw, what was told to listeners and what each call came back with, or was refused with, must be the
+same.
 """
 
 import hashlib
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sealpoint.errors import AnchorUnavailable, HeadMoved, SealpointError, StorageUnavailable
 from sealpoint.signing import Role
-from sealpoint.store import Outcome, _blobs, _writer
-from sealpoint.store._append import append_in_session
+from sealpoint.store import Outcome, _append, _blobs
+from sealpoint.store._append import _admit, _grant
 from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
 from tests.unit.store.ended import end, expire
@@ -260,15 +262,19 @@ _STORIES = {
 
 
 class _Counted:
-    """How often something was taken straight on."""
+    """How often the rights that were found out for the session sufficed."""
 
     def __init__(self) -> None:
         self.times = 0
 
-    def append(self, *given: Any, **named: Any) -> Any:
-        found = append_in_session(*given, **named)
+    def admit(self, *given: Any) -> Any:
+        found = _admit(*given)
         self.times += found is not None
         return found
+
+
+def _no_grant(*given: Any) -> Any:
+    return replace(_grant(*given), writer=None)
 
 
 def _both_ways(tell: Callable[[_Story], None]) -> tuple[_Story, _Story, int]:
@@ -276,12 +282,12 @@ def _both_ways(tell: Callable[[_Story], None]) -> tuple[_Story, _Story, int]:
     counted = _Counted()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.urandom", _Draws())
-        patch.setattr(_writer, "append_in_session", counted.append)
+        patch.setattr(_append, "_admit", counted.admit)
         straight = _Story()
         tell(straight)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.urandom", _Draws())
-        patch.setattr(_writer, "append_in_session", lambda *_given, **_named: None)
+        patch.setattr(_append, "_grant", _no_grant)
         patch.setattr(_blobs.BlobCaches, "take_root", lambda *_given: None)
         long = _Story()
         tell(long)
