@@ -122,7 +122,7 @@ def gather(
         diff=_difference(release.world, world, read_world, allowed),
         world_now=world is not None,
         now=now,
-        restored=was_cut(state, trust),
+        restored=last.was_cut(trust),
         living_session=last.age(release, session, now),
         holder=holder,
         unknown=unknown,
@@ -183,14 +183,3 @@ class _Saved:
 def _compared(before: _Saved, world: World) -> WorldDiff:
     """What differs. After a deploy all threads ask the same, so it is found out once."""
     return World.from_dict(before.found).diff(world)
-
-
-def was_cut(state: ThreadState, trust: StoreChain) -> bool:
-    """Whether a restore has cut the thread and not released it, and no session has begun since."""
-    if not trust.epoch:
-        return False
-    resumed = state.last_resume()
-    executed = 0 if resumed < 0 else state.chain.descend(resumed)[1].epoch
-    basis = state.chain.tip().basis[0]
-    thread, lists = state.chain.thread, trust.lists
-    return trust.restores.cuts_off(thread, lists, basis=basis, since=executed)

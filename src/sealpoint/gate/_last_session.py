@@ -3,17 +3,26 @@
 
 That a run lives, the anchor knows: the run holds the thread there for as long as its process lives,
 and lets go when it stops at a question, finishes or fails. What came of a session, the thread
-itself says: one that was given an answer and has saved nothing may have acted on it. Each session
-records what was not known when it began, so the newest one tells of all before it.
+itself says: one that was given an answer and has saved nothing may have acted on it.
 """
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sealpoint.anchor import Hold, Holder
 from sealpoint.errors import Busy, UnknownThread
 from sealpoint.gate._policy import Rule
-from sealpoint.ledger import KINDS, Entry, Header, Kind, ResultsBody, ResumeBody, parse_body
+from sealpoint.ledger import (
+    KINDS,
+    Entry,
+    Header,
+    Kind,
+    ResultsBody,
+    ResumeBody,
+    StoreChain,
+    parse_body,
+)
 from sealpoint.storage import Record
 from sealpoint.store import Release, ThreadReader, ThreadState
 
@@ -106,14 +115,52 @@ class LastSession:
         Args:
             died: Whether the last run did not come to its end.
         """
-        session = self.newest()
-        if session is None or not acts_on_answer(body := self._opening(session)):
-            return None
-        # The run of a session that held nothing is not the one that died: it was asked about that.
-        died = died and body.held
-        if not died and not body.edits and self._has_saved(session):
-            return None
-        return unknown_outcome(self._reader.opening(session)[0], body, died=died)
+        for session in self._sessions():
+            body = self._opening(session)
+            if acts_on_answer(body):
+                # The run of a session that held nothing is not the one that died.
+                died = died and body.held
+                if not died and not body.edits and self._has_saved(session):
+                    return None
+                return unknown_outcome(self._reader.opening(session)[0], body, died=died)
+            if session in self._state.opened or self._has_saved(session):
+                return None
+        return None
+
+    def was_cut(self, trust: StoreChain) -> bool:
+        """Whether a restore has cut the thread and not released it, and no session has run since.
+
+        A session that another member began after the restore, and that has saved nothing, may have
+        begun without being asked about it.
+        """
+        if not trust.epoch:
+            return False
+        executed = 0
+        for session in self._sessions():
+            epoch = self._chain.descend(session)[1].epoch
+            is_own = session in self._state.opened
+            if epoch < trust.epoch or is_own or self._has_saved(session):
+                executed = epoch
+                break
+        basis, thread = self._chain.tip().basis[0], self._chain.thread
+        return trust.restores.cuts_off(thread, trust.lists, basis=basis, since=executed)
+
+    def _sessions(self) -> Iterator[int]:
+        """The sessions of this generation, newest first.
+
+        Each records what was not known when it began. Another member may have left that out, so a
+        session that this handle did not begin, and that has saved nothing, does not answer for
+        the one before it.
+        """
+        newest = self.newest()
+        if newest is None:
+            return
+        yield newest
+        for header, _ in self._chain.walk(self._reader.opening(newest)[0].header):
+            if header.kind is Kind.RESUME:
+                yield header.seq
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                return
 
     def newest(self) -> int | None:
         """The newest session, also one that a handoff has ended; None: this generation has none."""

@@ -313,7 +313,9 @@ class RolloutBook:
             asks = [compared_reasons(one.diff(other), policy) for one, other in pairs]
             measures = [each.measure for reasons in asks for each in reasons]
             refused = Measure.REFUSE in measures
-            self._least[key] = _NOBODY if refused else max(each.people for each in measures)
+            # A pair that differs in nothing that is compared asks nobody.
+            people = max((each.people for each in measures), default=0)
+            self._least[key] = _NOBODY if refused else people
         return max(self._least[key], asked.body.statement.needed)
 
     def _read(self) -> list[Asked]:

@@ -27,7 +27,7 @@ from sealpoint.errors import (
     UnknownCheckpoint,
     UnknownThread,
 )
-from sealpoint.gate._facts import was_cut
+from sealpoint.gate._last_session import LastSession
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Asked, Pending, Status, make_request, read_pending
 from sealpoint.ledger import (
@@ -285,11 +285,12 @@ def _thread_look(state: ThreadState) -> ThreadLook:
     """What a thread is at, below the head that was found last."""
     chain = state.chain
     tip, pending = chain.tip(), read_pending(chain)
+    reader = ThreadReader(state)
     phase, reason, checkpoint = ThreadPhase.SAVED, "", None
     try:
         if tip.entry.header.kind is Kind.ERASE:
             raise UnknownCheckpoint("it was erased")
-        release = state.retry_if_pruned(ThreadReader(state).release)
+        release = state.retry_if_pruned(reader.release)
         checkpoint = release.id
         if release.question is not None:
             phase = ThreadPhase.NEEDS_ANSWER
@@ -306,7 +307,7 @@ def _thread_look(state: ThreadState) -> ThreadLook:
         owner=tip.fence.owner,
         entries=tip.entry.seq + 1,
         reason=reason,
-        restored=was_cut(state, state.core.trust()),
+        restored=LastSession(state, reader).was_cut(state.core.trust()),
         checkpoint=checkpoint,
         id=tip.entry.header.thread,
     )

@@ -385,7 +385,7 @@ class Chain:
             return
         # Who moved the anchor to the head may have said something else of it than it says itself.
         if newest > anchored.seq or (has_moved and anchored != self._position(head)):
-            self.advance_anchor()
+            self._lead_anchor()  # one that is ahead by now is compared by the next look
         elif self.core.together is not None:
             self.core.together.confirm(self.slot, anchored)
 
@@ -556,13 +556,19 @@ class Chain:
     # ------------------------------------------------------------------ the anchor
 
     def advance_anchor(self) -> None:
-        """Let the anchor follow to the verified head.
+        """Let the anchor follow to the verified head, which this handle has just written.
 
         Raises:
             Forked: The anchor went another way. Never retried.
             NotTrusted: It says of the thread what its entries do not.
             AnchorUnavailable: The anchor cannot be written; the entries stand.
         """
+        if not self._lead_anchor():
+            # It holds a descendant, if the store can show that.
+            self.refresh()
+
+    def _lead_anchor(self) -> bool:
+        """As `advance_anchor`; False if the anchor is ahead of the head already."""
         head, expected = self.verified_head(), self.anchored
         position = self._position(head)
         if expected is None:
@@ -574,14 +580,11 @@ class Chain:
                 raise _misled(self, expected, position, exc) from exc
             if found == position:
                 self.anchored = position
-                return
+                return True
             if found.epoch > position.epoch:
-                # A restore was accepted meanwhile: whoever wrote the head finds that out next.
-                return
+                return True  # a restore was accepted meanwhile: the next look finds that out
             if found.seq > head.seq:
-                # A descendant, if the store can show it: then there is nothing left to do.
-                self.refresh()
-                return
+                return False
             if not found.reserved:
                 self._check_ancestor(found)
             expected = found

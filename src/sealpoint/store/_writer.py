@@ -285,10 +285,16 @@ class ThreadWriter:
         with state.lock:
             try:
                 self._core.signer()
+                is_lost = False
                 while None in outcomes:
                     changes = state.retention.changes
                     try:
-                        self._write_group(drafts, outcomes)
+                        if is_lost:
+                            # Another writer may append all the time: hold the place meanwhile.
+                            with self._core.storage.alone(self._chain.thread):
+                                is_lost = self._write_group(drafts, outcomes)
+                        else:
+                            is_lost = self._write_group(drafts, outcomes)
                     except Missing:
                         if not state.gave_up_since(changes):
                             raise
@@ -326,17 +332,18 @@ class ThreadWriter:
 
     # ------------------------------------------------------------------ one durable step
 
-    def _write_group(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> None:
+    def _write_group(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> bool:
         """Write the next drafts that make one group, and note what became of each.
 
-        Nothing is noted where another writer came first: then the group is written once more.
+        Returns:
+            Whether another writer came first, and the group is to be written once more.
         """
         # (1) this handle has not lost the thread
         trust = self._state.admit_write()
         # (2) bodies and blobs
         group = self._encode(drafts, outcomes)
         if not group:
-            return
+            return False
         try:
             # (3) the session that they belong to
             opening, start = self._open(group[0].draft, trust)
@@ -351,6 +358,7 @@ class ThreadWriter:
             written = [(item, error) for item in group]
         for item, outcome in written:
             outcomes[item.at] = outcome
+        return not written
 
     def _open(
         self, draft: CommitDraft, trust: StoreChain

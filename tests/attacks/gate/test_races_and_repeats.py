@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two that go on at once, and what is written twice; clocks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 from sealpoint.errors import (
     Forked,
@@ -14,7 +17,10 @@ from sealpoint.errors import (
     Superseded,
 )
 from sealpoint.ledger import ExpiryBody, Kind, parse_header
+from sealpoint.signing import Role
 from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.ledgers import SALT, identity
+from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
 
 # ---------------------------------------------------------------------- 36
@@ -146,3 +152,70 @@ def test_an_expiry_before_its_time_ends_nothing(attacked: AttackedTeam) -> None:
         attacked.slip(Kind.EXPIRY, ExpiryBody(salt=attacked.salt, request=request.id), "officer")
 
     assert attacked.fresh().resume(world=SHELL).state == {"n": 2}
+
+
+def _word(attacked: AttackedTeam) -> Rogue:
+    """An auditor with other code, who writes words about no request."""
+    attacked.world.enrol(identity("reader", Role.AUDITOR))
+    return Rogue(attacked.store("reader").core, "reader")
+
+
+def _write_word(rogue: Rogue) -> None:
+    rogue.write(Kind.EXPIRY, ExpiryBody(salt=SALT, request="00" * 32))
+
+
+def test_a_save_gets_its_turn_beside_someone_who_writes_all_the_time(
+    attacked: AttackedTeam,
+) -> None:
+    """An auditor appends before each attempt of a save that does not hold the place."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    rogue, thread = _word(attacked), attacked.fresh()
+    thread.resume(world=READ)
+    storage, held = thread._state.core.storage, False
+    append, alone = storage.append, storage.alone
+
+    @contextmanager
+    def hold(name: bytes) -> Iterator[None]:
+        nonlocal held
+        with alone(name):
+            held = True
+            yield
+
+    def first(*given: Any, **named: Any) -> None:
+        if not held:
+            _write_word(rogue)
+        append(*given, **named)
+
+    with patch.object(storage, "append", first), patch.object(storage, "alone", hold):
+        thread.save({"n": 2}, id="c2")
+
+    assert held
+    assert attacked.fresh().load().state == {"n": 2}
+
+
+def test_an_anchor_that_is_ahead_at_each_look_is_not_followed_for_ever(
+    attacked: AttackedTeam,
+) -> None:
+    """A load ends with what was the newest when it began, however fast a member writes."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    rogue, thread = _word(attacked), attacked.fresh()
+    thread.load()
+    _write_word(rogue)
+    anchor, rounds = thread._state.core.anchor, 0
+    advance = anchor.advance
+
+    def ahead(*given: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        assert rounds < 10
+        _write_word(rogue)
+        with patch.object(anchor, "advance", advance):
+            rogue.anchor()
+        _write_word(rogue)
+        return advance(*given)
+
+    with patch.object(anchor, "advance", ahead):
+        state = thread.load().state
+
+    assert state == {"n": 1}
+    assert rounds

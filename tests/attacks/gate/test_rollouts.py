@@ -709,3 +709,34 @@ def test_what_nobody_can_approve_is_in_nobodys_way(attacked: AttackedTeam, lie: 
     attacked.approve(operator.rollouts.propose([(READ, SHELL)], reason="release 42"))
 
     attacked.fresh().resume(world=SHELL)
+
+
+def test_a_pair_that_differs_in_nothing_stops_nobody(attacked: AttackedTeam) -> None:
+    """A member proposes two worlds that read the same; the rollouts of others are still ended."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    good = attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="release 42")
+    attacked.approve(good, "ann", "bob")
+    whole = "ab" * 32
+    worlds = [
+        World.from_dict({"code": {"modules": {"m": found}}})
+        for found in (whole, {"": whole, "f": "a" * 12})
+    ]
+    rollouts = attacked.store("spare").rollouts
+    core = attacked.store("spare").core
+    policy = rollouts._policies.in_force(core.trust().roster)
+    assert policy is not None
+    rollouts._operations.ask_rollout(
+        ((worlds[0].digest, worlds[1].digest),),
+        tuple(sorted(worlds, key=lambda world: world.digest)),
+        needed=1,
+        policy=policy,
+        reason="mine",
+        expires=core.now() + timedelta(days=1),
+        actor=None,
+    )
+
+    assert worlds[0].diff(worlds[1]).same
+    assert len(attacked.store("operator").rollouts.list()) == 2
+    attacked.store("ann").deny(good.id, reason="it leaks")
+    with pytest.raises(NeedsApproval):
+        attacked.fresh().resume(world=SHELL)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A member's bare session stands between a question that the gate asks and the next honest run.
+
+Each session records what was not known when it began. A member with other code leaves that out;
+its session, in which nothing was saved, does not answer for what lies before it.
+"""
+
+import hashlib
+
+import pytest
+
+from sealpoint.audit import UNJUSTIFIED
+from sealpoint.errors import NeedsApproval
+from sealpoint.ledger import Kind, ResultsBody
+from sealpoint.world import World
+from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.ledgers import SALT
+from tests.rogue import Rogue
+from tests.unit.gate.team import READ, policy
+from tests.unit.store.backup import accepted
+from tests.unit.store.laned import put, results, saved
+
+_ANSWER = b"\xa3yes"
+
+
+def _bare_resume(attacked: AttackedTeam, *rules: str) -> None:
+    """A session of the member `spare`, well made but for what it leaves out."""
+    core, handle = attacked.store("spare").core, attacked.fresh("spare")
+    release, head = handle.release(), handle._state.chain.verified_head().header
+    decided = attacked.body(head.fence).decided
+    rogue = Rogue(core, "spare")
+    trust = core.trust()
+    rogue.resume(
+        "pods",
+        header={"epoch": trust.epoch},
+        checkpoint=release.entry,
+        release=release.digest,
+        released=release.seq,
+        world=release.world,
+        decided=head.fence if decided is None else decided,
+        policy=trust.roster.policy_digest("default"),
+        rules=rules,
+    )
+    rogue.anchor()
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_an_unknown_outcome_is_asked_about(attacked: AttackedTeam, times: int) -> None:
+    """A run was given an answer and died; members' sessions since then do not make that known."""
+    attacked.apply(policy("p", answer="record", unknown_outcome="approve 2"))
+    attacked.shared("worker", "spare")
+    asking = attacked.fresh()
+    asking.resume(world=READ)
+    world = World.from_dict(READ)
+    asking.adapter.commit([put({"pay": 1}, "q1", world=world, question={"pay?": 1})])
+    attacked.fresh().resume(world=READ, answer="yes")
+    for _ in range(times):
+        _bare_resume(attacked, "answer")
+
+    with pytest.raises(NeedsApproval, match="may happen again"):
+        attacked.fresh().resume(world=READ, answer="yes")
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_a_restore_is_asked_about(attacked: AttackedTeam, times: int) -> None:
+    """A restore has cut a thread; members' sessions since then do not mean that it has run."""
+    attacked.apply(policy("p", after_restore="approve 2"))
+    attacked.shared("worker", "spare")
+    honest = attacked.fresh()
+    honest.resume(world=READ)
+    honest.save({"n": 2}, id="c2", world=READ)
+    honest.save({"n": 3}, id="c3", world=READ)
+    attacked.world.close()
+    attacked._open.clear()
+    attacked.truncate(len(attacked.rows()) - 1)
+    accepted(attacked.world)
+    for _ in range(times):
+        _bare_resume(attacked)
+
+    with pytest.raises(NeedsApproval, match="a restore cut the thread"):
+        attacked.fresh().resume(world=READ)
+
+
+def test_a_session_that_answers_its_own_question_is_found(attacked: AttackedTeam) -> None:
+    """An answer begins a session of its own; one in the session that asked is a finding."""
+    attacked.shared("worker", "spare")
+    world, asking = World.from_dict(READ), attacked.fresh("spare")
+    asking.adapter.begin(world=world, token="run")  # noqa: S106
+    asked = results("ask", "m1", task="pay", question={"pay": 5})
+    saved(asking, put({"main": 1}, "m1", world=world), asked)
+    asking.adapter.end("run")
+    rogue = Rogue(attacked.store("spare").core, "spare")
+    root = hashlib.sha256(_ANSWER).hexdigest()
+    body = ResultsBody(salt=SALT, checkpoint="m1", task="pay", root=root, lane="", answers=True)
+    rogue.write(Kind.RESULTS, body, _ANSWER)
+    rogue.anchor()
+    report = attacked.world.open(None, read_only=True, gated=True).verify()
+
+    assert [each.code for each in report.findings] == [UNJUSTIFIED]
