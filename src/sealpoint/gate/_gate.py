@@ -225,9 +225,10 @@ class Gate:
             self._state.refresh()
             release = self._reader.release(call.ref)
             if identity is None:
-                return replace(self._judge(call, release).decision, release=release)
+                judged = self._judge(call, release, self._core.trust())
+                return replace(judged.decision, release=release)
             who = self._context.identity_of(identity)
-            decision = self._judge(call, release, who.name).decision
+            decision = self._judge(call, release, self._core.trust(), who.name).decision
             if not who.may_any(KINDS[Kind.RESUME].roles, self._core.namespace):
                 found, _ = who.lacking(KINDS[Kind.RESUME].roles, self._core.namespace)
                 decision = refused_for(decision, f"{identity!r} is no writer here: it has {found}")
@@ -291,13 +292,14 @@ class Gate:
         Returns:
             The session that began; None if all is to be looked at anew.
         """
-        check_rights(self._chain, self._core.trust(), Kind.RESUME, self._context.owner())
+        trust = self._core.trust()
+        check_rights(self._chain, trust, Kind.RESUME, self._context.owner())
         judge_unvouched(self._chain)
         # (4) the facts, and what the policy in force says to them
-        judged = self._judge(call, release)
+        judged = self._judge(call, release, trust)
         if call.offer is not None and (call.lanes or judged.decision.concerns_people):
             call = call.with_answer(call.offer())
-            judged = self._judge(call, release)
+            judged = self._judge(call, release, self._core.trust())
         if judged.decision.outcome is Outcome.REFUSE:
             raise self._refusal(judged.decision)
         if judged.decision.outcome is Outcome.NEEDS_APPROVAL:
@@ -324,10 +326,11 @@ class Gate:
 
     # ------------------------------------------------------------------ judging
 
-    def _judge(self, call: ResumeCall, release: Release, other: str | None = None) -> _Judged:
-        """Judge what a caller asks for; or what somebody else would, in a process of its own."""
+    def _judge(
+        self, call: ResumeCall, release: Release, trust: StoreChain, other: str | None = None
+    ) -> _Judged:
+        """Judge what a caller asks for; or what another identity would, in its own process."""
         who = self._context.identity() if other is None else other
-        trust = self._core.trust()
         policy = self._context.policies.in_force(trust.roster)
         pending = self._context.pending()
         allowed = self._allowed(release)
@@ -337,7 +340,7 @@ class Gate:
             for each in pending.asked.values()
             if call.is_asked_by(each.body.statement, release, before, policy, who)
         ]
-        asked, grant = self._grant(requests, policy)
+        asked, grant = self._grant(requests, policy, trust)
         liveness = self._liveness(call.run)
         unknown = self._last.unknown(died=liveness.died)
         idempotent = unknown is not None and self._may_do_again(call)
@@ -410,15 +413,15 @@ class Gate:
         return {"world": digest, "leaves": None if world is None else world.to_dict()}
 
     def _grant(
-        self, requests: Iterable[Asked], policy: Policy | None
+        self, requests: Iterable[Asked], policy: Policy | None, trust: StoreChain
     ) -> tuple[Asked | None, GrantFacts | None]:
         """The living one of the requests for exactly this, and what has become of it.
 
         One that has expired is as if it had never been made: a resume asks anew.
         """
-        roster, now = self._core.trust().roster, self._context.now()
+        now = self._context.now()
         for asked in denied_first(requests):
-            grant = grant_of(asked, roster, now, policy)
+            grant = grant_of(asked, trust.roster, now, policy)
             if not grant.expired:
                 return asked, grant
         return None, None
@@ -441,17 +444,19 @@ class Gate:
             edits=call.edits,
             idempotent=judged.idempotent,
             **self._world_fields(call.world, release, judged.allowed),
-            **_decision_fields(release, judged.decision, judged.rollout, self._approvals(spent)),
+            **_decision_fields(
+                release, judged.decision, judged.rollout, self._approvals(spent, judged.trust)
+            ),
         )
 
-    def _approvals(self, spent: Asked | None) -> tuple[Attestation, ...]:
+    def _approvals(self, spent: Asked | None, trust: StoreChain) -> tuple[Attestation, ...]:
         """The words that make a grant of a request: of those who approved, or broke the glass."""
         if spent is None:
             return ()
         tally = count(
             spent.attestations,
             statement=spent.body.statement,
-            roster=self._core.trust().roster,
+            roster=trust.roster,
             now=self._context.now(),
         )
         return tally.approvals + tally.broken_glass
