@@ -7,7 +7,7 @@ among those who can approve: they can approve what other workers ask for, at mos
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -19,8 +19,6 @@ from sealpoint.ledger import STORE_CHAIN, StoreChain
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE, Identity, Role, Roster
 from sealpoint.store import Core, check_name
-
-_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,5 +160,5 @@ def _persons(
     return {
         holder.person
         for key, (holder, _) in keys.items()
-        if holder.may(role, namespace) and at < roster.expiries.get(key.raw.hex(), _NEVER)
+        if holder.may(role, namespace) and not roster.key_expired_at(key.raw.hex(), at)
     }

@@ -332,7 +332,7 @@ class Explaining:
         newest = self._steps[-1]
         if newest is not request and KINDS[newest.entry.header.kind].moves_basis:
             return f"it was never used: the thread moved on; approved by {said}"
-        if self._core.now(newest.entry.header.at) >= request.body.statement.expires:
+        if request.body.statement.expired_at(self._core.now(newest.entry.header.at)):
             return f"it has expired; approved by {said}"
         if tally.broken_glass_by:
             return f"it may be spent, since the glass was broken for it; approved by {said}"

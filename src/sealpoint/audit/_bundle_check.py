@@ -303,8 +303,7 @@ class _Check:
                 f"bundle: expected a signature by an identity of namespace {begin.ns!r} in roster "
                 f"{roster.seq}, found key {end.by[:12]}"
             )
-        expires = roster.expiries.get(end.by)
-        if expires is not None and end.at >= expires:
+        if roster.key_expired_at(end.by, end.at):
             raise NotTrusted(
                 f"bundle: expected a key that has not expired, found {end.by[:12]} of "
                 f"{holder[0].name!r}"

@@ -40,7 +40,6 @@ from sealpoint.views.masking import SECRETS, Masking
 _LOG = logging.getLogger("sealpoint.console")
 _UNAVAILABLE = (AnchorUnavailable, StorageUnavailable)
 _NUMBER = re.compile("[0-9]{1,15}")
-_NEVER = datetime.max.replace(tzinfo=UTC)
 _LOOK_S = 0.2
 _WAIT_MAX_S = 10.0
 _LONG_LOOK_S = 0.02
@@ -100,7 +99,7 @@ def viewer_of(
 
 
 def _is_in_force(roster: Roster, identity: Identity, now: datetime) -> bool:
-    return any(now < roster.expiries.get(each.digits, _NEVER) for each in identity.keys)
+    return any(not roster.key_expired_at(each.digits, now) for each in identity.keys)
 
 
 def _passkeys_of(
@@ -111,7 +110,7 @@ def _passkeys_of(
         for identity, passkey in roster.passkeys.values()
         if identity.name in names
         and passkey.binding.origin == origin
-        and now < roster.expiries.get(passkey.id.raw.hex(), _NEVER)
+        and not roster.key_expired_at(passkey.id.raw.hex(), now)
     )
 
 

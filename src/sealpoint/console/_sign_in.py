@@ -165,8 +165,9 @@ class SignIn:
             passkey.verify_assertion(assertion_of(call, passkey), challenge)
         except Forged as exc:
             raise NoRight(exc.message) from exc
-        expires = call.desk.watch.roster.expiries.get(passkey.id.raw.hex())
-        if expires is not None and datetime.now(UTC) >= expires:
+        roster, digits = call.desk.watch.roster, passkey.id.raw.hex()
+        if roster.key_expired_at(digits, datetime.now(UTC)):
+            expires = roster.expiries[digits]
             raise NoRight(
                 f"this passkey of {identity.name!r} expired at {expires:%Y-%m-%d %H:%M}Z",
                 hint="Make another at /enrol, which takes its place; or where the root key is, "

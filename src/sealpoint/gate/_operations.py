@@ -519,7 +519,7 @@ def _unlisted(state: ThreadState, context: GateContext) -> Iterator[Asked]:
     me = state.core.trust().roster.identity(context.identity())
     for asked in context.pending().asked.values():
         statement = asked.body.statement
-        expired = asked.expired or context.now() >= statement.expires
+        expired = asked.expired or statement.expired_at(context.now())
         ended = statement.action is Action.ROLLOUT and (asked.denials or expired)
         is_listed = me is None or me.person in asked.listed_by or len(asked.listed_by) >= _LISTS
         if ended and not is_listed and may_list(me, statement):

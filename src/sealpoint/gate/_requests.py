@@ -252,7 +252,7 @@ def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) 
     """A request after an entry that records its end, if its writer's word counts."""
     statement = asked.body.statement
     identity = None if roster is None else roster.identity(entry.writer)
-    late = entry.header.at >= statement.expires
+    late = statement.expired_at(entry.header.at)
     expired = asked.expired or (late and _may_expire(entry.writer, statement, roster))
     asked = replace(asked, expired=expired)
     # Before its end nobody can list where the threads stood after it.
@@ -425,7 +425,7 @@ def has_expired(asked: Asked, policy: Policy | None, now: datetime) -> bool:
     denial by that: a denied request is over when its time has come.
     """
     recorded = asked.expired and not asked.denials
-    over = recorded or now >= asked.body.statement.expires
+    over = recorded or asked.body.statement.expired_at(now)
     return over or holds_too_long(asked, policy)
 
 

@@ -561,8 +561,7 @@ def _grant_faults(
 ) -> Iterator[str]:
     """Why a request is no grant at a time, by a roster and a policy that asks for so many."""
     grant = grant_of(asked, roster, at)
-    # The requester chose the time: nothing can be added to the last one there is.
-    if asked.expired or at - asked.body.statement.expires >= SLACK:
+    if asked.expired or asked.body.statement.expired_at(at, slack=SLACK):
         yield f"{what}: the request had expired"
     elif holds_too_long(asked, policy) or is_too_early(asked, policy, at):
         yield f"{what}: the request says that it holds longer than the policy lets it"

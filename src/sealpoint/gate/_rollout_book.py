@@ -150,7 +150,7 @@ def rollout_faults(
     if change not in rollout.pairs:
         before, after = map(short_digest, change)
         yield f"it does not name a change from world {before} to {after}"
-    if at - rollout.expires >= slack:
+    if rollout.expired_at(at, slack=slack):
         yield "it had expired"
     if rollout.expires - at > _LONGEST + slack:
         yield f"it was to hold for more than {ROLLOUT_DAYS_MAX} days"
@@ -289,15 +289,15 @@ class RolloutBook:
     ) -> Rollout | None:
         """A rollout that has the approvals it needs, and that nobody denied; None for others."""
         statement = asked.body.statement
-        # However long its proposer wants it to hold.
-        if asked.expired or not timedelta() < statement.expires - now <= _LONGEST:
+        # The proposer chooses `expires`, so it has a bound.
+        if asked.expired or statement.expired_at(now) or statement.expires - now > _LONGEST:
             return None
         if asked.denials or statement.policy != policy.digest:
             return None
         # Whose words count changes with the roster, with each word, and when a key expires.
-        ends = [roster.expiries.get(word.credential) for word in asked.attestations]
-        living = sum(end is None or now < end for end in ends)
-        stands = (roster.seq, len(ends), living)
+        words = asked.attestations
+        expired = sum(roster.key_expired_at(word.credential, now) for word in words)
+        stands = (roster.seq, len(words), expired)
         known = self._counted.get(asked.id)
         if known is None or known[0] != stands:
             needed = self._needed(asked, policy)

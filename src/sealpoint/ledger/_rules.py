@@ -222,7 +222,7 @@ def check_handoff(
             f"{entry.writer!r}"
         )
     _check_binding(statement, entry, parsed.owner, basis, where)
-    if now >= statement.expires:
+    if statement.expired_at(now):
         raise Misplaced(f"{where}: expected an approval in force, found one that has expired")
     # The roster may be an old one: a key that has ended since says no more under it.
     counted = counted_attestations(entry, parsed, chain)
@@ -296,12 +296,9 @@ def check_key_expiry(header: Header, time: datetime, chain: StoreChain) -> None:
         NotTrusted: The key had expired.
     """
     roster = chain.roster_at(header.roster)
-    expires = None if roster is None else roster.expiries.get(header.by)
-    if expires is None:
-        return
     # What anybody may write tells no time, not even for its own key.
     now = max(header.at, time) if KINDS[header.kind].tells_time else time
-    if now >= expires:
+    if roster is not None and roster.key_expired_at(header.by, now):
         raise NotTrusted(
             f"{place_of(header)}: the key {header.by[:12]} that signed it had expired when it was "
             f"written, by roster {header.roster}",

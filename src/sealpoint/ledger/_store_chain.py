@@ -675,8 +675,7 @@ class StoreChain:
         It is that of an operator of all namespaces, and has not expired.
         """
         holder = self.roster.holder(key)
-        expires = self.roster.expiries.get(key.raw.hex())
-        if holder is None or (expires is not None and at >= expires):
+        if holder is None or self.roster.key_expired_at(key.raw.hex(), at):
             return None
         return holder if holder[0].may(Role.OPERATOR, ANY_NAMESPACE) else None
 

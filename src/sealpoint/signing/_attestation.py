@@ -372,8 +372,7 @@ def _require_eligible(
 
 
 def _require_unexpired(attestation: Attestation, roster: Roster, now: datetime) -> None:
-    expires = roster.expiries.get(attestation.credential)
-    if expires is not None and now >= expires:
+    if roster.key_expired_at(attestation.credential, now):
         raise NotTrusted(
             f"{_by(attestation)}: expected a key that has not expired, found one that has"
         )

@@ -9,7 +9,7 @@ gate; here it is only read.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -93,6 +93,16 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     def asked_by(self) -> str:
         """Who asks, and for whom as it claims, in a few words."""
         return self.requester if self.actor is None else f"{self.requester} for {self.actor}"
+
+    def expired_at(self, now: datetime, *, slack: timedelta = timedelta()) -> bool:
+        """Whether the statement has expired.
+
+        Args:
+            now: The time to compare with.
+            slack: How far the clocks of two machines may differ. It is compared with a difference,
+                because the requester chooses `expires`: nothing can be added to the last datetime.
+        """
+        return now - self.expires >= slack
 
     @staticmethod
     def parse(data: bytes) -> "Statement":

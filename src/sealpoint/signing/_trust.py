@@ -533,6 +533,16 @@ class Roster:
         """Who holds a key or passkey whose attestations count, and the key itself; None: nobody."""
         return self.keys.get(key) or self.passkeys.get(key)
 
+    def key_expired_at(self, key: str, now: datetime) -> bool:
+        """Whether a key or passkey has expired; most keys have no expiry.
+
+        Args:
+            key: The digits of its id.
+            now: The time to compare with.
+        """
+        expires = self.expiries.get(key)
+        return expires is not None and now >= expires
+
     def holders(self) -> dict[KeyId, tuple[Identity, PublicKey | Passkey]]:
         """Every key and passkey that somebody holds, with its holder."""
         return {**self.keys, **self.passkeys}

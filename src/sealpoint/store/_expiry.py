@@ -101,7 +101,7 @@ def _check_approvers(
         return  # its owner gave it away
     at = core.now(newest)
     counted = counted_attestations(entry, parsed, trust)
-    living = [each for each in counted if not _has_expired(trust, each.credential, at)]
+    living = [each for each in counted if not trust.roster.key_expired_at(each.credential, at)]
     found = count(living, statement=parsed.statement, roster=roster, now=entry.header.at)
     if len(living) < len(counted) and not found.approved_by:
         raise NotTrusted(
@@ -111,11 +111,6 @@ def _check_approvers(
             "add NAME --person WHO --role ROLE --namespace NAMESPACE --expires LATER, with "
             "what sealpoint keys list shows; then load the thread, and rotate the key.",
         )
-
-
-def _has_expired(trust: StoreChain, key: str, at: datetime) -> bool:
-    expires = trust.roster.expiries.get(key)
-    return expires is not None and at >= expires
 
 
 def warn_of_expiry(core: Core, trust: StoreChain) -> None:

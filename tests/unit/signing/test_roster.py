@@ -272,6 +272,19 @@ def test_a_key_expires_when_the_roster_says() -> None:
     assert roster.expiries.get(signer(3).key) is None
 
 
+def test_a_key_has_expired_from_its_expiry_on() -> None:
+    """At that instant and after it; a key without an expiry never, and neither does one unheld."""
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    keys = (msgspec.structs.replace(_key(1), expires=at), _key(2))
+    roster = _roster(msgspec.structs.replace(_identity("alice"), keys=keys))
+    just_before, last = at - timedelta(microseconds=1), datetime.max.replace(tzinfo=UTC)
+
+    assert roster.key_expired_at(signer(1).key, at)
+    assert not roster.key_expired_at(signer(1).key, just_before)
+    assert not roster.key_expired_at(signer(2).key, last)
+    assert not roster.key_expired_at(signer(3).key, last)
+
+
 def test_an_expiry_may_be_set_moved_and_taken_away() -> None:
     """The newest roster decides about it, so no older one can be used against it."""
     times = (None, datetime(2030, 1, 1, tzinfo=UTC), STOPPED)

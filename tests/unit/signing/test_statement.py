@@ -73,6 +73,26 @@ def test_the_bytes_are_those_of_the_specification() -> None:
     assert f"statement  {len(data)} bytes\n" in page
 
 
+def test_a_statement_has_expired_from_its_expiry_on() -> None:
+    """At that instant and after it; with a slack, that much later."""
+    at, slack = statement().expires, timedelta(minutes=5)
+    just_before = timedelta(microseconds=1)
+
+    assert statement().expired_at(at)
+    assert not statement().expired_at(at - just_before)
+    assert statement().expired_at(at + slack, slack=slack)
+    assert not statement().expired_at(at + slack - just_before, slack=slack)
+
+
+def test_a_statement_that_expires_at_the_last_datetime_can_be_compared() -> None:
+    """The requester chooses the expiry, and nothing can be added to the last datetime."""
+    last = datetime.max.replace(tzinfo=UTC)
+    made = statement(expires=last)
+
+    assert not made.expired_at(datetime(2026, 1, 1, tzinfo=UTC), slack=timedelta(minutes=5))
+    assert made.expired_at(last)
+
+
 @pytest.mark.parametrize(
     "made", [statement(), handoff(), handoff(checkpoint=None, policy=None), rollout()]
 )
