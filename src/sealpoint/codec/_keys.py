@@ -6,14 +6,6 @@ those are Python's own; for an application type they are application code unless
 generated them, and data must not decide to run application code. Many of Python's own hashes are
 also predictable, so that a few kilobytes of chosen keys can keep a process busy for minutes:
 equal hashes are counted before any table is built.
-
-What building a hash table from given hashes would cost, counted before it is built.
-
-Python's tables resolve collisions by walking a sequence of places that the hash alone decides.
-Whoever may choose hashes can choose them all different and still make every key walk past all
-the others, so that a hundred thousand keys take a minute. The walk is played through here on an
-array of flags, for every size the table passes through as it grows, and given up beyond a
-bound. The rules are those of CPython's `dict` and `set`, unchanged from 3.11 to 3.14.
 """
 
 import inspect
@@ -30,77 +22,8 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from sealpoint.codec._probes import dict_is_slow, set_is_slow
 from sealpoint.limits import Limits
-
-_UNSIGNED = (1 << 64) - 1
-_SHIFT = 5
-_LINEAR = 9  # a set looks at so many neighbours before it jumps
-_FAST_GROWTH_MAX = 50_000
-
-
-def dict_is_slow(hashes: Sequence[int], probes_max: int) -> bool:
-    """Whether a dict of these keys, in this order, takes over `probes_max` probes per key."""
-    size = 8
-    while True:
-        held = size * 2 // 3
-        if held > len(hashes) // 64 and _dict_stage(hashes[:held], size, probes_max):
-            return True
-        if held >= len(hashes):
-            return False
-        size *= 2
-
-
-def _dict_stage(hashes: Sequence[int], size: int, probes_max: int) -> bool:
-    mask = size - 1
-    taken = bytearray(size)
-    left = probes_max * len(hashes)
-    for value in hashes:
-        perturb = value & _UNSIGNED
-        place = perturb & mask
-        while taken[place]:
-            perturb >>= _SHIFT
-            place = (place * 5 + perturb + 1) & mask
-            left -= 1
-        taken[place] = 1
-        if left < 0:
-            return True
-    return False
-
-
-def set_is_slow(hashes: Sequence[int], probes_max: int) -> bool:
-    """Whether a set of these members, in this order, takes over `probes_max` jumps per member."""
-    size = 8
-    while True:
-        held = ((size - 1) * 3 + 4) // 5
-        if held > len(hashes) // 64 and _set_stage(hashes[:held], size, probes_max):
-            return True
-        if held >= len(hashes):
-            return False
-        wanted = held * (2 if held > _FAST_GROWTH_MAX else 4)
-        while size <= wanted:
-            size *= 2
-
-
-def _set_stage(hashes: Sequence[int], size: int, probes_max: int) -> bool:
-    mask = size - 1
-    taken = bytearray(size)
-    left = probes_max * len(hashes)
-    for value in hashes:
-        perturb = value & _UNSIGNED
-        place = perturb & mask
-        while True:
-            end = place + 1 + (_LINEAR if place + _LINEAR <= mask else 0)
-            found = taken.find(0, place, end)
-            if found >= 0:
-                break
-            perturb >>= _SHIFT
-            place = (place * 5 + 1 + perturb) & mask
-            left -= 1
-        taken[found] = 1
-        if left < 0:
-            return True
-    return False
-
 
 # Hashes of these are either keyed per process or cannot be chosen to collide.
 _UNPREDICTABLE = frozenset({str, bytes, bool, types.NoneType})

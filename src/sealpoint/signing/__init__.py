@@ -25,21 +25,8 @@ from sealpoint.signing._keyfile import (
     encode_key_file,
     encode_locked_key_file,
 )
-from sealpoint.signing._keys import (
-    ENTRY_TYPE,
-    STATEMENT_TYPE,
-    PrivateKey,
-    PublicKey,
-    RemoteKey,
-    Seal,
-    Signer,
-    SigningKey,
-    encode_seal,
-    encode_seals,
-    pae,
-    parse_seals,
-    public_key_of,
-)
+from sealpoint.signing._keys import PrivateKey, PublicKey
+from sealpoint.signing._pae import ENTRY_TYPE, STATEMENT_TYPE, pae
 from sealpoint.signing._passkey import (
     PASSKEY_ALGORITHMS,
     Passkey,
@@ -47,6 +34,8 @@ from sealpoint.signing._passkey import (
     PasskeyAssertion,
     PasskeyBinding,
 )
+from sealpoint.signing._remote import RemoteKey, Signer, SigningKey, public_key_of
+from sealpoint.signing._seals import Seal, encode_seal, encode_seals, parse_seals
 from sealpoint.signing._statement import (
     DIGITS_LEAST,
     DIGITS_MAX,

@@ -21,8 +21,10 @@ import msgspec
 from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
-from sealpoint.signing._keys import STATEMENT_TYPE, PublicKey, SigningKey, pae
+from sealpoint.signing._keys import PublicKey
+from sealpoint.signing._pae import STATEMENT_TYPE, pae
 from sealpoint.signing._passkey import Passkey, PasskeyAssertion
+from sealpoint.signing._remote import SigningKey
 from sealpoint.signing._statement import (
     Action,
     Statement,

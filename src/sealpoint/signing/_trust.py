@@ -24,8 +24,9 @@ import msgspec
 
 from sealpoint.errors import IdMalformed, NotTrusted, TrustFileInvalid
 from sealpoint.ids import Digest, KeyId, StoreId
-from sealpoint.signing._keys import PublicKey, Seal
+from sealpoint.signing._keys import PublicKey
 from sealpoint.signing._passkey import WEBAUTHN, Passkey, PasskeyBinding
+from sealpoint.signing._seals import Seal
 
 _PIN_VERSION = 1
 _PIN_BYTES_MAX = 64 * 1024
