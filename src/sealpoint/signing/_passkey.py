@@ -73,12 +73,6 @@ _HINT = (
     "sealpoint keys add NAME --person WHO --role approver --namespace NAMESPACE --passkey FILE."
 )
 
-# The curve of ES256, NIST P-256: y^2 = x^3 - 3x + b. Its order is prime, so each of its points will
-# do, and a key is checked without loading the library that verifies with it.
-_P256_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
-_P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
-_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-_COORDINATE_BYTES = 32
 _RSA_EXPONENT = 65537
 _RSA_BYTES = (256, 384, 512)
 _HIGHEST_BIT = 0x80
@@ -96,44 +90,30 @@ class PasskeyAlgorithm:
     """Why it is allowed."""
     cose_key: re.Pattern[bytes]
     """A key of it in COSE. The canonical form has one spelling, so nothing has to be parsed."""
-    is_key: Callable[[bytes], bool]
-    """Whether bytes are a public key of it."""
-    verify: Callable[[bytes, bytes, bytes], None]
-    """Checks a signature over a message by a key: (key, signature, message). Raises ValueError or
-    `cryptography`'s InvalidSignature where it is not good."""
+    key: Callable[[bytes], Any]
+    """Makes a public key of bytes. Raises ValueError or TrustFileInvalid if they are not one."""
+    verify: Callable[[Any, bytes, bytes], None]
+    """Checks a signature over a message by a key: (key, signature, message). Raises ValueError,
+    Forged or `cryptography`'s InvalidSignature where it is not good."""
 
 
-def _is_es256(raw: bytes) -> bool:
-    if len(raw) != 2 * _COORDINATE_BYTES:
-        return False
-    x, y = int.from_bytes(raw[:_COORDINATE_BYTES]), int.from_bytes(raw[_COORDINATE_BYTES:])
-    return max(x, y) < _P256_PRIME and (x**3 - 3 * x + _P256_B - y**2) % _P256_PRIME == 0
+# `cryptography` is imported where a passkey is read or an answer verified: most rosters have none.
 
 
-def _is_eddsa(raw: bytes) -> bool:
-    try:
-        PublicKey(raw)
-    except TrustFileInvalid:
-        return False
-    return True
-
-
-def _is_rs256(raw: bytes) -> bool:
-    return len(raw) in _RSA_BYTES and raw[0] >= _HIGHEST_BIT and raw[-1] % 2 == 1
-
-
-# The library is loaded where something is verified, and only there: it takes longer than a verb
-# that reads a roster.
-
-
-def _verify_es256(raw: bytes, signature: bytes, message: bytes) -> None:
+def _es256_key(raw: bytes) -> Any:
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
+    # It refuses a coordinate that is not below the prime, and a point off the curve.
+    return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + raw)
+
+
+def _verify_es256(key: Any, signature: bytes, message: bytes) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA  # noqa: PLC0415
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
 
     if _low_es256(signature) != signature:
         raise ValueError("the other one of the two signatures that fit")
-    key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + raw)
-    key.verify(signature, message, ec.ECDSA(SHA256()))
+    key.verify(signature, message, ECDSA(SHA256()))
 
 
 def _low_es256(signature: bytes) -> bytes:
@@ -142,24 +122,28 @@ def _low_es256(signature: bytes) -> bytes:
     Raises:
         ValueError: It is none.
     """
-    from cryptography.hazmat.primitives.asymmetric import utils  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415
 
     r, s = utils.decode_dss_signature(signature)
-    if not 0 < s < _P256_ORDER:
+    order = ec.SECP256R1.group_order
+    if not 0 < s < order:
         raise ValueError("no signature")
-    return utils.encode_dss_signature(r, min(s, _P256_ORDER - s))
+    return utils.encode_dss_signature(r, min(s, order - s))
 
 
-def _verify_eddsa(raw: bytes, signature: bytes, message: bytes) -> None:
-    PublicKey(raw).verify(signature, message)
+def _rs256_key(raw: bytes) -> Any:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers  # noqa: PLC0415
+
+    if len(raw) not in _RSA_BYTES or raw[0] < _HIGHEST_BIT or raw[-1] % 2 == 0:
+        raise ValueError("not a modulus of an allowed size")
+    return RSAPublicNumbers(_RSA_EXPONENT, int.from_bytes(raw)).public_key()
 
 
-def _verify_rs256(raw: bytes, signature: bytes, message: bytes) -> None:
-    from cryptography.hazmat.primitives.asymmetric import padding, rsa  # noqa: PLC0415
+def _verify_rs256(key: Any, signature: bytes, message: bytes) -> None:
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15  # noqa: PLC0415
     from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
 
-    key = rsa.RSAPublicNumbers(_RSA_EXPONENT, int.from_bytes(raw)).public_key()
-    key.verify(signature, message, padding.PKCS1v15(), SHA256())
+    key.verify(signature, message, PKCS1v15(), SHA256())
 
 
 PASSKEY_ALGORITHMS = (
@@ -170,7 +154,7 @@ PASSKEY_ALGORITHMS = (
         cose_key=re.compile(
             rb"\xa5\x01\x02\x03\x26\x20\x01\x21\x58\x20(.{32})\x22\x58\x20(.{32})", re.DOTALL
         ),
-        is_key=_is_es256,
+        key=_es256_key,
         verify=_verify_es256,
     ),
     PasskeyAlgorithm(
@@ -178,8 +162,8 @@ PASSKEY_ALGORITHMS = (
         cose=-8,
         reason="Ed25519, as our own keys: security keys have it",
         cose_key=re.compile(rb"\xa4\x01\x01\x03\x27\x20\x06\x21\x58\x20(.{32})", re.DOTALL),
-        is_key=_is_eddsa,
-        verify=_verify_eddsa,
+        key=PublicKey,
+        verify=PublicKey.verify,
     ),
     PasskeyAlgorithm(
         name="rs256",
@@ -191,7 +175,7 @@ PASSKEY_ALGORITHMS = (
             rb"(?:\x01\x00(.{256})|\x01\x80(.{384})|\x02\x00(.{512}))\x21\x43\x01\x00\x01",
             re.DOTALL,
         ),
-        is_key=_is_rs256,
+        key=_rs256_key,
         verify=_verify_rs256,
     ),
 )
@@ -278,7 +262,7 @@ class Passkey:
         TrustFileInvalid: This cannot be a passkey.
     """
 
-    __slots__ = ("_algorithm", "binding", "id", "public", "raw")
+    __slots__ = ("_algorithm", "_key", "binding", "id", "public", "raw")
 
     scheme: ClassVar[str] = WEBAUTHN
 
@@ -290,8 +274,10 @@ class Passkey:
         self.public = public
         self.raw = bytes.fromhex(digits)
         """The public key without the name of its algorithm."""
-        if not algorithm.is_key(self.raw):
-            raise _no_passkey(f"a public key of {name}")
+        try:
+            self._key = algorithm.key(self.raw)
+        except (ValueError, TrustFileInvalid) as exc:
+            raise _no_passkey(f"a public key of {name}") from exc
         _check_binding(binding)
         self.binding = binding
         self.id = KeyId.of(public.encode())
@@ -476,7 +462,7 @@ class Passkey:
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
 
         try:
-            self._algorithm.verify(self.raw, signature, message)
+            self._algorithm.verify(self._key, signature, message)
         except (InvalidSignature, ValueError, Forged) as exc:
             raise Forged(
                 f"signature by passkey {self.id.short()}: expected a valid one", hint=_ANSWER_HINT

@@ -31,6 +31,9 @@ from tests.unit.signing.samples import signer
 _CHALLENGE = bytes(range(32))
 _ONE = Authenticator()
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_PRIME = 2**256 - 2**224 + 2**192 + 2**96 - 1
+# The point of P-256 with the coordinate x = 0, which a coordinate x = _PRIME would spell again.
+_Y_AT_ZERO = 0x66485C780E2F83D72433BD5D84A06BB6541C2AF31DAE871728BF856A174F93F4
 _ALGORITHMS = [algorithm.name for algorithm in PASSKEY_ALGORITHMS]
 
 
@@ -479,6 +482,7 @@ def test_an_enrolment_in_another_spelling_is_refused(case: str) -> None:
         f"es256:{'00' * 64}",
         f"es256:{'ff' * 64}",
         f"es256:{_ONE.raw[:32].hex()}{bytes(31).hex()}05",
+        f"es256:{_PRIME:064x}{_Y_AT_ZERO:064x}",
         f"es384:{_ONE.raw.hex()}",
         f"eddsa:{'00' * 32}",
         f"eddsa:{_ONE.raw.hex()}",
@@ -495,6 +499,13 @@ def test_a_weak_or_misspelt_public_key_is_refused(public: str) -> None:
     """No point off the curve, no short RSA key, no algorithm that nobody allowed."""
     with pytest.raises(TrustFileInvalid, match="passkey: expected a public key"):
         Passkey(public, _ONE.passkey.binding)
+
+
+def test_every_point_of_the_curve_is_a_public_key() -> None:
+    """P-256 has no weak points: also one with a coordinate of 0 is taken."""
+    public = f"es256:{0:064x}{_Y_AT_ZERO:064x}"
+
+    assert str(Passkey(public, _ONE.passkey.binding)) == public
 
 
 @pytest.mark.parametrize("credential", ["", "a", "AB", "zz", "ab" * 1024])
