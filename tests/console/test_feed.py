@@ -145,6 +145,10 @@ def test_saves_cost_no_read_of_the_trail(
     assert read == ["w"]
 
 
+def _wait_for(receiver: Receiver, events: int) -> None:
+    wait_until(lambda: len(receiver.got) == events)
+
+
 def test_a_thread_that_was_tampered_with_is_told_once(
     team: Team, receiver: Receiver, console: Console
 ) -> None:
@@ -152,12 +156,13 @@ def test_a_thread_that_was_tampered_with_is_told_once(
     thread = team.world.thread_id("v")
     whole = team.world.record("v", 2)
     team.thread("operator", "v").pause("so that it moves")
-    for record in (replace(whole, body=b"other"), whole, replace(whole, body=b"other")):
+    records = (replace(whole, body=b"other"), whole, replace(whole, body=b"other"))
+    for told, record in enumerate(records, start=1):
         team.world.put(thread, 2, record)
         console.watch = console.feed._watch = team.world.open(None, read_only=True).watch()
         console.look()
         console.look()
-    wait_until(lambda: len(receiver.got) == 3)
+        _wait_for(receiver, told)  # of what waits, alarms are sent first
 
     assert [each[0] for each in _told(receiver)] == ["unreadable", "paused", "unreadable"]
     assert receiver.got[0].document["code"] == "edited"

@@ -1,39 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """One event to one hook: a signed POST, or a command.
 
-A webhook is signed as Standard Webhooks 1.0 has it: `webhook-signature` holds an HMAC-SHA256 over
-`id.timestamp.body` under each secret of the hook's file, which is read anew each time, so that a
-secret is changed without a restart. TLS is verified, no redirect is followed, no proxy is asked,
-the answer's body is not read, and all of it ends in time, however slowly the other side answers.
+A webhook is signed according to Standard Webhooks 1.0: `webhook-signature` holds an HMAC-SHA256
+over `id.timestamp.body` under each secret of the hook's file. The file is read each time, so a
+secret changes without a restart. TLS is verified, no redirect is followed, no proxy is used, the
+body of the answer is not read, and one time limit covers all of it, however slowly the other side
+answers.
 
-A command is what the operator wrote into `config.toml`: no shell, no text of anybody else among its
-arguments, an environment of its own, the event as JSON on its standard input. What it prints is
-counted and thrown away.
+A command is what the operator wrote into `config.toml`: no shell, no text of other people among its
+arguments, an environment of its own, the event as JSON on its standard input. Its output is
+discarded.
 
-A failure is told in words that hold no secret: neither the address nor what the other side said.
+The words for a failure hold no secret: neither the address nor what the other side said.
 """
 
+import asyncio
 import base64
 import contextlib
 import hmac
-import http.client
 import json
-import logging
 import os
 import re
-import selectors
 import signal
 import socket
 import ssl
 import subprocess  # nosec B404 # what the operator names in config.toml, and no shell
-import threading
 import time
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+
+import httpx
 
 from sealpoint.config import (
     HookSettings,
@@ -44,12 +42,10 @@ from sealpoint.config import (
 from sealpoint.console._events import ConsoleEvent, sentence
 from sealpoint.errors import SealpointError, UsageError
 
-_LOG = logging.getLogger("sealpoint.console")
 _SECRET_BYTES = range(24, 65)
 _PREFIX = "whsec_"
 _RETRY_AFTER_MAX_S = 3600
 _SECONDS = re.compile("[0-9]{1,8}")
-_READ_BYTES = 64 * 1024
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 _LINK_WORDS = "Open in the console"
 
@@ -104,6 +100,7 @@ def make_deliver(hook: HookSettings, sender: Sender, pace: Pace) -> Deliver:
     _secrets(hook)
     _url(hook)
     shape = _SHAPES[hook.shape]
+    tls = ssl.create_default_context()  # the machine's own certificate authorities
 
     def send(event: ConsoleEvent) -> None:
         body = json.dumps(shape(event, sender)).encode()
@@ -111,7 +108,7 @@ def make_deliver(hook: HookSettings, sender: Sender, pace: Pace) -> Deliver:
             url, headers = _url(hook), _signed(hook, event.id, body)
         except SealpointError as error:
             raise NotTaken(f"{error.code}: {error.message}") from error
-        _post(url, headers, body, pace.send_s)
+        _post(url, headers, body, tls, pace.send_s)
 
     return send
 
@@ -216,72 +213,51 @@ def _signed(hook: HookSettings, event_id: str, body: bytes) -> dict[str, str]:
     return headers
 
 
-def _post(url: str, headers: dict[str, str], body: bytes, limit_s: float) -> None:
-    parts = urlsplit(url)
-    path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
-    host, port = parts.hostname or "", parts.port
-    connection = (
-        http.client.HTTPConnection(host, port, timeout=limit_s)
-        if parts.scheme == "http"
-        else http.client.HTTPSConnection(
-            host, port, timeout=limit_s, context=ssl.create_default_context()
-        )
-    )
+def _post(
+    url: str, headers: dict[str, str], body: bytes, tls: ssl.SSLContext, limit_s: float
+) -> None:
     fixed = {"content-type": "application/json", "user-agent": "sealpoint", "connection": "close"}
-    with contextlib.closing(connection), _ending(connection, limit_s) as ended:
-        try:
-            connection.request("POST", path, body, {**headers, **fixed})
-            answer = connection.getresponse()
-        except (OSError, http.client.HTTPException, ValueError) as exc:
-            raise NotTaken("no answer in time" if ended.is_set() else _words(exc)) from exc
-        with contextlib.closing(answer):  # its body is left unread, however long it is
-            wait = answer.getheader("retry-after") or ""
-        if ended.is_set():
-            raise NotTaken("no answer in time")  # what was read until then may be cut off
-    _require_taken(answer.status, wait)
-
-
-def _require_taken(status: int, wait: str) -> None:
-    if http.client.OK <= status < http.client.MULTIPLE_CHOICES:
+    try:
+        status, wait = asyncio.run(_answer(url, {**headers, **fixed}, body, tls, limit_s))
+    except (OSError, httpx.HTTPError, httpx.InvalidURL) as exc:
+        raise NotTaken(_words(exc)) from exc
+    if httpx.codes.is_success(status):
         return
-    is_redirect = http.client.MULTIPLE_CHOICES <= status < http.client.BAD_REQUEST
-    words = "; redirects are not followed" if is_redirect else ""
+    words = "; redirects are not followed" if httpx.codes.is_redirect(status) else ""
     wait_s = int(wait) if _SECONDS.fullmatch(wait) else 0
     raise NotTaken(f"status {status}{words}", min(wait_s, _RETRY_AFTER_MAX_S))
 
 
-@contextmanager
-def _ending(connection: http.client.HTTPConnection, limit_s: float) -> Iterator[threading.Event]:
-    """End a connection in time: a byte now and then would keep it for ever."""
-    ended = threading.Event()
+async def _answer(
+    url: str, headers: dict[str, str], body: bytes, tls: ssl.SSLContext, limit_s: float
+) -> tuple[int, str]:
+    """The status of an answer, and when it asks for another try.
 
-    def end() -> None:
-        ended.set()
-        with contextlib.suppress(OSError, AttributeError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(limit_s, end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield ended
-    finally:
-        timer.cancel()
+    `limit_s` is for everything: a timeout of httpx begins again with every byte that arrives.
+    """
+    async with (
+        asyncio.timeout(limit_s),
+        httpx.AsyncClient(verify=tls, timeout=limit_s, trust_env=False) as client,
+        client.stream("POST", url, headers=headers, content=body, follow_redirects=False) as answer,
+    ):
+        return answer.status_code, answer.headers.get("retry-after", "")
 
 
-def _words(exc: Exception) -> str:
+def _words(exc: BaseException) -> str:
     """What went wrong, without what the other side said."""
-    if isinstance(exc, ssl.SSLCertVerificationError):
-        return f"TLS: the certificate does not verify: {exc.verify_message}"
-    if isinstance(exc, ssl.SSLError):
-        return "TLS: there is no safe connection"
-    if isinstance(exc, socket.gaierror):
-        return "the name of the host is not known"
-    if isinstance(exc, TimeoutError):
-        return "no answer in time"
-    if isinstance(exc, OSError):
-        return f"no connection: {exc.strerror or type(exc).__name__}"
-    return "the answer is not HTTP"
+    causes = [exc]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"TLS: the certificate does not verify: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return "TLS: there is no safe connection"
+        if isinstance(cause, socket.gaierror):
+            return "the name of the host is not known"
+        if isinstance(cause, TimeoutError | httpx.TimeoutException):
+            return "no answer in time"
+    return "no connection" if isinstance(exc, httpx.NetworkError) else "the answer is not HTTP"
 
 
 # ---------------------------------------------------------------------- commands
@@ -292,8 +268,8 @@ def _run(command: tuple[str, ...], document: dict[str, Any], limit_s: float) -> 
         process = subprocess.Popen(  # noqa: S603 # nosec B603 # the operator's own, and no shell
             command,
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env=_ENVIRONMENT,
             cwd="/",
             start_new_session=True,
@@ -302,51 +278,14 @@ def _run(command: tuple[str, ...], document: dict[str, Any], limit_s: float) -> 
         raise NotTaken(f"the command cannot be started: {exc.strerror}") from exc
     with process:
         try:
-            printed = _converse(process, json.dumps(document).encode(), limit_s)
+            process.communicate(json.dumps(document).encode(), timeout=limit_s)
+        except subprocess.TimeoutExpired as exc:
+            raise NotTaken(
+                f"the command did not end in {limit_s:g} seconds, and was killed"
+            ) from exc
         finally:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-    _LOG.debug("a command printed bytes=%d status=%d", printed, process.returncode)
     if process.returncode:
         raise NotTaken(f"the command ended with status {process.returncode}")
-
-
-def _converse(process: "subprocess.Popen[bytes]", data: bytes, limit_s: float) -> int:
-    """Give a command its input, and count what it prints until it ends.
-
-    Raises:
-        NotTaken: It did not end in time.
-    """
-    if process.stdin is None or process.stdout is None:
-        raise NotTaken("the command has no input")
-    until, printed = time.monotonic() + limit_s, 0
-    with selectors.DefaultSelector() as waiting:
-        for stream, event in (
-            (process.stdin, selectors.EVENT_WRITE),
-            (process.stdout, selectors.EVENT_READ),
-        ):
-            os.set_blocking(stream.fileno(), False)
-            waiting.register(stream, event)
-        while process.poll() is None:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise NotTaken(f"the command did not end in {limit_s:g} seconds, and was killed")
-            # A command that has closed its output, or given it to others, is asked now and then.
-            for key, _ in waiting.select(min(left, 0.05)):
-                if key.fileobj is process.stdout:
-                    chunk = os.read(key.fd, _READ_BYTES)
-                    printed += len(chunk)
-                    if not chunk:
-                        waiting.unregister(key.fileobj)
-                    continue
-                try:
-                    data = data[os.write(key.fd, data) :]
-                except BrokenPipeError:
-                    data = b""  # it does not want to read it
-                if not data:
-                    waiting.unregister(key.fileobj)
-                    process.stdin.close()
-            if not waiting.get_map():
-                time.sleep(min(left, 0.02))
-    return printed
