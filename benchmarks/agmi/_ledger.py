@@ -197,7 +197,7 @@ class LedgerAdapter(MemoryAdapter):  # type: ignore[misc] # as above
     @property
     @abstractmethod
     def _url(self) -> str:
-        """Where the store lies, below `_disk`."""
+        """Where the store lies, below `disk`."""
 
     @abstractmethod
     def _threads(self) -> list[bytes]:

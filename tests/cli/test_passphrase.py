@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from sealpoint.cli import _store as asking
-from sealpoint.cli._terminal import ask_hidden, working
+from sealpoint.cli import stores as asking
+from sealpoint.cli.terminal import ask_hidden, working
 from tests.cli.machine import Machine, verbs
 from tests.warm import start_command
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpoint.cli._options import parse_time
+from sealpoint.cli.options import parse_time
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint.testing.faults import Step, inject, storage_error
 from sealpoint.views.words import size_text

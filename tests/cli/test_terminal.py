@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sealpoint.cli._terminal import print_line, print_lines, print_table, working
+from sealpoint.cli.terminal import print_line, print_lines, print_table, working
 from sealpoint.world import escape_unprintable
 from tests.cli.machine import Machine
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from sealpoint import _disk
+from sealpoint import disk
 from sealpoint.anchor import _table
 from sealpoint.anchor import local as _shared
 from sealpoint.api import Store
@@ -150,8 +150,8 @@ _GROWTH: dict[str, tuple[Callable[[Steering], None], bool]] = {
     "growth begins": (partial(_around, _shared, "write_table", before=True), False),
     "inside the grown file": (partial(_around, _table, "_copy_slots", before=False), False),
     "grown file written": (partial(_around, _shared, "open_table", before=True), False),
-    "old file marked": (partial(_around, _disk, "publish", before=True), False),
-    "grown file renamed": (partial(_around, _disk, "publish", before=False), False),
+    "old file marked": (partial(_around, disk, "publish", before=True), False),
+    "grown file renamed": (partial(_around, disk, "publish", before=False), False),
 }
 _STEPS = _SAVE | _NEW_THREAD | _GROWTH
 

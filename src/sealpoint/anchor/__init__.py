@@ -9,6 +9,22 @@ from sealpoint.anchor._contract import (
     Position,
     is_behind,
     is_rising,
+    require_holder,
+    require_position,
+    require_rising,
+    require_slot,
 )
 
-__all__ = ["RESERVED_SEQ", "Anchor", "Hold", "Holder", "Position", "is_behind", "is_rising"]
+__all__ = [
+    "RESERVED_SEQ",
+    "Anchor",
+    "Hold",
+    "Holder",
+    "Position",
+    "is_behind",
+    "is_rising",
+    "require_holder",
+    "require_position",
+    "require_rising",
+    "require_slot",
+]

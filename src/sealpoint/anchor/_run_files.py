@@ -23,9 +23,9 @@ from time import monotonic, sleep
 
 import msgspec
 
-from sealpoint import _disk
-from sealpoint._disk import FILE, Unsafe, refusing
+from sealpoint import disk
 from sealpoint.anchor._contract import Hold, Holder
+from sealpoint.disk import FILE, Unsafe, refusing
 from sealpoint.errors import DirectoryUnusable
 
 try:
@@ -133,10 +133,10 @@ class RunFiles:
     def _try(self, name: str, data: bytes, within: int) -> "_FileHold | Holder | None":
         """Open or make a file and lock it; None: it was removed meanwhile, or somebody looks."""
         try:
-            descriptor = _disk.new_file(name, within=within, group=self._group)
+            descriptor = disk.new_file(name, within=within, group=self._group)
         except FileExistsError:
             try:
-                descriptor, _ = _disk.open_safe(
+                descriptor, _ = disk.open_safe(
                     name, FILE, within=within, group=self._group, writable=True
                 )
             except FileNotFoundError:
@@ -164,7 +164,7 @@ class RunFiles:
         """Who has a file locked, or wrote it."""
         with self._opened() as within:
             try:
-                descriptor, _ = _disk.open_safe(name, FILE, within=within, group=self._group)
+                descriptor, _ = disk.open_safe(name, FILE, within=within, group=self._group)
             except FileNotFoundError:
                 return None
         try:

@@ -67,9 +67,9 @@ from hmac import compare_digest
 from pathlib import Path
 from struct import Struct
 
-from sealpoint import _disk
-from sealpoint._disk import FILE, refusing
+from sealpoint import disk
 from sealpoint.anchor._contract import RESERVED_SEQ, Position
+from sealpoint.disk import FILE, refusing
 from sealpoint.errors import AnchorUnavailable, DirectoryUnusable
 
 CAPACITY_MIN = 256
@@ -450,7 +450,7 @@ def open_table(
     """
     place = directory / name
     with refusing(DirectoryUnusable, place, f"anchor file {place}"):
-        descriptor, _ = _disk.open_safe(
+        descriptor, _ = disk.open_safe(
             name, FILE, within=within, group=group, writable=not read_only
         )
     try:
@@ -481,7 +481,7 @@ def write_table(
     capacity = CAPACITY_MIN if grown_from is None else grown_from.capacity * 2
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=within)
-    descriptor = _disk.new_file(name, within=within, group=group)
+    descriptor = disk.new_file(name, within=within, group=group)
     try:
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
             left = HEADER_BYTES + capacity * SLOT_BYTES
@@ -495,7 +495,7 @@ def write_table(
                     used = _copy_slots(grown_from, table, capacity)
                     table[USED_AT : USED_AT + USED.size] = USED.pack(used)
                 table.flush()
-            _disk.sync(descriptor)
+            disk.sync(descriptor)
     except BaseException:
         os.unlink(name, dir_fd=within)
         raise

@@ -45,8 +45,7 @@ from pathlib import Path
 
 import msgspec
 
-from sealpoint import _disk
-from sealpoint._disk import DIRECTORY, refusing, reporting
+from sealpoint import disk
 from sealpoint.anchor._contract import (
     Hold,
     Holder,
@@ -69,6 +68,7 @@ from sealpoint.anchor._table import (
     position_of,
     write_table,
 )
+from sealpoint.disk import DIRECTORY, refusing, reporting
 from sealpoint.errors import AnchorUnavailable, DirectoryUnusable, UsageError
 
 __all__ = ["LocalAnchor"]
@@ -99,7 +99,7 @@ def opened_directory(directory: Path, group: int | None) -> Iterator[int]:
     named = f"anchor directory {directory}"
     try:
         with refusing(DirectoryUnusable, directory, named):
-            descriptor, _ = _disk.open_safe(directory, DIRECTORY, group=group)
+            descriptor, _ = disk.open_safe(directory, DIRECTORY, group=group)
     except NotADirectoryError as exc:
         raise DirectoryUnusable(f"{named}: expected a directory, found {exc.strerror}") from exc
     try:
@@ -192,7 +192,7 @@ class SharedFile:
         """Make an empty file unless there is one, and open it."""
         directory = f"anchor directory {self._directory}"
         with reporting(DirectoryUnusable, f"{directory}: expected to make it"):
-            _disk.make_directory(self._directory, self._group, parents=True)
+            disk.make_directory(self._directory, self._group, parents=True)
         temporary = f"anchor.{os.urandom(8).hex()}.new"
         published = False
         # Another process may be faster; its file is as good.
@@ -202,7 +202,7 @@ class SharedFile:
             opened_directory(self._directory, self._group) as within,
         ):
             write_table(within, temporary, self._seal, group=self._group)
-            _disk.publish(temporary, _NAME, within=within, replace=False)
+            disk.publish(temporary, _NAME, within=within, replace=False)
             published = True
         self._opened(published=published)
 
@@ -235,7 +235,7 @@ class SharedFile:
                 # (3) From here on every reader asks which file has the name.
                 old.mark(superseded=True)
                 # (4) and (5) Renamed, and the directory on the disk.
-                _disk.publish(_GROWN, _NAME, within=within, replace=True)
+                disk.publish(_GROWN, _NAME, within=within, replace=True)
             except BaseException:
                 _let_go(new)
                 raise
@@ -277,7 +277,7 @@ class SharedFile:
                     )
                     if not self._read_only and not published:
                         # Whoever gave the file its name may have died before that was on the disk.
-                        _disk.sync(within)
+                        disk.sync(within)
             except FileNotFoundError as exc:
                 if self._seen:
                     raise self._vanished() from exc
@@ -290,7 +290,7 @@ class SharedFile:
             # Nearly always it is free.
             fcntl.flock(descriptor, self._lock_kind)
         except BlockingIOError as exc:
-            if not _disk.wait_for_lock(descriptor, _LOCK_WAIT_S, shared=self._read_only):
+            if not disk.wait_for_lock(descriptor, _LOCK_WAIT_S, shared=self._read_only):
                 raise AnchorUnavailable(
                     f"anchor in {self._directory}: another process held its lock for "
                     f"{_LOCK_WAIT_S:.0f} s"
@@ -460,7 +460,7 @@ class LocalAnchor:
                         # Whoever wrote it may have died or failed before it was on the disk;
                         # after a failed sync only what is written again gets there.
                         table.rewrite(offset)
-                        _disk.sync_data(table.descriptor)
+                        disk.sync_data(table.descriptor)
                     return found
                 table.require_absent(slot)
                 free = table.find_free(slot)
@@ -468,7 +468,7 @@ class LocalAnchor:
                     table = self._file.grow(table)
                     free = table.find_free(slot)
                 table.insert(slot, free, position)
-                _disk.sync_data(table.descriptor)
+                disk.sync_data(table.descriptor)
                 return position
             except (OSError, DirectoryUnusable) as exc:
                 raise self._unavailable(exc) from exc

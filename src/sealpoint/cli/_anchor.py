@@ -6,10 +6,10 @@ import dataclasses
 import click
 
 from sealpoint.api import Adopted, AnchorStanding
-from sealpoint.cli._options import VerbGroup, dry_run_option, json_option, yes_option
-from sealpoint.cli._references import thread_text
-from sealpoint.cli._store import StoreOptions, operator_option, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import VerbGroup, dry_run_option, json_option, yes_option
+from sealpoint.cli.references import thread_text
+from sealpoint.cli.stores import StoreOptions, operator_option, store_options
+from sealpoint.cli.terminal import (
     agree,
     print_fields,
     print_json,

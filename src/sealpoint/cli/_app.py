@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 import sealpoint
-from sealpoint.cli._options import COMMON_OPTIONS, VerbGroup, remember_json, wants_json
+from sealpoint.cli.options import COMMON_OPTIONS, VerbGroup, remember_json, wants_json
 from sealpoint.errors import SealpointError, UsageError
 
 VERBS = {
@@ -134,7 +134,7 @@ def _printable(error: click.UsageError) -> click.UsageError:
 
 def _print_error(ctx: click.Context, error: SealpointError) -> None:
     # Only here: `--help` prints nothing by it.
-    from sealpoint.cli._terminal import print_error  # noqa: PLC0415
+    from sealpoint.cli.terminal import print_error  # noqa: PLC0415
 
     print_error(error, as_json=wants_json(ctx))
     ctx.exit(error.exit_status)

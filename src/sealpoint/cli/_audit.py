@@ -11,10 +11,10 @@ from datetime import datetime
 import click
 
 from sealpoint.api import AuditRecord, Why, WhyApproval
-from sealpoint.cli._options import Verb, json_option, time_option
-from sealpoint.cli._references import thread_text
-from sealpoint.cli._store import StoreOptions, bundle_options, reading_bundle, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import Verb, json_option, time_option
+from sealpoint.cli.references import thread_text
+from sealpoint.cli.stores import StoreOptions, bundle_options, reading_bundle, store_options
+from sealpoint.cli.terminal import (
     print_code,
     print_fields,
     print_json,

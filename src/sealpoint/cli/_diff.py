@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import click
 
-from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import find_pair, load
-from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
-from sealpoint.cli._terminal import print_fields, print_json, print_line, print_lines, working
+from sealpoint.cli.options import Verb, json_option
+from sealpoint.cli.references import find_pair, load
+from sealpoint.cli.stores import StoreOptions, shown_registry, shown_registry_options, store_options
+from sealpoint.cli.terminal import print_fields, print_json, print_line, print_lines, working
 from sealpoint.store import Loaded
 from sealpoint.views.changes import Change, compare_checkpoints
 from sealpoint.views.documents import diff_document

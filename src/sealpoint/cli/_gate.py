@@ -11,10 +11,10 @@ import click
 
 from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import parse_json
-from sealpoint.cli._options import Verb, json_option, reason_option
-from sealpoint.cli._references import find_ref
 from sealpoint.cli._statement import registry_hint
-from sealpoint.cli._store import (
+from sealpoint.cli.options import Verb, json_option, reason_option
+from sealpoint.cli.references import find_ref
+from sealpoint.cli.stores import (
     StoreOptions,
     chosen_registry,
     declared_world,
@@ -23,7 +23,7 @@ from sealpoint.cli._store import (
     registry_option,
     store_options,
 )
-from sealpoint.cli._terminal import print_json, print_line, print_lines, print_table, working
+from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, UsageError
 from sealpoint.gate import Decision, Outcome, Policy, Rule
 from sealpoint.store import plain_value

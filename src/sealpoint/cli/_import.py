@@ -10,15 +10,15 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._options import VerbGroup, dry_run_option, json_option
-from sealpoint.cli._store import (
+from sealpoint.cli.options import VerbGroup, dry_run_option, json_option
+from sealpoint.cli.stores import (
     StoreOptions,
     chosen_registry,
     import_made,
     registry_option,
     store_options,
 )
-from sealpoint.cli._terminal import print_json, print_line, print_lines, print_table, working
+from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import FileRefused
 from sealpoint.views.words import Span, Styled, count_text, shown_name
 

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from sealpoint.api import init as make_store
-from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, policy_bytes
-from sealpoint.cli._store import StoreOptions, first_passphrase, passphrase_option, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import Verb, json_option
+from sealpoint.cli.stores import StoreOptions, first_passphrase, passphrase_option, store_options
+from sealpoint.cli.terminal import (
     print_code,
     print_fields,
     print_json,

@@ -7,7 +7,6 @@ from datetime import datetime
 import click
 
 from sealpoint.api import KeyInfo, KeyStatus
-from sealpoint.cli._options import Verb, VerbGroup, json_option, yes_option
 from sealpoint.cli._rotate import (
     expires_option,
     passkey_option,
@@ -17,7 +16,8 @@ from sealpoint.cli._rotate import (
     rotate,
     rotate_root_,
 )
-from sealpoint.cli._store import (
+from sealpoint.cli.options import Verb, VerbGroup, json_option, yes_option
+from sealpoint.cli.stores import (
     NEW_FILE_OPTION,
     StoreOptions,
     first_passphrase,
@@ -25,7 +25,7 @@ from sealpoint.cli._store import (
     passphrase_option,
     store_options,
 )
-from sealpoint.cli._terminal import (
+from sealpoint.cli.terminal import (
     agree,
     print_code,
     print_columns,

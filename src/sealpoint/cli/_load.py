@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from sealpoint.cli._json import parse_json, read_document, write_document
-from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import find_ref, load
-from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import Verb, json_option
+from sealpoint.cli.references import find_ref, load
+from sealpoint.cli.stores import StoreOptions, shown_registry, shown_registry_options, store_options
+from sealpoint.cli.terminal import (
     print_fields,
     print_json,
     print_line,

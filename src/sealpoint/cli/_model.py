@@ -22,10 +22,10 @@ from sealpoint.cli._model_folder import (
     seal,
     verify_sealed_folder,
 )
-from sealpoint.cli._options import VerbGroup, json_option, limit_option
-from sealpoint.cli._references import find_ref, short_metadata
-from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import VerbGroup, json_option, limit_option
+from sealpoint.cli.references import find_ref, short_metadata
+from sealpoint.cli.stores import StoreOptions, store_options
+from sealpoint.cli.terminal import (
     columns,
     print_fields,
     print_json,

@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from sealpoint.cli._model_folder import hashing
-from sealpoint.cli._options import Verb, json_option, limit_option
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import Verb, json_option, limit_option
+from sealpoint.cli.terminal import (
     print_fields,
     print_json,
     print_line,

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from sealpoint.api import Store
-from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import find_ref
-from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import print_fields, print_json, print_line, working
+from sealpoint.cli.options import Verb, json_option
+from sealpoint.cli.references import find_ref
+from sealpoint.cli.stores import StoreOptions, store_options
+from sealpoint.cli.terminal import print_fields, print_json, print_line, working
 from sealpoint.errors import UnknownThread, UsageError
 from sealpoint.models import (
     SealedFolder,

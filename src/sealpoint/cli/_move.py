@@ -7,8 +7,8 @@ import click
 
 from sealpoint import api
 from sealpoint.api import MoveProgress
-from sealpoint.cli._options import Verb, common_option, json_option
-from sealpoint.cli._terminal import print_fields, print_json, print_lines, working
+from sealpoint.cli.options import Verb, common_option, json_option
+from sealpoint.cli.terminal import print_fields, print_json, print_lines, working
 from sealpoint.config import read_passphrase_file
 from sealpoint.views.words import count_text
 

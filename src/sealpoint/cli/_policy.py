@@ -5,9 +5,9 @@ import click
 
 from sealpoint.api import AppliedPolicy, Approvers
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import VerbGroup, json_option
+from sealpoint.cli.stores import StoreOptions, store_options
+from sealpoint.cli.terminal import (
     print_document,
     print_fields,
     print_json,

@@ -14,8 +14,8 @@ from sealpoint.api import (
     provision_postgres,
     rotate_postgres_login,
 )
-from sealpoint.cli._options import VerbGroup, common_option, json_option
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import VerbGroup, common_option, json_option
+from sealpoint.cli.terminal import (
     print_code,
     print_json,
     print_line,

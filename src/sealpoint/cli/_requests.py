@@ -28,9 +28,9 @@ from sealpoint.api import (
     relay_answer,
 )
 from sealpoint.cli._json import read_document, write_document
-from sealpoint.cli._options import Verb, VerbGroup, json_option, reason_option
 from sealpoint.cli._statement import print_examined
-from sealpoint.cli._store import (
+from sealpoint.cli.options import Verb, VerbGroup, json_option, reason_option
+from sealpoint.cli.stores import (
     StoreOptions,
     asked_passphrase,
     chosen_registry,
@@ -39,7 +39,7 @@ from sealpoint.cli._store import (
     registry_option,
     store_options,
 )
-from sealpoint.cli._terminal import (
+from sealpoint.cli.terminal import (
     ask,
     can_ask,
     can_show,

@@ -22,10 +22,10 @@ from sealpoint.api import (
     ThreadRestore,
 )
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import Verb, VerbGroup, dry_run_option, json_option, yes_option
-from sealpoint.cli._references import thread_text
-from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import Verb, VerbGroup, dry_run_option, json_option, yes_option
+from sealpoint.cli.references import thread_text
+from sealpoint.cli.stores import StoreOptions, store_options
+from sealpoint.cli.terminal import (
     agree,
     print_columns,
     print_fields,

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._options import (
+from sealpoint.cli.options import (
     Verb,
     dry_run_option,
     json_option,
@@ -20,9 +20,9 @@ from sealpoint.cli._options import (
     time_option,
     yes_option,
 )
-from sealpoint.cli._references import find_ref
-from sealpoint.cli._store import StoreOptions, operator_option, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.references import find_ref
+from sealpoint.cli.stores import StoreOptions, operator_option, store_options
+from sealpoint.cli.terminal import (
     agree,
     print_json,
     print_line,

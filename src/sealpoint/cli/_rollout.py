@@ -15,9 +15,9 @@ import msgspec
 
 from sealpoint.api import examine
 from sealpoint.cli._json import write_document
-from sealpoint.cli._options import VerbGroup, json_option, reason_option, time_option
 from sealpoint.cli._statement import print_examined
-from sealpoint.cli._store import (
+from sealpoint.cli.options import VerbGroup, json_option, reason_option, time_option
+from sealpoint.cli.stores import (
     StoreOptions,
     declared_world,
     graph_world,
@@ -25,7 +25,7 @@ from sealpoint.cli._store import (
     print_seen_by,
     store_options,
 )
-from sealpoint.cli._terminal import (
+from sealpoint.cli.terminal import (
     print_document,
     print_json,
     print_line,

@@ -17,15 +17,15 @@ from sealpoint.api import (
     UnverifiedThread,
 )
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import Verb, dry_run_option, json_option, time_option, yes_option
-from sealpoint.cli._references import thread_text
-from sealpoint.cli._store import (
+from sealpoint.cli.options import Verb, dry_run_option, json_option, time_option, yes_option
+from sealpoint.cli.references import thread_text
+from sealpoint.cli.stores import (
     StoreOptions,
     first_passphrase,
     passphrase_option,
     store_options,
 )
-from sealpoint.cli._terminal import (
+from sealpoint.cli.terminal import (
     agree,
     print_code,
     print_fields,

@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 
 import sealpoint
-from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import Verb, json_option
+from sealpoint.cli.terminal import (
     json_text,
     print_json,
     print_line,

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from sealpoint.api import KeyInfo, KeyStatus
-from sealpoint.cli._options import Verb
-from sealpoint.cli._store import (
+from sealpoint.cli.options import Verb
+from sealpoint.cli.stores import (
     StoreOptions,
     operator_option,
     shown_registry,
     shown_registry_options,
     store_options,
 )
-from sealpoint.cli._terminal import (
+from sealpoint.cli.terminal import (
     can_ask,
     can_show,
     print_code,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from sealpoint.adapters import FRAMEWORKS
 from sealpoint.api import ExaminedRequest
-from sealpoint.cli._terminal import print_line, print_lines
+from sealpoint.cli.terminal import print_line, print_lines
 from sealpoint.views.requests import Section, SectionKind, TextField, request_view
 from sealpoint.views.words import Line, Styled
 

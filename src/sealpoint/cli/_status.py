@@ -7,10 +7,10 @@ import click
 
 from sealpoint.api import Diagnosis, Severity, StoreStatus, diagnose_anchor, known_stores
 from sealpoint.api._status import error_finding
-from sealpoint.cli._options import Verb, common_option, json_option
 from sealpoint.cli._policy import approver_lines
-from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import Verb, common_option, json_option
+from sealpoint.cli.stores import StoreOptions, store_options
+from sealpoint.cli.terminal import (
     print_code,
     print_fields,
     print_json,

@@ -3,10 +3,10 @@
 
 import click
 
-from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import thread_text
-from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import print_json, print_line, print_lines, print_table, working
+from sealpoint.cli.options import Verb, json_option
+from sealpoint.cli.references import thread_text
+from sealpoint.cli.stores import StoreOptions, store_options
+from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import Tampered
 from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import LeftOut, ThreadNames

@@ -6,9 +6,9 @@ import json
 import click
 
 from sealpoint.cli._json import read_document, write_document
-from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._store import StoreOptions, store_options
-from sealpoint.cli._terminal import (
+from sealpoint.cli.options import VerbGroup, json_option
+from sealpoint.cli.stores import StoreOptions, store_options
+from sealpoint.cli.terminal import (
     print_fields,
     print_json,
     print_line,

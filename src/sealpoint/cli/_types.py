@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._options import VerbGroup, import_object, json_option
-from sealpoint.cli._store import chosen_registry
-from sealpoint.cli._terminal import print_json, print_line, print_table
+from sealpoint.cli.options import VerbGroup, import_object, json_option
+from sealpoint.cli.stores import chosen_registry
+from sealpoint.cli.terminal import print_json, print_line, print_table
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Explanation, Registry
 from sealpoint.errors import ObjectNotFound, TypeNotAllowed
 

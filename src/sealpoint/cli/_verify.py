@@ -14,10 +14,10 @@ import click
 
 from sealpoint.api import BundleReport, verify_bundle
 from sealpoint.audit import UNJUSTIFIED, Progress, Report
-from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import thread_text
-from sealpoint.cli._store import StoreOptions, operator_option, store_options
-from sealpoint.cli._terminal import print_fields, print_json, print_line, print_table, working
+from sealpoint.cli.options import Verb, json_option
+from sealpoint.cli.references import thread_text
+from sealpoint.cli.stores import StoreOptions, operator_option, store_options
+from sealpoint.cli.terminal import print_fields, print_json, print_line, print_table, working
 from sealpoint.errors import Tampered, UsageError
 from sealpoint.views.words import Styled, count_text, when
 from sealpoint.world import visible

@@ -52,7 +52,12 @@ from sealpoint.config._key_files import (
     unlocking,
 )
 from sealpoint.config._secret_files import replace_file, write_new_file
-from sealpoint.config._settings import Settings, check_identity_name, load_settings
+from sealpoint.config._settings import (
+    Settings,
+    check_identity_name,
+    load_settings,
+    read_settings_file,
+)
 from sealpoint.config._shared_anchor import SharedAnchor, open_shared_anchor, parse_anchor_url
 
 __all__ = [
@@ -98,6 +103,7 @@ __all__ = [
     "read_password_file",
     "read_pin_descriptor",
     "read_pin_file",
+    "read_settings_file",
     "read_shared_secret",
     "replace_file",
     "share_secret",

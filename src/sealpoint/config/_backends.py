@@ -26,8 +26,8 @@ from types import ModuleType
 from typing import Literal, Protocol, Self
 from urllib.parse import quote, unquote_to_bytes
 
-from sealpoint._disk import permission_denied
 from sealpoint._postgres_url import PostgresUrl
+from sealpoint.disk import permission_denied
 from sealpoint.errors import ExtraMissing, StorageUnavailable, UrlInvalid, UsageError
 from sealpoint.storage import Storage
 from sealpoint.storage.file import FileStorage

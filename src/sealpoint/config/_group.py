@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from sealpoint import _disk
-from sealpoint._disk import FILE, GROUP_DIRECTORY, GROUP_FILE, STRANGERS_ANY, refusing, reporting
+from sealpoint import disk
+from sealpoint.disk import FILE, GROUP_DIRECTORY, GROUP_FILE, STRANGERS_ANY, refusing, reporting
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing, UsageError
 
 try:
@@ -76,7 +76,7 @@ def make_shared_directory(path: Path, group: Group) -> None:
         DirectoryUnusable: It cannot be made, or is another's.
     """
     with reporting(DirectoryUnusable, f"{path}: expected a directory to share"):
-        _disk.make_directory(path, group.gid, parents=True)
+        disk.make_directory(path, group.gid, parents=True)
     fault = _directory_fault(path, group)
     if fault is not None:
         raise DirectoryUnusable(f"{path}: {fault[0]}", hint=f"Run: {fault[1]}")
@@ -104,7 +104,7 @@ def share_secret(directory: Path, secret: bytes, group: Group) -> None:
         DirectoryUnusable: The directory cannot be written.
     """
     with reporting(DirectoryUnusable, f"{directory}: expected to write {_SHARED_NAME} there"):
-        _disk.write_file(
+        disk.write_file(
             directory / _SHARED_NAME,
             f"{secret.hex()}\n".encode(),
             replace=True,
@@ -123,7 +123,7 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
     path = directory / _SHARED_NAME
     try:
         with refusing(KeyFileUnsafe, path):
-            descriptor = _disk.open_plain(path, FILE)
+            descriptor = disk.open_plain(path, FILE)
     except OSError as exc:
         raise KeyMissing(
             f"group {group.name!r}: the anchor's secret at {path} cannot be read: {exc.strerror}",
@@ -133,8 +133,8 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
     try:
         found = os.fstat(descriptor)
         with refusing(KeyFileUnsafe, path):
-            _disk.require_safe(found, FILE, group=group.gid)
-            _disk.require_mode(found, STRANGERS_ANY)
+            disk.require_safe(found, FILE, group=group.gid)
+            disk.require_mode(found, STRANGERS_ANY)
         data = os.read(descriptor, _SECRET_BYTES_MAX)
     finally:
         os.close(descriptor)

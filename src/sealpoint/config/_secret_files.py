@@ -2,7 +2,7 @@
 """Files that others must not read or change: a user's own, mounted secrets, and descriptors.
 
 What is unsafe is refused, never repaired, as `KeyFileUnsafe` or `DirectoryUnusable`. How files are
-opened, checked and brought to the disk is the business of `sealpoint._disk`.
+opened, checked and brought to the disk is the business of `sealpoint.disk`.
 
 A mounted secret is a directory that somebody declares to be one. What lies in it belongs to root or
 the user, others can neither read a key nor change anything, and a group may read, as the group of a
@@ -22,8 +22,8 @@ import stat
 import time
 from pathlib import Path
 
-from sealpoint import _disk
-from sealpoint._disk import (
+from sealpoint import disk
+from sealpoint.disk import (
     DIRECTORY,
     FILE,
     OTHERS_ANY,
@@ -62,7 +62,7 @@ def read_file(
     with reporting(KeyFileUnsafe, f"{path}: expected a file that can be read"):
         try:
             with refusing(KeyFileUnsafe, path):
-                descriptor = _disk.open_plain(path, FILE, follow=follow)
+                descriptor = disk.open_plain(path, FILE, follow=follow)
         except FileNotFoundError:
             return None
         except NotADirectoryError as exc:
@@ -85,13 +85,13 @@ def check_file(named: str, found: os.stat_result, *, secret: bool, mounted: bool
         KeyFileUnsafe: It is not so.
     """
     with refusing(KeyFileUnsafe, named):
-        _disk.require_safe(
+        disk.require_safe(
             found,
             FILE,
             root_too=mounted or not secret,
             refused=OTHERS_ANY if secret and not mounted else OTHERS_WRITE,
         )
-    if secret and mounted and _disk.has_owners() and found.st_mode & _MOUNTED_REFUSED:
+    if secret and mounted and disk.has_owners() and found.st_mode & _MOUNTED_REFUSED:
         raise KeyFileUnsafe(
             f"{named}: expected a mode in which others can neither read nor change it, such as "
             f"0440 or 0400, found {found.st_mode & 0o7777:04o}",
@@ -107,7 +107,7 @@ def check_owner(named: str, found: os.stat_result) -> None:
         KeyFileUnsafe: It is somebody else's.
     """
     with refusing(KeyFileUnsafe, named):
-        _disk.require_owner(found, root_too=True)
+        disk.require_owner(found, root_too=True)
 
 
 def check_directory(path: str | Path, *, follow: bool = False) -> bool:
@@ -126,7 +126,7 @@ def check_directory(path: str | Path, *, follow: bool = False) -> bool:
     except OSError as exc:
         raise _unusable(path, exc) from exc
     try:
-        _disk.require_safe(found, DIRECTORY, root_too=True)
+        disk.require_safe(found, DIRECTORY, root_too=True)
     except Unsafe as exc:
         raise DirectoryUnusable(f"{path}: {exc}", hint=exc.hint(path)) from exc
     return True
@@ -139,7 +139,7 @@ def make_directory(path: Path, *, follow: bool = False, parents: bool = False) -
         DirectoryUnusable: It cannot be made, is no directory, or others can change it.
     """
     with _writing(path):
-        _disk.make_directory(path, parents=parents)
+        disk.make_directory(path, parents=parents)
     if not check_directory(path, follow=follow):
         raise DirectoryUnusable(
             f"{path}: expected a directory that can be read and written, found a link to nothing"
@@ -157,10 +157,10 @@ def write_new_file(path: Path, data: bytes) -> bool:
     """
     with _writing(path.parent):
         try:
-            _disk.write_file(path, data, replace=False)
+            disk.write_file(path, data, replace=False)
         except FileExistsError:
             # Whoever wrote it may have died before its name was on the disk.
-            _disk.sync_directory(path.parent)
+            disk.sync_directory(path.parent)
             return False
     return True
 
@@ -172,7 +172,7 @@ def sync_directory(path: Path) -> None:
         DirectoryUnusable: It cannot be synced.
     """
     with _writing(path):
-        _disk.sync_directory(path)
+        disk.sync_directory(path)
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -182,7 +182,7 @@ def replace_file(path: Path, data: bytes) -> None:
         DirectoryUnusable: Its directory cannot be written.
     """
     with _writing(path.parent):
-        _disk.write_file(path, data, replace=True)
+        disk.write_file(path, data, replace=True)
 
 
 def move_file(source: Path, target: Path) -> None:
@@ -192,7 +192,7 @@ def move_file(source: Path, target: Path) -> None:
         DirectoryUnusable: The directory cannot be written, or the file is not there.
     """
     with _writing(target.parent):
-        _disk.move_file(source, target)
+        disk.move_file(source, target)
 
 
 def _writing(directory: Path) -> contextlib.AbstractContextManager[None]:
@@ -292,7 +292,7 @@ def _check_mounted_directory(path: Path) -> None:
     # With the sticky bit, as Kubernetes mounts it, nobody replaces or removes what others own.
     refused = 0 if found.st_mode & stat.S_ISVTX else OTHERS_WRITE
     with refusing(DirectoryUnusable, path):
-        _disk.require_safe(found, DIRECTORY, root_too=True, refused=refused)
+        disk.require_safe(found, DIRECTORY, root_too=True, refused=refused)
 
 
 def _leads_out(named: Path, top: Path) -> KeyFileUnsafe:

@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sealpoint._disk import FILE, Unsafe, make_directory, require_safe
 from sealpoint.console._events import ConsoleEvent
+from sealpoint.disk import FILE, Unsafe, make_directory, require_safe
 from sealpoint.errors import DirectoryUnusable
 
 WAITING_MAX = 10_000

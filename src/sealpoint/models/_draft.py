@@ -25,7 +25,7 @@ try:
 except ImportError:  # not a POSIX system: drafts of ended processes stay
     fcntl = None  # type: ignore[assignment]
 
-from sealpoint import _disk
+from sealpoint import disk
 from sealpoint.errors import ModelUnreadable
 from sealpoint.models._file import (
     FileDigests,
@@ -139,7 +139,7 @@ def put_in_place(source: Path, path: Path) -> None:
         ModelUnreadable: The directory cannot be written to.
     """
     with _reported(path):
-        _disk.move_file(source, path)
+        disk.move_file(source, path)
 
 
 def _begun(path: Path) -> tuple[Path, int]:
@@ -242,7 +242,7 @@ class ModelDraft:
             self._write_all(memoryview(header.raw), 0)
             for found in in_parallel(write, batches()):
                 digests.update(found)
-            _disk.sync(self._fd)
+            disk.sync(self._fd)
         if not hashing:
             return None
         return FileDigests(
@@ -291,7 +291,7 @@ class ModelDraft:
             self.move_to(path)
         else:
             with _reported(path):
-                _disk.sync_directory(path.parent)
+                disk.sync_directory(path.parent)
 
     def is_at(self, path: Path) -> bool:
         """Whether it is this draft that lies at a path, and not what another writer put there."""

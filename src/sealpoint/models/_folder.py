@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from sealpoint import _disk
+from sealpoint import disk
 from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed, ModelUnreadable
 from sealpoint.limits import (
     MODEL_FOLDER_DEPTH_MAX,
@@ -165,7 +165,7 @@ class ReadFolder:
                 with self._directory(part, fd, name) as inner:
                     self._list(inner, f"{name}/", files, directories)
             else:
-                kind = _disk.kind_of(status)
+                kind = disk.kind_of(status)
                 linked = stat.S_ISLNK(status.st_mode)
                 raise ModelMalformed(
                     f"{self.what}: expected files, found {kind}: {name!r}",
@@ -251,14 +251,14 @@ class ReadFolder:
 
     def _sync(self, fd: int, name: str) -> None:
         try:
-            _disk.sync(fd)
+            disk.sync(fd)
         except OSError as exc:
             raise unreadable(f"{self.what}/{name}", exc) from exc
 
     def _sync_directories(self, directories: tuple[str, ...]) -> None:
         for name in directories:
             try:
-                _disk.sync_directory(self.path / name)
+                disk.sync_directory(self.path / name)
             except OSError as exc:
                 raise unreadable(f"{self.what}/{name}", exc) from exc
         self._sync(self.fd, "")

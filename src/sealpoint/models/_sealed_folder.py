@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from sealpoint import _disk
+from sealpoint import disk
 from sealpoint.api import Store
 from sealpoint.errors import (
     FormatRefused,
@@ -125,7 +125,7 @@ def seal_file(
                 "of its own, as it is, and seal the folder.",
             ) from exc
         try:
-            _disk.sync(file.fd)
+            disk.sync(file.fd)
         except OSError as exc:
             raise unreadable(file.what, exc) from exc
     beside = {**(metadata or {}), METADATA_KEY: write_metadata(digests, Path(path).name)}
@@ -386,7 +386,7 @@ def load_pt_bytes(data: bytes, what: str, map_location: MapLocation, unknown: Un
     with ExitStack() as opened:
         try:
             nameless = opened.enter_context(tempfile.TemporaryFile(buffering=0))
-            _disk.write_all(nameless.fileno(), data)
+            disk.write_all(nameless.fileno(), data)
         except OSError as exc:
             raise unreadable(tempfile.gettempdir(), exc) from exc
         return load_pt(nameless, len(data), what, map_location, unknown)
@@ -545,10 +545,10 @@ def verified_copy(
 
 def _refuse_shared(place: Path) -> None:
     """Refuse a directory in which others can put another one in the place of ours."""
-    with _disk.refusing(UsageError, place):
-        _disk.require_owner(place.stat(), root_too=True)
+    with disk.refusing(UsageError, place):
+        disk.require_owner(place.stat(), root_too=True)
     for part in (place, *place.parents):
         found = part.stat()
         if not found.st_mode & stat.S_ISVTX:  # where each renames only what is theirs
-            with _disk.refusing(UsageError, part):
-                _disk.require_mode(found, _disk.OTHERS_WRITE)
+            with disk.refusing(UsageError, part):
+                disk.require_mode(found, disk.OTHERS_WRITE)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sealpoint._disk import FILE, Unsafe, kind_of, open_plain
+from sealpoint.disk import FILE, Unsafe, kind_of, open_plain
 from sealpoint.errors import (
     FormatRefused,
     GlobalNotAllowed,

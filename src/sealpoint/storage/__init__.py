@@ -1,12 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where bytes lie: the contract, and one module for each backend."""
+"""Where bytes lie: the contract, and one module for each backend.
 
+What every backend shares is here too: the checks of arguments, batches of what is scanned, and how
+small records are packed together.
+"""
+
+from sealpoint.storage._batches import rising, scan_batches
 from sealpoint.storage._contract import (
+    DIGEST_BYTES,
+    SEQ_MAX,
+    THREAD_BYTES,
     Record,
     Storage,
     require_append,
     require_blobs,
     require_drop,
 )
+from sealpoint.storage._packing import pack, unpack
 
-__all__ = ["Record", "Storage", "require_append", "require_blobs", "require_drop"]
+__all__ = [
+    "DIGEST_BYTES",
+    "SEQ_MAX",
+    "THREAD_BYTES",
+    "Record",
+    "Storage",
+    "pack",
+    "require_append",
+    "require_blobs",
+    "require_drop",
+    "rising",
+    "scan_batches",
+    "unpack",
+]

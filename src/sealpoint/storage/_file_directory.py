@@ -41,7 +41,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
-from sealpoint._disk import (
+from sealpoint.disk import (
     DIRECTORY,
     FILE,
     GROUP_DIRECTORY,

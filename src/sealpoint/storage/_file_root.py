@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from sealpoint._disk import make_directory, permission_denied, sync_directory
+from sealpoint.disk import make_directory, permission_denied, sync_directory
 from sealpoint.errors import Edited, SchemaUnknown, StorageUnavailable
 from sealpoint.storage._file_directory import Directory, Drafts, draft_names
 from sealpoint.storage._file_entries import read_record

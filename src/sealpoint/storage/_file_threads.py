@@ -22,7 +22,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from sealpoint._disk import wait_for_lock
+from sealpoint.disk import wait_for_lock
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage._file_blobs import remove_empty_shards
 from sealpoint.storage._file_directory import Directory, draft_names

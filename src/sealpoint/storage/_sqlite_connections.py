@@ -29,7 +29,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from sealpoint._disk import permission_denied
+from sealpoint.disk import permission_denied
 from sealpoint.errors import Edited, ReadOnly, SchemaUnknown, StorageUnavailable, UsageError
 from sealpoint.limits import SQL_OPEN_STEPS_MAX, SQL_STEPS_MAX
 from sealpoint.storage._sqlite_file import (

@@ -14,8 +14,8 @@ import stat
 import time
 from pathlib import Path
 
-from sealpoint import _disk
-from sealpoint._disk import FILE, refusing, reporting
+from sealpoint import disk
+from sealpoint.disk import FILE, refusing, reporting
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage._sqlite_schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
@@ -95,7 +95,7 @@ def create_file(path: Path, group: int | None = None) -> None:
     content = _empty_store()
     expected = f"store {path}: expected a directory {path.parent} that can be written"
     with reporting(StorageUnavailable, expected), contextlib.suppress(FileExistsError):
-        _disk.write_file(path, content, replace=False, group=group)
+        disk.write_file(path, content, replace=False, group=group)
 
 
 def _empty_store() -> bytes:
@@ -134,10 +134,10 @@ def sync_log(path: Path) -> None:
         refusing(StorageUnavailable, log),
         contextlib.suppress(FileNotFoundError),
     ):
-        descriptor = _disk.open_plain(log, FILE)
+        descriptor = disk.open_plain(log, FILE)
         try:
             if os.fstat(descriptor).st_size:  # in an empty one nothing was found
-                _disk.sync(descriptor)
+                disk.sync(descriptor)
         finally:
             os.close(descriptor)
 

@@ -19,9 +19,9 @@ from typing import NoReturn
 
 import pytest
 
-from sealpoint import _disk
-from sealpoint._disk import make_directory
+from sealpoint import disk
 from sealpoint.config._group import Group, group_faults, make_shared_directory
+from sealpoint.disk import make_directory
 from sealpoint.errors import SealpointError
 from sealpoint.storage._file_root import create_root
 from sealpoint.storage._sqlite_file import create_file
@@ -222,7 +222,7 @@ def test_a_file_that_was_swapped_when_it_got_its_name_is_not_taken_for_the_one_m
     group = None if group is None else tmp_path.stat().st_gid
 
     with pytest.raises(OSError, match="another") as caught:
-        _disk.write_file(made, b"ours", replace=replace, group=group)
+        disk.write_file(made, b"ours", replace=replace, group=group)
 
     assert caught.value.errno == errno.ESTALE
     assert made.read_bytes() == b"theirs"
@@ -234,14 +234,14 @@ def test_two_who_replace_a_file_of_their_own_do_not_refuse_each_other(
     """Where nobody else may write, another file in its place is the user's own, and newer."""
     made = _swapped_when_made(tmp_path, monkeypatch)
 
-    _disk.write_file(made, b"ours", replace=True)
+    disk.write_file(made, b"ours", replace=True)
 
     assert made.read_bytes() == b"theirs"
 
 
 def _swapped_when_made(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file in whose place another is put as soon as its name is on the disk."""
-    made, theirs, sync = directory / "made", directory / "theirs", _disk.sync
+    made, theirs, sync = directory / "made", directory / "theirs", disk.sync
     theirs.write_bytes(b"theirs")
 
     def sync_and_swap(descriptor: int) -> None:
@@ -249,5 +249,5 @@ def _swapped_when_made(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             theirs.replace(made)
 
-    monkeypatch.setattr(_disk, "sync", sync_and_swap)
+    monkeypatch.setattr(disk, "sync", sync_and_swap)
     return made

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.adapters._field_forms import (
+from sealpoint.adapters.field_forms import (
     REQUIRED,
     FieldForm,
     FieldKind,

@@ -3,7 +3,7 @@
 
 What the handlers of executors take, send, yield, ask for and are answered with, what agents are to
 answer in, and what functional workflows and their steps take and return: each is the application's
-own statement that such values are in the workflow's checkpoints (`_declared_types`).
+own statement that such values are in the workflow's checkpoints (`declared_types`).
 
 Nothing is imported to find a type, and stored data takes no part in it. What no annotation names is
 not found: it is refused when it is saved, with the line that allows it.
@@ -21,13 +21,13 @@ from agent_framework import (
 )
 from agent_framework._workflows._functional import FunctionalWorkflowDefinition
 
-from sealpoint.adapters._declared_types import (
+from sealpoint.adapters.agent_framework._types import WORKFLOW_TYPES
+from sealpoint.adapters.declared_types import (
     BUILT_IN_TYPES,
     allow_declared,
     annotations_of,
     find_types,
 )
-from sealpoint.adapters.agent_framework._types import WORKFLOW_TYPES
 from sealpoint.codec import Registry
 from sealpoint.errors import UsageError
 

@@ -30,7 +30,6 @@ from agent_framework import (
     WorkflowExecutor,
 )
 
-from sealpoint.adapters._search import Memory
 from sealpoint.adapters.agent_framework._storage import (
     Known,
     RestingStorage,
@@ -45,6 +44,7 @@ from sealpoint.adapters.agent_framework._storage import (
 from sealpoint.adapters.agent_framework._unsealed import check_names, require_accepted
 from sealpoint.adapters.agent_framework._world import world_again, world_of
 from sealpoint.adapters.face import GuardedRuns, entered_off_loop, to_display_json
+from sealpoint.adapters.search import Memory
 from sealpoint.errors import EncodeError, ResumeRefused, SealpointError, UsageError
 from sealpoint.world import World
 

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from agent_framework import WorkflowCheckpoint
 
-from sealpoint import _disk
+from sealpoint import disk
 from sealpoint.adapters.agent_framework._declared import allow_types_of
 from sealpoint.adapters.agent_framework._pickled_values import KnownTypes, PickledValues
 from sealpoint.adapters.agent_framework._storage import (
@@ -192,8 +192,8 @@ class _Directory:
 
     def __enter__(self) -> Self:
         try:
-            self._descriptor = _disk.open_plain(self._path, _disk.DIRECTORY)
-        except _disk.Unsafe as exc:
+            self._descriptor = disk.open_plain(self._path, disk.DIRECTORY)
+        except disk.Unsafe as exc:
             raise UsageError(
                 f"{self._path}: {exc}", hint="Give the path of the directory itself."
             ) from exc
@@ -218,15 +218,13 @@ class _Directory:
             FileRefused: It is no regular file, is too large, or cannot be read.
         """
         try:
-            with os.fdopen(
-                _disk.open_plain(name, _disk.FILE, within=self._descriptor), "rb"
-            ) as file:
+            with os.fdopen(disk.open_plain(name, disk.FILE, within=self._descriptor), "rb") as file:
                 found = os.fstat(file.fileno())
                 if not stat.S_ISREG(found.st_mode):
-                    raise _disk.Unsafe(f"expected a file, found {_disk.kind_of(found)}")
+                    raise disk.Unsafe(f"expected a file, found {disk.kind_of(found)}")
                 self._strangers += _is_of_another(found)
                 data = file.read(IMPORT_FILE_BYTES_MAX + 1)
-        except _disk.Unsafe as exc:
+        except disk.Unsafe as exc:
             raise FileRefused(str(exc), hint=_LINK_HINT) from exc
         except OSError as exc:
             why = exc.strerror or type(exc).__name__
@@ -239,12 +237,12 @@ class _Directory:
         """What others may have done to it."""
         found = os.fstat(self._descriptor)
         for check in (
-            _disk.require_owner,
-            lambda each: _disk.require_mode(each, _disk.OTHERS_WRITE),
+            disk.require_owner,
+            lambda each: disk.require_mode(each, disk.OTHERS_WRITE),
         ):
             try:
                 check(found)
-            except _disk.Unsafe as exc:
+            except disk.Unsafe as exc:
                 yield f"{self._path}: {exc}"
         if self._strangers:
             yield f"{self._path}: files of other users in it: {self._strangers}"
@@ -256,8 +254,8 @@ _READ_HINT = "See to its permissions, and run it again."
 
 def _is_of_another(found: os.stat_result) -> bool:
     try:
-        _disk.require_owner(found)
-    except _disk.Unsafe:
+        disk.require_owner(found)
+    except disk.Unsafe:
         return True
     return False
 

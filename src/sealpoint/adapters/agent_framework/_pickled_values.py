@@ -32,10 +32,10 @@ from enum import Flag
 from fractions import Fraction
 from typing import Any, cast
 
-from sealpoint.adapters._declared_types import rule_name_of
-from sealpoint.adapters._field_forms import FieldForm
 from sealpoint.adapters.agent_framework._type_references import TypeReferences, reference_of
 from sealpoint.adapters.agent_framework._types import WORKFLOW_TYPES
+from sealpoint.adapters.declared_types import rule_name_of
+from sealpoint.adapters.field_forms import FieldForm
 from sealpoint.codec import Registry, TypeRule
 from sealpoint.errors import DecodeError, EncodeError, FileRefused
 from sealpoint.limits import IMPORT_VALUE_BYTES_MAX

@@ -3,7 +3,7 @@
 
 Each has a rule with a name, a form that is ours and a reason why it may be stored. Exactly these
 classes are meant: a subclass is an application's type and needs a rule of its own. Decoding checks
-what the fields hold, sets them on a bare object and runs no code of the framework (`_field_forms`).
+what the fields hold, sets them on a bare object and runs no code of the framework (`field_forms`).
 A type that an object refers to is stored as a name of our own (`_type_references`).
 
 Not stored, as the framework's own serialization does not store it: `raw_representation` of
@@ -41,7 +41,8 @@ from agent_framework import (
 from agent_framework._workflows._runner_context import MessageType
 from agent_framework._workflows._workflow_executor import ExecutionContext
 
-from sealpoint.adapters._field_forms import (
+from sealpoint.adapters.agent_framework._type_references import TypeReferences
+from sealpoint.adapters.field_forms import (
     REQUIRED,
     Fault,
     FieldForm,
@@ -50,7 +51,6 @@ from sealpoint.adapters._field_forms import (
     defaults_of,
     object_pair,
 )
-from sealpoint.adapters.agent_framework._type_references import TypeReferences
 from sealpoint.codec import Registry
 
 orchestrations: Any = None

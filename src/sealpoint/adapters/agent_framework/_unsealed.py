@@ -15,9 +15,9 @@ from typing import Any
 
 from agent_framework import HistoryProvider
 
-from sealpoint.adapters._search import attributes, outermost
-from sealpoint.adapters._unsealed import UNSEALED, UnsealedKind, check_kinds, refuse_unsealed
-from sealpoint.adapters._world_parts import kind_of, origin_of
+from sealpoint.adapters.search import attributes, outermost
+from sealpoint.adapters.unsealed import UNSEALED, UnsealedKind, check_kinds, refuse_unsealed
+from sealpoint.adapters.world_parts import kind_of, origin_of
 from sealpoint.world import World
 
 MEMORY, REMOTE = "memory", "remote"

@@ -59,7 +59,8 @@ from agent_framework._middleware import BaseMiddlewarePipeline
 from agent_framework._workflows._edge import InternalEdgeGroup
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters._search import (
+from sealpoint.adapters.agent_framework._unsealed import unsealed_of
+from sealpoint.adapters.search import (
     Found,
     Frameworks,
     Kinds,
@@ -68,8 +69,8 @@ from sealpoint.adapters._search import (
     Search,
     attributes,
 )
-from sealpoint.adapters._unsealed import UNSEALED
-from sealpoint.adapters._world_parts import (
+from sealpoint.adapters.unsealed import UNSEALED
+from sealpoint.adapters.world_parts import (
     WorldDraft,
     declared_files,
     json_digest,
@@ -81,7 +82,6 @@ from sealpoint.adapters._world_parts import (
     put,
     settings_of,
 )
-from sealpoint.adapters.agent_framework._unsealed import unsealed_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Tool, World
 

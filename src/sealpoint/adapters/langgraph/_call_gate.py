@@ -22,7 +22,6 @@ from langgraph.func import entrypoint, task
 from langgraph.runtime import RunControl
 from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters._search import Memory
 from sealpoint.adapters.face import GuardedRuns, RunWatch, to_display_json
 from sealpoint.adapters.langgraph._configuration import (
     DELIBERATE,
@@ -39,6 +38,7 @@ from sealpoint.adapters.langgraph._puts import RESUME
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._unsealed import require_accepted
 from sealpoint.adapters.langgraph._world import world_again
+from sealpoint.adapters.search import Memory
 from sealpoint.codec import Registry
 from sealpoint.errors import ResumeRefused, UsageError
 from sealpoint.gate import Thread

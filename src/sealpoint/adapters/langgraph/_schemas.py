@@ -2,7 +2,7 @@
 """The application's types, as far as a graph names them.
 
 A type that a schema, the return annotation of a tool or the response format of an agent names is
-the application's own statement that it belongs to the state (`_declared_types`).
+the application's own statement that it belongs to the state (`declared_types`).
 
 Nothing is imported to find a type, and stored data takes no part in it.
 """
@@ -24,7 +24,7 @@ from langgraph.channels import UntrackedValue
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
-from sealpoint.adapters._declared_types import (
+from sealpoint.adapters.declared_types import (
     BUILT_IN_TYPES,
     UNIONS,
     allow_declared,
@@ -33,9 +33,9 @@ from sealpoint.adapters._declared_types import (
     find_types,
     types_in,
 )
-from sealpoint.adapters._search import Parts
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.adapters.langgraph._world import KINDS, TASK
+from sealpoint.adapters.search import Parts
 from sealpoint.codec import Registry, allow_line, is_builtin
 from sealpoint.errors import RuleInvalid, TypeNotAllowed, UsageError
 

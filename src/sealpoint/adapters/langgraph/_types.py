@@ -52,7 +52,7 @@ from langgraph.types import (
 )
 from pydantic import BaseModel
 
-from sealpoint.adapters._field_forms import (
+from sealpoint.adapters.field_forms import (
     REQUIRED,
     FieldForm,
     Pair,

@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from sealpoint.adapters._field_forms import REQUIRED, Pair, is_named, unknown_field
+from sealpoint.adapters.field_forms import REQUIRED, Pair, is_named, unknown_field
 from sealpoint.codec import DictForm
 from sealpoint.errors import BytesMalformed, ValueNotAllowed
 

@@ -13,8 +13,8 @@ from langgraph.cache.memory import InMemoryCache
 from langgraph.pregel import Pregel
 from langgraph.store.memory import InMemoryStore
 
-from sealpoint.adapters._unsealed import UnsealedKind, check_kinds, refuse_unsealed
-from sealpoint.adapters._world_parts import kind_of, origin_of
+from sealpoint.adapters.unsealed import UnsealedKind, check_kinds, refuse_unsealed
+from sealpoint.adapters.world_parts import kind_of, origin_of
 
 CACHE, MEMORY, REMOTE = "cache", "memory", "remote"
 _OWN = (InMemoryCache, InMemoryStore)

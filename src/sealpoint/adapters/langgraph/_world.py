@@ -38,7 +38,8 @@ from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
 from langgraph.types import Command, Send
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters._search import (
+from sealpoint.adapters.langgraph._unsealed import unsealed_of
+from sealpoint.adapters.search import (
     Found,
     Frameworks,
     Kinds,
@@ -47,7 +48,7 @@ from sealpoint.adapters._search import (
     attributes,
     class_module,
 )
-from sealpoint.adapters._world_parts import (
+from sealpoint.adapters.world_parts import (
     WorldDraft,
     declared_files,
     json_digest,
@@ -58,7 +59,6 @@ from sealpoint.adapters._world_parts import (
     put,
     settings_of,
 )
-from sealpoint.adapters.langgraph._unsealed import unsealed_of
 from sealpoint.config import imported_name
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Tool, World

@@ -10,8 +10,8 @@ from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from sealpoint.adapters._search import Memory
 from sealpoint.adapters.langgraph._world import world_again
+from sealpoint.adapters.search import Memory
 
 
 class State(TypedDict, total=False):

@@ -30,7 +30,7 @@ from langgraph.types import Send
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType, TypedDict
 
-from sealpoint.adapters._declared_types import rule_name
+from sealpoint.adapters.declared_types import rule_name
 from sealpoint.adapters.langgraph._schemas import (
     allow_types,
     graph_types,

@@ -21,6 +21,20 @@ from typing import Any
 
 from sealpoint.errors import BytesMalformed, ValueNotAllowed, VersionUnknown
 
+__all__ = [
+    "REQUIRED",
+    "Fault",
+    "FieldForm",
+    "FieldKind",
+    "Pair",
+    "StoredAs",
+    "defaults_of",
+    "is_named",
+    "named_tuple_pair",
+    "object_pair",
+    "unknown_field",
+]
+
 Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """The functions that take an object apart and put it together again."""
 

@@ -6,6 +6,13 @@ from typing import NamedTuple
 
 from sealpoint.errors import UsageError
 
+__all__ = [
+    "UNSEALED",
+    "UnsealedKind",
+    "check_kinds",
+    "refuse_unsealed",
+]
+
 
 class UnsealedKind(NamedTuple):
     """A kind of what is not sealed, in the words of a refusal."""

@@ -33,6 +33,18 @@ from sealpoint.codec import BUILTINS, PLAIN_REASONS, Registry
 from sealpoint.config import imported_name
 from sealpoint.errors import RuleInvalid, UsageError
 
+__all__ = [
+    "BUILT_IN_TYPES",
+    "UNIONS",
+    "allow_declared",
+    "annotations_of",
+    "can_have_rule",
+    "find_types",
+    "rule_name",
+    "rule_name_of",
+    "types_in",
+]
+
 _NAME_CHARS_MAX = 100
 _DIGEST_CHARS = 16
 UNIONS = (typing.Union, types.UnionType)

@@ -25,6 +25,24 @@ from typing import Any, NamedTuple
 from sealpoint.config import ModuleOrigin, imported_name, is_application_file
 from sealpoint.errors import WorldInvalid
 
+__all__ = [
+    "PLAIN",
+    "Found",
+    "Frameworks",
+    "Identical",
+    "Kinds",
+    "Memory",
+    "Parts",
+    "Search",
+    "attributes",
+    "cells_of",
+    "class_module",
+    "joined_digest",
+    "outermost",
+    "told_module",
+    "unwrap",
+]
+
 _bases = type.__dict__["__bases__"].__get__
 _module = type.__dict__["__module__"].__get__
 _namespace = type.__dict__["__dict__"].__get__

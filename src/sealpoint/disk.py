@@ -33,6 +33,40 @@ try:
 except ImportError:  # pragma: no cover - only where there is no POSIX
     fcntl = None  # type: ignore[assignment]
 
+__all__ = [
+    "DIRECTORY",
+    "FILE",
+    "GROUP_DIRECTORY",
+    "GROUP_FILE",
+    "OTHERS_ANY",
+    "OTHERS_WRITE",
+    "OWN_DIRECTORY",
+    "OWN_FILE",
+    "STRANGERS_ANY",
+    "STRANGERS_WRITE",
+    "Unsafe",
+    "has_owners",
+    "kind_of",
+    "make_directory",
+    "move_file",
+    "new_file",
+    "open_plain",
+    "open_safe",
+    "permission_denied",
+    "publish",
+    "refusing",
+    "reporting",
+    "require_mode",
+    "require_owner",
+    "require_safe",
+    "sync",
+    "sync_data",
+    "sync_directory",
+    "wait_for_lock",
+    "write_all",
+    "write_file",
+]
+
 DIRECTORY = stat.S_IFDIR
 FILE = stat.S_IFREG
 OWN_FILE = 0o600

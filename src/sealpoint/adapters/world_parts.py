@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sealpoint.adapters._search import (
+from sealpoint.adapters.search import (
     Frameworks,
     Memory,
     Parts,
@@ -51,6 +51,21 @@ from sealpoint.config import (
     read_data_files,
 )
 from sealpoint.world import JSON, Code, Tool, World
+
+__all__ = [
+    "PLAIN_JSON",
+    "WorldDraft",
+    "declared_files",
+    "json_digest",
+    "kind_of",
+    "model_settings",
+    "origin_of",
+    "plain_setting",
+    "plain_value",
+    "put",
+    "settings_of",
+    "told_text",
+]
 
 _ABSENT: Any = object()
 _CLASSES_MAX = 8_192

@@ -17,8 +17,8 @@ from sealpoint import api
 from sealpoint.adapters import FRAMEWORKS, framework_of
 from sealpoint.api import Store, open_store
 from sealpoint.cli._json import parse_json, read_document
-from sealpoint.cli._options import common_option, import_object
-from sealpoint.cli._terminal import ask_hidden, can_ask, print_line
+from sealpoint.cli.options import common_option, import_object
+from sealpoint.cli.terminal import ask_hidden, can_ask, print_line
 from sealpoint.codec import Registry
 from sealpoint.config import (
     Settings,
@@ -34,6 +34,27 @@ from sealpoint.limits import BUNDLE_BYTES_MAX, WORLD_BYTES_MAX
 from sealpoint.views import values
 from sealpoint.views.words import Styled
 from sealpoint.world import World
+
+__all__ = [
+    "NEW_FILE_OPTION",
+    "StoreOptions",
+    "asked_passphrase",
+    "bundle_options",
+    "chosen_registry",
+    "declared_world",
+    "first_passphrase",
+    "graph_world",
+    "import_made",
+    "next_passphrase",
+    "operator_option",
+    "passphrase_option",
+    "print_seen_by",
+    "reading_bundle",
+    "registry_option",
+    "shown_registry",
+    "shown_registry_options",
+    "store_options",
+]
 
 # Passphrases on the command line: from the environment, or asked for on a terminal.
 #

@@ -4,7 +4,7 @@
 import re
 from typing import Any
 
-from sealpoint.cli._terminal import working
+from sealpoint.cli.terminal import working
 from sealpoint.errors import UnknownCheckpoint, UnknownType
 from sealpoint.gate import Thread
 from sealpoint.ids import CheckpointId
@@ -12,6 +12,14 @@ from sealpoint.ledger import STORE_CHAIN
 from sealpoint.store import CheckpointRef, Loaded
 from sealpoint.views.values import short_text
 from sealpoint.views.words import Styled, short_hex, shown_name
+
+__all__ = [
+    "find_pair",
+    "find_ref",
+    "load",
+    "short_metadata",
+    "thread_text",
+]
 
 _SHORTENED = re.compile(r"(?:checkpoint:)?([0-9a-f]{8,31})(?:\.\.\.)?")
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")

@@ -14,6 +14,24 @@ import click
 
 from sealpoint.errors import ObjectNotFound, UsageError
 
+__all__ = [
+    "COMMON_OPTIONS",
+    "Verb",
+    "VerbGroup",
+    "common_option",
+    "dry_run_option",
+    "import_object",
+    "json_option",
+    "limit_option",
+    "optional_reason_option",
+    "parse_time",
+    "reason_option",
+    "remember_json",
+    "time_option",
+    "wants_json",
+    "yes_option",
+]
+
 COMMON_OPTIONS = {
     "store": ("--store URL", "The store, as sqlite:///agents.db; else SEALPOINT_STORE."),
     "namespace": ("--namespace NAME", "Of the threads; else SEALPOINT_NAMESPACE, 'default'."),

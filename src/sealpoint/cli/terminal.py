@@ -29,6 +29,29 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+__all__ = [
+    "agree",
+    "ask",
+    "ask_hidden",
+    "can_ask",
+    "can_show",
+    "columns",
+    "json_text",
+    "print_code",
+    "print_columns",
+    "print_document",
+    "print_error",
+    "print_fields",
+    "print_json",
+    "print_line",
+    "print_lines",
+    "print_note",
+    "print_table",
+    "print_text",
+    "thread_progress",
+    "working",
+]
+
 _T = TypeVar("_T")
 
 _STYLES = {
