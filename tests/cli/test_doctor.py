@@ -23,13 +23,15 @@ import pytest
 from click.testing import CliRunner
 
 from sealpoint import errors
+from sealpoint.api import _doctor_postgres, checks
 from sealpoint.api._doctor import mounted_as
-from sealpoint.api._status import CHECKS
 from sealpoint.cli import main
 from sealpoint.cli._status import FINDINGS_STATUS
 from tests.cli.machine import Machine
 from tests.repo._tree import ROOT
 from tests.unit.signing.authenticator import Authenticator
+
+CHECKS = {**checks.CHECKS, **_doctor_postgres.CHECKS.lines}
 
 _IS_ROOT = os.geteuid() == 0
 _STRANGER = 12345

@@ -148,6 +148,8 @@ BANS = (
             "src/sealpoint/__init__.py",
             "src/sealpoint/api/__init__.py",
             "src/sealpoint/cli/_app.py",
+            # What parts have registered in this environment, by a name that a person gives.
+            "src/sealpoint/_parts.py",
             # An object that the person at the command line names.
             "src/sealpoint/cli/options.py",
             # It looks for a module where an import would find it, and imports nothing: what code

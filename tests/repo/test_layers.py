@@ -27,7 +27,7 @@ _LAYERS = [
     "ledger | storage | anchor",
     "(scan)",
     "codec | signing | (world)",
-    "ids | disk | _postgres",
+    "ids | disk | _parts | _postgres",
     "_postgres_url",
     "errors | limits",
 ]

@@ -148,4 +148,4 @@ def test_without_the_client_the_extra_is_named(tmp_path: Path) -> None:
     found = subprocess.run(command, capture_output=True, text=True, check=True)
 
     assert found.stdout.startswith("extra-missing"), found.stdout + found.stderr
-    assert "pip install 'sealpoint[postgres]'" in found.stdout
+    assert "pip install sealpoint-postgres" in found.stdout

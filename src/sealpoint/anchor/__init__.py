@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory of heads outside the store: the contract, and one module for each anchor."""
 
+from sealpoint.anchor._backend import AnchorBackend, AnchorUrl, OpenAnchor, SharedAnchor
 from sealpoint.anchor._contract import (
     RESERVED_SEQ,
     Anchor,
@@ -18,9 +19,13 @@ from sealpoint.anchor._contract import (
 __all__ = [
     "RESERVED_SEQ",
     "Anchor",
+    "AnchorBackend",
+    "AnchorUrl",
     "Hold",
     "Holder",
+    "OpenAnchor",
     "Position",
+    "SharedAnchor",
     "is_behind",
     "is_rising",
     "require_holder",

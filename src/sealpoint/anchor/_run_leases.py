@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from sealpoint._postgres import Answer, Row, Value
+from sealpoint.anchor import Hold, Holder
 from sealpoint.anchor import _postgres_schema as sql
-from sealpoint.anchor._contract import Hold, Holder
 from sealpoint.errors import AnchorUnavailable, SealpointError
 
 Statement = tuple[str, Sequence[Value]]

@@ -37,9 +37,10 @@ from sealpoint._postgres import (
     Value,
     create_all,
 )
-from sealpoint._postgres_url import PostgresUrl
-from sealpoint.anchor import _postgres_schema as sql
-from sealpoint.anchor._contract import (
+from sealpoint._postgres_url import ANCHOR_SCHEMA, SCHEME, PostgresUrl
+from sealpoint.anchor import (
+    AnchorBackend,
+    AnchorUrl,
     Hold,
     Holder,
     Position,
@@ -49,11 +50,12 @@ from sealpoint.anchor._contract import (
     require_rising,
     require_slot,
 )
+from sealpoint.anchor import _postgres_schema as sql
 from sealpoint.anchor._run_leases import RunLeases, Statement
 from sealpoint.errors import AnchorUnavailable, Edited, UsageError
 from sealpoint.limits import RUN_LEASE_SECONDS
 
-__all__ = ["PostgresAnchor"]
+__all__ = ["ANCHOR", "PostgresAnchor"]
 
 _T = TypeVar("_T")
 _STORE_BYTES = 16
@@ -424,3 +426,25 @@ def _columns(position: Position) -> tuple[Value, ...]:
         position.owner_entry,
         int(position.paused),
     )
+
+
+def _read(text: str) -> AnchorUrl:
+    """The anchor that a URL names; it lies in a schema of its own if the URL names none."""
+    url = PostgresUrl.parse(text, schema=ANCHOR_SCHEMA)
+    return AnchorUrl(scheme=SCHEME, place=url.place, spelled_out=url.spelled_out, text=str(url))
+
+
+def _open(
+    url: AnchorUrl,
+    *,
+    store: bytes,
+    password: Password | None,
+    create: bool,
+    read_only: bool,
+) -> PostgresAnchor:
+    found = PostgresUrl.parse(url.spelled_out)
+    return PostgresAnchor(found, store=store, password=password, create=create, read_only=read_only)
+
+
+ANCHOR = AnchorBackend(read=_read, open=_open)
+"""What an entry point of `sealpoint.anchors` leads to."""

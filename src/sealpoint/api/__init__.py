@@ -40,20 +40,12 @@ if TYPE_CHECKING:
         rotate_postgres_login,
     )
     from sealpoint.api._roster import RootRotation, RosterAdmin
-    from sealpoint.api._status import (
-        Diagnosis,
-        DoctorCheck,
-        DoctorFinding,
-        KnownStore,
-        Severity,
-        StatusFault,
-        StoreStatus,
-        known_stores,
-    )
+    from sealpoint.api._status import KnownStore, StatusFault, StoreStatus, known_stores
     from sealpoint.api._trust import TrustAdmin
     from sealpoint.api._watch import StoreWatch, ThreadPage, WatchState
     from sealpoint.api._watched_threads import WatchChanges, WatchEvent
     from sealpoint.api._why import Why, WhyApproval, verify_bundle
+    from sealpoint.api.checks import Diagnosis, DoctorCheck, DoctorFinding, Severity
     from sealpoint.audit import AuditRecord, BundleReport, BundleThread
     from sealpoint.store import (
         AcceptedRestore,
@@ -139,11 +131,16 @@ __all__ = [
 # Where the other names live; what is needed most and loaded soonest comes first.
 _HOMES = (
     *("sealpoint.api._why", "sealpoint.store", "sealpoint.audit", "sealpoint.api._offline"),
-    *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
+    *(
+        "sealpoint.api._policy",
+        "sealpoint.api._status",
+        "sealpoint.api._key_list",
+        "sealpoint.api.checks",
+    ),
     *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
     *("sealpoint.api._anchor", "sealpoint.api._admin", "sealpoint.api._provision"),
     *("sealpoint.api._move", "sealpoint.api._doctor", "sealpoint.api._watch"),
-    "sealpoint.api._watched_threads",
+    *("sealpoint.api._watched_threads", "sealpoint.api.checks"),
 )
 
 if not TYPE_CHECKING:  # which would take any name for one of ours

@@ -24,8 +24,9 @@ from sealpoint.api._location import Directory, PasswordSource, StoreLocation
 from sealpoint.api._move import MovedStore, MoveProgress, move_store
 from sealpoint.api._policy import PolicyAdmin
 from sealpoint.api._roster import RosterAdmin
-from sealpoint.api._status import Diagnosis, StoreStatus, check_status
+from sealpoint.api._status import StoreStatus, check_status
 from sealpoint.api._trust import TrustAdmin
+from sealpoint.api.checks import Diagnosis
 from sealpoint.config import PassphraseSource
 from sealpoint.store import AcceptedRestore, RestorePlan
 

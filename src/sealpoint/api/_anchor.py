@@ -16,12 +16,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sealpoint._postgres_url import PostgresUrl
-from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.anchor import RESERVED_SEQ, AnchorUrl, Position, SharedAnchor
 from sealpoint.api._location import StoreLocation
 from sealpoint.api._open import OPERATOR
 from sealpoint.audit import verify_thread
-from sealpoint.config import SharedAnchor, parse_anchor_url
+from sealpoint.config import parse_anchor_url
 from sealpoint.errors import (
     AnchorUnavailable,
     ConfigError,
@@ -221,7 +220,7 @@ class AnchorAdmin:
                 files.shared_anchor.forget()
             raise
 
-    def _take_along(self, url: PostgresUrl, reason: str | None, identity: str) -> Joined:
+    def _take_along(self, url: AnchorUrl, reason: str | None, identity: str) -> Joined:
         """Let the shared anchor know what this machine has seen, and record that."""
         with self._location.open_core(read_only=True) as core:
             ahead = _ahead_of_shared(core)
@@ -284,7 +283,7 @@ class AnchorAdmin:
 class _SecretOfSlots:
     """The secret that keys the slots, of a machine that joins a shared anchor."""
 
-    def __init__(self, location: StoreLocation, shared: SharedAnchor, url: PostgresUrl) -> None:
+    def __init__(self, location: StoreLocation, shared: SharedAnchor, url: AnchorUrl) -> None:
         self._location = location
         self._files = location.files
         self._shared = shared

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a store is set up as it should be: files, keys, anchor, clock and people.
 
-It looks at what is really there, writes nothing and opens no private key; `_status.py` has the
-checklist, `_doctor_postgres.py` looks at databases. What cannot be looked at is a finding among the
+It looks at what is really there, writes nothing and opens no private key; `checks.py` has the
+checklist, to which parts add lines. What cannot be looked at is a finding among the
 others and no exception. A finding is about this machine and this user: what a worker's machine must
 not have is fine on that of an operator.
 
@@ -19,13 +19,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
 
 from sealpoint.api._anchor import AnchorStanding, anchor_positions
 from sealpoint.api._key_list import KeyInfo, KeyListing, KeyStatus
 from sealpoint.api._location import PasswordSource, StoreLocation, now
 from sealpoint.api._policy import policy_in_force, who_can_approve
-from sealpoint.api._status import Diagnosis, Examination, Severity, away
+from sealpoint.api.checks import (
+    Diagnosis,
+    Examination,
+    Examined,
+    PartChecks,
+    Severity,
+    away,
+    part_checks,
+)
 from sealpoint.config import (
     anchor_password,
     group_faults,
@@ -34,7 +41,7 @@ from sealpoint.config import (
     parse_anchor_url,
     password_files,
 )
-from sealpoint.errors import ExtraMissing, SealpointError
+from sealpoint.errors import SealpointError
 from sealpoint.ledger import STORE_CHAIN, Kind, ResumeBody, StoreChain, parse_body, parse_header
 from sealpoint.signing import KeyFacts, Role
 from sealpoint.store import Core, all_threads
@@ -60,7 +67,8 @@ _OF_STORE = (
 
 def diagnose(location: StoreLocation, namespace: str) -> Diagnosis:
     """Look at everything that the checklist asks about a store, whatever each look comes to."""
-    exam = Examination(str(location.url))
+    parts = part_checks()
+    exam = Examination(str(location.url), parts)
     fixes = Fixes(location)
     facts = _key_facts(exam, location)
     works_here = False
@@ -80,7 +88,7 @@ def diagnose(location: StoreLocation, namespace: str) -> Diagnosis:
     # Opening a store may leave files beside it: they count too.
     _Files(exam, location, fixes).look()
     with exam.look():
-        _look_at_databases(exam, location, fixes, works_here=works_here)
+        _look_at_parts(exam, location, fixes, parts, works_here=works_here)
     return exam.diagnosis()
 
 
@@ -95,12 +103,28 @@ def diagnose_anchor(url: str, *, password: PasswordSource | None = None) -> Diag
 
     Raises:
         UrlInvalid: The URL names no anchor.
-        ExtraMissing: psycopg is not installed.
+        ExtraMissing: The part that knows such anchors is not installed.
     """
-    parsed = parse_anchor_url(url)
-    exam = Examination(str(parsed))
-    _databases().look_at_anchor(exam, parsed, anchor_password(password))
+    examined = Examined(
+        store=None,
+        anchor=parse_anchor_url(url),
+        commands=_AnchorCommands(),
+        works_here=False,
+        anchor_password=anchor_password(password),
+    )
+    parts = part_checks()
+    exam = Examination(str(examined.anchor), parts)
+    for part in parts:
+        part.look(exam, examined)
     return exam.diagnosis()
+
+
+class _AnchorCommands:
+    """Command lines where an anchor is looked at by itself, for whichever store is meant there."""
+
+    def sealpoint(self, *words: str, store: str | None = None) -> str:
+        """A verb of the command line."""
+        return shlex.join(["sealpoint", *words, *(() if store is None else ("--store", store))])
 
 
 class Fixes:
@@ -540,22 +564,21 @@ def _session_at(core: Core, thread: bytes, seq: int) -> ResumeBody | None:
     return body
 
 
-def _look_at_databases(
-    exam: Examination, location: StoreLocation, fixes: Fixes, *, works_here: bool
+def _look_at_parts(
+    exam: Examination,
+    location: StoreLocation,
+    fixes: Fixes,
+    parts: Sequence[PartChecks],
+    *,
+    works_here: bool,
 ) -> None:
-    shared = location.files.shared_anchor.url()
-    if location.url.scheme != "postgresql" and shared is None:
-        return
-    _databases().look_at_databases(exam, location, fixes, shared, works_here=works_here)
-
-
-def _databases() -> ModuleType:
-    try:
-        from sealpoint.api import _doctor_postgres  # noqa: PLC0415 # optional
-    except ModuleNotFoundError as exc:
-        if str(exc.name).partition(".")[0] != "psycopg":
-            raise  # an installation that is broken says so itself
-        raise ExtraMissing(
-            "postgresql: expected psycopg, found it missing: pip install 'sealpoint[postgres]'"
-        ) from exc
-    return _doctor_postgres
+    examined = Examined(
+        store=location.url,
+        anchor=location.files.shared_anchor.url(),
+        commands=fixes,
+        works_here=works_here,
+        store_password=location.password,
+        anchor_password=location.anchor_password,
+    )
+    for part in parts:
+        part.look(exam, examined)

@@ -12,21 +12,22 @@ It reads the catalog, which every login may, in sessions that cannot write. Pass
 import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Protocol, TypeVar
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
 
 from psycopg.sql import SQL, Composed, Identifier
 
-from sealpoint._postgres import Connections, Password
-from sealpoint._postgres_url import PostgresUrl
-from sealpoint.api._location import StoreLocation, now
+from sealpoint._postgres import Connections
+from sealpoint._postgres_url import SCHEME, PostgresUrl
 from sealpoint.api._postgres_grants import require_own_schema
 from sealpoint.api._postgres_place import DatabasePlace, Desk
 from sealpoint.api._postgres_roles import drift, immodest_roles, members_of_duties
 from sealpoint.api._provision import Duty
-from sealpoint.api._status import Examination
+from sealpoint.api.checks import Commands, Examination, Examined, PartChecks, Severity
 
 _T = TypeVar("_T")
+_now = partial(datetime.now, UTC)
 _WAIT_SECONDS = 10.0
 _CLOCK_SECONDS = 30
 _VERSION_MIN = 150000
@@ -42,51 +43,68 @@ _SUPERUSERS_SEE = ("hba-trust", "hba-everywhere", "password-md5")
 _BOTH = ("anchor-same-server", "anchor-same-login", "anchor-open")
 
 
-class Commands(Protocol):
-    """Command lines for the store that is looked at."""
+_CRITICAL, _WARNING, _NOTE = Severity.CRITICAL, Severity.WARNING, Severity.NOTE
 
-    def sealpoint(self, *words: str, store: str | None = None) -> str:
-        """A verb of the command line, for the store or another way to it."""
-
-
-class _AnchorCommands:
-    """Command lines where an anchor is looked at by itself, for whichever store is meant there."""
-
-    def sealpoint(self, *words: str, store: str | None = None) -> str:
-        """A verb of the command line."""
-        return shlex.join(["sealpoint", *words, *(() if store is None else ("--store", store))])
-
+LINES: dict[str, tuple[Severity, str]] = {
+    "not-provisioned": (_CRITICAL, "the database has a role for each duty"),
+    "database-roles": (_CRITICAL, "the roles of duties are members of nothing"),
+    "database-logins": (_CRITICAL, "each login has one duty and is bounded"),
+    "database-owner": (_CRITICAL, "schema and tables are the owner's, and all there"),
+    "database-grants": (_CRITICAL, "nobody may do more or less than their duty"),
+    "row-security": (_CRITICAL, "row security is on and forced, with the policies of each login"),
+    "default-privileges": (_WARNING, "new tables are open to nobody else"),
+    "database-triggers": (_CRITICAL, "nothing runs when rows of the store are written"),
+    "database-objects": (_WARNING, "nothing else lies in the schema"),
+    "login-powerful": (_CRITICAL, "no login of the store is a superuser, or spared row security"),
+    "login-owner": (_WARNING, "workers do not log in as the owner"),
+    "others-write": (_CRITICAL, "no other role can write to the tables"),
+    "others-read": (_WARNING, "no other role can read the tables"),
+    "superusers": (_NOTE, "the server has one superuser"),
+    "tls-off": (_CRITICAL, "what goes to another machine is encrypted"),
+    "tls-unverified": (_WARNING, "a server on another machine proves its name"),
+    "server-listens": (_WARNING, "the server listens to other machines by TLS alone"),
+    "hba-trust": (_CRITICAL, "everybody has to prove who they are, without sending a password"),
+    "hba-everywhere": (_WARNING, "nobody logs in from anywhere without TLS"),
+    "password-md5": (_WARNING, "the server keeps passwords by SCRAM"),
+    "fsync-off": (_CRITICAL, "the server waits for the disk (fsync, full_page_writes)"),
+    "commit-not-durable": (_WARNING, "a commit is on the disk when it is acknowledged"),
+    "no-standby": (_NOTE, "a synchronous standby has what was acknowledged"),
+    "server-old": (_WARNING, "the server is of a version that is looked after"),
+    "clock-database": (_WARNING, "the clocks of this machine and of the database agree"),
+    "anchor-same-server": (_WARNING, "the shared anchor is on another server than the store"),
+    "anchor-same-login": (_CRITICAL, "store and shared anchor have different logins"),
+    "anchor-open": (_CRITICAL, "the store's login has nothing of the shared anchor"),
+}
+"""Code: how bad it is, and what should be so."""
 
 _Mending = tuple[str, Commands]
 """What provisions a database, and what else can be run."""
 
 
-def look_at_anchor(exam: Examination, url: PostgresUrl, password: Password | None) -> None:
-    """Look at the database of a shared anchor by itself, with whichever login can."""
-    place = DatabasePlace.of_anchor(url, password)
-    _look_at(exam, place, "--anchor", _AnchorCommands(), works_here=False, only_looks=True)
+def _look_at_databases(exam: Examination, examined: Examined) -> None:
+    """Look at the databases of a store and of its shared anchor, as far as there are any.
 
-
-def look_at_databases(
-    exam: Examination,
-    location: StoreLocation,
-    fixes: Commands,
-    shared: PostgresUrl | None,
-    *,
-    works_here: bool,
-) -> None:
-    """Look at the databases of a store and of its shared anchor, as far as there are any."""
+    Where an anchor is looked at by itself, with whichever login can, the login is none that
+    programs use.
+    """
+    fixes = examined.commands
     store = anchor = None
-    if location.url.scheme == "postgresql":
-        url = PostgresUrl.parse(str(location.url))
-        place = DatabasePlace.of_store(url, location.password)
-        store = _look_at(exam, place, "--store", fixes, works_here=works_here)
-    if shared is not None:
-        place = DatabasePlace.of_anchor(shared, location.anchor_password)
-        anchor = _look_at(exam, place, "--anchor", fixes, works_here=False)
+    if examined.store is not None and examined.store.scheme == SCHEME:
+        url = PostgresUrl.parse(str(examined.store))
+        place = DatabasePlace.of_store(url, examined.store_password)
+        store = _look_at(exam, place, "--store", fixes, works_here=examined.works_here)
+    if examined.anchor is not None and examined.anchor.scheme == SCHEME:
+        url = PostgresUrl.parse(examined.anchor.spelled_out)
+        place = DatabasePlace.of_anchor(url, examined.anchor_password)
+        alone = examined.store is None
+        anchor = _look_at(exam, place, "--anchor", fixes, works_here=False, only_looks=alone)
     if store is not None and anchor is not None:
         with exam.look(*_BOTH):
             _look_at_both(exam, fixes, store, anchor)
+
+
+CHECKS = PartChecks(lines=LINES, look=_look_at_databases)
+"""What an entry point of `sealpoint.checks` leads to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -477,7 +495,7 @@ class _Server:
 
     def _look_at_clock(self) -> None:
         ((theirs,),) = self._desk.rows("SELECT clock_timestamp()")
-        apart = abs((_utc(theirs) - now()).total_seconds())
+        apart = abs((_utc(theirs) - _now()).total_seconds())
         if apart > _CLOCK_SECONDS:
             self._exam.found(
                 "clock-database",

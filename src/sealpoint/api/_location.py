@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from sealpoint import config
-from sealpoint._postgres_url import PostgresUrl
+from sealpoint.anchor import AnchorUrl, SharedAnchor
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.codec import Registry
 from sealpoint.config import (
     PassphraseSource,
     Settings,
-    SharedAnchor,
     StoreFiles,
     StoreUrl,
     load_settings,
@@ -174,7 +173,7 @@ class StoreLocation:
             self.files.ensure_secret(os.urandom)
 
     def open_shared_anchor(
-        self, store: StoreId, *, url: PostgresUrl | None = None, read_only: bool, create: bool
+        self, store: StoreId, *, url: AnchorUrl | None = None, read_only: bool, create: bool
     ) -> SharedAnchor | None:
         """The anchor that other machines ask too, or None if this store shares none.
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from sealpoint._postgres_url import PostgresUrl
+from sealpoint.anchor import AnchorUrl
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api._location import (
     Directory,
@@ -147,7 +147,7 @@ def _first_pin(location: StoreLocation, root: PrivateKey) -> TrustPin:
     return location.files.pin()
 
 
-def _share_anchor(location: StoreLocation, pin: TrustPin, url: PostgresUrl) -> None:
+def _share_anchor(location: StoreLocation, pin: TrustPin, url: AnchorUrl) -> None:
     """Let a new store share its anchor: the database has the secret before anybody asks there."""
     shared = location.open_shared_anchor(pin.store, url=url, read_only=False, create=True)
     if shared is not None:

@@ -24,11 +24,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sealpoint._postgres_url import PostgresUrl
+from sealpoint._postgres_url import ANCHOR_SCHEMA, PostgresUrl
 from sealpoint.api._location import PasswordSource
 from sealpoint.config import anchor_password as password_of_anchor
 from sealpoint.config import (
-    parse_anchor_url,
     read_password_file,
     replace_file,
     store_password,
@@ -239,7 +238,7 @@ def _places(
     if anchor is not None:
         found.append(
             roles.DatabasePlace.of_anchor(
-                parse_anchor_url(anchor), password_of_anchor(anchor_password)
+                PostgresUrl.parse(anchor, schema=ANCHOR_SCHEMA), password_of_anchor(anchor_password)
             )
         )
     if not found:

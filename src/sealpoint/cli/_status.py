@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from sealpoint.api import Diagnosis, Severity, StoreStatus, diagnose_anchor, known_stores
-from sealpoint.api._status import error_finding
+from sealpoint.api.checks import error_finding
 from sealpoint.cli._policy import approver_lines
 from sealpoint.cli.options import Verb, common_option, json_option
 from sealpoint.cli.stores import StoreOptions, store_options

@@ -13,7 +13,7 @@ from sealpoint.config._application import (
     read_application,
     read_data_files,
 )
-from sealpoint.config._backends import BACKENDS, Backend, StoreUrl, lasting_forms
+from sealpoint.config._backends import StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name
 from sealpoint.config._console import (
     CONSOLE_EVENTS,
@@ -58,13 +58,11 @@ from sealpoint.config._settings import (
     load_settings,
     read_settings_file,
 )
-from sealpoint.config._shared_anchor import SharedAnchor, open_shared_anchor, parse_anchor_url
+from sealpoint.config._shared_anchor import open_shared_anchor, parse_anchor_url
 
 __all__ = [
-    "BACKENDS",
     "CONSOLE_EVENTS",
     "Application",
-    "Backend",
     "ConsoleSettings",
     "Group",
     "HookSettings",
@@ -74,7 +72,6 @@ __all__ = [
     "OidcSettings",
     "PassphraseSource",
     "Settings",
-    "SharedAnchor",
     "StoreFiles",
     "StoreUrl",
     "anchor_password",

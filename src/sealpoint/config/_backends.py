@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backends by the scheme of a store's URL: `BACKENDS`, and `StoreUrl`, which names one of them.
+"""The backends by the scheme of a store's URL, and `StoreUrl`, which names a store of one.
 
-`memory:`, `sqlite:///relative.db` (from the current directory), `sqlite:////absolute.db`,
-`file:///absolute/directory`, which has no relative form, and `postgresql://USER@HOST/DATABASE`. A
-row says how an address is read from a URL and written into one, whether and how the store lies on
-this machine, whether anything is there, and how it is opened; nothing else knows one backend from
-another. The guide "Write a backend" says what a new row takes.
+`memory:`, `sqlite:///relative.db` (from the current directory), `sqlite:////absolute.db`, and
+`file:///absolute/directory`, which has no relative form. Parts bring other schemes, by the entry
+points `sealpoint.storages`. A `Backend` says how an address is read from a URL and written into
+one, whether and how the store lies on this machine, whether anything is there, and how it is
+opened; nothing else knows one backend from another. The guide "Write a backend" explains it.
 
 Parsing is strict: what would be ignored is refused. A path is made absolute when the URL is parsed,
 so that a later change of the current directory changes nothing. It is the address of a store, to
@@ -18,23 +18,18 @@ that one opened instead. Where an address leads is a question of its own (`targe
 import os
 import re
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Literal, Protocol, Self
+from typing import Self
 from urllib.parse import quote, unquote_to_bytes
 
-from sealpoint._postgres_url import PostgresUrl
+from sealpoint import _parts
 from sealpoint.disk import permission_denied
-from sealpoint.errors import ExtraMissing, StorageUnavailable, UrlInvalid, UsageError
-from sealpoint.storage import Storage
+from sealpoint.errors import StorageUnavailable, UrlInvalid, UsageError
+from sealpoint.storage import Backend, Password, Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
-
-Password = Callable[[], str]
-"""Gives a password, each time anew."""
 
 _URL_CHARS_MAX = 8192
 _FOUND_CHARS_MAX = 80
@@ -42,70 +37,6 @@ _FOUND_CHARS_MAX = 80
 _PLAIN_CHARS = "/:@!$&'()*+,;="
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
-
-
-class OpenStorage(Protocol):
-    """How a backend is opened where an address leads."""
-
-    def __call__(
-        self,
-        target: str,
-        url: str,
-        *,
-        create: bool,
-        read_only: bool,
-        group: int | None,
-        password: Password | None,
-    ) -> Storage:
-        """Open it.
-
-        Args:
-            target: Where the address leads.
-            url: The URL, which may say how to get there.
-            create: Make the store where there is none.
-            read_only: Never write.
-            group: The number of a group of this machine that shares it.
-            password: Gives what the login of a database asks for; None: nobody said.
-
-        Raises:
-            UsageError: A group is named, and the store does not lie on this machine.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """What there is to know about the stores of one scheme."""
-
-    scheme: str
-    forms: tuple[str, ...]
-    """How a URL of it is written, for messages."""
-    read: Callable[[str], str]
-    """The address in the whole text of a URL: the same text for the same address.
-
-    Raises UrlInvalid. It holds no password: it is shown, and kept beside the pin.
-    """
-    write: Callable[[str], str]
-    """The URL of an address, from which `read` gets the address again."""
-    lies_as: Literal["file", "directory"] | None = None
-    """How a store lies on this machine, its address being a path; None if it does not."""
-    beside: tuple[str, ...] = ()
-    """What the names of files end in that lie beside the file of a store and belong to it."""
-    read_way: Callable[[str], str] | None = None
-    """The URL with what it says about how to get there, such as who logs in; None: nothing."""
-    is_vacant: Callable[[str, str, Password | None], bool] | None = None
-    """Whether there is nothing where an address leads, given that, the URL and the password.
-
-    Raises StorageUnavailable if that cannot be told: a store that cannot be reached must not look
-    like one that somebody took away. None: a store ends with its process.
-    """
-    open: OpenStorage | None = None
-    """None as `is_vacant`: such a store is made with its own keys and anchor, by `open_store`."""
-
-    @property
-    def outlives_process(self) -> bool:
-        """Whether a store is there when nobody has it open: it then needs a pin and an anchor."""
-        return self.open is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,22 +69,25 @@ class StoreUrl:
                 f"store URL: expected at most {_URL_CHARS_MAX} characters, found {len(text)}"
             )
         scheme, colon, _ = text.partition(":")
-        if scheme not in BACKENDS or not colon:
+        backend = _backend_of(scheme) if colon else None
+        if backend is None:
             # The rest of an unknown URL may hold a password.
             found = f"the scheme {_shown(scheme)}" if colon else "no scheme"
-            forms = _listed([form for row in BACKENDS.values() for form in row.forms])
+            schemes = [*_BACKENDS, *_parts.names(_parts.STORAGES)]
             raise UrlInvalid(
-                f"store URL: expected {_listed([*BACKENDS])}, found {found}",
-                hint=f"Write {forms}.",
+                f"store URL: expected {_listed(schemes)}, found {found}",
+                hint=f"Write {_listed(_forms([*_BACKENDS.values()]))}.",
             )
-        backend = BACKENDS[scheme]
         way = "" if backend.read_way is None else backend.read_way(text)
         return cls(scheme=scheme, address=backend.read(text), way=way)
 
     @property
     def backend(self) -> Backend:
         """What there is to know about stores of this scheme."""
-        return BACKENDS[self.scheme]
+        backend = _backend_of(self.scheme)
+        if backend is None:
+            raise UrlInvalid(f"store URL: expected a known scheme, found {_shown(self.scheme)}")
+        return backend
 
     @property
     def path(self) -> Path | None:
@@ -226,8 +160,24 @@ class StoreUrl:
 
 def lasting_forms() -> str:
     """How the URL of a store may be written that outlives its process, for messages."""
-    rows = BACKENDS.values()
-    return _listed([form for row in rows if row.outlives_process for form in row.forms])
+    return _listed(_forms([row for row in _BACKENDS.values() if row.outlives_process]))
+
+
+def _forms(rows: list[Backend]) -> list[str]:
+    """How URLs are written: of these rows, and of what parts bring."""
+    own = [form for row in rows for form in row.forms]
+    return [*own, *(f"{scheme}://..." for scheme in _parts.names(_parts.STORAGES))]
+
+
+def _backend_of(scheme: str) -> Backend | None:
+    """The backend of a scheme: one of ours, or one that a part brings; None if there is none.
+
+    Raises:
+        ExtraMissing: The part is not installed.
+    """
+    own = _BACKENDS.get(scheme)
+    found: Backend | None = own or _parts.load(_parts.STORAGES, scheme)
+    return found
 
 
 def _listed(words: list[str]) -> str:
@@ -364,43 +314,6 @@ def _open_sqlite(
     return SqliteStorage(Path(target), create=create, read_only=read_only, group=group)
 
 
-def _postgres() -> ModuleType:
-    """The backend, whose client is an extra."""
-    try:
-        from sealpoint.storage import postgres  # noqa: PLC0415 # optional
-    except ModuleNotFoundError as exc:
-        if str(exc.name).partition(".")[0] != "psycopg":
-            raise  # an installation that is broken says so itself
-        raise ExtraMissing(
-            "postgresql: expected psycopg, found it missing: pip install 'sealpoint[postgres]'"
-        ) from exc
-    return postgres
-
-
-def _open_postgres(
-    target: str,  # noqa: ARG001 # the URL says it as well
-    url: str,
-    *,
-    create: bool,
-    read_only: bool,
-    group: int | None,
-    password: Password | None,
-) -> Storage:
-    if group is not None:
-        raise UsageError(
-            f"store {url}: a group shares a store on this machine, and this one lies elsewhere",
-            hint="Leave --group out: a database has logins of its own.",
-        )
-    storage: Storage = _postgres().PostgresStorage(
-        PostgresUrl.parse(url), create=create, read_only=read_only, password=password
-    )
-    return storage
-
-
-def _is_vacant_postgres(_target: str, url: str, password: Password | None) -> bool:
-    return bool(_postgres().is_vacant(PostgresUrl.parse(url), password))
-
-
 def _read_memory(text: str) -> str:
     if text != "memory:":
         raise UrlInvalid(f"store URL: expected memory: alone, found {_shown(text)}")
@@ -410,7 +323,7 @@ def _read_memory(text: str) -> str:
 _FILE = "file://"
 _SQLITE = "sqlite:///"
 
-BACKENDS: dict[str, Backend] = {
+_BACKENDS: dict[str, Backend] = {
     row.scheme: row
     for row in (
         Backend(scheme="memory", forms=("memory:",), read=_read_memory, write=lambda _: "memory:"),
@@ -432,15 +345,6 @@ BACKENDS: dict[str, Backend] = {
             lies_as="directory",
             is_vacant=partial(_is_vacant, is_directory=True),
             open=_open_file,
-        ),
-        Backend(
-            scheme="postgresql",
-            forms=("postgresql://USER@HOST/DATABASE",),
-            read=lambda text: PostgresUrl.parse(text).place,
-            write=lambda address: f"postgresql://{address}",
-            read_way=lambda text: str(PostgresUrl.parse(text)),
-            is_vacant=_is_vacant_postgres,
-            open=_open_postgres,
         ),
     )
 }

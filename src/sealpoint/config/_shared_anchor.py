@@ -12,29 +12,16 @@ refuses another: under another one, no slot would be found, and every thread wou
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 import msgspec
 
-from sealpoint._postgres_url import ANCHOR_SCHEMA, PostgresUrl
-from sealpoint.anchor import Anchor
+from sealpoint import _parts
+from sealpoint.anchor import AnchorBackend, AnchorUrl, SharedAnchor
 from sealpoint.config._directory import StoreDirectory
 from sealpoint.config._secret_files import replace_file, sync_directory, write_new_file
-from sealpoint.errors import ConfigError, ExtraMissing, StoreExists, UrlInvalid
+from sealpoint.errors import ConfigError, StoreExists, UrlInvalid
 
 _BYTES_MAX = 64 * 1024
-
-
-class SharedAnchor(Anchor, Protocol):
-    """An anchor that other machines ask too, and that keeps the secret of its slots for them."""
-
-    def secret(self) -> bytes | None:
-        """The secret under which the slots of the store are keyed, or None if none is kept."""
-        ...
-
-    def keep_secret(self, secret: bytes) -> bytes:
-        """Keep the secret, unless one is kept already; gives the one that is kept now."""
-        ...
 
 
 class _Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -52,7 +39,7 @@ class SharedAnchorFile:
         self._directory = directory
         self.path = directory.path / "anchor.json"
 
-    def url(self) -> PostgresUrl | None:
+    def url(self) -> AnchorUrl | None:
         """Where the shared anchor is, or None if there is none.
 
         Raises:
@@ -72,7 +59,7 @@ class SharedAnchorFile:
                 "would forget to ask the shared anchor.",
             ) from exc
 
-    def declare(self, url: PostgresUrl) -> None:
+    def declare(self, url: AnchorUrl) -> None:
         """Ask this anchor from now on; another login to the same one may be declared.
 
         Raises:
@@ -88,7 +75,7 @@ class SharedAnchorFile:
         elif known != url:
             replace_file(self.path, data)
 
-    def require_same(self, url: PostgresUrl) -> PostgresUrl | None:
+    def require_same(self, url: AnchorUrl) -> AnchorUrl | None:
         """What is declared, which has to be nothing, or a way to the same anchor.
 
         Raises:
@@ -110,17 +97,20 @@ class SharedAnchorFile:
         sync_directory(self.path.parent)
 
 
-def parse_anchor_url(text: str) -> PostgresUrl:
-    """The URL of a shared anchor; it lies in a schema of its own if it names none.
+def parse_anchor_url(text: str) -> AnchorUrl:
+    """The URL of a shared anchor.
 
     Raises:
         UrlInvalid: It is none, or holds a password.
+        ExtraMissing: The part that knows such anchors is not installed.
     """
-    return PostgresUrl.parse(text, schema=ANCHOR_SCHEMA)
+    found: object = text
+    scheme = text.partition(":")[0] if isinstance(found, str) else ""
+    return _backend_of(scheme).read(text)
 
 
 def open_shared_anchor(
-    url: PostgresUrl,
+    url: AnchorUrl,
     *,
     store: bytes,
     password: Callable[[], str] | None,
@@ -131,14 +121,19 @@ def open_shared_anchor(
 
     Raises:
         AnchorUnavailable: It cannot be used.
-        ExtraMissing: The client of the database is not installed.
+        ExtraMissing: The part that knows such anchors is not installed.
     """
-    try:
-        from sealpoint.anchor.postgres import PostgresAnchor  # noqa: PLC0415 # optional
-    except ModuleNotFoundError as exc:
-        if str(exc.name).partition(".")[0] != "psycopg":
-            raise  # an installation that is broken says so itself
-        raise ExtraMissing(
-            "shared anchor: expected psycopg, found it missing: pip install 'sealpoint[postgres]'"
-        ) from exc
-    return PostgresAnchor(url, store=store, password=password, create=create, read_only=read_only)
+    opened = _backend_of(url.scheme).open
+    return opened(url, store=store, password=password, create=create, read_only=read_only)
+
+
+def _backend_of(scheme: str) -> AnchorBackend:
+    found: AnchorBackend | None = _parts.load(_parts.ANCHORS, scheme)
+    if found is None:
+        # The rest of an unknown URL may hold a password.
+        schemes = ", ".join(_parts.names(_parts.ANCHORS))
+        raise UrlInvalid(
+            f"anchor URL: expected one with the scheme {schemes}, found another",
+            hint="Write postgresql://USER@HOST/DATABASE; docs/reference/settings.md explains it.",
+        )
+    return found

@@ -5,6 +5,7 @@ What every backend shares is here too: the checks of arguments, batches of what 
 small records are packed together.
 """
 
+from sealpoint.storage._backend import Backend, OpenStorage, Password
 from sealpoint.storage._batches import rising, scan_batches
 from sealpoint.storage._contract import (
     DIGEST_BYTES,
@@ -22,6 +23,9 @@ __all__ = [
     "DIGEST_BYTES",
     "SEQ_MAX",
     "THREAD_BYTES",
+    "Backend",
+    "OpenStorage",
+    "Password",
     "Record",
     "Storage",
     "pack",

@@ -23,7 +23,7 @@ import psycopg
 from psycopg import errors
 
 from sealpoint._postgres import Answer, Connection, Connections, Password, Row, Value, create_all
-from sealpoint._postgres_url import PostgresUrl
+from sealpoint._postgres_url import SCHEME, PostgresUrl
 from sealpoint.errors import (
     Edited,
     HeadMoved,
@@ -38,20 +38,23 @@ from sealpoint.limits import (
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
-from sealpoint.storage import _postgres_schema as sql
-from sealpoint.storage._batches import rising, scan_batches
-from sealpoint.storage._contract import (
+from sealpoint.storage import (
     DIGEST_BYTES,
     SEQ_MAX,
     THREAD_BYTES,
+    Backend,
     Record,
+    pack,
     require_append,
     require_blobs,
     require_drop,
+    rising,
+    scan_batches,
+    unpack,
 )
-from sealpoint.storage._packing import pack, unpack
+from sealpoint.storage import _postgres_schema as sql
 
-__all__ = ["PostgresStorage", "is_vacant"]
+__all__ = ["BACKEND", "PostgresStorage", "is_vacant"]
 
 _BLOB_BYTES_MAX = 999_000_000  # PostgreSQL itself takes a gigabyte for a value
 _BATCH_BYTES_MAX = 8 * 1024 * 1024
@@ -697,3 +700,33 @@ def _batches(blobs: Mapping[bytes, bytes]) -> Iterator[dict[bytes, bytes]]:
         size_bytes += len(data)
     if batch:
         yield batch
+
+
+def _open(
+    target: str,  # noqa: ARG001 # the URL says it as well
+    url: str,
+    *,
+    create: bool,
+    read_only: bool,
+    group: int | None,
+    password: Password | None,
+) -> PostgresStorage:
+    if group is not None:
+        raise UsageError(
+            f"store {url}: a group shares a store on this machine, and this one lies elsewhere",
+            hint="Leave --group out: a database has logins of its own.",
+        )
+    found = PostgresUrl.parse(url)
+    return PostgresStorage(found, create=create, read_only=read_only, password=password)
+
+
+BACKEND = Backend(
+    scheme=SCHEME,
+    forms=(f"{SCHEME}://USER@HOST/DATABASE",),
+    read=lambda text: PostgresUrl.parse(text).place,
+    write=lambda address: f"{SCHEME}://{address}",
+    read_way=lambda text: str(PostgresUrl.parse(text)),
+    is_vacant=lambda _, url, password: is_vacant(PostgresUrl.parse(url), password),
+    open=_open,
+)
+"""What an entry point of `sealpoint.storages` leads to."""

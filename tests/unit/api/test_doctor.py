@@ -19,13 +19,22 @@ from click.testing import CliRunner
 from psycopg import sql
 
 import sealpoint
-from sealpoint.api import Diagnosis, DoctorFinding, Duty, PostgresLogin, diagnose_anchor
+from sealpoint.api import (
+    Diagnosis,
+    DoctorFinding,
+    Duty,
+    PostgresLogin,
+    _doctor_postgres,
+    checks,
+    diagnose_anchor,
+)
 from sealpoint.api._location import now
-from sealpoint.api._status import CHECKS
 from sealpoint.cli import main
 from tests.postgres_duties import DutyDatabase
 from tests.postgres_server import PostgresServer
 from tests.postgres_tls import certify, tls_front
+
+CHECKS = {**checks.CHECKS, **_doctor_postgres.CHECKS.lines}
 
 _QUICK = ("fsync", "full_page_writes", "synchronous_commit", "password_encryption", "listen")
 
@@ -523,7 +532,7 @@ def test_a_version_that_nobody_looks_after_is_found(
 
 def test_a_clock_that_is_wrong_is_found(fleet: _Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the clocks of machine and server are a minute apart, and where an entry is to come."""
-    monkeypatch.setattr("sealpoint.api._doctor_postgres.now", lambda: now() - timedelta(minutes=1))
+    monkeypatch.setattr("sealpoint.api._doctor_postgres._now", lambda: now() - timedelta(minutes=1))
     apart = {each.code for each in fleet.doctor().findings}
     monkeypatch.undo()
     monkeypatch.setattr("sealpoint.api._doctor.now", lambda: now() - timedelta(hours=1))
