@@ -155,6 +155,7 @@ BANS = (
             # It looks for a module where an import would find it, and imports nothing: what code
             # is declared in a world must not depend on a second, home-made way of looking.
             "src/sealpoint/config/_code.py",
+            "src/sealpoint/config/_installed.py",
             # Which names of files are those of modules, and which calls import: it calls none.
             "src/sealpoint/config/_application.py",
             "src/sealpoint/world/_syntax.py",

@@ -347,7 +347,7 @@ class _ApplicationFiles:
             return False
         owners = self._installed.owners(top, place)
         self._used.update(owner.name for owner in owners)
-        return top != OWN and (not owners or any(owner.by_files for owner in owners))
+        return top not in OWN and (not owners or any(owner.by_files for owner in owners))
 
     def _add_package(self, top: str, folder: Path) -> None:
         if not folder.is_dir():

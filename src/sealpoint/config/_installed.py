@@ -6,6 +6,7 @@ address, no version says what is in it, so its files count. Python's own library
 version of Python.
 """
 
+import importlib.util
 import re
 import sys
 import sysconfig
@@ -18,9 +19,16 @@ import msgspec
 from sealpoint.config._code import is_module_file
 from sealpoint.config._code_cache import CodeCache
 
-OWN = "sealpoint"
-"""Counts by its version, however it was installed."""
-_OWN_FOLDER = Path(__file__).parents[1]
+OWN = {
+    "sealpoint": "sealpoint",
+    "sealpoint_agent_framework": "sealpoint-agent-framework",
+    "sealpoint_console": "sealpoint-console",
+    "sealpoint_langgraph": "sealpoint-langgraph",
+    "sealpoint_models": "sealpoint-models",
+    "sealpoint_postgres": "sealpoint-postgres",
+    "sealpoint_testing": "sealpoint-testing",
+}
+"""Our distributions by their modules: they count by their version, however they were installed."""
 _REMEMBERED_MAX = 8_192
 _REQUIRED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _DASHES = re.compile(r"[-_.]+")
@@ -30,9 +38,19 @@ _DASHES = re.compile(r"[-_.]+")
 def is_application_file(file: str) -> bool:
     """Whether a file is the application's: neither Python's own nor installed by its version."""
     path = Path(file).absolute()  # a program that was run by its path may have a relative one
-    if path.is_relative_to(_OWN_FOLDER) or not (Path(file).is_absolute() or path.exists()):
+    if any(map(path.is_relative_to, _own_folders())) or not (
+        Path(file).is_absolute() or path.exists()
+    ):
         return False
     return installed().is_own(path)
+
+
+@cache
+def _own_folders() -> tuple[Path, ...]:
+    """Where our own modules lie."""
+    specs = (importlib.util.find_spec(name) for name in OWN)
+    places = (spec.submodule_search_locations or () for spec in specs if spec is not None)
+    return tuple(Path(place) for found in places for place in found)
 
 
 class _Distribution(msgspec.Struct, array_like=True, frozen=True):
@@ -96,7 +114,7 @@ class Installed:
         """The distributions that have a part of an outermost module; none: it is not installed."""
         if self._is_installed(path):
             return self._owners.get(top, [])
-        own = self._distributions.get(top) if top == OWN else None
+        own = self._distributions.get(OWN.get(top, ""))
         return [] if own is None else [own]
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
