@@ -92,8 +92,8 @@ def test_a_resume_is_judged_with_what_would_run(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("number", ("a compiled graph (LangGraph) or a workflow (Agent Framework), found int",)),
-        ("_HERE", ("a compiled graph (LangGraph) or a workflow (Agent Framework), found module",)),
+        ("number", ("a graph or workflow of a framework that has an adapter, found int",)),
+        ("_HERE", ("a graph or workflow of a framework that has an adapter, found module",)),
         ("builder", ("expected a compiled graph, found StateGraph", "hint: Call .compile() first")),
         (
             "clerks.WorkflowBuilder.__init__",

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from sealpoint import _parts
+from sealpoint.cli import main
 from sealpoint.config import StoreUrl, parse_anchor_url
 from sealpoint.errors import ConfigError, ExtraMissing, UrlInvalid
 
@@ -99,3 +101,42 @@ def test_a_name_that_nobody_knows_is_none() -> None:
     assert _parts.load(_parts.STORAGES, "nothing") is None
     with pytest.raises(UrlInvalid, match=r"expected one with the scheme postgresql"):
         parse_anchor_url("https://example.com/anchor")
+
+
+_VERB = '''
+import click
+
+
+@click.command("greet")
+def greet() -> None:
+    """Greet somebody. And more."""
+    click.echo("hello")
+'''
+
+
+def test_a_verb_of_anybody_is_listed_and_runs(place: Path) -> None:
+    """A part adds a verb, and one to a group of verbs, as ours do."""
+    (place / "greet_part.py").write_text(_VERB, encoding="utf-8")
+    lines = "[sealpoint.verbs]\ngreet = greet_part:greet\nimport.greet = greet_part:greet\n"
+    _install(place, "greet-part", lines)
+
+    listed = CliRunner().invoke(main, ["--help"]).stdout
+    assert "Other parts:\n  greet           Greet somebody.\n" in listed
+    assert "greet            Greet somebody.\n" in CliRunner().invoke(main, ["import", "-h"]).stdout
+    assert CliRunner().invoke(main, ["greet"]).stdout == "hello\n"
+    assert CliRunner().invoke(main, ["import", "greet"]).stdout == "hello\n"
+    assert CliRunner().invoke(main, ["import.greet"]).exit_code == 2
+
+
+def test_a_verb_whose_part_is_missing_is_listed_and_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Help lists it, and calling it ends with the status and the command of the error."""
+    monkeypatch.setattr(_parts, "_entry_points", lambda _: {})
+
+    assert "\n  scan  " in CliRunner().invoke(main, ["--help"]).stdout
+    found = CliRunner().invoke(main, ["scan", "model.pt"])
+    assert found.exit_code == ExtraMissing.exit_status
+    assert "pip install sealpoint-models" in " ".join(found.stderr.split())
+    inside = CliRunner().invoke(main, ["import", "--help"])
+    assert "pip install sealpoint-agent-framework" in " ".join(inside.stdout.split())

@@ -1,94 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
 """Doors for frameworks: each translates between one framework and a Sealpoint store.
 
-Each door is a package here, built on `sealpoint.adapters.face`, and a row of `FRAMEWORKS`, by which
-the command line knows it. No framework is imported here: an adapter brings its own, and each is an
-extra.
+Each door is a part, built on `sealpoint.adapters.face`, and registers a `Framework` under the
+packages of the framework's classes and of its own, by the entry points `sealpoint.frameworks`. So
+the command line knows whose an object is by its class, and imports a door only for an object of its
+framework.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sealpoint import _parts
 from sealpoint.codec import Registry
 from sealpoint.world import World
 
-__all__ = ["FRAMEWORKS", "Framework", "framework_of"]
+__all__ = ["Framework", "framework_named", "framework_of", "framework_packages"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """What is known of a framework before it is imported."""
+    """What a door tells of its framework."""
 
     name: str
-    noun: str
-    """What it calls that which runs."""
-    packages: tuple[str, ...]
-    """The outermost packages of its classes, and that of its door."""
-    types: tuple[str, ...]
-    """How the names of its own types begin."""
     registry: str
     """Where the registry of its own types is, as `--registry` names it."""
     declared_world: Callable[[Any], World]
-    """The world of one of its graphs or workflows; it imports the framework."""
+    """The world of one of its graphs or workflows."""
     declared_types: Callable[[Any], Registry]
-    """A registry with the types of one of them; it imports the framework."""
+    """A registry with the types of one of them."""
 
 
 def framework_of(value: Any) -> Framework | None:
-    """The framework that an object is of, by its class; nothing is imported for it."""
+    """The framework that an object is of, by its class.
+
+    Raises:
+        ExtraMissing: The door of that framework is not installed.
+    """
     modules = [f"{each.__module__}." for each in type(value).__mro__]
-    for framework in FRAMEWORKS:
-        if any(each.startswith(f"{name}.") for each in modules for name in framework.packages):
-            return framework
+    for package in framework_packages():
+        if any(module.startswith(f"{package}.") for module in modules):
+            return framework_named(package)
     return None
 
 
-def _langgraph_world(graph: Any) -> World:
-    from sealpoint.adapters.langgraph import declared_world  # noqa: PLC0415 - an extra
+def framework_named(package: str) -> Framework:
+    """The framework that has a package called this.
 
-    return declared_world(graph)
-
-
-def _langgraph_types(graph: Any) -> Registry:
-    from sealpoint.adapters.langgraph.framework import registry_of  # noqa: PLC0415 - an extra
-
-    return registry_of(graph)
+    Raises:
+        ExtraMissing: Its door is not installed.
+    """
+    found: Framework = _parts.load(_parts.FRAMEWORKS, package)
+    return found
 
 
-def _agent_framework_world(workflow: Any) -> World:
-    from sealpoint.adapters.agent_framework import declared_world  # noqa: PLC0415 - an extra
-
-    return declared_world(workflow)
-
-
-def _agent_framework_types(workflow: Any) -> Registry:
-    from sealpoint.adapters.agent_framework.framework import registry_of  # noqa: PLC0415 - an extra
-
-    return registry_of(workflow)
-
-
-FRAMEWORKS = (
-    Framework(
-        name="LangGraph",
-        noun="a compiled graph",
-        packages=("langchain", "langchain_core", "langgraph", "sealpoint.adapters.langgraph"),
-        types=("langchain.", "langgraph."),
-        registry="sealpoint.adapters.langgraph.framework:registry",
-        declared_world=_langgraph_world,
-        declared_types=_langgraph_types,
-    ),
-    Framework(
-        name="Agent Framework",
-        noun="a workflow",
-        packages=(
-            *("agent_framework", "agent_framework_orchestrations", "agent_framework_declarative"),
-            "sealpoint.adapters.agent_framework",
-        ),
-        types=("agent_framework.",),
-        registry="sealpoint.adapters.agent_framework.framework:registry",
-        declared_world=_agent_framework_world,
-        declared_types=_agent_framework_types,
-    ),
-)
-"""Every framework that has a door."""
+def framework_packages() -> tuple[str, ...]:
+    """The packages of every framework that has a door, installed or not."""
+    return _parts.names(_parts.FRAMEWORKS)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command: which verbs there are, in which file each lives, and how it ends.
 
-A verb is loaded when it is called: `--help` loads none. Errors of the tree become a message, a
-hint and an exit status.
+A verb is loaded when it is called: `--help` loads none of ours. Parts bring verbs too, by the entry
+points `sealpoint.verbs`; those of our parts are listed, installed or not. Errors of the tree become
+a message, a hint and an exit status.
 """
 
 from importlib import import_module
@@ -11,9 +12,17 @@ from typing import Any
 import click
 
 import sealpoint
-from sealpoint.cli.options import COMMON_OPTIONS, VerbGroup, remember_json, wants_json
+from sealpoint import _parts
+from sealpoint.cli.options import (
+    COMMON_OPTIONS,
+    VerbGroup,
+    part_help,
+    remember_json,
+    wants_json,
+)
 from sealpoint.errors import SealpointError, UsageError
 
+_IN_A_PART = ""
 VERBS = {
     "Begin": {
         "init": ("_init:init", "Make a store, its keys and its anchor."),
@@ -51,7 +60,7 @@ VERBS = {
         "rollout": ("_rollout:rollout", "Accept new tools, models or prompts for many threads."),
     },
     "Console": {
-        "serve": ("_serve:serve", "Serve the operator console: see, pause, approve, resume."),
+        "serve": (_IN_A_PART, "Serve the operator console: see, pause, approve, resume."),
     },
     "People and keys": {
         "keys": ("_keys:keys", "Keys on this machine, and who may do what."),
@@ -68,11 +77,12 @@ VERBS = {
         "accept-restore": ("_restore:accept_restore_", "Accept a store restored from a backup."),
     },
     "Models": {
-        "scan": ("_scan:scan", "Say whether model files are data, or would run something."),
-        "model": ("_model:model", "Look into model files, and verify them by their run."),
+        "scan": (_IN_A_PART, "Say whether model files are data, or would run something."),
+        "model": (_IN_A_PART, "Look into model files, and verify them by their run."),
     },
 }
 """Heading, verb: the object and its file, and a line of help that fits 80 columns."""
+_OTHERS = "Other parts"
 
 _PLACES = {name: place for verbs in VERBS.values() for name, (place, _) in verbs.items()}
 
@@ -100,29 +110,45 @@ class _Main(VerbGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs in the order in which `--help` lists them."""
         del ctx
-        return list(_PLACES)
+        return [*_PLACES, *_others()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the file of a verb."""
+        """Load the file of a verb, or the part that brings it.
+
+        Raises:
+            ExtraMissing: The part is not installed.
+        """
         del ctx
-        place = _PLACES.get(cmd_name)
-        if place is None:
-            return None
-        file, _, name = place.partition(":")
-        found: click.Command = getattr(import_module(f"sealpoint.cli.{file}"), name)
-        return found
+        if place := _PLACES.get(cmd_name):
+            file, _, name = place.partition(":")
+            found: click.Command | None = getattr(import_module(f"sealpoint.cli.{file}"), name)
+            return found
+        brought: click.Command | None = None
+        if "." not in cmd_name:  # with a dot it is the verb of a group, and has its place there
+            brought = _parts.load(_parts.VERBS, cmd_name)
+        return brought
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs under their headings, then the options that most of them take."""
         del ctx
         width = max(map(len, _PLACES))
-        for heading, verbs in VERBS.items():
+        tables = {
+            heading: {name: text for name, (_, text) in verbs.items()}
+            for heading, verbs in VERBS.items()
+        }
+        if others := _others():
+            tables[_OTHERS] = {name: part_help(name) for name in others}
+        for heading, verbs in tables.items():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(f"{name:<{width}}", text) for name, (_, text) in verbs.items()]
-                )
+                formatter.write_dl([(f"{name:<{width}}", text) for name, text in verbs.items()])
         with formatter.section("Common options"):
             formatter.write_dl(list(COMMON_OPTIONS.values()))
+
+
+def _others() -> list[str]:
+    """The verbs that parts bring which are not ours."""
+    found = _parts.installed_names(_parts.VERBS)
+    return [name for name in found if "." not in name and name not in _PLACES]
 
 
 def _printable(error: click.UsageError) -> click.UsageError:

@@ -6,7 +6,7 @@ Text that is folded stands further in than any heading, so that no text can pass
 
 from collections.abc import Iterator, Sequence
 
-from sealpoint.adapters import FRAMEWORKS
+from sealpoint.adapters import framework_named, framework_packages
 from sealpoint.api import ExaminedRequest
 from sealpoint.cli.terminal import print_line, print_lines
 from sealpoint.views.requests import Section, SectionKind, TextField, request_view
@@ -28,9 +28,14 @@ def print_examined(examined: ExaminedRequest) -> None:
 def registry_hint(fault: str) -> str:
     """What to give so that a state with types of an application or a framework can be read."""
     hint = "Name the application's registry, graph or workflow: --registry MODULE:OBJECT"
-    for framework in FRAMEWORKS:
-        if any(f"'{name}" in fault for name in framework.types):
-            hint += f"; for the types of {framework.name} alone, --registry {framework.registry}"
+    found = {
+        framework.name: framework.registry
+        for package in framework_packages()
+        if f"'{package}." in fault
+        for framework in (framework_named(package),)
+    }
+    for name, registry in found.items():
+        hint += f"; for the types of {name} alone, --registry {registry}"
     return hint
 
 

@@ -12,10 +12,12 @@ from typing import Any
 
 import click
 
-from sealpoint.errors import ObjectNotFound, UsageError
+from sealpoint import _parts
+from sealpoint.errors import ExtraMissing, ObjectNotFound, UsageError
 
 __all__ = [
     "COMMON_OPTIONS",
+    "PartGroup",
     "Verb",
     "VerbGroup",
     "common_option",
@@ -25,6 +27,7 @@ __all__ = [
     "limit_option",
     "optional_reason_option",
     "parse_time",
+    "part_help",
     "reason_option",
     "remember_json",
     "time_option",
@@ -107,6 +110,41 @@ class VerbGroup(click.Group):
         rows = [(name, verb.get_short_help_str(1000)) for name, verb in self.commands.items()]
         with formatter.section("Verbs"):
             formatter.write_dl(sorted(rows))
+
+
+class PartGroup(VerbGroup):
+    """A group to which parts add verbs: an entry point `GROUP.VERB` of `sealpoint.verbs`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Its own verbs, and those of parts, installed or not."""
+        del ctx
+        start = f"{self.name}."
+        names = (name for name in _parts.names(_parts.VERBS) if name.startswith(start))
+        return sorted({*self.commands, *(name.removeprefix(start) for name in names)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of its own verbs, or the part that brings it.
+
+        Raises:
+            ExtraMissing: The part is not installed.
+        """
+        found = super().get_command(ctx, cmd_name)
+        return found or _parts.load(_parts.VERBS, f"{self.name}.{cmd_name}")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a row for each verb."""
+        rows = [(name, part_help(f"{self.name}.{name}")) for name in self.list_commands(ctx)]
+        with formatter.section("Verbs"):
+            formatter.write_dl(rows)
+
+
+def part_help(name: str) -> str:
+    """The first sentence of a verb that a part brings, or how to install the part."""
+    try:
+        verb: click.Command = _parts.load(_parts.VERBS, name)
+    except ExtraMissing as error:
+        return f"Not installed: {error.message.rpartition(': ')[2]}"
+    return verb.get_short_help_str(1000)
 
 
 def common_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Any]:

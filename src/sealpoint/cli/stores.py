@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from sealpoint import api
-from sealpoint.adapters import FRAMEWORKS, framework_of
+from sealpoint.adapters import framework_of
 from sealpoint.api import Store, open_store
 from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli.options import common_option, import_object
@@ -348,9 +348,9 @@ def graph_world(reference: str) -> World:
         return found
     framework = framework_of(found)
     if framework is None:
-        nouns = " or ".join(f"{each.noun} ({each.name})" for each in FRAMEWORKS)
         raise UsageError(
-            f"object {reference!r}: expected {nouns}, found {type(found).__name__}",
+            f"object {reference!r}: expected a graph or workflow of a framework that has an "
+            f"adapter, found {type(found).__name__}",
             hint="Name what runs, a function without parameters that makes it, or a World.",
         )
     return framework.declared_world(found)

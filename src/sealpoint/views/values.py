@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.adapters import FRAMEWORKS
+from sealpoint.adapters import framework_packages
 from sealpoint.codec import Registry, UntypedValue
 from sealpoint.views.masking import MASKED, REVEALED, Masked, Masking
 from sealpoint.world import JsonCopy, JsonFault, visible
@@ -174,7 +174,7 @@ def shown_registry(registry: Registry, *, untyped: bool) -> Registry:
         registry: The types that are known; the application's own, or an empty one.
         untyped: Whether every other type is shown as plain data, or only those of frameworks.
     """
-    beginnings = [""] if untyped else [name for each in FRAMEWORKS for name in each.types]
+    beginnings = [""] if untyped else [f"{name}." for name in framework_packages()]
     return registry.showing_untyped(*beginnings)
 
 

@@ -7,11 +7,13 @@ On the command line: `--registry sealpoint.adapters.agent_framework.framework:re
 
 from typing import Any
 
+from sealpoint.adapters import Framework
 from sealpoint.adapters.agent_framework._declared import allow_types_of
+from sealpoint.adapters.agent_framework._guard import declared_world
 from sealpoint.adapters.agent_framework._types import allow_framework_types
 from sealpoint.codec import Registry
 
-__all__ = ["registry", "registry_of"]
+__all__ = ["FRAMEWORK", "registry", "registry_of"]
 
 registry = Registry()
 """Allows messages, contents and what else Agent Framework stores by itself."""
@@ -30,3 +32,12 @@ def registry_of(workflow: Any) -> Registry:
     allow_framework_types(made)
     allow_types_of(workflow, made)
     return made
+
+
+FRAMEWORK = Framework(
+    name="Agent Framework",
+    registry="sealpoint.adapters.agent_framework.framework:registry",
+    declared_world=declared_world,
+    declared_types=registry_of,
+)
+"""What the entry points of `sealpoint.frameworks` lead to."""

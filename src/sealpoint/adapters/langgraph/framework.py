@@ -7,11 +7,13 @@ On the command line: `--registry sealpoint.adapters.langgraph.framework:registry
 
 from typing import Any
 
+from sealpoint.adapters import Framework
+from sealpoint.adapters.langgraph._guard import declared_world
 from sealpoint.adapters.langgraph._schemas import allow_types, graph_types
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.codec import Registry
 
-__all__ = ["registry", "registry_of"]
+__all__ = ["FRAMEWORK", "registry", "registry_of"]
 
 registry = Registry()
 """Allows messages, documents and what else LangGraph stores by itself."""
@@ -30,3 +32,12 @@ def registry_of(graph: Any) -> Registry:
     allow_framework_types(made)
     allow_types(made, graph_types(graph))
     return made
+
+
+FRAMEWORK = Framework(
+    name="LangGraph",
+    registry="sealpoint.adapters.langgraph.framework:registry",
+    declared_world=declared_world,
+    declared_types=registry_of,
+)
+"""What the entry points of `sealpoint.frameworks` lead to."""
