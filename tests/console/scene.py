@@ -15,8 +15,8 @@ import httpx
 import sealpoint
 from sealpoint import Registry, SealpointError, Store, World
 from sealpoint.api import Admin
-from sealpoint.config import ConsoleSettings
 from sealpoint.console import Console
+from sealpoint.console.settings import ConsoleSettings
 from sealpoint.errors import NeedsApproval
 from tests.postgres_server import PostgresServer, schema_of
 

@@ -8,10 +8,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sealpoint.config import ConsoleSettings, HookSettings
 from sealpoint.console._deliver import Pace
 from sealpoint.console._events import ConsoleEvent
 from sealpoint.console._notify import Notifier
+from sealpoint.console.settings import ConsoleSettings, HookSettings
 
 
 def main(url: str, secret: str, state: str, first: str, last: str) -> None:

@@ -20,9 +20,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from sealpoint.config import CONSOLE_EVENTS, HookSettings
 from sealpoint.console._deliver import Deliver, NotTaken, Pace, Sender, make_deliver
 from sealpoint.console._events import ConsoleEvent
+from sealpoint.console.settings import CONSOLE_EVENTS, HookSettings
 from sealpoint.errors import ConfigError, KeyFileUnsafe, UsageError
 from tests.console.receiver import Receiver, SlowServer, new_secret, verify, wait_until
 from tests.repo._markdown import blocks

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint.audit import AuditRecord, Finding
-from sealpoint.config import CONSOLE_EVENTS
 from sealpoint.console._events import (
     ConsoleEvent,
     event_id,
@@ -19,6 +18,7 @@ from sealpoint.console._events import (
     resume_event,
     sentence,
 )
+from sealpoint.console.settings import CONSOLE_EVENTS
 from sealpoint.signing import Roster, Verdict, attest
 from tests.deployment import Deployment
 from tests.ledgers import NOW, identity, key, roster

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from sealpoint.api import Store, StoreWatch
 from sealpoint.audit import AuditRecord, Finding, Report
-from sealpoint.config import ConsoleSettings, HookSettings
 from sealpoint.console._feed import Feed
 from sealpoint.console._notify import Notifier
+from sealpoint.console.settings import ConsoleSettings, HookSettings
 from sealpoint.errors import SealpointError, StorageUnavailable
 from sealpoint.gate import ROLLOUTS
 from tests.console.receiver import Receiver, new_secret, wait_until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.config import CONSOLE_EVENTS, HookSettings, load_console_settings
+from sealpoint.console.settings import CONSOLE_EVENTS, HookSettings, load_console_settings
 from sealpoint.errors import ConfigError
 
 _GOOD = 'name = "desk"\nurl = "https://desk.example.com/hook"\nsecret_file = "/etc/desk.secret"'

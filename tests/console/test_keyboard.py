@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sealpoint.config import HookSettings
 from sealpoint.console._shield import Allowance
+from sealpoint.console.settings import HookSettings
 from sealpoint.gate import Status
 from tests.console.conftest import chromium
 from tests.console.keyboard import Keyboard

@@ -20,11 +20,11 @@ import msgspec
 import pytest
 
 from sealpoint.audit import AuditRecord, Finding
-from sealpoint.config import ConsoleSettings, HookSettings
 from sealpoint.console import _outbox
 from sealpoint.console._deliver import Pace
 from sealpoint.console._events import ConsoleEvent
 from sealpoint.console._notify import Notifier, outbox_path
+from sealpoint.console.settings import ConsoleSettings, HookSettings
 from sealpoint.errors import DirectoryUnusable, StorageUnavailable
 from sealpoint.signing import Roster
 from tests.console.receiver import Got, Receiver, SlowServer, new_secret, verify, wait_until

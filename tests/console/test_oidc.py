@@ -17,9 +17,9 @@ import pytest
 from joserfc.jwk import ECKey, OctKey
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from sealpoint.config import OidcSettings, load_console_settings
 from sealpoint.console import OidcProvider, _provider
 from sealpoint.console._provider import Flow
+from sealpoint.console.settings import OidcSettings, load_console_settings
 from sealpoint.errors import ConfigError, NoRight, ProviderUnavailable
 from tests.console.provider import (
     CLIENT,

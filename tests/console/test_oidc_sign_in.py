@@ -14,10 +14,10 @@ import pytest
 from playwright.sync_api import Browser
 from starlette.responses import JSONResponse, Response
 
-from sealpoint.config import OidcSettings
 from sealpoint.console._oidc import PENDING_COOKIE, PENDING_S, PendingSignIns
 from sealpoint.console._sessions import COOKIE
 from sealpoint.console._shield import Allowance
+from sealpoint.console.settings import OidcSettings
 from sealpoint.errors import UsageError
 from tests.console.person import person_at
 from tests.console.provider import (

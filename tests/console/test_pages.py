@@ -16,8 +16,8 @@ from jinja2 import PackageLoader, TemplateNotFound
 
 from sealpoint.api import StoreWatch
 from sealpoint.audit import AuditRecord, TimelinePage
-from sealpoint.config import HookSettings
 from sealpoint.console import _outbox, _pages, _sessions
+from sealpoint.console.settings import HookSettings
 from sealpoint.errors import NotTrusted
 from sealpoint.gate import Status
 from sealpoint.signing import Verdict

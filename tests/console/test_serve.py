@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from sealpoint.cli import main
-from sealpoint.config import load_console_settings
 from sealpoint.console import _serve as console_serve
+from sealpoint.console.settings import load_console_settings
 from sealpoint.errors import ConfigError, UsageError
 from tests.console.scene import Scene, until
 

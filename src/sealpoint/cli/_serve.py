@@ -7,7 +7,6 @@ import threading
 import time
 from collections import OrderedDict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -28,14 +27,12 @@ from sealpoint.cli.terminal import (
     print_line,
     print_note,
 )
-from sealpoint.config import load_console_settings
-from sealpoint.errors import ConfigError, ExtraMissing, SealpointError, UsageError
+from sealpoint.console import Console
+from sealpoint.console.settings import load_console_settings
+from sealpoint.errors import ConfigError, SealpointError, UsageError
 from sealpoint.signing import Identity, Passkey, Role
 from sealpoint.views.words import Styled
 from sealpoint.world import visible
-
-if TYPE_CHECKING:
-    from sealpoint.console import Console
 
 _DIGITS = 8
 _WAITING_MAX = 1_000
@@ -77,12 +74,6 @@ def serve(
         origin=origin,
         state_dir=where.settings.state_dir,
     )
-    try:
-        from sealpoint.console import Console  # noqa: PLC0415 (the extra may be missing)
-    except ImportError as exc:
-        raise ExtraMissing(
-            f"console: expected {exc.name}, found it missing: pip install 'sealpoint[console]'"
-        ) from exc
     registry = shown_registry(registry_reference, untyped=untyped)
     with where.reading(registry) as store, where.writing(signer) as acting:
         console = Console(store, acting, settings, admin=where.admin)
@@ -180,7 +171,7 @@ class _Terminal:
     not told of each, but keeps nobody from adding theirs.
     """
 
-    def __init__(self, console: "Console", where: StoreOptions, person: str) -> None:
+    def __init__(self, console: Console, where: StoreOptions, person: str) -> None:
         self._console = console
         self._where = where
         self._person = person

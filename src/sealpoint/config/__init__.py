@@ -15,15 +15,6 @@ from sealpoint.config._application import (
 )
 from sealpoint.config._backends import StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name
-from sealpoint.config._console import (
-    CONSOLE_EVENTS,
-    ConsoleSettings,
-    HookSettings,
-    OidcSettings,
-    check_hook_url,
-    is_safe_address,
-    load_console_settings,
-)
 from sealpoint.config._files import (
     StoreFiles,
     kept_roster_entries,
@@ -61,21 +52,16 @@ from sealpoint.config._settings import (
 from sealpoint.config._shared_anchor import open_shared_anchor, parse_anchor_url
 
 __all__ = [
-    "CONSOLE_EVENTS",
     "Application",
-    "ConsoleSettings",
     "Group",
-    "HookSettings",
     "KeyFiles",
     "Module",
     "ModuleOrigin",
-    "OidcSettings",
     "PassphraseSource",
     "Settings",
     "StoreFiles",
     "StoreUrl",
     "anchor_password",
-    "check_hook_url",
     "check_identity_name",
     "choosing",
     "code_of",
@@ -83,11 +69,9 @@ __all__ = [
     "group_faults",
     "imported_name",
     "is_application_file",
-    "is_safe_address",
     "kept_roster_entries",
     "known_urls",
     "lasting_forms",
-    "load_console_settings",
     "load_settings",
     "make_shared_directory",
     "open_shared_anchor",

@@ -33,13 +33,9 @@ from typing import Any
 
 import httpx
 
-from sealpoint.config import (
-    HookSettings,
-    check_hook_url,
-    read_passphrase_file,
-    read_password_file,
-)
+from sealpoint.config import read_passphrase_file, read_password_file
 from sealpoint.console._events import ConsoleEvent, sentence
+from sealpoint.console.settings import HookSettings, check_hook_url
 from sealpoint.errors import SealpointError, UsageError
 
 _SECRET_BYTES = range(24, 65)

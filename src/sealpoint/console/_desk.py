@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sealpoint.api import Admin, Store
-from sealpoint.config import ConsoleSettings
 from sealpoint.console._audit_reads import AuditReads
 from sealpoint.console._feed import Feed
 from sealpoint.console._health import Checkup, Health
@@ -26,6 +25,7 @@ from sealpoint.console._sessions import Session, Sessions
 from sealpoint.console._shield import Allowance
 from sealpoint.console._telemetry import Telemetry
 from sealpoint.console._workers import Workers
+from sealpoint.console.settings import ConsoleSettings
 from sealpoint.errors import (
     AnchorUnavailable,
     Overloaded,

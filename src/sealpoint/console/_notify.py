@@ -23,7 +23,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from sealpoint.audit import UNJUSTIFIED, AuditRecord, Finding
-from sealpoint.config import ConsoleSettings, HookSettings
 from sealpoint.console._deliver import Deliver, NotTaken, Pace, Sender, make_deliver
 from sealpoint.console._events import (
     ConsoleEvent,
@@ -33,6 +32,7 @@ from sealpoint.console._events import (
     resume_event,
 )
 from sealpoint.console._outbox import HookStatus, Outbox, OutboxChange, Waiting
+from sealpoint.console.settings import ConsoleSettings, HookSettings
 from sealpoint.errors import (
     AnchorUnavailable,
     Moved,

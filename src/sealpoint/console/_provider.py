@@ -37,7 +37,8 @@ from joserfc.errors import (
 from joserfc.jwk import ECKey, Key, KeySet, RSAKey
 from joserfc.jws import JWSRegistry
 
-from sealpoint.config import OidcSettings, is_safe_address, read_passphrase_file
+from sealpoint.config import read_passphrase_file
+from sealpoint.console.settings import OidcSettings, is_safe_address
 from sealpoint.errors import ConfigError, NoRight, ProviderUnavailable
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")

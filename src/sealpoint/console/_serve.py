@@ -16,7 +16,6 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sealpoint.api import Admin, Store
-from sealpoint.config import ConsoleSettings
 from sealpoint.console._actions import Actions
 from sealpoint.console._app import Routes, make_starlette
 from sealpoint.console._desk import ConsoleDesk
@@ -31,6 +30,7 @@ from sealpoint.console._sessions import COOKIE, cookie_of
 from sealpoint.console._shield import Shield, network_of
 from sealpoint.console._sign_in import SignIn
 from sealpoint.console._thread_pages import ThreadPages
+from sealpoint.console.settings import ConsoleSettings
 from sealpoint.errors import ConfigError
 
 _LOG = logging.getLogger("sealpoint.console")

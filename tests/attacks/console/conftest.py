@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.config import HookSettings
 from sealpoint.console._shield import Allowance
+from sealpoint.console.settings import HookSettings
 from tests.attacks.console.passkeys import Tab, give_passkey
 from tests.console.scene import Scene, Served
 from tests.postgres_server import shared_server

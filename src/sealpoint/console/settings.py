@@ -14,8 +14,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sealpoint.config._settings import read_settings_file
+from sealpoint.config import read_settings_file
 from sealpoint.errors import ConfigError
+
+__all__ = [
+    "CONSOLE_EVENTS",
+    "ConsoleSettings",
+    "HookSettings",
+    "OidcSettings",
+    "check_hook_url",
+    "is_safe_address",
+    "load_console_settings",
+]
 
 _LISTEN = "127.0.0.1:8734"
 _PORT_MAX = 65535
