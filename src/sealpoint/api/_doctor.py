@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sealpoint.api._anchor import AnchorStanding, anchor_positions
 from sealpoint.api._key_list import KeyInfo, KeyListing, KeyStatus
-from sealpoint.api._location import PasswordSource, StoreLocation, now
+from sealpoint.api._location import StoreLocation, now
 from sealpoint.api._policy import policy_in_force, who_can_approve
 from sealpoint.api.checks import (
     Diagnosis,
@@ -34,6 +34,7 @@ from sealpoint.api.checks import (
     part_checks,
 )
 from sealpoint.config import (
+    PasswordSource,
     anchor_password,
     group_faults,
     kept_roster_entries,

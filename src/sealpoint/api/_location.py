@@ -17,6 +17,7 @@ from sealpoint.anchor.local import LocalAnchor
 from sealpoint.codec import Registry
 from sealpoint.config import (
     PassphraseSource,
+    PasswordSource,
     Settings,
     StoreFiles,
     StoreUrl,
@@ -55,8 +56,6 @@ from sealpoint.store import (
 OnEvent = Callable[[Event], object]
 Trust = TrustPin | str | os.PathLike[str] | int
 Directory = str | os.PathLike[str] | None
-PasswordSource = str | Callable[[], str]
-"""A password, or what is called for it at each new connection."""
 _SETTLE_SECONDS = 0.2
 
 

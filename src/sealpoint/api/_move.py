@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sealpoint.api._location import PasswordSource, StoreLocation
+from sealpoint.api._location import StoreLocation
 from sealpoint.audit import Report, verify_store
-from sealpoint.config import StoreUrl, store_password
+from sealpoint.config import PasswordSource, StoreUrl, store_password
 from sealpoint.errors import StoreExists, Tampered, UsageError
 from sealpoint.signing import TrustPin
 from sealpoint.store import CopiedStore, Core, copy_store

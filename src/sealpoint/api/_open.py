@@ -12,20 +12,13 @@ from pathlib import Path
 
 from sealpoint.anchor import AnchorUrl
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.api._location import (
-    Directory,
-    OnEvent,
-    PasswordSource,
-    StoreLocation,
-    Trust,
-    identity_of,
-    now,
-)
+from sealpoint.api._location import Directory, OnEvent, StoreLocation, Trust, identity_of, now
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry
 from sealpoint.config import (
     Group,
     PassphraseSource,
+    PasswordSource,
     StoreUrl,
     check_identity_name,
     choosing,

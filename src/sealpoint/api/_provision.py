@@ -25,14 +25,14 @@ from types import ModuleType
 from typing import Any
 
 from sealpoint._postgres_url import ANCHOR_SCHEMA, PostgresUrl
-from sealpoint.api._location import PasswordSource
-from sealpoint.config import anchor_password as password_of_anchor
 from sealpoint.config import (
+    PasswordSource,
     read_password_file,
     replace_file,
     store_password,
     write_new_file,
 )
+from sealpoint.config import anchor_password as password_of_anchor
 from sealpoint.errors import ExtraMissing, UsageError
 from sealpoint.store import check_name
 

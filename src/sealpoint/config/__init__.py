@@ -33,6 +33,7 @@ from sealpoint.config._installed import is_application_file
 from sealpoint.config._key_files import (
     KeyFiles,
     PassphraseSource,
+    PasswordSource,
     anchor_password,
     choosing,
     environment_passphrase,
@@ -58,6 +59,7 @@ __all__ = [
     "Module",
     "ModuleOrigin",
     "PassphraseSource",
+    "PasswordSource",
     "Settings",
     "StoreFiles",
     "StoreUrl",

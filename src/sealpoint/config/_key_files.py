@@ -227,6 +227,9 @@ def _is_identity_name(name: str) -> bool:
 PassphraseSource = str | bytes | Callable[[str], str | bytes]
 """A passphrase, or what is called with the name of a key and returns its passphrase."""
 
+PasswordSource = str | Callable[[], str]
+"""A password, or what is called for it at each new connection."""
+
 _VARIABLE = "SEALPOINT_PASSPHRASE"
 _FILE_VARIABLE = "SEALPOINT_PASSPHRASE_FILE"
 _DATABASE_VARIABLE = "SEALPOINT_STORE_PASSWORD_FILE"
