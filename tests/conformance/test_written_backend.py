@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend of the guide passes the suite, and one row is all it takes to use it."""
+"""The backend of the guide passes the suite, and an entry point is all it takes to use it."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sealpoint
-from sealpoint.config._backends import BACKENDS
+from sealpoint import _parts
 from sealpoint.errors import RolledBack, StorageUnavailable, UrlInvalid, UsageError
 from sealpoint.testing.conformance.storage import StorageConformance
 from tests.repo._markdown import blocks
@@ -36,16 +36,21 @@ TestDictStorage: type[StorageConformance] = _NAMES["TestDictStorage"]
 
 @pytest.fixture
 def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Where keys and anchor lie, while the table has the guide's row."""
+    """Where keys and anchor lie, while the guide's backend is registered."""
     _NAMES["databases"].clear()
-    monkeypatch.setitem(BACKENDS, "dict", _NAMES["row"])
+    load = _parts.load
+
+    def find(group: str, name: str) -> Any:
+        return _NAMES["BACKEND"] if name == "dict" else load(group, name)
+
+    monkeypatch.setattr(_parts, "load", find)
     return {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
 
 
 def test_a_store_that_is_nowhere_on_this_machine_is_made_and_opened(
     directories: dict[str, Any],
 ) -> None:
-    """Nothing but the row knows the backend."""
+    """Nothing else knows the backend."""
     sealpoint.init("dict:agents", **directories)
     with sealpoint.open_store("dict:agents", **directories) as store:
         store.thread("invoice-7").save({"step": 1})
@@ -82,6 +87,6 @@ def test_it_is_shared_by_no_group_of_users(directories: dict[str, Any]) -> None:
 
 
 def test_its_url_is_strict(directories: dict[str, Any]) -> None:
-    """What the row does not read is no URL."""
+    """What the backend does not read is no URL."""
     with pytest.raises(UrlInvalid, match="dict: and a name"):
         sealpoint.open_store("dict:no name", **directories)
