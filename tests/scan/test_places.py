@@ -6,6 +6,8 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
+
 from sealpoint.scan import RULES, ScanVerdict, scan_bytes, scan_path
 from tests.repo._tree import ROOT
 from tests.scan.assembler import PAYLOAD, pickle, spoken, tarred, zipped
@@ -51,6 +53,16 @@ def test_an_image_with_the_name_of_a_model_is_no_model() -> None:
     assert finding.rule == "format-unknown"
     assert finding.message == "expected a model file, found image"
     assert scan_bytes(data, "m.png").verdict is ScanVerdict.NOT_READ
+
+
+@pytest.mark.parametrize("begin", [b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd"], ids=["lz4", "zstd"])
+def test_a_container_that_is_not_opened_is_unreadable(begin: bytes) -> None:
+    """The finding says what to do, since nobody knows what is in the file."""
+    report = scan_bytes(begin + PAYLOAD, "m.joblib")
+    (finding,) = report.findings
+
+    assert (report.verdict, finding.rule) == (ScanVerdict.UNREADABLE, "not-opened")
+    assert finding.message.endswith("is not opened: unpack the file and scan what was in it")
 
 
 def test_a_file_that_is_not_there_is_a_finding(tmp_path: Path) -> None:

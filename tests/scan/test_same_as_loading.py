@@ -28,7 +28,7 @@ from tests.scan.torch_tar import HONEST_TARS, TarParts, reference, saved_as_tar
 
 _LOADED = frozenset({"torch-zip", "torch-legacy", "torch-tar", "pickle", "safetensors"})
 """The formats that `load_checkpoint` reads."""
-_CONVERTED = frozenset({"npy", "npz", "gzip", "bzip2", "xz", "lzma", "zlib", "lz4"})
+_CONVERTED = frozenset({"npy", "npz", "gzip", "bzip2", "xz", "lzma", "zlib"})
 """Those that `convert_checkpoint` reads as well."""
 _LATER_READERS = frozenset({"names-code", "nested-pickle", "wrong-name", "two-formats"})
 """What is about other readers than ours: these files are data to us, and are not safe."""

@@ -112,7 +112,13 @@ HOLDS_CODE = {
 }
 """Formats that can hold code and are not taken apart."""
 
-NOT_OPENED = {"zstd": "Zstandard", "7z": "7-Zip", "rar": "RAR", "joblib-old": "Joblib 0.9"}
+NOT_OPENED = {
+    "zstd": "Zstandard",
+    "lz4": "LZ4",
+    "7z": "7-Zip",
+    "rar": "RAR",
+    "joblib-old": "Joblib 0.9",
+}
 """Containers that are not opened."""
 
 # A length in 19 characters, and the first byte of zlib; all of it can be text.

@@ -500,9 +500,8 @@ class _Scan:
         yield ScanFinding(rule="holds-code", message=f"it is {HOLDS_CODE[thing.kind]}")
 
     def _not_opened(self, thing: _Thing) -> Iterator[ScanFinding]:
-        yield ScanFinding(
-            rule="not-opened", message=f"{NOT_OPENED[thing.kind]} archives are not opened"
-        )
+        message = f"{NOT_OPENED[thing.kind]} is not opened: unpack the file and scan what was in it"
+        yield ScanFinding(rule="not-opened", message=message)
 
 
 _ZIPS = frozenset({"zip", "torch-zip", "keras", "npz", "torchscript", "torch-package"}) | {

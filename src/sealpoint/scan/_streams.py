@@ -20,7 +20,6 @@ from typing import Protocol
 
 from sealpoint.errors import ModelMalformed
 from sealpoint.limits import MODEL_NAME_BYTES_MAX
-from sealpoint.scan._lz4 import Lz4Unpacker
 from sealpoint.scan._source import Budget, Cursor, Member, Source
 from sealpoint.scan._zip import shown
 
@@ -70,7 +69,6 @@ STREAMS: dict[str, Callable[[], StreamUnpacker]] = {
     "bzip2": bz2.BZ2Decompressor,
     "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=128 << 20),
     "lzma": lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=128 << 20),
-    "lz4": Lz4Unpacker,
 }
 """Every compression that is unpacked, by the name of the format."""
 

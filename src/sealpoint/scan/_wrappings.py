@@ -80,7 +80,7 @@ _BEGINNINGS = (
     (b"\xfd7zXZ\x00", "an xz file", _JOBLIB),
     (b"\x5d\x00\x00", "an lzma file", _JOBLIB),
     (b"\x28\xb5\x2f\xfd", "a zstd file", _UNPACK),
-    (b"\x04\x22\x4d\x18", "an lz4 file", _JOBLIB),
+    (b"\x04\x22\x4d\x18", "an lz4 file", _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
     (b"\x93NUMPY", "a numpy .npy file", _CONVERT),

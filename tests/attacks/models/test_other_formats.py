@@ -129,6 +129,7 @@ _OTHERS: dict[str, tuple[Callable[[], bytes], str]] = {
     "lzma": (lambda: lzma.compress(saved(1), lzma.FORMAT_ALONE), "an lzma file"),
     "7z": (lambda: b"7z\xbc\xaf\x27\x1c" + b"\0" * 40, "a 7z archive"),
     "zstd": (lambda: b"\x28\xb5\x2f\xfd" + b"\0" * 40, "a zstd file"),
+    "lz4": (lambda: b"\x04\x22\x4d\x18" + b"\0" * 40, "an lz4 file"),
     "zlib": (lambda: b"\x78\x9c" + b"\0" * 40, "a zlib stream"),
     "hdf5": (lambda: b"\x89HDF\r\n\x1a\n" + b"\0" * 40, "an HDF5 file"),
     "gguf": (lambda: b"GGUF" + b"\0" * 40, "a GGUF file"),
