@@ -11,15 +11,12 @@ import pickle
 import pickletools
 import random
 import struct
-import tarfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-
-from tests.scan.assembler import tarred
 
 __all__ = ["ParsedFile", "PickleChanger", "correct_frames", "opcodes_of", "zipped"]
 
@@ -77,16 +74,10 @@ class ParsedFile:
     rest: bytes = b""
     storages: dict[str, bytes] | None = None
     """Of a zip."""
-    members: dict[str, bytes] | None = None
-    """Of a tar."""
-    member: str = ""
-    """Which of them the opcodes are."""
 
     def whole(self) -> bytes:
         """The file."""
         data = b"".join(self.opcodes) + self.rest
-        if self.members is not None:
-            return tarred(self.members | {self.member: data})
         return data if self.storages is None else zipped(data, self.storages)
 
 
@@ -105,7 +96,7 @@ class PickleChanger:
 
     def parse(self, data: bytes) -> ParsedFile:
         """A file, taken apart; its parts are kept to be put into others."""
-        parsed = _parsed(data, self._rng)
+        parsed = _parsed(data)
         for part in _parts_of(parsed.opcodes):
             if len(self._pool) < _POOL_MAX:
                 self._pool.append(part)
@@ -127,7 +118,7 @@ class PickleChanger:
         rest = parsed.rest
         if storages is None and rng.random() < 0.05:
             rest += rng.choice((b"\0", b"N.", b"\x80\x02N."))
-        elif parsed.members is None and rng.random() < 0.02:
+        elif rng.random() < 0.02:
             storages = {"0": bytes(16)} if storages is None else None
         data = replace(parsed, opcodes=opcodes, rest=rest, storages=storages).whole()
         return self._bytes(data) if rng.random() < 0.06 else data
@@ -170,7 +161,7 @@ class PickleChanger:
 
     def _changed_inside(self, opcode: bytes) -> bytes:
         """A stream of torch that is given as bytes, changed as if it were a file."""
-        data = self.changed(_parsed(opcode[opcode.index(_STREAM) :], self._rng))
+        data = self.changed(_parsed(opcode[opcode.index(_STREAM) :]))
         return pickle.BINBYTES + struct.pack("<I", len(data)) + data
 
     def _stretch_frame(self, opcodes: list[bytes]) -> None:
@@ -249,7 +240,7 @@ class PickleChanger:
         return bytes(changed)
 
 
-def _parsed(data: bytes, rng: random.Random) -> ParsedFile:
+def _parsed(data: bytes) -> ParsedFile:
     if data[:2] == b"PK":
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -273,22 +264,8 @@ def _parsed(data: bytes, rng: random.Random) -> ParsedFile:
             if name.startswith("data/") and "/" not in name.removeprefix("data/")
         }
         return ParsedFile(opcodes=opcodes, rest=rest, storages=storages)
-    members = _members_of_tar(data)
-    if members:
-        member = rng.choice(("pickle", *members))
-        opcodes, rest = opcodes_of(members.get(member, b""))
-        return ParsedFile(opcodes=opcodes, rest=rest, members=members, member=member)
     opcodes, rest = opcodes_of(data)
     return ParsedFile(opcodes=opcodes, rest=rest)
-
-
-def _members_of_tar(data: bytes) -> dict[str, bytes]:
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
-            files = [each for each in archive.getmembers() if each.isreg()]
-            return {each.name: archive.extractfile(each).read() for each in files}  # type: ignore[union-attr]
-    except (tarfile.TarError, ValueError, OSError, OverflowError):
-        return {}
 
 
 def _parts_of(opcodes: Sequence[bytes]) -> list[tuple[bytes, ...]]:

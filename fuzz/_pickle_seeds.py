@@ -23,7 +23,6 @@ import torch
 from fuzz._pickle_changes import correct_frames, opcodes_of
 from tests.scan import irregular
 from tests.scan.malicious import GROUPS, Sample
-from tests.scan.torch_tar import HONEST_TARS
 
 __all__ = ["seeds"]
 
@@ -164,7 +163,6 @@ def _attacks() -> Iterator[Sample]:
     yield from irregular.hidden_calls()
     yield from irregular.irregular_tensors()
     yield from irregular.irregular_streams()
-    yield from irregular.irregular_tars()
     yield from irregular.irregular_storages()
 
 
@@ -177,7 +175,6 @@ def seeds() -> Iterator[bytes]:
                 yield pickle.dumps(value, protocol)
         yield from _saved()
         yield from _pickled()
-        yield from map(bytes, HONEST_TARS.values())
         yield from _joblib()
     for sample in _attacks():
         if sample.file.endswith(_ENDINGS) and len(sample.data) <= _BYTES_MAX:

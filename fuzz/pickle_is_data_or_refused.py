@@ -61,7 +61,7 @@ _SECONDS_MAX = 1.0
 _PEAK_BYTES = 8 << 20
 _PEAK_TIMES = 1000
 _HARMLESS = ("audit event builtins.id ",)
-_LOADED = frozenset({"torch-zip", "torch-legacy", "torch-tar", "pickle"})
+_LOADED = frozenset({"torch-zip", "torch-legacy", "pickle"})
 """What a scan calls the formats that are compared."""
 _LATER_READERS = frozenset({"names-code", "nested-pickle", "wrong-name", "two-formats"})
 """What is about other readers than ours."""

@@ -28,7 +28,7 @@ from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError, ValueN
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._draft import waiting_path
 from tests.cli.machine import Machine
-from tests.scan.torch_tar import saved_as_tar
+from tests.scan.assembler import tarred
 
 _RUN = "run-1"
 
@@ -134,20 +134,17 @@ def test_inspect_shows_tensors_values_and_names_of_a_file_of_torch(
     assert "pickle would import and call it" in _alone("inspect", str(path))
 
 
-def test_a_tar_of_the_first_torch_is_inspected_and_converted(tmp_path: Path) -> None:
-    """What torch before 0.1.10 wrote becomes a file of today, and nothing is unpacked beside it."""
+def test_a_tar_of_the_first_torch_is_refused(tmp_path: Path) -> None:
+    """What torch before 0.1.10 wrote is neither shown nor converted, and the hint says a way."""
     old, new = tmp_path / "old.pth.tar", tmp_path / "new.safetensors"
-    weight = torch.arange(6.0).view(2, 3)
-    old.write_bytes(saved_as_tar({"epoch": 3, "model": {"weight": weight, "tied": weight}}))
-    document = json.loads(_alone("inspect", str(old), "--json"))
-    _alone("convert", str(old), str(new))
-    found = load_checkpoint(new)
+    old.write_bytes(tarred({"pickle": b"N.", "tensors": b"I0\n.", "storages": b"I0\n."}))
 
-    assert (document["format"], document["loads"]) == ("torch-tar", "data")
-    assert [each["name"] for each in document["tensors"]] == ["model.weight", "model.tied"]
-    assert found["epoch"] == 3
-    assert torch.equal(found["model"]["weight"], weight)
-    assert sorted(tmp_path.iterdir()) == [new, old]
+    for arguments in (["inspect", str(old)], ["convert", str(old), str(new)]):
+        result = CliRunner().invoke(main, ["model", *arguments])
+        assert result.exit_code == 82
+        assert "found a tar that torch wrote before 0.1.10 (2017)" in result.stderr
+        assert "torch.load(FILE, weights_only=False)" in result.stderr
+    assert sorted(tmp_path.iterdir()) == [old]
 
 
 def test_tensors_in_a_pickle_are_inspected_and_converted(tmp_path: Path) -> None:

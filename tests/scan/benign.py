@@ -115,15 +115,10 @@ def torch_files() -> Iterator[Sample]:
     """What torch writes."""
     import torch  # noqa: PLC0415
 
-    from tests.scan.torch_tar import saved_as_tar  # noqa: PLC0415 - as above
-
     for label, value in _states(torch):
         yield Sample("torch", label, "m.pt", _torch_bytes(torch, value))
         old = _torch_bytes(torch, value, _use_new_zipfile_serialization=False)
         yield Sample("torch", f"{label}, as before 1.6", "m.pth", old)
-    for label, value in _states(torch):
-        if label.startswith(("the state of", "tensors that share", "a trainer's file")):
-            yield Sample("torch", f"{label}, as before 0.1.10", "m.pth.tar", saved_as_tar(value))
     for protocol in (3, 4, 5):
         data = _torch_bytes(torch, {"w": torch.ones(2)}, pickle_protocol=protocol)
         yield Sample("torch", f"protocol {protocol}", "m.bin", data)

@@ -23,14 +23,6 @@ from tests.pt_files import (
 )
 from tests.scan.assembler import pickle
 from tests.scan.malicious import Sample
-from tests.scan.torch_tar import MACHINE, TarParts, TarStorage, TarTensor, reference
-
-
-def _view(number: int, root: int, begin: int, count: int, *, huge: bool = False) -> bytes:
-    """A list of one part of a storage."""
-    shown = b"\x8b" + struct.pack("<i", 2100) + b"\x01" * 2100 if huge else integer(number)
-    return listed(tupled(shown, integer(root), integer(begin), integer(count)))
-
 
 _HUGE = integer(1 << 62)
 _ONE, _LETTER = integer(1), text("a")
@@ -265,86 +257,3 @@ def irregular_streams() -> Iterator[Sample]:
     }
     for label, data in changed.items():
         yield Sample("irregular", label, "m.pth", data)
-
-
-def irregular_tars() -> Iterator[Sample]:
-    """Tars of torch before 0.1.10 whose tables are not what torch writes there."""
-    for label, parts in _TARS.items():
-        yield Sample("irregular", f"a tar with {label}", "m.pth", bytes(parts))
-
-
-_TARS: dict[str, TarParts] = {
-    "another file": TarParts(others={"notes": b""}),
-    "a storage of more elements than there are": TarParts(storages=(TarStorage(count=1 << 40),)),
-    "a storage of fewer elements than there are": TarParts(storages=(TarStorage(count=2),)),
-    "a storage of a negative number of elements": TarParts(storages=(TarStorage(count=-1),)),
-    "a storage of no known type": TarParts(storages=(TarStorage(kind=named("torch", "float32")),)),
-    "a storage of a type of later": TarParts(
-        value=reference(10),
-        storages=(TarStorage(kind=named("torch", "BoolStorage"), count=16),),
-        tensors=(),
-    ),
-    "a storage on no device": TarParts(storages=(TarStorage(location="meta"),)),
-    "two storages of one number": TarParts(storages=(TarStorage(), TarStorage())),
-    "a storage that nobody uses": TarParts(storages=(TarStorage(), TarStorage(11))),
-    "more storages than are said": TarParts(storages_said=0),
-    "fewer storages than are said": TarParts(storages_said=2),
-    "a number of storages below zero": TarParts(storages_said=-1),
-    "very many storages": TarParts(storages_said=1 << 40),
-    "bytes after the storages": TarParts(after_storages=b"\0"),
-    "a pickle after the storages": TarParts(after_storages=pickle(b"N")),
-    "parts that are no list": TarParts(views=b"}"),
-    "a part of no storage": TarParts(views=_view(11, 12, 0, 1)),
-    "a part of a part": TarParts(views=_view(11, 10, 0, 4) + _view(12, 11, 0, 4)[1:]),
-    "a part that nobody uses": TarParts(views=_view(11, 10, 0, 4)),
-    "a part beyond its storage": TarParts(
-        views=_view(11, 10, 2, 3), tensors=(TarTensor(storage=integer(11), size=(3,), stride=(1,)),)
-    ),
-    "a part with a number of 5,000 digits": TarParts(views=_view(11, 10, 0, 1, huge=True)),
-    "a tensor beyond its storage": TarParts(tensors=(TarTensor(offset=1),)),
-    "a tensor of a negative size": TarParts(tensors=(TarTensor(size=(-1, 2)),)),
-    "a tensor of too many dimensions": TarParts(tensors=(TarTensor(dimensions=1 << 20),)),
-    "a tensor of fewer than no dimensions": TarParts(tensors=(TarTensor(dimensions=-1),)),
-    "a tensor of another type": TarParts(tensors=(TarTensor(kind=named("torch", "DoubleTensor")),)),
-    "a tensor over a tensor": TarParts(
-        value=reference(21), tensors=(TarTensor(), TarTensor(21, storage=integer(20)))
-    ),
-    "a tensor over nothing": TarParts(tensors=(TarTensor(storage=b"N"),)),
-    "a tensor that nobody uses": TarParts(tensors=(TarTensor(), TarTensor(21))),
-    "two tensors of one number": TarParts(tensors=(TarTensor(), TarTensor())),
-    "a tensor of the number of its storage": TarParts(tensors=(TarTensor(10),)),
-    "a truth as a number": TarParts(tensors=(TarTensor(storage=b"\x88"),)),
-    "bytes after the tensors": TarParts(after_tensors=b"\0"),
-    "a reference to nothing": TarParts(value=listed(reference(20), reference(22))),
-    "a reference with a sign": TarParts(value=listed(reference(20), reference("+20"))),
-    "a reference of a later torch": TarParts(
-        value=listed(reference(20), storage("FloatStorage", "10", 4))
-    ),
-    "a reference to a class that is none of a module": TarParts(
-        value=listed(
-            reference(20), tupled(named("torch", "float32"), text("a.py"), text("a")) + b"Q"
-        )
-    ),
-    "a reference that is a number": TarParts(value=listed(reference(20), integer(20) + b"Q")),
-    "a call beside the number of storages": TarParts(
-        after_storages=pickle(call("builtins", "set", b"]"))
-    ),
-    "a call in a storage": TarParts(
-        storages=(TarStorage(kind=EMPTY + b"0" + named("torch", "FloatStorage")),)
-    ),
-    "a second name in a tensor": TarParts(
-        tensors=(
-            TarTensor(kind=named("torch", "LongTensor") + b"0" + named("torch", "FloatTensor")),
-        )
-    ),
-    "a name beside the number of tensors": TarParts(
-        tensors_said=1, before_tensors=named("torch", "FloatTensor") + b"0"
-    ),
-    "facts of another version": TarParts(
-        machine=pickle(
-            dictionary((text("protocol_version"), b"M\xe9\x03"), (text("little_endian"), b"\x88"))
-        )
-    ),
-    "facts of a machine that is big-endian": TarParts(machine=MACHINE.replace(b"\x88", b"\x89")),
-    "two pickles of facts": TarParts(machine=MACHINE + pickle(b"N")),
-}

@@ -16,17 +16,16 @@ from typing import Literal
 import pytest
 import torch
 
-from sealpoint.errors import EncodeError, GlobalNotAllowed, ModelMalformed, SealpointError
+from sealpoint.errors import EncodeError, ModelMalformed, SealpointError
 from sealpoint.models import convert_checkpoint, load_checkpoint
 from sealpoint.models._inspection import inspect_checkpoint
-from sealpoint.scan import Inert, ScanVerdict, Unknown, scan_bytes
-from tests.pt_files import EMPTY, call, dictionary, named, pickled, storage, tensor, text, tupled
+from sealpoint.scan import ScanVerdict, Unknown, scan_bytes
+from tests.pt_files import EMPTY, call, dictionary, named, pickled, storage, tensor, text
 from tests.scan import benign, irregular
-from tests.scan.assembler import PAYLOAD, pickle
+from tests.scan.assembler import pickle
 from tests.scan.malicious import GROUPS, Sample
-from tests.scan.torch_tar import HONEST_TARS, TarParts, reference, saved_as_tar
 
-_LOADED = frozenset({"torch-zip", "torch-legacy", "torch-tar", "pickle", "safetensors"})
+_LOADED = frozenset({"torch-zip", "torch-legacy", "pickle", "safetensors"})
 """The formats that `load_checkpoint` reads."""
 _CONVERTED = frozenset({"npy", "npz", "gzip", "bzip2", "xz", "lzma", "zlib"})
 """Those that `convert_checkpoint` reads as well."""
@@ -130,7 +129,6 @@ def _attacks() -> Iterable[Sample]:
         (irregular.hidden_calls, 280),
         (irregular.irregular_tensors, 20),
         (irregular.irregular_streams, 7),
-        (irregular.irregular_tars, 40),
         (irregular.irregular_storages, 27),
         (_attacks, 250),
     ],
@@ -147,7 +145,6 @@ def _attacks() -> Iterable[Sample]:
         "hidden",
         "tensors",
         "streams",
-        "tars",
         "storages",
         "malicious",
     ],
@@ -169,9 +166,8 @@ def test_a_scan_and_all_readers_agree(
         irregular.hidden_calls,
         irregular.irregular_tensors,
         irregular.irregular_streams,
-        irregular.irregular_tars,
     ],
-    ids=["calls", "hidden", "tensors", "streams", "tars"],
+    ids=["calls", "hidden", "tensors", "streams"],
 )
 def test_known_names_with_odd_arguments_are_not_safe(
     family: Callable[[], Iterable[Sample]],
@@ -284,81 +280,3 @@ def test_tensors_that_pickle_wrote_are_what_pickle_reads(protocol: int, tmp_path
     for ours, theirs in pairs:
         assert (ours.dtype, ours.stride()) == (theirs.dtype, theirs.stride())
         assert torch.equal(ours, theirs)
-
-
-@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
-@pytest.mark.parametrize("parts", HONEST_TARS.values(), ids=HONEST_TARS)
-def test_an_honest_tar_is_safe_and_is_read_as_torch_reads_it(
-    parts: TarParts, tmp_path: Path
-) -> None:
-    """The tar of before 0.1.10: today's torch reads it too, if it is told to trust the file."""
-    path = tmp_path / "m.pth.tar"
-    path.write_bytes(bytes(parts))
-    loaded = load_checkpoint(path, map_location="cpu")
-
-    assert scan_bytes(bytes(parts), path.name).findings == ()
-    assert scan_bytes(bytes(parts), path.name).format == "torch-tar"
-    assert repr(loaded) == repr(torch.load(path, map_location="cpu", weights_only=False))
-
-
-def test_what_was_saved_in_a_tar_is_what_is_loaded(tmp_path: Path) -> None:
-    """Every element, what shares memory, and what was the same object."""
-    row = torch.arange(12.0)
-    kinds = (torch.float64, torch.float16, torch.int64, torch.int32, torch.int8, torch.uint8)
-    saved = {
-        "epoch": 3,
-        "state_dict": torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3)).state_dict(),
-        "kinds": [torch.arange(3).to(kind) for kind in kinds],
-        "shared": [row, row[2:6], row.view(3, 4).t(), row],
-    }
-    path = tmp_path / "m.pth.tar"
-    path.write_bytes(saved_as_tar(saved))
-    found = load_checkpoint(path)
-    stock = torch.load(path, weights_only=False)
-
-    for loaded in (found, stock):
-        assert loaded["epoch"] == 3
-        torch.testing.assert_close(loaded["state_dict"], saved["state_dict"], rtol=0, atol=0)
-        torch.testing.assert_close(loaded["kinds"], saved["kinds"], rtol=0, atol=0)
-        torch.testing.assert_close(loaded["shared"], saved["shared"], rtol=0, atol=0)
-        loaded["shared"][0][2] = 99.0
-        assert loaded["shared"][1][0] == 99.0
-        assert loaded["shared"][3] is loaded["shared"][0]
-
-
-def test_a_payload_in_a_tar_is_told_whatever_else_is_wrong(tmp_path: Path) -> None:
-    """It is named though the tables around it cannot be read."""
-    parts = TarParts(value=PAYLOAD[2:-1], storages_said=7)
-    sample = Sample("tar", "", "m.pt", bytes(parts))
-    report = scan_bytes(sample.data, sample.file)
-
-    assert report.verdict is ScanVerdict.DANGEROUS
-    assert "os.system" in {finding.name for finding in report.findings}
-    assert not _is_loaded(tmp_path / "m.pt", sample)
-
-
-def test_a_module_in_a_tar_is_inert_data(tmp_path: Path) -> None:
-    """Its class stands there with its source, which nobody reads."""
-    cls = tupled(named("model", "Net"), text("model.py"), text("class Net: ...")) + b"Q"
-    value = cls + b")\x81" + dictionary((text("weight"), reference(20))) + b"b"
-    path = tmp_path / "m.pt"
-    path.write_bytes(bytes(TarParts(value=value)))
-
-    with pytest.raises(GlobalNotAllowed, match=r"model\.Net"):
-        load_checkpoint(path)
-    found = load_checkpoint(path, unknown="inert")
-
-    assert isinstance(found, Inert)
-    assert found.type == "model.Net"
-    assert found.state["weight"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
-
-
-def test_a_module_without_tensors_in_a_tar_is_inert_data(tmp_path: Path) -> None:
-    """Its class is known for one, though there is nothing else to refer to."""
-    cls = tupled(named("model", "Net"), b"N", b"N") + b"Q"
-    path = tmp_path / "m.pt"
-    path.write_bytes(bytes(TarParts(value=cls + b")\x81", storages=(), tensors=())))
-    found = load_checkpoint(path, unknown="inert")
-
-    assert isinstance(found, Inert)
-    assert found.type == "model.Net"

@@ -67,12 +67,7 @@ _NUMBERS_MAX = 32
 """How many numbers in a row are listed one by one: the state of `random` has 625."""
 _INT_BITS_MAX = 256
 _TEXT_CHARS_MAX = 80
-_FORMATS = {
-    "zip": "torch-zip",
-    "stream": "torch-legacy",
-    "tar": "torch-tar",
-    "pickle": "pickle",
-}
+_FORMATS = {"zip": "torch-zip", "stream": "torch-legacy", "pickle": "pickle"}
 _NUMBERS = {
     **{f"<{code}": f"<{form}" for code, form in zip(("f2", "f4", "f8"), "efd", strict=True)},
     **{f"<i{1 << n}": f"<{form}" for n, form in enumerate("bhiq")},

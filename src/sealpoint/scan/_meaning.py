@@ -222,7 +222,6 @@ class _MeaningReader:
         self._beside: Mapping[Global, Reading] = beside
         self._classes = classes
         self._known = KNOWN_NAMES.keys() | beside.keys() | classes.keys()
-        self._references: Mapping[str, Value] | None = None
         self._readings: Mapping[type, Callable[[Any], Any]] = {
             Tuple: partial(_tuple, self),
             List: partial(_list, self),
@@ -234,7 +233,6 @@ class _MeaningReader:
         }
 
     def run(self, program: Program, *, again: bool) -> Any:
-        self._references = program.references
         made = self._filled(program.value)
         if again:
             return made
@@ -294,24 +292,15 @@ class _MeaningReader:
         listed.extend(self.values(nodes))
 
     def _referred(self, node: Persistent) -> Any:
-        if self._references is not None and type(node.identity) is str:
-            return self.value(self._references[node.identity])
         cls = self._saved_class(node)
         if cls in KNOWN_NAMES:
             raise self.fault(f"the class of a module, found {cls}")
         return self.maker.make(self._tensors.storage(node)) if cls is None else self._name(cls)
 
     def _saved_class(self, value: Value) -> Global | None:
-        """The class of a module, which torch before 1.6 saved beside the pickle, with its source.
-
-        Before 0.1.10, when references were texts, it did not say that it is one.
-        """
+        """The class of a module, which torch before 1.6 saved beside the pickle."""
         match value:
             case Persistent(identity=Tuple(values=("module", Global() as cls, *_))):
-                return cls
-            case Persistent(identity=Tuple(values=(Global() as cls, _, _))) if (
-                self._references is not None
-            ):
                 return cls
             case _:
                 return None

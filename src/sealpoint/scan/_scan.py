@@ -72,9 +72,9 @@ from sealpoint.scan._pickles import PickleJudge
 from sealpoint.scan._report import ScanFinding, ScanReport, ScanVerdict
 from sealpoint.scan._safetensors import LENGTH_BYTES, header_end, read_header
 from sealpoint.scan._source import Budget, Member, Source
-from sealpoint.scan._streams import STREAMS, tar_members, unpack_stream
+from sealpoint.scan._streams import STREAMS, is_torch_tar, tar_members, unpack_stream
 from sealpoint.scan._wrappings import HEAD_BYTES as WRAPPING_HEAD_BYTES
-from sealpoint.scan._wrappings import is_torch_tar, wrapping_kind
+from sealpoint.scan._wrappings import wrapping_kind
 from sealpoint.scan._zip import PICKLE, shown
 from sealpoint.scan._zip_members import zip_entries, zip_members
 
@@ -334,9 +334,10 @@ class _Scan:
     def _tar(self, thing: _Thing) -> Iterator[ScanFinding]:
         if is_torch_tar(thing.source, thing.what):
             yield from _second_format(thing)
-            thing.kind = "torch-tar"
-            judge = self._judge_of(thing)
-            yield from self._told(judge, judge.judge_wrapping, thing.source, thing.kind)
+            yield ScanFinding(
+                rule="format-unknown",
+                message="torch wrote this tar before 0.1.10 (2017), and it is not read",
+            )
             return
         members: list[Member] = []
         for member in tar_members(thing.source, self._budget, thing.what):

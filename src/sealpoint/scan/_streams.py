@@ -7,8 +7,8 @@ libraries compute it. A tar is given member by member, as it lies in the file: r
 folders only, checksums of headers and the two empty blocks at its end included.
 
 It refuses links, devices, sparse files and whatever a tar can say beyond names and sizes; and what
-Python's `tarfile` reads in another way, since torch asks it for the members of a tar: names that
-are said twice or for all, fields of a header that are no numbers, bytes that fill up a block.
+Python's `tarfile` reads in another way: names that are said twice or for all, fields of a header
+that are no numbers, bytes that fill up a block.
 """
 
 import bz2
@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from sealpoint.errors import ModelMalformed
+from sealpoint.errors import ModelMalformed, SealpointError
 from sealpoint.limits import MODEL_NAME_BYTES_MAX
 from sealpoint.scan._source import Budget, Cursor, Member, Source
 from sealpoint.scan._zip import shown
@@ -120,6 +120,7 @@ def _unpack(source: Source, unpacker: StreamUnpacker, budget: Budget, what: str)
     return b"".join(parts)
 
 
+_TORCH_NAMES = frozenset({"pickle", "storages", "tensors"})
 _BLOCK = 512
 _FOLDER, _LONG_NAME, _PAX, _PAX_ALL = b"5", b"L", b"x", b"g"
 _PAX_PATH = b"path"
@@ -182,6 +183,15 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
     if folders & names:
         raise cursor.fault("no folder of the name of a file")
     _check_end(cursor)
+
+
+def is_torch_tar(source: Source, what: str) -> bool:
+    """Whether a tar has the files in it that torch before 0.1.10 wrote; nobody reads them here."""
+    try:
+        names = {member.name for member in tar_members(source, Budget(source.size), what)}
+    except SealpointError:
+        return False
+    return names >= _TORCH_NAMES
 
 
 def _named(cursor: Cursor, budget: Budget) -> Iterator[tuple[bytes, str, Member]]:

@@ -249,8 +249,6 @@ class Program:
     """Every text and byte string of it, used or not."""
     made: Sequence["Call | New | Persistent | Dict | Set"] = ()
     """All calls, references and tables, in order."""
-    references: Mapping[str, "Value"] | None = None
-    """What a reference means that is a text, where the file around the pickle says so."""
 
     @property
     def names(self) -> Mapping[Global, int]:

@@ -80,12 +80,6 @@ _LATER = (
 )
 
 STORAGES = {Global("torch", name): element for name, element in _OWN.items()}
-TENSOR_TYPES = {
-    Global(module, f"{name}Tensor"): Global("torch", f"{name}Storage")
-    for module in ("torch", "torch.cuda")
-    for name in ("Double", "Float", "Half", "Long", "Int", "Short", "Char", "Byte")
-}
-"""What tensors were before torch 0.1.10 knew one type of them, with their storages."""
 UNTYPED = Global("torch.storage", "UntypedStorage")
 DTYPES = {Global("torch", element.name): element for element in (*_OWN.values(), *_LATER)}
 
@@ -122,7 +116,6 @@ TORCH_REASONS: dict[Global, str] = {
     ),
     FROM_TYPE: "a tensor with attributes, of a plain type",
     **dict.fromkeys(STORAGES, "a storage: a record of the file"),
-    **dict.fromkeys(TENSOR_TYPES, "what kind of tensor a tar of torch before 0.1.10 holds"),
     **dict.fromkeys(DTYPES, "a type of elements"),
     **dict.fromkeys(QSCHEMES, "a way to quantize"),
 }

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What torch and trainers wrap pickles and storages in: from each, one program and its storages.
 
-Four wrappings, and the same rules for all of them: the zip of torch since 1.6, the stream of
-before, the tar of before 0.1.10, and a bare pickle, whose storages are such streams. Every byte of
-a file belongs to its structure, to the pickles or to exactly one storage; a storage that is said to
-be longer than the file, bytes that nobody uses and keys that nobody names are refused. Nothing is
-written to a disk or decompressed.
+Three wrappings, and the same rules for all of them: the zip of torch since 1.6, the stream of
+before, and a bare pickle, whose storages are such streams. Every byte of a file belongs to its
+structure, to the pickles or to exactly one storage; a storage that is said to be longer than the
+file, bytes that nobody uses and keys that nobody names are refused. Nothing is written to a disk
+or decompressed.
 
 Other formats are refused by their name, with what to do about it.
 """
 
 import functools
 import re
-import struct
-from collections.abc import Callable, Collection, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, Literal, Protocol
 
 from sealpoint.errors import (
@@ -24,14 +21,13 @@ from sealpoint.errors import (
     ModelLimitExceeded,
     ModelMalformed,
     RecordMismatch,
-    SealpointError,
 )
-from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_PICKLE_BYTES_MAX, MODEL_TENSORS_MAX
+from sealpoint.limits import MODEL_PICKLE_BYTES_MAX, MODEL_TENSORS_MAX
 from sealpoint.scan import _torch_names as table
 from sealpoint.scan._machine import Work
 from sealpoint.scan._pickle import run_pickle
-from sealpoint.scan._source import Budget, Cursor, Member, Source
-from sealpoint.scan._streams import is_tar, tar_members
+from sealpoint.scan._source import Source
+from sealpoint.scan._streams import is_tar, is_torch_tar
 from sealpoint.scan._symbols import (
     Call,
     Dict,
@@ -56,7 +52,7 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY = re.compile(
     rb"\x80(?:[\x02\x03]|[\x04\x05]\x95\x0d\x00{7})\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\."
 )
-_VERSION, _TAR_VERSION = 1001, 1000
+_VERSION = 1001
 _STORAGE = "data/"
 # What torch writes beside the pickle and the storages.
 _NOTES = {
@@ -73,6 +69,10 @@ _JOBLIB = (
     "if joblib wrote it, sealpoint model convert IN OUT reads it as it is; else unpack it first"
 )
 _FETCH = "fetch the file itself, and not the page about it"
+_SAVE_AGAIN = (
+    "if you trust who wrote it, read it with torch.load(FILE, weights_only=False) on a machine "
+    "that holds nothing else, and save the state again"
+)
 _BEGINNINGS = (
     (b"PYTORCH1", "a torch archive of a preview release", "save it again with a later torch"),
     (b"\x1f\x8b", "a gzip file", _JOBLIB),
@@ -93,6 +93,7 @@ _BEGINNINGS = (
     (b"<html", "a web page", _FETCH),
     (b"PK\x05\x06", "an empty zip", "find out what went wrong when it was written"),
 )
+_TAR = "a tar archive"
 _TFLITE = slice(4, 8)
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _OLD_PICKLE = re.compile(rb"[(\]})cl]|N\.|[FILSVX].{0,400}\n", re.DOTALL)
@@ -116,7 +117,7 @@ class FilePlace:
 class Wrapping:
     """A file as one program and its storages."""
 
-    kind: Literal["zip", "stream", "tar", "pickle"]
+    kind: Literal["zip", "stream", "pickle"]
     program: Program
     storages: Mapping[str, FilePlace]
     is_big_endian: bool = False
@@ -190,11 +191,11 @@ def read_wrapping(
         return _from_zip(read, size, what, mentions, run)
     if kind == "stream":
         return _from_stream(read, size, what, mentions, run)
-    if kind == "tar":
-        return _from_tar(Source(read, size), what, mentions, run, work)
     if _PICKLE.match(head):
         return _from_pickle(read, size, what, mentions, run, work=work, reads_arrays=reads_arrays)
     found, advice = _kind(head) if size else ("an empty file", "save or fetch it again")
+    if found == _TAR and is_torch_tar(Source(read, size), what):
+        found, advice = "a tar that torch wrote before 0.1.10 (2017)", _SAVE_AGAIN
     if found is None:
         # It may be a pickle of protocol 0 or 1, which begins like any text.
         try:
@@ -209,17 +210,17 @@ def read_wrapping(
     )
 
 
-def wrapping_kind(head: bytes) -> Literal["zip", "stream", "tar", "pickle"]:
+def wrapping_kind(head: bytes) -> Literal["zip", "stream", "pickle"]:
     """What a file is wrapped in if it is one of torch or a pickle, by how it begins."""
     if head.startswith(_ZIP):
         return "zip"
-    if _LEGACY.match(head):
-        return "stream"
-    return "tar" if is_tar(head) and not _PICKLE.match(head) else "pickle"
+    return "stream" if _LEGACY.match(head) else "pickle"
 
 
 def _kind(head: bytes) -> tuple[str | None, str]:
     """The name of a format and what to do about it; no name: it may be a pickle."""
+    if is_tar(head):
+        return _TAR, _UNPACK
     for beginning, found, advice in _BEGINNINGS:
         if head.startswith(beginning):
             return found, advice
@@ -332,7 +333,7 @@ def given_storages(program: Program, what: str, run: PickleRun, work: Work) -> d
         if (left := work.left - _GIVEN_COST) < 0:
             raise ModelLimitExceeded(work.fault(what))
         work.left = left
-        # (2) As torch reads it, which takes no tar from memory.
+        # (2) As torch reads it.
         data = literal if isinstance(literal, bytes) else literal.encode("latin-1", "replace")
         if not _LEGACY.match(data):
             raise ModelMalformed(f"{what}: expected a stream of torch in the bytes of a storage")
@@ -423,7 +424,7 @@ def _from_stream(
     keys = run(window, what, start=program.end, whole=False)
     if any(each.names or each.acts for each in (magic, version, machine, keys)):
         raise ModelMalformed(f"{what}: expected plain data around the value of a stream")
-    _check_machine(machine.value, _VERSION, what)
+    _check_machine(machine.value, what)
     storages: dict[str, FilePlace] = {}
     at, items = keys.end, _item_bytes(program)
     for key in _keys(keys.value, what):
@@ -450,15 +451,15 @@ def _from_stream(
     )
 
 
-def _check_machine(value: Value, version: int, what: str) -> None:
+def _check_machine(value: Value, what: str) -> None:
     """Check what a file says about the machine that wrote it."""
     facts = _facts(value, what)
     sizes = _facts(facts.pop("type_sizes", Dict()), what)
     if not all(type(each) in (bool, int) for each in (*facts.values(), *sizes.values())):
         raise ModelMalformed(f"{what}: expected numbers about the machine that wrote it")
-    if facts.get("protocol_version") != version or facts.get("little_endian") is not True:
+    if facts.get("protocol_version") != _VERSION or facts.get("little_endian") is not True:
         raise ModelMalformed(
-            f"{what}: expected a file of version {version}, of a machine that is little-endian"
+            f"{what}: expected a file of version {_VERSION}, of a machine that is little-endian"
         )
 
 
@@ -491,213 +492,3 @@ def _item_bytes(program: Program) -> dict[str, int]:
             case _:
                 pass  # what is no reference to a storage is refused where its meaning is read
     return found
-
-
-# The tar of before 0.1.10.
-
-_MACHINE = "sys_info"
-_TAR_PARTS = {"pickle", "tensors", "storages"}
-_STORAGE_TYPES = frozenset(table.TENSOR_TYPES.values())
-_ENTRY_BYTES_MAX = 1024
-_ENTRY_COST = 4096
-"""An entry is a pickle of its own, which takes longer to read than its few bytes let expect."""
-_INT64, _DIMENSIONS = struct.Struct("<q"), struct.Struct("<i4x")
-
-
-def is_torch_tar(source: Source, what: str) -> bool:
-    """Whether a tar is one that torch wrote, by the names in it."""
-    members = tar_members(source, Budget(source.size), what)
-    try:
-        return _are_parts({each.name for each in islice(members, len(_TAR_PARTS) + 2)})
-    except SealpointError:
-        return False
-
-
-def _are_parts(names: Collection[str]) -> bool:
-    """Whether these are the files of a tar of torch; it does not ask for that on the machine."""
-    return _TAR_PARTS <= set(names) <= _TAR_PARTS | {_MACHINE}
-
-
-def _from_tar(
-    source: Source, what: str, mentions: Mentions | None, run: PickleRun, work: Work
-) -> Wrapping:
-    """Up to four files: about the machine, the value, what each tensor is, and the storages.
-
-    (1) These and no others; (2) the value; (3) storages and tensors by their numbers; (4) the value
-    refers to them by these numbers, as texts; (5) nothing is there that nobody refers to.
-    """
-    # (1) One after the other, up to the end of the file.
-    parts = {each.name: each for each in tar_members(source, Budget(source.size), what)}
-    if not _are_parts(parts):
-        raise FormatRefused(
-            f"{what}: expected a file of torch or a pickle, found a tar archive of other files",
-            hint=f"{_UNPACK[0].upper()}{_UNPACK[1:]}.",
-        )
-    # (2) First, so that whoever asks for its names hears of them in any case.
-    data = parts["pickle"].source.whole(MODEL_PICKLE_BYTES_MAX, what)
-    program = run(data, f"{what}: member 'pickle'", mentions=mentions)
-    # (3) In the order of torch.
-    tables = _TarTables(what, run, work)
-    if _MACHINE in parts:
-        tables.read_machine(parts[_MACHINE])
-    tables.read_storages(parts["storages"])
-    tables.read_tensors(parts["tensors"])
-    # (4) The class of a module is referred to as well, by itself and its source.
-    for act in program.acts:
-        match act:
-            case Persistent(identity=str() as key):
-                tables.use(key)
-            case Persistent(identity=identity) if not _is_class(identity):
-                raise ModelMalformed(f"{what}: expected references to tensors by their numbers")
-            case _:
-                pass
-    # (5) What nobody refers to, nobody judges.
-    tables.check_all_used()
-    return Wrapping(
-        kind="tar",
-        program=replace(program, references=tables.references),
-        storages=tables.storages,
-        views=True,
-    )
-
-
-def _is_class(identity: Value) -> bool:
-    match identity:
-        case Tuple(values=(Global(), _, _)):
-            return True
-        case _:
-            return False
-
-
-class _TarTables:
-    """What the numbers in a tar of torch stand for: the same symbols that later files have."""
-
-    def __init__(self, what: str, run: PickleRun, work: Work) -> None:
-        self.references: dict[str, Value] = {}
-        self.storages: dict[str, FilePlace] = {}
-        self._stored: dict[str, tuple[Value, ...]] = {}
-        self._used: set[str] = set()
-        self._what = what
-        self._run = run
-        self._work = work
-
-    def read_machine(self, part: Member) -> None:
-        cursor = self._cursor(part)
-        machine = self._plain(cursor, MODEL_PICKLE_BYTES_MAX)
-        _check_machine(machine, _TAR_VERSION, self._what)
-        _check_end(cursor)
-
-    def read_storages(self, part: Member) -> None:
-        """How many; number, device and type of each, with its elements; then parts of them."""
-        cursor = self._cursor(part)
-        for _ in range(self._count(cursor)):
-            number, location, kind = self._entry(cursor, _STORAGE_TYPES)
-            (count,) = cursor.unpack(_INT64)
-            size = count * table.STORAGES[kind].size
-            if not 0 <= size <= cursor.rest:
-                raise cursor.fault("a storage that ends before the file does")
-            identity = ("storage", kind, self._key(number), location, count)
-            key = self._add_storage(number, identity)
-            self.storages[key] = FilePlace(offset=part.offset + cursor.at, size=size)
-            cursor.skip(size)
-        views = self._plain(cursor, MODEL_PICKLE_BYTES_MAX)
-        if not isinstance(views, List):
-            raise cursor.fault("a list of parts of storages")
-        self._take_entries(len(views.values))
-        for view in views.values:
-            match view:
-                case Tuple(values=(number, root, begin, count)) if (
-                    key := self._key(root)
-                ) in self.storages:
-                    whole = self._stored[self.use(key)]
-                    self._add_storage(number, (*whole, Tuple((self._key(number), begin, count))))
-                case _:
-                    raise cursor.fault("number, storage, offset and length of a part of a storage")
-        _check_end(cursor)
-
-    def read_tensors(self, part: Member) -> None:
-        """How many; number, storage and type of each, with its size, stride and offset."""
-        cursor = self._cursor(part)
-        for _ in range(self._count(cursor)):
-            number, storage, kind = self._entry(cursor, table.TENSOR_TYPES.keys())
-            key = self._key(storage)
-            stored = self._stored.get(key)
-            if stored is None or stored[1] != table.TENSOR_TYPES[kind]:
-                raise cursor.fault("a tensor of the type of its storage")
-            (dimensions,) = cursor.unpack(_DIMENSIONS)
-            if not 0 <= dimensions <= MODEL_DIMENSIONS_MAX:
-                raise cursor.fault(f"a tensor of at most {MODEL_DIMENSIONS_MAX} dimensions")
-            size, stride = (cursor.unpack(struct.Struct(f"<{dimensions}q")) for _ in range(2))
-            (offset,) = cursor.unpack(_INT64)
-            place = (self.references[self.use(key)], offset, Tuple(size), Tuple(stride))
-            self._add(number, Call(table.TENSOR, Tuple(place)))
-        _check_end(cursor)
-
-    def use(self, key: str) -> str:
-        """Take note that something refers to a number."""
-        if key not in self.references:
-            raise ModelMalformed(
-                f"{self._what}: expected a tensor or storage with the number {shown(key)}"
-            )
-        self._used.add(key)
-        return key
-
-    def check_all_used(self) -> None:
-        for key in self.references.keys() - self._used:
-            raise ModelMalformed(
-                f"{self._what}: expected every tensor and storage to be used, found {shown(key)} "
-                "unused"
-            )
-
-    def _cursor(self, part: Member) -> Cursor:
-        return Cursor(part.source, f"{self._what}: member {part.name!r}")
-
-    def _plain(self, cursor: Cursor, most: int, kinds: AbstractSet[Global] = frozenset()) -> Value:
-        """What the pickle at a place says, which is then behind it: plain data, and one name."""
-        program = self._run(cursor.source.read(cursor.at, most), cursor.what, whole=False)
-        if program.acts or len(program.names) > 1 or not kinds >= program.names.keys():
-            raise cursor.fault("plain data around the value")
-        cursor.skip(program.end)
-        return program.value
-
-    def _count(self, cursor: Cursor) -> int:
-        count = self._plain(cursor, _ENTRY_BYTES_MAX)
-        if type(count) is not int or count < 0:
-            raise cursor.fault("how many entries follow")
-        self._take_entries(count)
-        return count
-
-    def _take_entries(self, count: int) -> None:
-        if count * _ENTRY_COST > self._work.left:
-            raise ModelLimitExceeded(self._work.fault(self._what))
-        self._work.left -= count * _ENTRY_COST
-
-    def _entry(self, cursor: Cursor, kinds: AbstractSet[Global]) -> tuple[Value, Value, Global]:
-        match self._plain(cursor, _ENTRY_BYTES_MAX, kinds):
-            case Tuple(values=(number, second, Global() as kind)):
-                return number, second, kind
-            case _:
-                raise cursor.fault("a number, a storage or device, and a type")
-
-    def _add_storage(self, number: Value, identity: tuple[Value, ...]) -> str:
-        key = self._add(number, Persistent(Tuple(identity)))
-        self._stored[key] = identity
-        return key
-
-    def _add(self, number: Value, symbol: Value) -> str:
-        key = self._key(number)
-        if key in self.references:
-            raise ModelMalformed(f"{self._what}: expected each number of a tensor or storage once")
-        self.references[key] = symbol
-        return key
-
-    def _key(self, number: Value) -> str:
-        """How the value writes a number, which was an address in the memory of its process."""
-        if type(number) is not int or not 0 <= number < 1 << 64:
-            raise ModelMalformed(f"{self._what}: expected the number of a tensor or a storage")
-        return str(number)
-
-
-def _check_end(cursor: Cursor) -> None:
-    if cursor.rest:
-        raise cursor.fault(f"nothing more, found {cursor.rest} bytes")
