@@ -63,6 +63,7 @@ PROGRAMS = {
             for name in (
                 "models/_maker",
                 "models/_pt",
+                "pickled_types",
                 "scan/_arrays",
                 "scan/_known_types",
                 "scan/_machine",

@@ -29,7 +29,7 @@ _LAYERS = [
     "codec | signing | (world)",
     "ids | disk | _parts | _postgres",
     "_postgres_url",
-    "errors | limits",
+    "errors | limits | pickled_types",
 ]
 
 

@@ -48,7 +48,9 @@ _CALLS: dict[str, bytes] = {
     "a counter of a text": call("collections", "Counter", text("abc")),
     "a queue of negative length": call("collections", "deque", b"]", integer(-1)),
     "a queue that forgets": call("collections", "deque", listed(_ONE, _ONE), _ONE),
-    "a default of a class that is none": call("collections", "defaultdict", _ORDERED_DICT),
+    "a default of a class that is none": call(
+        "collections", "defaultdict", named("collections", "Counter")
+    ),
     "a default of a result": call("collections", "defaultdict", EMPTY),
     "a namespace with arguments": call("argparse", "Namespace", _LETTER),
     "a namespace with a list": call("argparse", "Namespace") + listed(_ONE) + b"b",

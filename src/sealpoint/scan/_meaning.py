@@ -21,15 +21,16 @@ from typing import Any, Literal
 from sealpoint.codec import collision_fault
 from sealpoint.errors import GlobalNotAllowed, ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DEPTH_MAX, Limits
+from sealpoint.pickled_types import FAULTS
 from sealpoint.scan import _torch_names as torch_names
 from sealpoint.scan._arrays import ARRAY_REASONS, ArrayMeaning, Arrays, ArrayScalar
 from sealpoint.scan._known_classes import FUNCTIONS, KnownClass
 from sealpoint.scan._known_types import (
     COMPOSED_CALLS,
     FACTORIES,
-    FAULTS,
     FROZENSETS,
     PLAIN_CALLS,
+    TORCH_VERSION,
     UUID,
     Filling,
     Maker,
@@ -64,11 +65,10 @@ _RECONSTRUCTORS = (
     Global("copyreg", "_reconstructor"),
 )
 _NEW_OBJECTS = (Global("copy_reg", "__newobj__"), Global("copyreg", "__newobj__"))
-_VERSION = Global("torch.torch_version", "TorchVersion")
 
 KNOWN_NAMES: Mapping[Global, str] = {
     **dict.fromkeys(FACTORIES, "what a defaultdict makes of what is missing"),
-    **{name: reason for name, (_, reason) in PLAIN_CALLS.items()},
+    **{name: call.reason for name, call in PLAIN_CALLS.items()},
     **torch_names.TORCH_REASONS,
     **ARRAY_REASONS,
     **{name: reason for name, (_, reason) in COMPOSED_CALLS.items()},
@@ -419,18 +419,17 @@ class _MeaningReader:
     # Python's own types.
 
     def plain(self, node: Made) -> Any:
-        function, _ = PLAIN_CALLS[node.function]
-        if not node.bare and not (node.function == _VERSION and node.built):
+        if not node.bare and not (node.function == TORCH_VERSION and node.built):
             raise self.form_of(node.function)
         # Made without its `__init__`, a bytearray would stay empty.
-        if not isinstance(node, Call) and node.function != _VERSION:
+        if not isinstance(node, Call) and node.function != TORCH_VERSION:
             raise self.form_of(node.function)
         if node.built:
             self.value(node.state)
         arguments = self.values(node.arguments.values)
         self._copy(sum(len(part) for part in arguments if type(part) in (str, bytes)))
         try:
-            made = function(*arguments)
+            made = PLAIN_CALLS[node.function].make(*arguments)
         except FAULTS as exc:
             raise self.form_of(node.function) from exc
         if made is None:

@@ -102,5 +102,5 @@ def test_arguments_that_no_type_writes_are_refused(label: str) -> None:
 
 def test_every_type_has_its_reason_and_both_names() -> None:
     """A built-in has the name of Python 2 and the one of Python 3."""
-    assert all(reason for _, reason in PLAIN_CALLS.values())
+    assert all(call.reason for call in PLAIN_CALLS.values())
     assert builtin("set") == (Global("__builtin__", "set"), Global("builtins", "set"))

@@ -4,7 +4,8 @@
 A pickle that the framework's own storage wrote names classes and says what to call. `scan` reads it
 as symbols; here a symbol becomes a value only if what it names stands in a table:
 
-- types that Python brings, each in the one form in which Python pickles it (`_CALLS`);
+- types that Python brings, each in the form in which Python pickles it
+  (`sealpoint.pickled_types`);
 - types of the framework and of the application that the registry has a rule for, found by module
   and name of the class. They are put together as the codec does it: from their fields, on a bare
   object, by no code of the class unless its rule says so. No function that a pickle names runs, no
@@ -20,16 +21,9 @@ codec after that, as for any other.
 import dataclasses
 import functools
 import inspect
-import ipaddress
-import pathlib
-import struct
-import uuid
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal, DecimalException
 from enum import Flag
-from fractions import Fraction
 from typing import Any, cast
 
 from sealpoint.adapters.agent_framework._type_references import TypeReferences, reference_of
@@ -39,6 +33,7 @@ from sealpoint.adapters.field_forms import FieldForm
 from sealpoint.codec import Registry, TypeRule
 from sealpoint.errors import DecodeError, EncodeError, FileRefused
 from sealpoint.limits import IMPORT_VALUE_BYTES_MAX
+from sealpoint.pickled_types import FACTORIES, FAULTS, PLAIN_CALLS, is_deque_length, uuid_of
 from sealpoint.scan import (
     OBJECT_PICKLE,
     Call,
@@ -202,7 +197,7 @@ class PickledValues:
 
     def _called(self, node: Call) -> Any:
         function = node.function
-        if function in _CALLS:
+        if function in PLAIN_CALLS or function in _CONTAINERS:
             return _made_by(function, self, node)
         if function == _GETATTR:
             return self._named_member(node)
@@ -236,7 +231,10 @@ class PickledValues:
 
     def _new(self, node: New) -> Any:
         if node.function == _UUID:
-            return _uuid(self._state(node))
+            made = uuid_of(self._state(node))
+            if made is None:
+                raise _malformed(_UUID)
+            return made
         rule = self.known.rules.get(node.function)
         if rule is None:
             raise _unknown("it holds an object of", node.function)
@@ -413,115 +411,22 @@ def _field(rule: TypeRule, found: str) -> FileRefused:
 # ---------------------------------------------------------------------- types that Python brings
 
 _UUID = Global("uuid", "UUID")
-_FACTORIES: dict[Global, Any] = {
-    Global(each.__module__, each.__qualname__): each
-    for each in (
-        list,
-        dict,
-        set,
-        int,
-        float,
-        str,
-        bool,
-        tuple,
-        frozenset,
-        bytes,
-        deque,
-        OrderedDict,
-    )
-}
-_INT_BITS_MAX = 8 * 2048
-_DATETIME, _DATE, _TIME = struct.Struct(">H5B3s"), struct.Struct(">H2B"), struct.Struct(">3B3s")
-_TEXT_CHARS_MAX = 8192
-_FAULTS = (
-    *(ValueError, TypeError, OverflowError, DecimalException, NotImplementedError),
-    struct.error,
-)
 
 
 def _made_by(function: Global, values: PickledValues, node: Call) -> Any:
-    """What a function of the table makes of arguments in the form that Python gives it."""
-    try:
-        made = _CALLS[function](values, node)
-    except _FAULTS as exc:
-        raise _malformed(function) from exc
+    """What a name of the tables makes of arguments in the form that Python gives it."""
+    if function in _CONTAINERS:
+        made = _CONTAINERS[function](values, node)
+    else:
+        _require_bare(node)
+        arguments = values.values(node.arguments.values)
+        try:
+            made = PLAIN_CALLS[function].make(*arguments)
+        except FAULTS as exc:
+            raise _malformed(function) from exc
     if made is None:
         raise _malformed(function)
     return made
-
-
-def _plain_call(make: Callable[..., Any], *forms: tuple[type, ...]) -> Callable[..., Any]:
-    """The maker of a type from arguments that are exactly of these types, and bounded."""
-
-    def made(values: PickledValues, node: Call) -> Any:
-        _require_bare(node)
-        arguments = values.values(node.arguments.values)
-        if tuple(map(type, arguments)) not in forms or not all(map(_is_bounded, arguments)):
-            return None
-        return make(*arguments)
-
-    return made
-
-
-def _is_bounded(argument: Any) -> bool:
-    if type(argument) is int:
-        return argument.bit_length() <= _INT_BITS_MAX
-    return type(argument) is not str or len(argument) <= _TEXT_CHARS_MAX
-
-
-def _datetime(data: bytes, zone: Any = None) -> datetime:
-    year, month, day, hour, minute, second, micro = _DATETIME.unpack(data)
-    whole = int.from_bytes(micro, "big")
-    return datetime(year, month & 127, day, hour, minute, second, whole, zone, fold=month >> 7)
-
-
-def _date(data: bytes) -> date:
-    return date(*_DATE.unpack(data))
-
-
-def _time(data: bytes, zone: Any = None) -> time:
-    hour, minute, second, micro = _TIME.unpack(data)
-    return time(hour & 127, minute, second, int.from_bytes(micro, "big"), zone, fold=hour >> 7)
-
-
-def _decimal(text: str) -> Decimal | None:
-    made = Decimal(text)
-    return made if str(made) == text else None
-
-
-def _fraction(numerator: int, denominator: int) -> Fraction | None:
-    if denominator < 1:
-        return None
-    made = Fraction(numerator, denominator)
-    return made if made.denominator == denominator else None
-
-
-def _uuid(state: Mapping[str, Any]) -> uuid.UUID:
-    number = state.get("int")
-    if (
-        type(number) is not int
-        or not 0 <= number < 1 << 128
-        or not state.keys() <= {"int", "is_safe"}
-    ):
-        raise _malformed(_UUID)
-    return uuid.UUID(int=number)
-
-
-def _path(make: Callable[..., Any]) -> Callable[..., Any]:
-    def made(values: PickledValues, node: Call) -> Any:
-        _require_bare(node)
-        parts = values.values(node.arguments.values)
-        if not all(type(each) is str for each in parts):
-            return None
-        return make(*parts)
-
-    return made
-
-
-def _slice(values: PickledValues, node: Call) -> Any:
-    _require_bare(node)
-    start, stop, step = values.values(node.arguments.values)
-    return slice(start, stop, step)
 
 
 def _deque(values: PickledValues, node: Call) -> Any:
@@ -529,14 +434,12 @@ def _deque(values: PickledValues, node: Call) -> Any:
     match values.values(node.arguments.values):
         case []:
             longest = None
-        case [(), int() | None as longest]:
+        case [(), longest]:
             pass
         case _:
             return None
     items = values.values(node.values)
-    if longest is not None and (type(longest) is not int or len(items) > longest):
-        return None
-    return deque(items, longest)
+    return deque(items, longest) if is_deque_length(longest, len(items)) else None
 
 
 def _ordered_dict(values: PickledValues, node: Call) -> Any:
@@ -549,50 +452,19 @@ def _default_dict(values: PickledValues, node: Call) -> Any:
     match node.arguments.values:
         case ():
             factory = None
-        case (Global() as named,) if named in _FACTORIES:
-            factory = _FACTORIES[named]
+        case (Global() as named,) if named in FACTORIES:
+            factory = FACTORIES[named]
         case _:
             return None
     return defaultdict(factory, values.mapping(node.pairs))
 
 
-_CALLS: dict[Global, Callable[[PickledValues, Call], Any]] = {
-    Global("datetime", "datetime"): _plain_call(_datetime, (bytes,), (bytes, timezone)),
-    Global("datetime", "date"): _plain_call(_date, (bytes,)),
-    Global("datetime", "time"): _plain_call(_time, (bytes,), (bytes, timezone)),
-    Global("datetime", "timedelta"): _plain_call(timedelta, (int, int, int)),
-    Global("datetime", "timezone"): _plain_call(timezone, (timedelta,), (timedelta, str)),
-    Global("decimal", "Decimal"): _plain_call(_decimal, (str,)),
-    Global("fractions", "Fraction"): _plain_call(_fraction, (int, int)),
-    Global("builtins", "complex"): _plain_call(complex, (float, float)),
-    Global("builtins", "range"): _plain_call(range, (int, int, int)),
-    Global("builtins", "slice"): _slice,
+_CONTAINERS: dict[Global, Callable[[PickledValues, Call], Any]] = {
     Global("collections", "deque"): _deque,
     Global("collections", "OrderedDict"): _ordered_dict,
     Global("collections", "defaultdict"): _default_dict,
-    **{
-        Global(module, each.__name__): _path(each)
-        for module in ("pathlib", "pathlib._local")
-        for each in (
-            pathlib.PurePosixPath,
-            pathlib.PureWindowsPath,
-            pathlib.PosixPath,
-            pathlib.WindowsPath,
-        )
-    },
-    **{
-        Global("ipaddress", each.__name__): _plain_call(each, (int,), (str,))
-        for each in (
-            ipaddress.IPv4Address,
-            ipaddress.IPv6Address,
-            ipaddress.IPv4Network,
-            ipaddress.IPv6Network,
-            ipaddress.IPv4Interface,
-            ipaddress.IPv6Interface,
-        )
-    },
 }
-"""What may be called, each only with arguments in the form in which Python pickles the type."""
+"""What is called to make a container, each as Python pickles the type."""
 
 
 def _require_bare(node: Call, *, items: bool = False, pairs: bool = False) -> None:
