@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sealpoint.api import Store
-from sealpoint.errors import Edited, FileNotSealed, ModelMalformed, RolledBack, SealpointError
+from sealpoint.errors import Edited, FileNotSealed, ModelMalformed, SealpointError
 from sealpoint.models._file import FileDigests
 from sealpoint.models._folder import ContentDigest, FolderDigests, is_folder_name
 from sealpoint.models._manifest import (
     FOLDER_FORMAT,
     METADATA_KEY,
     TrainingRun,
+    metadata_beside,
     parse_digest,
-    root_in,
     text_name,
     write_manifest,
 )
@@ -66,9 +66,9 @@ def describe_folder(ref: CheckpointRef) -> SealedFolder | None:
     """The folder that a checkpoint vouches for; None if it is one of something else."""
     match ref.metadata.get(METADATA_KEY):
         case {"folder": str(folder), "root": str(root), "size": int(size), "files": int(files)}:
-            rest = {key: value for key, value in ref.metadata.items() if key != METADATA_KEY}
+            beside = metadata_beside(ref)
             return SealedFolder(
-                ref=ref, folder=folder, root=root, size=size, files=files, metadata=rest
+                ref=ref, folder=folder, root=root, size=size, files=files, metadata=beside
             )
         case _:
             return None
@@ -172,14 +172,8 @@ class FolderSeal:
         expected = f"{what}: expected the folder of {self.ref.id} (seq {self.ref.seq})"
         if found == self.digests:
             return Edited(f"{expected}, found that it changed while it was read", hint=_CHANGED)
-        root = found.root.hex()
-        for ref in self.run.store.thread(self.run.name).history():
-            if root_in(ref.metadata) == root:
-                return RolledBack(
-                    f"{expected}, found that of {ref.id} (seq {ref.seq})",
-                    hint=f"Bring that folder back, or ask for this one: ref={ref.id!r}, "
-                    f"--ref seq:{ref.seq}.",
-                )
+        if (older := self.run.rolled_back(found.root, expected, "folder")) is not None:
+            return older
         same = sum(found.files.get(name) == each for name, each in self.digests.files.items())
         # Folders of other runs share a file or two, such as a configuration.
         if 2 * same >= len(self.digests.files):

@@ -7,13 +7,15 @@ as pickles only, and run them. They are put where the default planner puts them.
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.distributed.checkpoint._traverse import set_element
 from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex, TensorStorageMetadata
-from torch.distributed.checkpoint.planner import LoadPlanner, ReadItem
+from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem
+from torch.distributed.checkpoint.storage import StorageReader
 from torch.futures import Future
 
 from sealpoint.errors import ModelMalformed, SealpointError, UsageError
@@ -83,6 +85,58 @@ def as_chunk(found: Any, metadata: Metadata, index: MetadataIndex, what: str) ->
 def is_path(checkpoint_id: str | os.PathLike[str]) -> bool:
     """Whether a name of a checkpoint is a path, and no URL."""
     return "://" not in os.fspath(checkpoint_id)
+
+
+class FolderReader(StorageReader):
+    """What readers of a folder share: its path, its metadata, and plans as torch makes them.
+
+    Args:
+        path: The folder; `checkpoint_id=` of a load takes its place.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self._path = Path(path)
+        self._checkpoint = Metadata({})
+
+    @property
+    def checkpoint_id(self) -> Path:
+        """The folder."""
+        return self._path
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Begin another load."""
+        if checkpoint_id is not None:
+            self._path = Path(checkpoint_id)
+
+    def set_up_storage_reader(
+        self,
+        metadata: Metadata,
+        is_coordinator: bool,  # noqa: ARG002, FBT001 (torch's signature)
+        *_args: Any,
+        **_kwargs: Any,
+    ) -> None:
+        """Take the metadata of this load.
+
+        Raises:
+            SealpointError: `read_metadata` refused them.
+        """
+        if isinstance(metadata, RefusedMetadata):
+            raise metadata.refusal
+        self._checkpoint = metadata
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        """The plan as it is."""
+        return plan
+
+    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
+        """The plans as they are."""
+        return plans
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Whether it is a path."""
+        return is_path(checkpoint_id)
 
 
 def done_future() -> Future[None]:

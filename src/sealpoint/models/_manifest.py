@@ -89,6 +89,11 @@ def root_in(metadata: Mapping[str, Any]) -> str | None:
     return root if isinstance(root, str) else None
 
 
+def metadata_beside(ref: CheckpointRef) -> dict[str, Any]:
+    """What the metadata of a checkpoint have beside the description of its file or folder."""
+    return {key: value for key, value in ref.metadata.items() if key != METADATA_KEY}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedFile:
     """A model file that a checkpoint vouches for, as its metadata describes it."""
@@ -116,12 +121,11 @@ def sealed_files(store: Store, thread: str) -> Iterator[SealedFile]:
         SealpointError: Whatever `Thread.history` raises.
     """
     for ref in store.thread(thread).history():
-        found = ref.metadata.get(METADATA_KEY)
-        match found:
+        match ref.metadata.get(METADATA_KEY):
             case {"file": str(file), "root": str(root), "size": int(size), "tensors": int(tensors)}:
-                rest = {key: value for key, value in ref.metadata.items() if key != METADATA_KEY}
+                beside = metadata_beside(ref)
                 yield SealedFile(
-                    ref=ref, file=file, root=root, size=size, tensors=tensors, metadata=rest
+                    ref=ref, file=file, root=root, size=size, tensors=tensors, metadata=beside
                 )
             case _:
                 pass
@@ -243,6 +247,23 @@ class TrainingRun:
         what = f"thread {self.name!r}, {loaded.ref.id}"
         return Sealed(run=self, digests=parse_manifest(loaded.state, what), ref=loaded.ref)
 
+    def rolled_back(self, root: bytes, expected: str, kind: str) -> RolledBack | None:
+        """Why an older file or folder of the run is not the one; None: it is none of the run.
+
+        Args:
+            root: The root of its digests.
+            expected: What the message says before what was found.
+            kind: What it is, for the hint.
+        """
+        for ref in self.store.thread(self.name).history():
+            if root_in(ref.metadata) == root.hex():
+                return RolledBack(
+                    f"{expected}, found that of {ref.id} (seq {ref.seq})",
+                    hint=f"Bring that {kind} back, or ask for this one: ref={ref.id!r}, "
+                    f"--ref seq:{ref.seq}.",
+                )
+        return None
+
 
 class Vouched(Protocol):
     """What a thread says that a file has to be, alone or as one of a folder."""
@@ -280,16 +301,10 @@ class Sealed:
         expected = f"{what}: expected the file of {self.ref.id} (seq {self.ref.seq})"
         if found is None:
             return FileNotSealed(f"{expected}, found a file that is not safetensors")
-        root = found.root.hex()
         if found == self.digests:
             return Edited(f"{expected}, found that it changed while it was read", hint=CHANGED)
-        for ref in self.run.store.thread(self.run.name).history():
-            if root_in(ref.metadata) == root:
-                return RolledBack(
-                    f"{expected}, found that of {ref.id} (seq {ref.seq})",
-                    hint=f"Bring that file back, or ask for this one: ref={ref.id!r}, "
-                    f"--ref seq:{ref.seq}.",
-                )
+        if (older := self.run.rolled_back(found.root, expected, "file")) is not None:
+            return older
         if found.header == self.digests.header:
             changed = [
                 name

@@ -7,30 +7,28 @@ handed on only when their digests are those of the thread. What is not asked for
 """
 
 import os
-from pathlib import Path
 from typing import Any
 
 from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
-from torch.distributed.checkpoint.storage import StorageReader
 from torch.futures import Future
 
 from sealpoint.api import Store
 from sealpoint.errors import ModelMalformed, SealpointError, UsageError
 from sealpoint.models._load_targets import (
+    FolderReader,
     RefusedMetadata,
     as_chunk,
     done_future,
     give_tensor,
     give_value,
-    is_path,
 )
 from sealpoint.models._sealed_folder import ModelFolder, open_folder, required_run
 from sealpoint.models._shard_metadata import METADATA_FILE, entry_name, read_metadata
 from sealpoint.store import CheckpointRef
 
 
-class SealedStorageReader(StorageReader):
+class SealedStorageReader(FolderReader):
     """Reads distributed checkpoints that a thread vouches for, and verifies all that it reads.
 
     The number of processes may be another than that of the save.
@@ -55,23 +53,15 @@ class SealedStorageReader(StorageReader):
         thread: str,
         ref: str | CheckpointRef | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(path)
         self._run = required_run(store, thread)
-        self._path = Path(path)
         self._which = ref
         self._folder: ModelFolder | None = None
-        self._checkpoint = Metadata({})
-
-    @property
-    def checkpoint_id(self) -> Path:
-        """The folder."""
-        return self._path
 
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Begin another load."""
         self.close()
-        if checkpoint_id is not None:
-            self._path = Path(checkpoint_id)
+        super().reset(checkpoint_id)
 
     def close(self) -> None:
         """Close the folder, as a load does at its end; closing twice is allowed."""
@@ -100,30 +90,6 @@ class SealedStorageReader(StorageReader):
         except SealpointError as exc:
             self.close()
             return RefusedMetadata(exc)
-
-    def set_up_storage_reader(
-        self,
-        metadata: Metadata,
-        is_coordinator: bool,  # noqa: ARG002, FBT001 (torch's signature)
-        *_args: Any,
-        **_kwargs: Any,
-    ) -> None:
-        """Take the metadata of this load.
-
-        Raises:
-            Edited, RolledBack, FileNotSealed: The folder is not the one that was sealed.
-        """
-        if isinstance(metadata, RefusedMetadata):
-            raise metadata.refusal
-        self._checkpoint = metadata
-
-    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """The plan as it is."""
-        return plan
-
-    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        """The plans as they are."""
-        return plans
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         """Read what the plan asks for; nothing is handed on before it was verified."""
@@ -156,8 +122,3 @@ class SealedStorageReader(StorageReader):
                 chunk = as_chunk(model.tensor(name), self._checkpoint, index, str(self._path))
                 for item in wanted:
                     give_tensor(planner, item, chunk)
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether it is a path."""
-        return is_path(checkpoint_id)

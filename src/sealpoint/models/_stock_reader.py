@@ -8,24 +8,22 @@ metadata for each of them, are not read.
 """
 
 import os
-from pathlib import Path
 from typing import Any
 
 from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner
-from torch.distributed.checkpoint.storage import StorageReader
 from torch.futures import Future
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed, SealpointError
 from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.models._folder import ReadFolder
 from sealpoint.models._load_targets import (
+    FolderReader,
     RefusedMetadata,
     as_chunk,
     done_future,
     give_tensor,
     give_value,
-    is_path,
 )
 from sealpoint.models._sealed_folder import load_pt_bytes
 from sealpoint.models._stock_metadata import StockPlace, parse_stock_metadata
@@ -34,7 +32,7 @@ from sealpoint.scan import Unknown
 _STOCK_METADATA = ".metadata"
 
 
-class SafeFileSystemReader(StorageReader):
+class SafeFileSystemReader(FolderReader):
     """Reads a checkpoint of torch's `FileSystemWriter`, in place of its `FileSystemReader`.
 
     Args:
@@ -47,20 +45,8 @@ class SafeFileSystemReader(StorageReader):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, unknown: Unknown = "refuse") -> None:
-        super().__init__()
-        self._path = Path(path)
+        super().__init__(path)
         self._unknown: Unknown = unknown
-        self._checkpoint = Metadata({})
-
-    @property
-    def checkpoint_id(self) -> Path:
-        """The folder."""
-        return self._path
-
-    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
-        """Begin another load."""
-        if checkpoint_id is not None:
-            self._path = Path(checkpoint_id)
 
     def read_metadata(self, *_args: Any) -> Metadata:
         """What the checkpoint consists of.
@@ -82,30 +68,6 @@ class SafeFileSystemReader(StorageReader):
             return RefusedMetadata(exc)
         return metadata
 
-    def set_up_storage_reader(
-        self,
-        metadata: Metadata,
-        is_coordinator: bool,  # noqa: ARG002, FBT001 (torch's signature)
-        *_args: Any,
-        **_kwargs: Any,
-    ) -> None:
-        """Take the metadata of this load.
-
-        Raises:
-            ModelError: They were refused.
-        """
-        if isinstance(metadata, RefusedMetadata):
-            raise metadata.refusal
-        self._checkpoint = metadata
-
-    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """The plan as it is."""
-        return plan
-
-    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        """The plans as they are."""
-        return plans
-
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         """Read what the plan asks for."""
         with ReadFolder(self._path) as folder:
@@ -118,11 +80,6 @@ class SafeFileSystemReader(StorageReader):
                     chunk = as_chunk(value, self._checkpoint, item.storage_index, what)
                     give_tensor(planner, item, chunk)
         return done_future()
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether it is a path."""
-        return is_path(checkpoint_id)
 
     def _load(self, folder: ReadFolder, index: MetadataIndex) -> Any:
         """What `torch.save` wrote in one place."""
