@@ -9,12 +9,11 @@ tensors are descriptions here, and are made in `sealpoint.models`.
 
 from sealpoint.scan._arrays import ArrayMeaning, ArrayScalar, ArrayType
 from sealpoint.scan._known_types import DeviceName, Maker, SizeMeaning, TorchName
-from sealpoint.scan._machine import UNNAMED, Dialect
+from sealpoint.scan._machine import UNNAMED
 from sealpoint.scan._meaning import (
     KNOWN_NAMES,
     Unknown,
     read_meaning,
-    unknown_names,
 )
 from sealpoint.scan._pickle import ANY_PICKLE, OBJECT_PICKLE, run_pickle
 from sealpoint.scan._report import RULES, ScanFinding, ScanReport, ScanRule, ScanVerdict
@@ -50,12 +49,11 @@ from sealpoint.scan._tensors import (
     DenseTensor,
     QuantizedTensor,
     SparseTensor,
-    TensorMeaning,
     Tensors,
     TensorStorage,
 )
 from sealpoint.scan._wrappings import FilePlace, Wrapping, read_wrapping, wrapping_kind
-from sealpoint.scan._zip import PICKLE, Archive, ZipPiece, ZipRecord, read_archive, shown
+from sealpoint.scan._zip import read_archive, shown
 
 __all__ = [
     "ANY_PICKLE",
@@ -63,18 +61,15 @@ __all__ = [
     "BY_ROW_LAYOUTS",
     "KNOWN_NAMES",
     "OBJECT_PICKLE",
-    "PICKLE",
     "QUANTIZED",
     "RULES",
     "UNNAMED",
-    "Archive",
     "ArrayMeaning",
     "ArrayScalar",
     "ArrayType",
     "Call",
     "DenseTensor",
     "DeviceName",
-    "Dialect",
     "Dict",
     "FilePlace",
     "Global",
@@ -96,7 +91,6 @@ __all__ = [
     "SizeMeaning",
     "SparseTensor",
     "TensorBudget",
-    "TensorMeaning",
     "TensorStorage",
     "Tensors",
     "TorchName",
@@ -104,8 +98,6 @@ __all__ = [
     "Unknown",
     "Value",
     "Wrapping",
-    "ZipPiece",
-    "ZipRecord",
     "compressed_fault",
     "contiguous_stride",
     "coo_fault",
@@ -118,6 +110,5 @@ __all__ = [
     "scan_bytes",
     "scan_path",
     "shown",
-    "unknown_names",
     "wrapping_kind",
 ]

@@ -117,7 +117,6 @@ class FilePlace:
 class Wrapping:
     """A file as one program and its storages."""
 
-    kind: Literal["zip", "stream", "pickle"]
     program: Program
     storages: Mapping[str, FilePlace]
     is_big_endian: bool = False
@@ -242,7 +241,6 @@ def _from_zip(
     archive = read_archive(read, size, what)
     _check_notes(archive, what)
     return Wrapping(
-        kind="zip",
         program=run(archive.contents[PICKLE], f"{what}: record {PICKLE!r}", mentions=mentions),
         storages={
             name.removeprefix(_STORAGE): FilePlace(offset=record.offset, size=record.size)
@@ -287,7 +285,6 @@ def _from_pickle(
             hint=f"{_CONVERT[0].upper()}{_CONVERT[1:]}.",
         ) from exc
     return Wrapping(
-        kind="pickle",
         program=program,
         storages=given_storages(program, what, run, work),
         beside={LOADED: functools.partial(read_given, what=what)},
@@ -444,7 +441,6 @@ def _from_stream(
             f"{what}: expected its storages to end it, found {size - at} bytes more"
         )
     return Wrapping(
-        kind="stream",
         program=program,
         storages=storages,
         views=True,

@@ -10,7 +10,8 @@ import torch
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed, RecordCompressed
 from sealpoint.limits import MODEL_NAME_BYTES_MAX, MODEL_TENSORS_MAX
-from sealpoint.scan import Archive, read_archive
+from sealpoint.scan import read_archive
+from sealpoint.scan._zip import Archive
 from tests.pt_files import archive, records_of, saved
 
 _U32_MAX = 0xFFFFFFFF
