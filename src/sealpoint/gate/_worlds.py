@@ -200,7 +200,7 @@ class SessionWorlds:
         if header.kind is not Kind.RESUME or header.gen != opened.entry.header.gen:
             raise NotTrusted(
                 f"entry {opened.entry.seq}: it says that entry {opened.decided} decided its world, "
-                "and that is no session of this generation"
+                "which is not a session of this generation"
             )
         return self._session(opened.decided)
 
