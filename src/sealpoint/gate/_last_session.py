@@ -123,7 +123,7 @@ class LastSession:
                 if not died and not body.edits and self._has_saved(session):
                     return None
                 return unknown_outcome(self._reader.opening(session)[0], body, died=died)
-            if session in self._state.opened or self._has_saved(session):
+            if self._is_own(session) or self._has_saved(session):
                 return None
         return None
 
@@ -135,22 +135,21 @@ class LastSession:
         """
         if not trust.epoch:
             return False
-        executed = 0
+        executed, basis, thread = 0, self._chain.tip().basis[0], self._chain.thread
         for session in self._sessions():
             epoch = self._chain.descend(session)[1].epoch
-            is_own = session in self._state.opened
-            if epoch < trust.epoch or is_own or self._has_saved(session):
+            if epoch < trust.epoch or self._is_own(session) or self._has_saved(session):
                 executed = epoch
                 break
-        basis, thread = self._chain.tip().basis[0], self._chain.thread
+            basis = self._basis_before(session)
         return trust.restores.cuts_off(thread, trust.lists, basis=basis, since=executed)
 
     def _sessions(self) -> Iterator[int]:
         """The sessions of this generation, newest first.
 
         Each records what was not known when it began. Another member may have left that out, so a
-        session that this handle did not begin, and that has saved nothing, does not answer for
-        the one before it.
+        session that another key began, and that has saved nothing, does not answer for the one
+        before it.
         """
         newest = self.newest()
         if newest is None:
@@ -173,6 +172,16 @@ class LastSession:
             if header.kind in (Kind.GENESIS, Kind.ERASE):
                 break
         return None
+
+    def _basis_before(self, session: int) -> int:
+        """The basis of the thread before a session began, from the entries themselves."""
+        below = self._chain.walk(self._chain.descend(session)[1])
+        return next((header.seq for header, _ in below if KINDS[header.kind].moves_basis), 0)
+
+    def _is_own(self, session: int) -> bool:
+        """Whether this store's key began a session: by this code, which left nothing out."""
+        signer = self._core.parts.signer
+        return signer is not None and self._chain.descend(session)[1].by == signer.key
 
     def _has_saved(self, session: int) -> bool:
         """Whether the newest session has saved what it did."""
