@@ -192,6 +192,8 @@ class Chain:
         """The newest epoch of which it was found that the thread has what its restore kept."""
         self.trust = CallTrust(core)
         """The store chain, as the call that is under way has found it."""
+        self._words: tuple[StoreChain, CoveredWords] | None = None
+        """By which store chain, the words that were found to be covered."""
 
     @classmethod
     def at_slot(
@@ -220,6 +222,7 @@ class Chain:
         """Say which thread this is; until a head is verified it may be said again."""
         self.thread = thread
         self.verified.forget()
+        self._words = None
         self._namespace = self._namespace if namespace is None else namespace
         self.place = Place(self.core.store_hex, self._namespace, thread.hex())
 
@@ -305,7 +308,7 @@ class Chain:
         self, first: int, last: int | None = None
     ) -> Iterator[tuple[int, Record, bool]]:
         """Records in their order, and whether a later entry covers the signature of each."""
-        return CoveredWords(self.entries, self.thread, self.verify).rows(first, last)
+        return CoveredWords(self.entries, self.thread, self._verify_alone).rows(first, last)
 
     def _settle(self, entries: Iterable[tuple[Entry, Record]], tip: Tip | None) -> None:
         """Move to the last of some entries that were judged; a call that fails meets all again."""
@@ -444,6 +447,8 @@ class Chain:
     def verify(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
         """Verify one entry on its own, with a newer roster if it was written under one.
 
+        Of a word about requests, a damaged signature may be covered by a later one of its key.
+
         The same header and seals by the same store chain are verified once, as long as they are
         among the last: results are read again and again until a checkpoint takes them in, and so
         is the checkpoint of a lane that another one waits for.
@@ -454,6 +459,14 @@ class Chain:
             covered: Whether a verified entry of the same key, which reaches this one by links,
                 covers its signature.
         """
+        try:
+            return self._verify_alone(record, seq, covered=covered)
+        except (Edited, Forged):
+            if covered or not self._covered_words().covers(record):
+                raise
+        return self._verify_alone(record, seq, covered=True)
+
+    def _verify_alone(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
         trust = self.trust.get()
         entry = self.verified.find(record, seq, trust)
         if entry is None:
@@ -463,6 +476,14 @@ class Chain:
             )
             self.verified.note(entry, record, trust)
         return require_attestations(entry, record.body, trust)
+
+    def _covered_words(self) -> CoveredWords:
+        """Asked of the storage itself: what was read there at once may end below the later word."""
+        trust = self.trust.get()
+        if self._words is None or self._words[0] is not trust:
+            words = CoveredWords(self.core.storage, self.thread, self._verify_alone)
+            self._words = trust, words
+        return self._words[1]
 
     # ------------------------------------------------------------------ from the head downwards
 

@@ -3,15 +3,17 @@
 
 Any member may add entries about requests, as many as they like. The links of each bind all below
 it, so its signature covers the earlier ones of the same key: one is verified of each key in a
-batch. Whoever reads, judges or restores a thread takes the same ones, else honest work would lie on
-top of what another refuses.
+batch. A word whose own signature is damaged is read where a later one covers it, however far above
+that lies. Whoever reads, judges, lists, adopts or restores a thread asks here, else honest work
+would lie on top of what another refuses. Only a full verification and a bundle ask for every
+signature.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from sealpoint.errors import Forged, NotTrusted, Tampered
+from sealpoint.errors import Edited, Forged, NotTrusted, Tampered
 from sealpoint.ledger import KINDS, Header, link_hash, parse_header
 from sealpoint.storage import Record
 from sealpoint.store._entry_reader import EntryReader
@@ -37,9 +39,8 @@ class CoveredWords:
         self._entries = entries
         self._thread = thread
         self._verify = verify
-        self._last: int | None = None
-        self._covers: dict[str, int] = {}
-        """By key, where a genuine word lies that was looked for."""
+        self._damaged: set[bytes] = set()
+        """The hashes of words with a damaged signature that were found to be covered."""
 
     def rows(self, first: int, last: int | None = None) -> Iterator[tuple[int, Record, bool]]:
         """Records in their order, and whether a later entry covers the signature of each.
@@ -52,7 +53,6 @@ class CoveredWords:
             if last is None and len(batch) == _BATCH:
                 newest = self._entries.scan(self._thread, batch[-1][0], descending=True)
                 last = next((seq for seq, _ in newest), batch[-1][0])
-            self._last = last
             covered = self._in_batch(batch) if len(batch) > 1 else frozenset[int]()
             for seq, record in batch:
                 yield seq, record, seq in covered
@@ -69,41 +69,54 @@ class CoveredWords:
                 above = header
                 if not KINDS[header.kind].about_requests:
                     continue
-                if header.by in signers or self._is_not_genuine_but_covered(seq, record, header):
+                if header.by in signers or self._is_damaged_but_covered(seq, record):
                     covered.add(seq)
                 signers.add(header.by)
             except (Tampered, NotTrusted):  # whoever comes to this entry refuses it
                 signers.clear()
         return frozenset(covered)
 
-    def _is_not_genuine_but_covered(self, seq: int, record: Record, header: Header) -> bool:
+    def _is_damaged_but_covered(self, seq: int, record: Record) -> bool:
         try:
             self._verify(record, seq)
-        except Forged:
-            if self.covers(seq, header):
+        except (Edited, Forged):
+            if self.covers(record):
                 return True
             raise
         return False
 
-    def covers(self, seq: int, header: Header) -> bool:
-        """Whether a later signature covers that of an entry, however far above it lies."""
-        if not KINDS[header.kind].about_requests:
-            return False
-        if self._covers.get(header.by, -1) < seq:
-            self._covers[header.by] = self._find(seq, header.by)
-        return self._covers[header.by] > seq
+    def covers(self, record: Record) -> bool:
+        """Whether a later word covers the damaged signature of this one, however far above it lies.
 
-    def _find(self, seq: int, key: str) -> int:
-        """Where the next genuine word of a key lies that is linked to an entry; -1: nowhere."""
-        below: bytes | None = None
+        Links lead from that one to the very bytes that were given, whatever the store has by now.
+
+        Raises:
+            Edited: The bytes are not an entry.
+        """
+        header, entry = parse_header(record.header), link_hash(record.header)
+        if KINDS[header.kind].about_requests and entry not in self._damaged:
+            self._look_above(header, entry)
+        return entry in self._damaged
+
+    def _look_above(self, word: Header, entry: bytes) -> None:
+        """Find the next word of the same key that is genuine, or known to be covered itself."""
+        passed, below = [entry], entry
         with suppress(Tampered, NotTrusted):
-            for at, record in self._entries.scan(self._thread, seq, self._last):
+            for seq, record in self._entries.scan(self._thread, word.seq + 1):
                 header = parse_header(record.header)
-                if below is not None and header.prev != below.hex():
-                    break
+                if header.prev != below.hex():
+                    return
                 below = link_hash(record.header)
-                if at > seq and header.by == key and KINDS[header.kind].about_requests:
-                    with suppress(Forged):
-                        self._verify(record, at)
-                        return at
-        return -1
+                if header.by != word.by or not KINDS[header.kind].about_requests:
+                    continue
+                if below in self._damaged or self._is_genuine(record, seq):
+                    self._damaged.update(passed)
+                    return
+                passed.append(below)
+
+    def _is_genuine(self, record: Record, seq: int) -> bool:
+        try:
+            self._verify(record, seq)
+        except (Edited, Forged):
+            return False
+        return True

@@ -14,6 +14,7 @@ from typing import Self
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
     AnchorUnavailable,
+    Edited,
     Forged,
     Forked,
     Missing,
@@ -107,10 +108,13 @@ class ThreadWalk:
     def steps(self) -> Iterator[ChainStep]:
         """Every entry; at the end, and only there, it is certain that none is missing.
 
+        As every reader does, it takes words about requests whose own signature is damaged and
+        covered by a later one: honest work lies on top of them.
+
         Raises:
             Tampered, NotTrusted, Forked, RolledBack, Unanchored: The thread does not verify.
         """
-        for _, step in self.entries():
+        for _, step in self._entries(takes_covered=True):
             yield step
         self.finish()
         self.require_kept()
@@ -120,10 +124,14 @@ class ThreadWalk:
 
         Args:
             for_restore: Show bodies that lie below an erasure too. Else they are left out, by what
-                the store says of erasures: nothing may be given up because of that. And take, as
-                every reader does, words about requests whose own signature is damaged and covered
-                by a later one: honest work lies on top of them.
+                the store says of erasures: nothing may be given up because of that. And take what
+                `steps` takes; else every signature is checked.
         """
+        return self._entries(takes_covered=for_restore, as_stored=for_restore)
+
+    def _entries(
+        self, *, takes_covered: bool, as_stored: bool = False
+    ) -> Iterator[tuple[Record, ChainStep]]:
         core = self._core
         first = next(core.storage.scan(self.thread, 0), None)
         if first is None and self.anchored is not None:
@@ -136,8 +144,8 @@ class ThreadWalk:
             self.name = self.name or claimed_name(core.storage, self.thread)[1]
         place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
         follower = self._follower = Follower(place, core.trust())
-        covered = self._covered(follower) if for_restore else None
-        rows = self._consecutive(as_stored=for_restore)
+        covered = self._covered(follower) if takes_covered else None
+        rows = self._consecutive(as_stored=as_stored)
         for record, entry in self._verified(follower, rows, covered):
             step = follower.follow(entry, record.body)
             self._compare(record, step)
@@ -210,8 +218,8 @@ class ThreadWalk:
         def verified(row: _Row, check: Check) -> tuple[Record, Entry]:
             try:
                 return row[1], self._verify(follower, row, check)
-            except Forged:
-                if covered is None or not covered.covers(row[0], parse_header(row[1].header)):
+            except (Edited, Forged):
+                if covered is None or not covered.covers(row[1]):
                     raise
                 return row[1], self._verify(follower, row, None)
 

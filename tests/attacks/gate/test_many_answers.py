@@ -13,16 +13,26 @@ import pytest
 from msgspec.structs import replace
 from nacl.bindings import crypto_sign_open
 
-from sealpoint.errors import Forged, NotTrusted, UsageError
-from sealpoint.gate import Status
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.audit import audit_trail, read_timeline
+from sealpoint.errors import Forged, NotTrusted, Tampered, UsageError
+from sealpoint.gate import ROLLOUTS, Status
 from sealpoint.ledger import Entry, Kind, VerdictBody, parse_header
 from sealpoint.limits import REQUEST_ANSWERS_MAX
 from sealpoint.signing import Role, Verdict, attest, parse_seals
 from sealpoint.storage import Record
-from sealpoint.store import Chain
+from sealpoint.store import (
+    Chain,
+    Core,
+    adopt_store_chain,
+    adopt_thread,
+    enter_copy,
+)
 from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.deployment import SimulatedAnchor
 from tests.ledgers import identity, key, seals
 from tests.unit.gate.team import READ, SHELL
+from tests.unit.store.backup import planned
 
 _MANY = 300
 _NO_REQUEST = "00" * 32
@@ -237,3 +247,148 @@ def test_an_audit_checks_every_signature(audited: AttackedTeam) -> None:
 
     assert loaded.state == {"n": 2}
     assert {each.code for each in report.findings} == {"forged"}
+
+
+# ---------------------------------------------------------------------- damaged and covered
+
+_AROUND = 20
+"""More than a chain remembers having verified."""
+
+
+def _damaged(record: Record, damage: str) -> Record:
+    if damage == "seals":
+        return replace(record, seals=b"no seals")
+    return replace(record, seals=record.seals[:-20] + b"0" * 16 + record.seals[-4:])
+
+
+def _plant(
+    attacked: AttackedTeam,
+    request: str = _NO_REQUEST,
+    *,
+    name: str = "t",
+    damage: str = "signature",
+    number: int = 1,
+    covered: bool = True,
+) -> None:
+    """Append answers of an auditor with damaged signatures, and some genuine ones around them."""
+    rows = attacked.rows(name)
+    for _ in range(_AROUND):
+        _answer(attacked, rows, request)
+    for _ in range(number):
+        _answer(attacked, rows, request)
+        rows[len(rows) - 1] = _damaged(rows[len(rows) - 1], damage)
+    for _ in range(_AROUND if covered else 0):
+        _answer(attacked, rows, request)
+    with attacked.landing():
+        attacked.put(dict(rows), name)
+
+
+def _findings(attacked: AttackedTeam) -> set[str]:
+    return {each.code for each in attacked.world.open(None, read_only=True).verify().findings}
+
+
+@pytest.mark.parametrize("damage", ["signature", "seals"])
+def test_a_covered_answer_stops_no_request(audited: AttackedTeam, damage: str) -> None:
+    """What a load and the plan of a restore read past, a list, an approval and a resume do too."""
+    request = audited.ask()
+    audited.approve(request, "ann")
+    _plant(audited, request.id, damage=damage)
+    listed = audited.fresh("bob").requests()
+    audited.world.open("bob", gated=True).approve(request.id, reason="looked")
+    resumed = audited.fresh().resume(world=SHELL)
+
+    assert [each.approved_by for each in listed] == [("ann",)]
+    assert resumed.state == {"n": 2}
+    assert not planned(audited.world).losses
+    assert _findings(audited) <= {"forged", "edited"}
+    assert not audited.store().verify().ok
+
+
+@pytest.mark.parametrize("damage", ["signature", "seals"])
+def test_what_nothing_covers_stops_readers_and_is_cut(audited: AttackedTeam, damage: str) -> None:
+    """A load, a list of requests and the plan of a restore say the same of it."""
+    request = audited.ask()
+    _plant(audited, request.id, damage=damage, covered=False)
+
+    with pytest.raises(Tampered):
+        audited.fresh().load()
+    with pytest.raises(Tampered):
+        audited.fresh("bob").requests()
+    assert [each.kept for each in planned(audited.world).losses] == [len(audited.rows()) - 2]
+
+
+def test_many_covered_answers_are_cheap(audited: AttackedTeam) -> None:
+    """Each is looked at a few times, however many lie below the one that covers them."""
+    request = audited.ask()
+    _plant(audited, request.id, number=_MANY)
+    reader = audited.fresh("bob")
+    with _counted() as checks:
+        reader.requests()
+
+    assert checks.number < 4 * _MANY
+
+
+def test_a_covered_answer_changes_no_judgement_of_a_world(audited: AttackedTeam) -> None:
+    """Another member goes on from a session that spent a grant, or used a rollout."""
+    audited.pool("pods", "worker", "spare")
+    audited.thread().handoff(to="pods", reason="shared")
+    audited.fresh().resume(world=READ)
+    audited.fresh().save({"n": 3}, world=READ)
+    request = audited.ask()
+    audited.approve(request, "ann", "bob")
+    _plant(audited, request.id)
+    worker = audited.fresh()
+    worker.resume(world=SHELL)
+    worker.save({"n": 4}, world=SHELL)
+    resumed = audited.fresh("spare").resume(world=SHELL)
+
+    assert resumed.state == {"n": 4}
+    assert audited.newest(Kind.RESUME).request is None
+    assert _findings(audited) == {"forged"}
+
+
+def test_a_covered_answer_in_the_book_accuses_nobody(audited: AttackedTeam) -> None:
+    """A change that a rollout let pass is not compared from the world before it."""
+    audited.pool("pods", "worker", "spare")
+    audited.thread().handoff(to="pods", reason="shared")
+    rollout = audited.store("operator").rollouts.propose([(READ, SHELL)], reason="release 42")
+    audited.approve(rollout, "ann", "bob")
+    worker = audited.fresh()
+    worker.resume(world=SHELL)
+    worker.save({"n": 3}, world=SHELL)
+    _plant(audited, rollout.id, name=ROLLOUTS)
+    warm = audited.world.open("spare", gated=True)
+    warm.rollouts.list()
+    resumed = warm.thread("t").resume(world=SHELL)
+    other = audited.world.open("bob", gated=True)
+    other.rollouts.list()
+    other.deny(rollout.id, reason="leaks")
+
+    assert resumed.state == {"n": 3}
+    assert audited.newest(Kind.RESUME).rollout is None
+    assert _findings(audited) == {"forged"}
+
+
+def test_a_covered_answer_keeps_no_machine_out(audited: AttackedTeam) -> None:
+    """Another anchor adopts the thread, a copy in memory enters it, an audit shows all of it."""
+    request = audited.ask()
+    audited.approve(request, "ann", "bob")
+    _plant(audited, request.id)
+    worker = audited.fresh()
+    worker.resume(world=SHELL)
+    worker.save({"n": 3}, world=SHELL)
+    thread, length = audited.world.thread_id("t"), len(audited.rows())
+    trail = list(audit_trail(audited.store().core, thread="t"))
+    page = read_timeline(audited.store("ann").core, "t", length - 2 * _AROUND - 9, 2 * _AROUND)
+
+    def elsewhere() -> Core:
+        core = audited.world.core("operator", anchor=SimulatedAnchor(MemoryAnchor(), closes=False))
+        adopt_store_chain(core, "another machine")
+        return core
+
+    enter_copy(elsewhere(), "t", thread)
+    assert adopt_thread(elsewhere(), "t", thread, "moved") == length
+    assert len(trail) == length
+    assert not any(each.finding for each in trail)
+    assert (len(page.entries), page.finding) == (2 * _AROUND, None)
+    assert audited.store().why(request.id[:8]).decision
