@@ -47,8 +47,11 @@ class Below(Protocol):
     def find(self, lane: str, name: str) -> Rank | None:
         """The newest checkpoint of a name."""
 
-    def newest(self, is_gone: Callable[[int], bool]) -> Rank | None:
-        """The checkpoint of the main lane with the highest rank that is not gone."""
+    def newest(self, lane: str, is_gone: Callable[[int], bool]) -> Rank | None:
+        """The checkpoint of a lane with the highest rank that is not gone."""
+
+    def lanes_given_up(self, earlier: PruneBody, now: PruneBody) -> set[str]:
+        """Every lane of which a prune gives up a checkpoint that was left by then."""
 
     def prints(self) -> tuple[int, bytes]:
         """The first position of the generation, and the prints of its entries."""
@@ -112,7 +115,7 @@ class ClaimCheck:
         if body.end > seq:
             raise Misplaced(f"entry {seq}: it gives up entries that were not there yet")
         needed = self._checkpoint >= 0 or is_prune
-        for newest in (*([self._checkpoint] if needed else ()), *self._newest_left(earlier)):
+        for newest in (*([self._checkpoint] if needed else ()), *self._newest_left(earlier, body)):
             if body.covers(newest) and not body.deletes(newest):
                 raise Misplaced(f"entry {seq}: it gives up the newest checkpoint")
         if is_prune and body.deleted != earlier.deleted:
@@ -121,15 +124,17 @@ class ClaimCheck:
         for lane in self._lanes.values():
             lane.drop(body.covers)
 
-    def _newest_left(self, given_up: PruneBody) -> Iterator[int]:
-        """The newest checkpoint of each lane of which something was left, by its rank."""
-        newest = {name: lane.newest() for name, lane in self._lanes.items()}
-        if self._below is not None:
-            below, main = self._below.newest(given_up.covers), newest.get("")
-            newest[""] = max(filter(None, (below, main)), key=_order, default=None)
-        for name, found in newest.items():
-            # Of other lanes than the main one, what lies below may rank above it.
-            if found is not None and (not name or found.rank >= self._followed):
+    def _newest_left(self, earlier: PruneBody, now: PruneBody) -> Iterator[int]:
+        """The newest checkpoint by its rank of each lane that may lose one and had one left."""
+        below, lanes = self._below, {"", *self._lanes}
+        if below is not None:
+            lanes |= below.lanes_given_up(earlier, now)
+        for name in lanes:
+            found = self._lanes[name].newest() if name in self._lanes else None
+            if below is not None and (found is None or found.rank < self._followed):
+                left = below.newest(name, earlier.covers), found
+                found = max(filter(None, left), key=_order, default=None)
+            if found is not None:
                 yield found.seq
 
     def _follow_checkpoint(self, header: Header, body: CheckpointBody) -> None:

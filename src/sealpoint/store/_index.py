@@ -12,10 +12,11 @@ checkpoint carries the ids of a long stretch before it, signed and linked as all
 `OlderIds` reads those tables, and the writer makes them.
 """
 
-from bisect import insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from heapq import heappop, heappush
 from itertools import chain as chained
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from sealpoint.ledger import (
     Kind,
     Origin,
     PruneBody,
+    Rank,
     ResultsBody,
     id_print,
     link_hash,
@@ -109,6 +111,8 @@ class CheckpointIndex:
         """Of names that were saved more than once, the lowest that was met."""
         self._lowest: CheckpointBody | None = None
         """The lowest checkpoint on the way down."""
+        self._lowest_given_up: PruneBody | None = None
+        """The lowest prune or deletion on the way down."""
         self._results: dict[Key, list[ResultPlace]] = {}
         self._asking: list[ResultPlace] = []
         """The results that wait for an answer."""
@@ -166,11 +170,15 @@ class CheckpointIndex:
 
         That is a checkpoint, or results that are not gone, whichever checkpoint they belong to.
         """
-        self._grow_down_to(seq)
-        for lane in sorted(self._busy_after(seq, gone)):
+        for lane in sorted(self.busy_lanes(seq, gone)):
             found = self.newest(lane, gone)
             if found is not None:
                 yield found
+
+    def busy_lanes(self, seq: int, gone: Gone) -> set[str]:
+        """Every lane in which something was written after a position."""
+        self._grow_down_to(seq)
+        return self._busy_after(seq, gone)
 
     def saved_after(self, seq: int) -> list[CheckpointPlace]:
         """The newest checkpoint of each name that was saved after a position, newest first."""
@@ -318,6 +326,7 @@ class CheckpointIndex:
         rule = KINDS[header.kind]
         if rule.is_retention:
             require_named(self._lowest, header.seq)
+            self._take_given_up(name, header, record)
         if not rule.holds_payload:
             return
         body = entry_body(name, header, record.body)
@@ -325,6 +334,16 @@ class CheckpointIndex:
         if isinstance(body, CheckpointBody):
             require_named(self._lowest, body.prune)
             self._lowest = body
+
+    def _take_given_up(self, name: str, header: Header, record: Record) -> None:
+        """What an earlier one gave up is read by the names in the later ones."""
+        above: PruneBody | None = self._lowest_given_up
+        if above is not None and above.earlier != header.seq:
+            raise Misplaced(
+                f"entry {header.seq} of thread {name!r}: the prune or delete after it names entry "
+                f"{above.earlier} as the one before"
+            )
+        self._lowest_given_up = entry_body(name, header, record.body)
 
     def _add(
         self, header: Header, entry: bytes, body: CheckpointBody | ResultsBody, *, older: bool
@@ -384,18 +403,138 @@ def require_named(above: CheckpointBody | None, given_up: int | None) -> None:
         )
 
 
-def require_newest_kept(index: CheckpointIndex, lane: str, given_up: PruneBody, name: str) -> None:
-    """Refuse a prune that makes an older checkpoint of a lane pass for the newest.
+class AllCheckpoints:
+    """Every checkpoint of the lanes of a thread, also one that a later one of its name superseded.
+
+    It reads from the head downwards, as far as somebody asks.
+
+    Args:
+        chain: A chain with a verified head.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._bottom: Header | None = None
+        self._complete = False
+        self._lanes: dict[str, list[Rank]] = {}
+        """By lane, each lower than the one before it."""
+
+    def each(self, lane: str) -> Iterator[Rank]:
+        """Those of a lane by their ranks, the highest first, and of a name the last one first."""
+        places, taken = self._lanes.setdefault(lane, []), 0
+        waiting: list[tuple[int, int, int]] = []
+        while True:
+            highest = -waiting[0][0] if waiting else -1
+            # Nothing ranks above its own position.
+            if taken < len(places) and places[taken].seq >= highest:
+                place = places[taken]
+                heappush(waiting, (-place.rank, -place.seq, place.since))
+                taken += 1
+            elif taken == len(places) and not self._reaches(highest):
+                self._grow(highest, lane)
+            elif waiting:
+                rank, seq, since = heappop(waiting)
+                yield Rank(-seq, -rank, since)
+            else:
+                return
+
+    def lanes_between(self, first: int, end: int) -> set[str]:
+        """Every lane that has a checkpoint at a position from `first` on and before `end`."""
+        if first < end:
+            self._grow(first)
+        found = set[str]()
+        for lane, places in self._lanes.items():
+            at = bisect_right(places, -end, key=lambda place: -place.seq)
+            if at < len(places) and places[at].seq >= first:
+                found.add(lane)
+        return found
+
+    def _reaches(self, seq: int) -> bool:
+        return self._complete or (self._bottom is not None and self._bottom.seq <= seq)
+
+    def _grow(self, seq: int, lane: str | None = None) -> None:
+        """Read on down to a position, or to the next checkpoint of a lane."""
+        if self._reaches(seq):
+            return
+        for header, record in self._chain.walk(self._bottom):
+            if header.kind is Kind.ERASE:
+                break
+            body = checkpoint_of(self._chain, header, record)
+            if body is not None:
+                place = place_of(header, b"", body)
+                found = Rank(place.seq, place.rank, place.since)
+                self._lanes.setdefault(body.lane, []).append(found)
+            self._bottom = header
+            if header.seq <= seq or (body is not None and body.lane == lane):
+                return
+        self._complete = True
+
+
+class _GivenUp:
+    """The prunes and deletions of a thread, read from the newest on as far as somebody asks."""
+
+    def __init__(self, chain: Chain, newest: tuple[int, PruneBody]) -> None:
+        self._chain = chain
+        self._known = [newest]
+
+    def first(self, seq: int) -> tuple[int, PruneBody, PruneBody | None]:
+        """The first that covers what the newest covers, with its position and the one before it."""
+        while (body := self._known[-1][1]).covers(seq) and body.earlier is not None:
+            self._known.append((body.earlier, retention_at(self._chain, body.earlier)))
+        at = bisect_left(self._known, 1, key=lambda each: int(not each[1].covers(seq)))
+        return *self._known[at - 1], self._known[at][1] if at < len(self._known) else None
+
+
+def require_newest_kept(
+    chain: Chain, index: CheckpointIndex, lane: str, given_up: tuple[int, PruneBody]
+) -> None:
+    """Refuse a lane if a prune took what was its newest checkpoint by then.
+
+    It made an older one pass for the newest, or nothing. A deletion may do that, and is shown.
+
+    Args:
+        chain: A chain with a verified head.
+        index: Its index.
+        lane: The lane.
+        given_up: The newest prune or deletion, with its position.
 
     Raises:
-        Misplaced: The newest is gone, and nobody has deleted it: a prune always keeps it.
+        Misplaced: A prune took the newest one that was left when it was written: it must keep that.
     """
     top = index.newest(lane, lambda _seq: False)
-    if top is not None and given_up.covers(top.seq) and not given_up.deletes(top.seq):
+    if top is None or not given_up[1].covers(top.seq):
+        return  # mostly
+    history, above = _GivenUp(chain, given_up), list[int]()
+    for place in AllCheckpoints(chain).each(lane):
+        if not given_up[1].covers(place.seq):
+            return
+        taken, by, before = history.first(place.seq)
+        left = (each < taken and not (before and before.covers(each)) for each in reversed(above))
+        if not by.deletes(place.seq) and not any(left):
+            raise Misplaced(
+                f"entry {place.seq} of thread {chain.name!r}: a prune took the newest checkpoint, "
+                "which a prune must keep"
+            )
+        above.append(place.seq)
+
+
+def retention_at(chain: Chain, seq: int) -> PruneBody:
+    """What a prune or deletion says that an entry above it names.
+
+    Raises:
+        Misplaced: There is none.
+    """
+    record, header = chain.descend(seq)
+    if not KINDS[header.kind].is_retention:
         raise Misplaced(
-            f"entry {top.seq} of thread {name!r}: a prune took the newest checkpoint, which a "
-            "prune must keep"
+            f"entry {seq} of thread {chain.name!r}: the prune that a later entry names is not there"
         )
+    body: PruneBody = entry_body(chain.name, header, record.body)
+    if body.end > seq or (body.earlier is not None and body.earlier >= seq):
+        raise Misplaced(
+            f"entry {seq} of thread {chain.name!r}: a prune gives up more than was there"
+        )
+    return body
 
 
 def require_place_of(newer: CheckpointPlace, older: CheckpointPlace) -> None:
@@ -498,7 +637,7 @@ class OlderIds:
         for stretch in chained(list(self._known), self._read()):
             for seq in stretch.positions(wanted):
                 record, header = self._chain.descend(seq)
-                body = _checkpoint_of(self._chain, header, record)
+                body = checkpoint_of(self._chain, header, record)
                 # Ids that share a print are rare: a table that names many has been made to.
                 if body is None or id_print(body.lane, body.id) != wanted:
                     raise Misplaced(
@@ -553,7 +692,7 @@ def id_stretches(
                     f"thread {chain.name!r}: a table of ids begins at entry {header.seq}, which "
                     "is of another generation"
                 )
-            body = _checkpoint_of(chain, header, record)
+            body = checkpoint_of(chain, header, record)
             if header.seq < end:
                 prints.append(NO_ID if body is None else id_print(body.lane, body.id))
             table = None if body is None else _table_of(body, header.seq, least)
@@ -589,7 +728,8 @@ def _table_of(body: CheckpointBody, seq: int, least: int) -> IdTable | None:
     return None if table is None or seq - table.first < least else table
 
 
-def _checkpoint_of(chain: Chain, header: Header, record: Record) -> CheckpointBody | None:
+def checkpoint_of(chain: Chain, header: Header, record: Record) -> CheckpointBody | None:
+    """What a proven entry says as a checkpoint; None if it is another entry."""
     if not KINDS[header.kind].is_checkpoint:
         return None
     body: CheckpointBody = entry_body(chain.name, header, record.body)

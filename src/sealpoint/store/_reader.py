@@ -233,7 +233,7 @@ class ThreadReader:
         # (6) and (7): a checkpoint that has its state, and its body against its digest
         if ref is not None:
             found = self._named(ref)
-            self._state.retention.require_kept(found.header.seq)
+            self._require_kept(found.place)
         else:
             try:
                 found = self._newest()
@@ -263,11 +263,24 @@ class ThreadReader:
 
     def _newest_place(self, index: CheckpointIndex, lane: str) -> CheckpointPlace | None:
         """(6) The newest checkpoint of a lane that has its state."""
+        self._require_newest_kept(index, lane)
+        return index.newest(lane, self._state.retention.covers)
+
+    def _require_newest_kept(self, index: CheckpointIndex, lane: str) -> None:
+        """(6) Refuse a lane that lost its newest checkpoint to a prune."""
+        seq, given_up = self._state.retention.seq(), self._state.retention.newest()
+        if seq is not None and given_up is not None:
+            require_newest_kept(self._chain, index, lane, (seq, given_up))
+
+    def _require_kept(self, place: CheckpointPlace) -> None:
+        """(6) Refuse a checkpoint that has lost its state, whoever took it."""
+        if self._is_pruned(place):
+            self._require_newest_kept(self._state.checkpoints.get(), place.key.lane)
+        self._state.retention.require_kept(place.seq)
+
+    def _is_pruned(self, place: CheckpointPlace) -> bool:
         retention = self._state.retention
-        given_up = retention.newest()
-        if given_up is not None:
-            require_newest_kept(index, lane, given_up, self._state.name)
-        return index.newest(lane, retention.covers)
+        return retention.covers(place.seq) and not retention.deletes(place.seq)
 
     def _at(self, seq: int, entry: bytes) -> _FoundCheckpoint:
         header, record = self._entry_at(seq, entry)
@@ -318,10 +331,11 @@ class ThreadReader:
             if target is None:
                 raise UnknownCheckpoint(f"thread {state.name!r}: it has no checkpoint")
         else:
-            found = self._named(ref)
-            state.retention.require_kept(found.header.seq)
-            target = found.place
+            target = self._named(ref).place
+            self._require_kept(target)
         self._require_world(target)
+        for lane in index.busy_lanes(target.rank, state.retention.covers):
+            self._require_newest_kept(index, lane)
         return make_release(index, target, state.standpoint())
 
     def _require_world(self, target: CheckpointPlace) -> None:
@@ -501,6 +515,8 @@ class ThreadReader:
         place = self._newest_place(index, lane) if name is None else index.find(Key(lane, name))
         # (6) deleted, given up or superseded
         if place is not None and state.retention.covers(place.seq):
+            if self._is_pruned(place):
+                self._require_newest_kept(index, lane)
             if scope is not None:
                 scope.require_left(place)
             return None
@@ -532,6 +548,8 @@ class ThreadReader:
                 return
             index = state.checkpoints.get()
             lanes = index.lanes() if lane is None else [lane]
+            for each in lanes:
+                self._require_newest_kept(index, each)
             places = [place for each in lanes for place in index.each(each, state.retention.covers)]
         places.sort(key=_id_of if by_id else _rank_of, reverse=True)
         for place in places:

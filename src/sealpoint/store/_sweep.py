@@ -160,7 +160,7 @@ def _judge(chain: Chain) -> None:
         return
     index = CheckpointIndex(chain)
     for lane in index.lanes():
-        require_newest_kept(index, lane, found[1], chain.name)
+        require_newest_kept(chain, index, lane, (found[0].seq, found[1]))
 
 
 def _newest_given_up(chain: Chain) -> tuple[Header, PruneBody] | None:

@@ -34,7 +34,14 @@ from sealpoint.ledger import (
 )
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain, entry_body, tip_at
-from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, id_stretches
+from sealpoint.store._index import (
+    AllCheckpoints,
+    CheckpointIndex,
+    Key,
+    checkpoint_of,
+    id_stretches,
+    retention_at,
+)
 
 
 class _Unvouched(NamedTuple):
@@ -120,6 +127,7 @@ class _Below:
         self._chain.trust.note(chain.trust.get())
         self._chain.head, self._chain.head_record = entry, record
         self._index = CheckpointIndex(self._chain)
+        self._all = AllCheckpoints(self._chain)
         self.given_up: tuple[int, PruneBody] | None = None
         self.checkpoint = -1
         self._look()
@@ -138,35 +146,36 @@ class _Below:
                 self.checkpoint = header.seq
                 break
         if named is not None:
-            self.given_up = named, self._retention_at(named)
-
-    def _retention_at(self, seq: int) -> PruneBody:
-        record, header = self._chain.descend(seq)
-        if not KINDS[header.kind].is_retention:
-            raise Misplaced(
-                f"entry {seq} of thread {self._chain.name!r}: the prune that a later entry names "
-                "is not there"
-            )
-        body: PruneBody = entry_body(self._chain.name, header, record.body)
-        return body
+            self.given_up = named, retention_at(self._chain, named)
 
     def find(self, lane: str, name: str) -> Rank | None:
         """The newest checkpoint of a name."""
-        return _rank(self._index.find(Key(lane, name)))
+        place = self._index.find(Key(lane, name))
+        return None if place is None else Rank(place.seq, place.rank, place.since)
 
-    def newest(self, is_gone: Callable[[int], bool]) -> Rank | None:
-        """The checkpoint of the main lane with the highest rank that is not gone."""
-        return _rank(self._index.newest("", is_gone))
+    def newest(self, lane: str, is_gone: Callable[[int], bool]) -> Rank | None:
+        """The checkpoint of a lane with the highest rank that is not gone."""
+        return next((place for place in self._all.each(lane) if not is_gone(place.seq)), None)
+
+    def lanes_given_up(self, earlier: PruneBody, now: PruneBody) -> set[str]:
+        """Every lane of which a prune gives up a checkpoint that was left by then.
+
+        It gives up what lies above the earlier ones, and what those have kept.
+        """
+        lanes = self._all.lanes_between(earlier.before, now.before)
+        top, kept = self._chain.verified_head().seq, set(now.kept)
+        for seq in earlier.kept:
+            if seq not in kept and seq <= top:
+                record, header = self._chain.descend(seq)
+                body = checkpoint_of(self._chain, header, record)
+                lanes |= set() if body is None else {body.lane}
+        return lanes
 
     def prints(self) -> tuple[int, bytes]:
         """The first position of the generation, and the prints of its entries."""
         head = self._chain.verified_head().seq
         stretches = list(id_stretches(self._chain, head, head + 1))
         return stretches[-1][0], b"".join(found for _, found in reversed(stretches))
-
-
-def _rank(place: CheckpointPlace | None) -> Rank | None:
-    return None if place is None else Rank(place.seq, place.rank, place.since)
 
 
 class _UnvouchedJudge:

@@ -240,10 +240,10 @@ def test_no_prune_takes_the_newest_of_the_main_lane(
 
 
 @pytest.mark.parametrize("attack", [False, True])
-def test_no_collection_takes_the_newest_of_a_lane_that_nobody_reads(
+def test_no_prune_takes_the_newest_of_a_lane_that_nobody_reads(
     attacked: AttackedTeam, *, attack: bool
 ) -> None:
-    """Whoever goes on from the main lane does not ask what a prune took of another one."""
+    """Whoever goes on from the main lane asks what a prune took of another one, and so does gc."""
     attacked.shared("worker", "spare")
     sub = put({"sub": 1}, "s1", lane="sub", world=_WORLD)
     saved(attacked.fresh(), sub, put({"main": 1}, "m1", world=_WORLD))
@@ -253,12 +253,139 @@ def test_no_collection_takes_the_newest_of_a_lane_that_nobody_reads(
     body = PruneBody(salt=SALT, before=kept[1], kept=() if attack else kept[:1])
     rogue.write(Kind.PRUNE, body)
     rogue.anchor()
-    attacked.fresh().resume(world=READ)
-    attacked.fresh().save({"main": 2}, id="m2", world=READ)
+    if attack:
+        with pytest.raises(Misplaced):
+            attacked.fresh().resume(world=READ)
+    else:
+        attacked.fresh().resume(world=READ)
+        attacked.fresh().save({"main": 2}, id="m2", world=READ)
     collected = attacked.store("ann").gc()
 
     assert bool(collected.failures) is attack
     assert attacked.rows()[kept[0]].payload is not None
+
+
+_TAKEN = ["nothing", "the newest", "what a deletion left", "what an honest deletion left"]
+
+
+def _lane(attacked: AttackedTeam, taken: str) -> tuple[dict[str, int], int | None]:
+    """A subgraph of three states below two of the main lane, from which somebody takes something.
+
+    Returns:
+        Where the checkpoints lie, and the position of the false prune.
+    """
+    attacked.apply(policy("p", older_checkpoint="record"))
+    attacked.shared("worker", "spare")
+    worker = attacked.fresh()
+    saved(worker, put({"main": 1}, "m1", world=_WORLD))
+    for number in (1, 2, 3):
+        saved(worker, put({"sub": number}, f"s{number}", lane="sub", world=_WORLD))
+    saved(worker, put({"main": 2}, "m2", world=_WORLD))
+    if taken == "what an honest deletion left":
+        worker.adapter.delete([Key("sub", "s3")])
+        saved(worker, put({"main": 3}, "m3", world=_WORLD))
+    places = {attacked.body(seq).id: seq for seq in _checkpoints(attacked)}
+    if taken == "nothing":
+        attacked.fresh("spare").prune(keep_last=1)
+        return places, None
+    rogue, earlier = _rogue(attacked), None
+    spans = ((places["s3"], places["s3"]),)
+    if taken == "what a deletion left":
+        earlier = rogue.write(Kind.DELETE, PruneBody(salt=SALT, before=0, deleted=spans))
+    elif taken == "what an honest deletion left":
+        earlier = attacked.find(Kind.DELETE)
+    lost = {"s3"} if earlier is None else {"s2", "s3"}
+    body = PruneBody(
+        salt=SALT,
+        before=len(rogue.rows),
+        kept=tuple(seq for name, seq in places.items() if name not in lost),
+        deleted=() if earlier is None else spans,
+        earlier=earlier,
+    )
+    prune = rogue.write(Kind.PRUNE, body)
+    rogue.anchor()
+    return places, prune
+
+
+@pytest.mark.parametrize("taken", _TAKEN)
+def test_the_state_of_a_subgraph_is_not_rolled_back(attacked: AttackedTeam, taken: str) -> None:
+    """Nobody goes on from a prune of what was its newest, and no garbage collection takes that."""
+    places, prune = _lane(attacked, taken)
+    world = attacked.world
+    if prune is None:
+        run = attacked.fresh()
+        session = run.adapter.begin(world=_WORLD, token="r1")  # noqa: S106 (no secret)
+        found = run.adapter.snapshot("sub", None, running=True, session=session)
+        assert found is not None
+        assert found.state == {"sub": 3}
+        assert not attacked.store().gc().failures
+        assert world.open(None, read_only=True).verify().ok
+        return
+
+    with pytest.raises(Misplaced):
+        attacked.fresh().adapter.begin(world=_WORLD, token="r1", deliberate="go on")  # noqa: S106
+    with pytest.raises(Misplaced):
+        attacked.fresh().resume(world=READ, deliberate="go on")
+    with pytest.raises(Misplaced):
+        saved(attacked.fresh(), put({"main": 9}, "m9", world=_WORLD))
+    assert attacked.store().gc().failures
+    assert attacked.rows()[places["s2"]].payload is not None
+    assert [each.kept for each in planned(world).losses] == [prune - 1]
+    accepted(world)
+    assert attacked.fresh().adapter.snapshot("sub", "s2") is not None
+
+
+@pytest.mark.parametrize("taken", _TAKEN)
+def test_a_reader_of_a_subgraph_is_told(attacked: AttackedTeam, taken: str) -> None:
+    """By name or not, in a list, or in what approvers are shown: nothing passes for the newest."""
+    _, prune = _lane(attacked, taken)
+    name = {"the newest": "s3"}.get(taken, "s2")
+    reads = (
+        lambda: attacked.fresh("ann").adapter.snapshot("sub", None),
+        lambda: attacked.fresh("ann").adapter.snapshot("sub", name),
+        lambda: list(attacked.fresh("ann").adapter.snapshots("sub")),
+        lambda: list(attacked.fresh("ann").adapter.snapshots(None)),
+    )
+
+    for read in reads:
+        if prune is None:
+            read()
+        else:
+            with pytest.raises(Misplaced):
+                read()
+    if prune is not None:
+        reader = attacked.fresh("ann")
+        reader.load()
+        with pytest.raises(Misplaced):
+            reader._reader.release("m1")
+
+
+@pytest.mark.parametrize("newest", ["left", "deleted"])
+def test_an_honest_prune_below_a_deletion_is_believed(attacked: AttackedTeam, newest: str) -> None:
+    """What was pruned while a newer one was left stays pruned once that one is deleted."""
+    attacked.apply(policy("p", older_checkpoint="record"))
+    attacked.shared("worker", "spare")
+    worker = attacked.fresh()
+    for number in (1, 2, 3):
+        saved(worker, put({"main": number}, f"m{number}", world=_WORLD))
+        saved(worker, put({"sub": number}, f"s{number}", lane="sub", world=_WORLD))
+    saved(worker, put({"sub": 4}, "s1", lane="sub", world=_WORLD))
+    attacked.fresh("spare").prune(keep_last=1)
+    if newest == "deleted":
+        attacked.fresh("spare").adapter.delete([Key("sub", "s3"), Key("sub", "s1")])
+    for who in ("worker", "spare", "worker"):
+        run = attacked.fresh(who)
+        run.adapter.begin(world=_WORLD, deliberate="go on", token=who)
+        saved(run, put({"main": who}, f"by-{who}", world=_WORLD))
+        run.adapter.end(who)
+        run.prune(keep_last=1)
+    found = attacked.fresh("ann").adapter.snapshot("sub", None)
+
+    assert (found is None) is (newest == "deleted")
+    assert attacked.fresh("ann").adapter.snapshot("sub", "s2") is None
+    assert not attacked.store("ann").gc().failures
+    assert not planned(attacked.world).losses
+    assert attacked.world.open(None, read_only=True).verify().ok
 
 
 @pytest.mark.parametrize("attack", ["nothing", "an honest prune", "a prune"])
