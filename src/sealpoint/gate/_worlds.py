@@ -14,7 +14,10 @@ code, which judged the same. Only what lies in a row of one's own sessions is no
 who holds our own key can do everything there that we can.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sealpoint.errors import (
@@ -113,6 +116,52 @@ class _WorldFinding(NamedTuple):
     """Whether nothing below needs a look."""
 
 
+_StretchRow = tuple[Header, CheckpointBody | PruneBody | None]
+"""A resume, or what a checkpoint, a prune or a deletion says."""
+
+
+class _Before(NamedTuple):
+    """What was there before a resume."""
+
+    newest: int | None
+    """The newest checkpoint of the main lane that was not deleted by the resume before it; None:
+    it lies below the stretch."""
+    given_up: PruneBody | None
+    """What had been given up."""
+
+
+class _Stretch(NamedTuple):
+    """What was there before each resume of a stretch of a thread."""
+
+    first: int = 0
+    last: int = -1
+    before: Mapping[int, _Before] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, rows: Sequence[_StretchRow], first: int) -> "_Stretch":
+        """Make it of all rows of a stretch, newest first; it ends with a resume."""
+        before: dict[int, _Before] = {}
+        given_up: PruneBody | None = None
+        given_up_before: PruneBody | None = None
+        ranks: list[tuple[int, int]] = []
+        for header, body in reversed(rows):
+            if isinstance(body, PruneBody):
+                given_up = body
+            elif isinstance(body, CheckpointBody) and not body.lane:
+                heappush(ranks, (-(header.seq if body.again is None else body.again), -header.seq))
+            elif body is None:
+                # What a deletion has taken comes back by no later one.
+                while ranks and given_up_before and given_up_before.deletes(-ranks[0][1]):
+                    heappop(ranks)
+                before[header.seq] = _Before(-ranks[0][1] if ranks else None, given_up)
+                given_up_before = given_up
+        return cls(first, rows[0][0].seq, before)
+
+    def includes(self, resume: int, rank: int) -> bool:
+        """Whether it tells what was before a resume, down to the rank of a checkpoint."""
+        return self.first <= rank and resume in self.before
+
+
 class SessionWorlds:
     """Judges the worlds of the sessions of one thread.
 
@@ -132,6 +181,8 @@ class SessionWorlds:
         self._book = book
         self._known: tuple[StoreChain | None, dict[bytes, _WorldFinding]] = (None, {})
         """By which store chain, what was found about sessions, by the hashes of their entries."""
+        self._stretch = _Stretch()
+        """The stretch of the thread that was read last for what was the newest."""
 
     def allowed(self, session: int) -> AllowedWorld:
         """The world in which a session was allowed to run.
@@ -157,7 +208,7 @@ class SessionWorlds:
         """What is wrong with a session or with one that it rests on; None: nothing."""
         trust = self._chain.trust.get()
         if self._known[0] is not trust:
-            self._known = trust, {}
+            self._known, self._stretch = (trust, {}), _Stretch()
         own, changes = self._own_name(trust), 0
         while True:
             opened = self._session(session)
@@ -204,8 +255,7 @@ class SessionWorlds:
             )
         return self._session(opened.decided)
 
-    def _saved_in(self, checkpoint: Header) -> _Opened:
-        record, _ = self._chain.descend(checkpoint.seq)
+    def _saved_in(self, record: Record, checkpoint: Header) -> _Opened:
         return _Opened(*self._reader.saved_in(checkpoint, record))
 
     def _judged(self, opened: _Opened, trust: StoreChain) -> _WorldFinding:
@@ -225,8 +275,8 @@ class SessionWorlds:
             lost = self._has_checkpoint_below(entry)
             fault = f"{words} does not name the checkpoint that it released"
             return _WorldFinding((fault,) if lost else ())
-        released = self._released(opened)
-        before = self._saved_in(released)
+        record, released = self._released(opened)
+        before = self._saved_in(record, released)
         found = _WorldFinding(
             below=before.entry.seq,
             settled=trust.person_of(entry) != trust.person_of(before.entry),
@@ -237,17 +287,18 @@ class SessionWorlds:
             return found._replace(
                 faults=(f"{fault}, and that of the checkpoint was decided in {before.decided}",)
             )
-        newest = self._newest(entry, released)
-        if kept and newest.seq == released.seq:
+        newest = self._newest(entry, record, released)
+        is_newest = newest == released.seq
+        if kept and is_newest:
             return found
-        found = found._replace(below=self._saved_in(newest).entry.seq)
+        if not is_newest:
+            found = found._replace(below=self._saved_in(*self._chain.descend(newest)).entry.seq)
         try:
             digest = trust.policy_at(entry.header)
             policy = None if digest is None else self._policies.get(digest)
         except (PolicyInvalid, NotTrusted) as error:
             fault = f"{words} changed the world, and the policy to judge it by cannot be read"
             return found._replace(faults=(f"{fault}: {error.message}",))
-        is_newest = newest.seq == released.seq
         facts, approved = self._facts(opened, before, policy, trust, newest=is_newest)
         judged = decide(facts, policy)
         if judged.outcome is not Outcome.ALLOW:
@@ -261,7 +312,7 @@ class SessionWorlds:
         held = self._decided(opened)
         return world_held(held.body) if held.body.world == opened.body.world else None
 
-    def _released(self, opened: _Opened) -> Header:
+    def _released(self, opened: _Opened) -> tuple[Record, Header]:
         """The checkpoint that a session went on from.
 
         Raises:
@@ -276,7 +327,7 @@ class SessionWorlds:
             raise NotTrusted(f"{where}: the checkpoint that it released lies somewhere else")
         if header.gen != opened.entry.header.gen:
             raise NotTrusted(f"{where}: the checkpoint that it released was erased before")
-        return header
+        return record, header
 
     def _facts(
         self,
@@ -399,8 +450,8 @@ class SessionWorlds:
         )
         return None if any(faults) else rollout_facts(statement, entry, body, trust, now)
 
-    def _newest(self, entry: Entry, released: Header) -> Header:
-        """The newest checkpoint of the main lane before a resume: what it should have released.
+    def _newest(self, entry: Entry, record: Record, released: Header) -> int:
+        """Where the newest checkpoint of the main lane lies that a resume should have released.
 
         One that was deleted since the resume before it counts as well: what is left is older.
 
@@ -408,33 +459,37 @@ class SessionWorlds:
             Missing: A body is gone, and nobody can say.
             NotTrusted: The resume released what nobody goes on from.
         """
-        given_up: PruneBody | None = None
-        given_up_before: PruneBody | None = None
-        is_resumed = False
-        found, rank, until = released, -1, released.seq
-        for header, record in self._chain.walk(entry.header):
+        body = parse_body(released.kind, released.body, _held_body(released, record))
+        place = place_of(released, link_hash(record.header), body)
+        if not self._stretch.includes(entry.seq, place.rank):
+            self._stretch = self._read_stretch(entry.header, place.rank)
+        found = self._stretch.before[entry.seq]
+        if place.key.lane or (found.given_up is not None and found.given_up.deletes(released.seq)):
+            raise NotTrusted(
+                f"entry {entry.seq}: it released entry {released.seq}, from which nobody goes on"
+            )
+        return released.seq if found.newest is None else found.newest
+
+    def _read_stretch(self, above: Header, first: int) -> "_Stretch":
+        """Read from a resume down to a position, and find what was the newest before each resume.
+
+        A session that rests on this one is mostly asked for next. Where it needs more than was
+        read, but lies in it, twice as much is read: else a row of sessions that each need a little
+        more would be read once for each of them.
+        """
+        if self._stretch.first < above.seq <= self._stretch.last:
+            first = min(first, 2 * self._stretch.first - self._stretch.last)
+        rows: list[_StretchRow] = []
+        for header, record in self._chain.walk(above):
             rule = KINDS[header.kind]
-            if rule.is_retention:
+            if rule.is_retention or rule.is_checkpoint:
                 body = parse_body(header.kind, header.body, _held_body(header, record))
-                given_up = given_up or body
-                given_up_before = given_up_before or (body if is_resumed else None)
-            is_resumed = is_resumed or header.kind is Kind.RESUME
-            if rule.is_checkpoint:
-                body = parse_body(header.kind, header.body, _held_body(header, record))
-                place = place_of(header, link_hash(record.header), body)
-                if header.seq == released.seq:
-                    until = place.rank  # nothing ranks above its own position
-                    if place.key.lane or (given_up is not None and given_up.deletes(header.seq)):
-                        raise NotTrusted(
-                            f"entry {entry.seq}: it released entry {header.seq}, from which nobody "
-                            "goes on"
-                        )
-                gone = given_up_before is not None and given_up_before.deletes(header.seq)
-                if not place.key.lane and not gone and place.rank > rank:
-                    found, rank = header, place.rank
-            if header.seq <= until:
+                rows.append((header, body))
+            elif header.kind is Kind.RESUME:
+                rows.append((header, None))
+            if header.seq <= first or header.kind in (Kind.GENESIS, Kind.ERASE):
                 break
-        return found
+        return _Stretch.of([(above, None), *rows], first)
 
     def _has_checkpoint_below(self, entry: Entry) -> bool:
         """Whether there was a checkpoint to release before an entry, which nobody had deleted."""

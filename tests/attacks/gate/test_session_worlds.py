@@ -13,7 +13,7 @@ import pytest
 
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval, NotTrusted
-from sealpoint.gate import Request
+from sealpoint.gate import Request, _worlds
 from sealpoint.ledger import CheckpointBody, Kind, PruneBody, ResumeBody, link_hash
 from sealpoint.storage import Record
 from sealpoint.world import World
@@ -22,6 +22,7 @@ from tests.attacks.gate.test_policy_changes import _Change
 from tests.attacks.gate.test_rollouts import _backdate, _ended
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
+from tests.unit.store.laned import put, saved
 
 _STATE = b"\x81\xa1n\x09"
 
@@ -215,3 +216,45 @@ def test_a_session_that_rests_on_nothing_is_put_to_people(
     attacked.approve(request)
     assert attacked.fresh("spare").resume(world=READ).ref.seq > newest
     assert not attacked.world.open(None, read_only=True).verify().ok
+
+
+def _read_for(
+    attacked: AttackedTeam, monkeypatch: pytest.MonkeyPatch, sessions: int, name: str
+) -> int:
+    """How many bodies the first resume of a member reads after many sessions of another one.
+
+    Each of them saves the same checkpoint again, which keeps the place of the first.
+    """
+    member = attacked.fresh("spare", name=name)
+    for number in range(sessions):
+        token = f"{name}-{number}"
+        member.adapter.begin(world=World.from_dict(READ), token=token)
+        saved(member, put({"n": number}, "again", world=World.from_dict(READ)))
+        member.adapter.end(token)
+    numbers, parse = [0], _worlds.parse_body
+
+    def counted(*args: Any) -> Any:
+        numbers[0] += 1
+        return parse(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_worlds, "parse_body", counted)
+        resumed = attacked.fresh(name=name).resume(world=READ)
+    assert resumed.state == {"n": sessions - 1}
+    return numbers[0]
+
+
+def test_a_row_of_sessions_is_read_once(
+    attacked: AttackedTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was the newest before each session of another member is not looked up for each."""
+    attacked.pool("pods", "worker", "spare")
+    few, many = 10, 40
+    for name in ("few", "many"):
+        attacked.thread(name=name).save({"n": 0}, id="c0", world=READ)
+        attacked.fresh(name=name).handoff(to="pods", reason="shared")
+    found = _read_for(attacked, monkeypatch, few, "few")
+    more = _read_for(attacked, monkeypatch, many, "many")
+
+    assert many < more < 4 * many
+    assert more - found <= 3 * (many - few)
