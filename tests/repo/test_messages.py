@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 
 import click
-import pytest
 
 from sealpoint import errors
 from sealpoint.cli import main
@@ -22,18 +21,6 @@ _NOTHING_FOUND = re.compile(
     r"found (?:(?:an)?others?|none|more|neither|otherwise|something else|other bytes|the same)"
     r"(?:$|[,;.(])"
 )
-
-# Words of a dialect: each has a plain one.
-_DIALECT = {
-    "anew": "again, or new",
-    "whoever": "who, or everybody who",
-    "beside": "next to, or without",
-    "(?<!there )is no": "is not a",
-    "told(?! apart)": "said, or shown",
-    "whereof": "of which",
-    "thereof": "of it",
-    "meanwhile": "at the same time, or since",
-}
 
 
 def _hints() -> Iterator[tuple[str, str]]:
@@ -96,19 +83,6 @@ def test_every_command_in_a_hint_exists() -> None:
             ]
 
     assert not wrong
-
-
-@pytest.mark.parametrize("word", _DIALECT)
-def test_messages_and_hints_use_plain_words(word: str) -> None:
-    """No message and no hint uses a word for which there is a plainer one."""
-    texts = [(str(each), text) for each in all_messages() for text in each.texts]
-    found = [
-        place
-        for place, text in [*texts, *_hints()]
-        if re.search(rf"\b{word}\b", re.sub(r"\{[^}]*\}|<[^>]*>", "", text))
-    ]
-
-    assert not found, f"{word!r}: write {_DIALECT[word]}"
 
 
 def test_a_message_says_what_was_found() -> None:
