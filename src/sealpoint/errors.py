@@ -390,7 +390,7 @@ class Tampered(SealpointError):
 
     code = "tampered"
     exit_status = 30
-    hint = "Do not go on with this store: find out who changed it, then restore a good copy."
+    hint = "Stop using this store: find out who changed it, then restore a good copy."
 
 
 class Edited(Tampered):
@@ -692,7 +692,7 @@ class StoreMisplaced(ConfigError):
 
     code = "store-misplaced"
     exit_status = 62
-    hint = "Who can write the store must not reach keys or anchor: put it somewhere else."
+    hint = "Anyone who can write the store must not reach keys or anchor: put it somewhere else."
 
 
 class KeyFileUnsafe(ConfigError):
@@ -701,7 +701,7 @@ class KeyFileUnsafe(ConfigError):
     code = "key-file-unsafe"
     exit_status = 63
     hint = (
-        "If others can read the file and nobody has, chmod 600 it; if somebody may have, make a "
+        "If others can read the file and nobody has, chmod 600 it; if anyone may have, make a "
         "new key. If it is damaged or another key, put the right file back from your backup."
     )
 
@@ -812,8 +812,8 @@ class NeedsApproval(SealpointError):
     code = "needs-approval"
     exit_status = 71
     hint = (
-        "Somebody else answers it with sealpoint approve ID --reason WHY (sealpoint requests lists "
-        "the ids); then resume again."
+        "Another person answers it with sealpoint approve ID --reason WHY (sealpoint requests "
+        "lists the ids); then resume again."
     )
 
     def __init__(
@@ -857,8 +857,8 @@ class UnknownRequest(SealpointError):
     code = "unknown-request"
     exit_status = 74
     hint = (
-        "sealpoint requests lists the open ones; once a thread has gone on, sealpoint why ID tells "
-        "what became of it."
+        "sealpoint requests lists the open ones; once a thread has continued, sealpoint why ID "
+        "says what became of it."
     )
 
 

@@ -387,7 +387,7 @@ def test_userinfo_of_somebody_else_names_nobody(client: Client) -> None:
     client.provider.userinfo = {"sub": "u-2", "email": "olga", "email_verified": True}
     client.provider.person = {"sub": "u-1"}
 
-    with pytest.raises(NoRight, match="somebody else"):
+    with pytest.raises(NoRight, match="another person"):
         client.sign_in()
 
 

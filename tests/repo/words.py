@@ -22,7 +22,7 @@ import click
 
 from sealpoint import errors
 from sealpoint.cli import main as command
-from tests.repo._tree import PACKAGE, ROOT, shown, source_files
+from tests.repo._tree import PACKAGE, ROOT, shown, source_files, source_tree
 from tests.repo.messages import all_messages
 
 CEILINGS = Path(__file__).with_name("words.toml")
@@ -108,18 +108,38 @@ def _in_template(path: Path) -> Iterator[Place]:
     yield from find(_TEMPLATE.sub(_blank, path.read_text(encoding="utf-8")), shown(path), 1)
 
 
-def _in_module(path: Path) -> Iterator[Place]:
-    """In the docstrings of a module, and in the comments that have a line of their own."""
-    source = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(source)):
+@functools.cache
+def _texts(path: Path) -> tuple[tuple[ast.Constant, bool], ...]:
+    """Every text in a module, and whether it is a docstring."""
+    found = []
+    docstrings = set[ast.expr]()
+    for node in ast.walk(source_tree(path)):
         match node:
-            case ast.Expr(value=ast.Constant(value=str(text), lineno=line)):
-                yield from find(_CODE.sub(_blank, text), shown(path), line)
+            case ast.Expr(value=ast.Constant(value=str()) as text):
+                docstrings.add(text)
+            case ast.Constant(value=str()):
+                found.append((node, node in docstrings))
             case _:
                 pass
+    return tuple(found)
+
+
+def _in_comments(path: Path) -> Iterator[Place]:
+    """In the docstrings of a module, and in the comments that have a line of their own."""
+    for node, is_docstring in _texts(path):
+        if is_docstring:
+            yield from find(_CODE.sub(_blank, str(node.value)), shown(path), node.lineno)
+    source = path.read_text(encoding="utf-8")
     for block in _COMMENT.finditer(source):
         text = re.sub(r"(?m)^\s*#", "", _CODE.sub(_blank, block[0]))
         yield from find(text, shown(path), source.count("\n", 0, block.start()) + 1)
+
+
+def _in_texts(path: Path) -> Iterator[Place]:
+    """In the texts of a module that are not docstrings: messages, labels, output."""
+    for node, is_docstring in _texts(path):
+        if not is_docstring:
+            yield from find(str(node.value), shown(path), node.lineno)
 
 
 def _in_messages() -> Iterator[Place]:
@@ -132,7 +152,8 @@ def _in_messages() -> Iterator[Place]:
 
 
 def _in_help(verb: click.Command = command, words: str = "sealpoint") -> Iterator[Place]:
-    texts = [verb.help, verb.short_help, verb.epilog]
+    root = verb.get_help(click.Context(verb, **verb.context_settings)) if verb is command else ""
+    texts = [root, verb.help, verb.short_help, verb.epilog]
     texts += [option.help for option in verb.params if isinstance(option, click.Option)]
     for text in texts:
         yield from find(text or "", words)
@@ -144,26 +165,29 @@ def _in_help(verb: click.Command = command, words: str = "sealpoint") -> Iterato
                 yield from _in_help(child, f"{words} {name}")
 
 
-def _areas() -> dict[str, list[Path]]:
-    """The pages and modules of each area."""
-    pages = {"first pages": [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]}
-    for folder in sorted((ROOT / "docs").iterdir()):
-        if found := sorted(folder.rglob("*.md")) if folder.is_dir() else []:
-            pages[shown(folder)] = found
-    pages["console templates"] = sorted((PACKAGE / "console").rglob("*.html"))
-    pages["docstrings and comments"] = source_files()
-    return pages
+def _pages() -> Iterator[tuple[str, Path]]:
+    """The pages of the documentation, each with its area."""
+    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))):
+        is_first = path.parent in (ROOT, ROOT / "docs")
+        yield "first pages" if is_first else shown(path.parent), path
 
 
 @functools.cache
 def places() -> dict[str, tuple[Place, ...]]:
     """Every word to avoid, by area."""
-    readers = {".md": _in_page, ".html": _in_template, ".py": _in_module}
-    found = {
-        area: tuple(place for path in paths for place in readers[path.suffix](path))
-        for area, paths in _areas().items()
+    found: dict[str, list[Place]] = {}
+    for area, path in _pages():
+        found.setdefault(area, []).extend(_in_page(path))
+    templates = sorted((PACKAGE / "console").rglob("*.html"))
+    files = source_files()
+    found |= {
+        "--help": list(_in_help()),
+        "console templates": [place for path in templates for place in _in_template(path)],
+        "docstrings and comments": [place for path in files for place in _in_comments(path)],
+        "messages": list(_in_messages()),
+        "texts in code": [place for path in files for place in _in_texts(path)],
     }
-    return found | {"--help": tuple(_in_help()), "messages": tuple(_in_messages())}
+    return {area: tuple(there) for area, there in found.items()}
 
 
 def ceilings() -> dict[str, int]:

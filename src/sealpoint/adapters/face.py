@@ -287,7 +287,7 @@ class GuardedRuns:
                 return self._passes[thread]
         raise Superseded(
             f"thread {thread!r}: the run that this configuration is of has ended, or another run "
-            "has gone on"
+            "has resumed the thread"
         )
 
     def is_living(self, thread: str, token: object) -> bool:
@@ -425,7 +425,7 @@ class Refusals:
                 found = StorageUnavailable(
                     f"thread {thread!r}: something of its run may not have been saved; too many "
                     "other runs have failed since to say what",
-                    hint="Run it again: it goes on from what was saved.",
+                    hint="Run it again: it continues from what was saved.",
                 )
         return found
 

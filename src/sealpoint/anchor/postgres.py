@@ -407,7 +407,7 @@ class PostgresAnchor:
     def _damaged(self, what: str) -> AnchorUnavailable:
         return AnchorUnavailable(
             f"{self._what}: {what}",
-            hint="Somebody wrote its tables by other means: find out who may, and bring the "
+            hint="Another program wrote its tables: find out who may, and bring the "
             "database back from before.",
         )
 

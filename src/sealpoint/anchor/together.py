@@ -42,8 +42,8 @@ from sealpoint.errors import AnchorUnavailable, Forked
 __all__ = ["FORKED_HINT", "AnchorsTogether", "newer_position"]
 
 FORKED_HINT = (
-    "Two histories exist: keep a copy of both. To go on with the one of the shared anchor, give up "
-    "what this machine remembers: move the directory away that sealpoint status names as anchor."
+    "Two histories exist: keep a copy of both. To continue with the one of the shared anchor, give "
+    "up what this machine remembers: move the directory away that sealpoint status names as anchor."
 )
 
 Judge = Callable[[bytes, Position, Position], tuple[Position, bool]]

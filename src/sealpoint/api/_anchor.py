@@ -313,8 +313,8 @@ class _SecretOfSlots:
             raise AnchorUnavailable(
                 f"anchor {self._url}: it has another secret of the slots of store "
                 f"{self._location.url} than this machine first saw",
-                hint="Somebody may have put another anchor in its place. Bring the database of the "
-                "anchor back.",
+                hint="An attacker may have put another anchor in its place. Bring the database of "
+                "the anchor back.",
             )
         if known:
             self._require_covered(known)

@@ -436,7 +436,7 @@ def _require_other(name: str, given: PublicKey | Passkey | None, old: set[KeyId]
     if given is not None and old == {given.id}:
         key = given.id.short()
         raise UsageError(
-            f"key {key} is the one that {name!r} has, and would go on: nothing ends",
+            f"key {key} is the one that {name!r} has, and would stay in force: nothing ends",
             hint="Give the new one, as it was made; to end this one without another: sealpoint "
             f"keys revoke {name} --key {key} --reason WHY",
         )

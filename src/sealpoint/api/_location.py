@@ -106,7 +106,7 @@ class StoreLocation:
         if not parsed.backend.outlives_process:
             raise UrlInvalid(
                 f"store {str(url)!r}: this needs a store on disk, and that one lives in memory",
-                hint="memory: needs no set-up and keeps nothing; open it with open_store.",
+                hint="memory: needs no setup and keeps nothing; open it with open_store.",
             )
         files = StoreFiles.find(settings, parsed)
         files.check_placement()
@@ -145,7 +145,7 @@ class StoreLocation:
         """
         if self.url.path is None:
             raise UsageError(
-                f"store {self.url}: a group shares a store on this machine, and this one lies "
+                f"store {self.url}: a group shares a store on this machine, and this one is "
                 "elsewhere",
                 hint="Leave --group out: users of this machine share files, and here are none.",
             )
@@ -217,8 +217,8 @@ class StoreLocation:
                 raise AnchorUnavailable(
                     f"anchor {url}: it has another secret of the slots of store {self.url} than "
                     "this machine first saw",
-                    hint="Somebody may have put another anchor in its place: under its secret, no "
-                    "thread would be known. Bring the database of the anchor back.",
+                    hint="An attacker may have put another anchor in its place: under its secret, "
+                    "no thread would be known. Bring the database of the anchor back.",
                 )
         elif not read_only:
             self.files.take_secret(found)
@@ -288,7 +288,7 @@ class StoreLocation:
             return RolledBack(f"{what} its file is gone", hint=hint)
         return RolledBack(
             f"{what} this login sees nothing of it",
-            hint="Does sealpoint doctor name row security? Then an administrator mends it with "
+            hint="Does sealpoint doctor name row security? Then an administrator fixes it with "
             f"sealpoint provision postgres. Else the tables are empty. {hint}",
         )
 

@@ -95,7 +95,7 @@ def move_store(
 
 def _require_apart(source: StoreUrl, target: StoreLocation) -> None:
     if source == target.url:
-        raise UsageError(f"store {source}: it is to move, and lies there already")
+        raise UsageError(f"store {source}: it is to move, and is there already")
     if target.files.has_pin():
         raise StoreExists(
             f"store {target.url}: this machine has a pin of a store there already",

@@ -245,7 +245,7 @@ def _places(
         raise UsageError("provision: neither a store nor an anchor was named")
     if len({place.url.place for place in found}) < len(found):
         raise UsageError(
-            f"anchor {anchor}: it lies where the store does, whose owner could turn it back",
+            f"anchor {anchor}: it is in the same place as the store, whose owner could reset it",
             hint="Give it a server or a database of its own, or at least another schema: "
             "?schema=NAME",
         )

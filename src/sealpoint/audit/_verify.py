@@ -237,8 +237,8 @@ def _restless(name: str) -> HeadMoved:
     return HeadMoved(
         f"thread {name!r}: expected to verify it, found that more of it was given up in each of "
         f"{VERIFY_ROUNDS_MAX} rounds",
-        hint="Verify again while nobody prunes or erases it. If it goes on, somebody is editing "
-        "the store: stop everything that can write to it, and verify then.",
+        hint="Verify again while nobody prunes or erases it. If it happens again, another program "
+        "is editing the store: stop everything that can write to it, and verify then.",
     )
 
 

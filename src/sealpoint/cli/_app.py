@@ -27,19 +27,19 @@ VERBS = {
     "Begin": {
         "init": ("_init:init", "Make a store, its keys and its anchor."),
         "save": ("_load:save", "Save a JSON document as a checkpoint of a thread."),
-        "import": ("_import:import_", "Bring in checkpoints of another storage."),
-        "types": ("_types:types", "Which types may be saved, and how to allow more."),
+        "import": ("_import:import_", "Import checkpoints from another storage."),
+        "types": ("_types:types", "List the types that may be saved, and how to allow more."),
     },
     "Look": {
         "stores": ("_status:stores", "List the stores that this machine knows."),
-        "status": ("_status:status", "How a store stands here, and what to repair."),
-        "doctor": ("_status:doctor", "Check how a store is set up, and what mends it."),
-        "threads": ("_threads:threads", "List the threads, and what each is at."),
+        "status": ("_status:status", "Show the condition of a store, and what to repair."),
+        "doctor": ("_status:doctor", "Check how a store is set up, with a fix for each finding."),
+        "threads": ("_threads:threads", "List the threads with their states."),
         "log": ("_log:log", "List the checkpoints of a thread."),
         "show": ("_log:show", "Show one checkpoint, with its state and types."),
         "load": ("_load:load_state", "Print the state of a checkpoint as JSON."),
-        "diff": ("_diff:diff", "Say what changed between two checkpoints."),
-        "audit": ("_audit:audit", "Who did what and when; every entry is verified."),
+        "diff": ("_diff:diff", "Show what changed between two checkpoints."),
+        "audit": ("_audit:audit", "Show who did what and when; every entry is verified."),
         "why": ("_audit:why", "Explain a decision: rules, facts, approvals."),
         "verify": ("_verify:verify", "Verify every entry, body and blob of a store."),
         "export": ("_verify:export", "Write a signed evidence bundle of threads."),
@@ -47,8 +47,8 @@ VERBS = {
     },
     "Gate": {
         "pause": ("_gate:pause", "Stop a thread: no save, no resume."),
-        "unpause": ("_gate:unpause", "Let a thread go on."),
-        "resume": ("_gate:resume", "Say what the gate would answer; a dry run."),
+        "unpause": ("_gate:unpause", "End the pause of a thread."),
+        "resume": ("_gate:resume", "Show what the policy would decide; a dry run."),
         "handoff": ("_gate:handoff", "Give a thread to another owner."),
         "requests": ("_requests:requests", "List what waits for approval, or show one."),
         "approve": ("_requests:approve", "Approve a request, after reading all of it."),
@@ -56,29 +56,29 @@ VERBS = {
         "break-glass": ("_requests:break_glass", "Let a request pass in an emergency."),
         "request": ("_requests:request_", "Carry a request to an approver elsewhere."),
         "relay": ("_requests:relay", "Record an answer that was given elsewhere."),
-        "policy": ("_policy:policy", "Show, check and apply what the gate asks for."),
+        "policy": ("_policy:policy", "Show, check and apply the policy."),
         "rollout": ("_rollout:rollout", "Accept new tools, models or prompts for many threads."),
     },
     "Console": {
         "serve": (_IN_A_PART, "Serve the operator console: see, pause, approve, resume."),
     },
     "People and keys": {
-        "keys": ("_keys:keys", "Keys on this machine, and who may do what."),
+        "keys": ("_keys:keys", "Manage keys on this machine, people and their roles."),
         "trust": ("_trust:trust", "Carry the pin of a store to another machine."),
         "provision": ("_provision:provision", "Make a database ready: roles, grants, logins."),
     },
     "Keep and recover": {
-        "prune": ("_retention:prune", "Give up the states of older checkpoints."),
-        "erase": ("_retention:erase", "Remove all that a thread ever held."),
-        "gc": ("_retention:gc", "Free the space that no thread needs any more."),
+        "prune": ("_retention:prune", "Delete the states of older checkpoints."),
+        "erase": ("_retention:erase", "Delete everything that a thread ever held."),
+        "gc": ("_retention:gc", "Free the space that no thread needs any longer."),
         "move": ("_move:move", "Move a store to another backend, verified whole."),
-        "anchor": ("_anchor:anchor", "Compare anchor and store, and teach it a store."),
+        "anchor": ("_anchor:anchor", "Compare the anchor with the store, or adopt a store."),
         "roster": ("_restore:roster", "Back up the roster, and put it back."),
         "accept-restore": ("_restore:accept_restore_", "Accept a store restored from a backup."),
     },
     "Models": {
-        "scan": (_IN_A_PART, "Say whether model files are data, or would run something."),
-        "model": (_IN_A_PART, "Look into model files, and verify them by their run."),
+        "scan": (_IN_A_PART, "Report whether model files are data or would run code."),
+        "model": (_IN_A_PART, "Inspect model files, and verify them against their run."),
     },
 }
 """Heading, verb: the object and its file, and a line of help that fits 80 columns."""
@@ -182,4 +182,4 @@ def _print_error(ctx: click.Context, error: SealpointError) -> None:
     help=COMMON_OPTIONS["as_json"][1],
 )
 def main() -> None:
-    """Sealed checkpoints for durable agents: saved state is an execution surface."""
+    """Tamper-evident checkpoints for AI agents and model files."""

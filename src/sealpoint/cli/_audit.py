@@ -86,10 +86,10 @@ def audit(
     where: StoreOptions | None,
     as_json: bool,
 ) -> None:
-    """Tell who did what and when, oldest first; every entry is verified.
+    """Show who did what and when, oldest first; every entry is verified.
 
     Two lines for each entry; with --json one document. The exit status is 30 if a thread does not
-    verify: what it holds from there on is not told.
+    verify; its entries from there on are not shown.
     """
     found = told = 0
     with reading_bundle(bundle, trust, where) as store, working("reading the history"):

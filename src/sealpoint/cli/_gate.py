@@ -80,7 +80,7 @@ def pause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json
 @store_options("namespace")
 @json_option
 def unpause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json: bool) -> None:
-    """Let THREAD go on: sessions and requests are as they were."""
+    """Let THREAD resume and save again: its session and requests are as they were."""
     with where.writing(signer) as store, working("unpausing"):
         entry = store.thread(thread).unpause(reason)
     if as_json:
@@ -125,9 +125,7 @@ def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: 
     help="The graph or workflow that would run, or a function that makes it; its module is "
     "imported.",
 )
-@click.option(
-    "--world", metavar="FILE", help="What the run is able to do, as JSON; - is standard input."
-)
+@click.option("--world", metavar="FILE", help="The world of the run, as JSON; - is standard input.")
 @click.option(
     "--ref", metavar="CHECKPOINT", help="The checkpoint: an id or seq:N; else the newest."
 )

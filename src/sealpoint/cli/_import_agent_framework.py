@@ -59,9 +59,9 @@ def agent_framework(
 
     Stop its workers first. Nothing in DIR is unpickled or executed: types of the framework, and
     those that --workflow or --registry allows, are made from what the files say, all else is
-    refused. Each run becomes a thread, owned by the identity that imports it. What is imported
-    says so, and is asked for a reason, or for approvals, before it goes on. The exit status is 95
-    if a file was refused.
+    refused. Each run becomes a thread, owned by the identity that imports it. Imported
+    checkpoints are marked, and need a reason or approvals before they resume. The exit status is
+    95 if a file was refused.
     """
     # An extra, which is loaded for this verb alone.
     from sealpoint.adapters.agent_framework import import_checkpoints  # noqa: PLC0415

@@ -38,7 +38,7 @@ _LOCKED = (
     default="solo",
     show_default=True,
     metavar="dev|solo|team|FILE",
-    help="What the gate asks for, in every namespace.",
+    help="The policy for every namespace.",
 )
 @click.option(
     "--group",

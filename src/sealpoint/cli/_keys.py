@@ -56,8 +56,8 @@ def passphrase(
 ) -> None:
     """Set, change or remove the passphrase of the key NAME on this machine.
 
-    The key stays the same, and the old file stays until the new one is safe on the disk. What is
-    left of the old file on the disk and in backups still opens as before.
+    The key stays the same, and the old file stays until the new one is safe on the disk. Remains
+    of the old file on the disk and in backups still open as before.
     """
     if remove and new_file is not None:
         raise UsageError(f"passphrase: --remove and {NEW_FILE_OPTION} cannot be combined")
@@ -191,7 +191,7 @@ def _listed(where: StoreOptions, name: str) -> KeyInfo:
     "roles",
     multiple=True,
     type=click.Choice([str(role) for role in Role]),
-    help="What it may do; may be repeated.",
+    help="A role that it gets; may be repeated.",
 )
 @click.option(
     "--namespace",
@@ -299,7 +299,7 @@ def pool(
 ) -> None:
     """Put identities into the pool NAME, which owns the threads that they begin from now on.
 
-    Every member may go on with the pool's threads. Needs the root key on this machine.
+    Every member may resume the pool's threads. Needs the root key on this machine.
     """
     with working("signing the roster"):
         everybody = where.admin.roster.set_pool(name, members, reason=reason)

@@ -31,7 +31,7 @@ from sealpoint.views.words import Styled, when
 @click.argument("thread")
 @click.option("--file", metavar="FILE", help="Where the state is, as JSON; - is standard input.")
 @click.option("--id", "checkpoint_id", metavar="ID", help="An id of your own for the checkpoint.")
-@click.option("--metadata", metavar="JSON", help="A JSON object to keep beside the state.")
+@click.option("--metadata", metavar="JSON", help="A JSON object to save with the state.")
 @click.option(
     "--deliberate", metavar="REASON", help="Why this is meant, where the policy asks for that."
 )
@@ -51,7 +51,7 @@ def save(
 
     It is read from --file or standard input. Saving the same again under the same --id changes
     nothing. A worker that runs on the thread loses its session, as to any other writer. Where the
-    policy asks for a reason to go on with the thread, give it with --deliberate.
+    policy requires a reason to continue the thread, give it with --deliberate.
     """
     if file is None and sys.stdin.isatty():
         raise UsageError(

@@ -75,8 +75,8 @@ def convert(source: str, target: str, *, unknown: Any, force: bool, as_json: boo
     """Turn the model file IN into the safetensors file OUT, without running what it names.
 
     IN is a file of torch.save, a pickle, a .npy, a .npz, a file of joblib or a safetensors file.
-    OUT holds the whole state, as save_checkpoint writes it. What was dropped is said, path by path.
-    It needs torch.
+    OUT holds the whole state, as save_checkpoint writes it. The command lists the paths that it
+    dropped. It needs torch.
     """
     with working("converting"):
         dropped = convert_checkpoint(source, target, unknown=unknown or "refuse", force=force)

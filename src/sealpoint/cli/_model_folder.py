@@ -43,10 +43,10 @@ def hashing() -> Iterator[Callable[[int, int], None]]:
 @store_options("identity", "namespace")
 @json_option
 def seal(path: str, *, thread: str, where: StoreOptions, as_json: bool) -> None:
-    """Seal the folder or safetensors file PATH where it lies, as the newest checkpoint of RUN.
+    """Seal the folder or safetensors file PATH in its place, as the newest checkpoint of RUN.
 
     Every byte is hashed and nothing is loaded or changed. From then on RUN vouches for PATH, and
-    for the exact list of files if it is a folder. Nobody may write to it meanwhile.
+    for the exact list of files if it is a folder. Nobody may write to it at the same time.
     """
     is_folder = os.path.isdir(path)  # noqa: PTH112 (a text)
     sealing = seal_folder if is_folder else seal_file
@@ -86,7 +86,7 @@ def _refuse_folders(store: Store, thread: str) -> None:
     if newest is not None:
         raise UsageError(
             f"{thread}: expected a thread of files, found folders in it, such as {newest.folder!r}",
-            hint="Seal the folder that the file lies in, or name another thread for files.",
+            hint="Seal the folder of the file, or name another thread for files.",
         )
 
 

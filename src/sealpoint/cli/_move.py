@@ -40,7 +40,7 @@ def move(
 
     Everything at SRC is verified, copied, and verified at DST against the same anchor. Then pin,
     keys and anchor of this machine belong to DST. SRC is left as it is; once DST is in use, remove
-    it. An interrupted move is run again and goes on where it ended.
+    it. Run an interrupted move again, and it continues where it ended.
     """
     password = None
     if password_file is not None:

@@ -74,7 +74,7 @@ def policy_bytes(name: str) -> bytes:
 
 @click.group(cls=VerbGroup)
 def policy() -> None:
-    """What the gate asks for before a saved run goes on."""
+    """Show, check and apply the policy, which decides how saved runs may resume."""
 
 
 @policy.command("show")

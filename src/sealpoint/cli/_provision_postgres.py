@@ -35,7 +35,7 @@ from sealpoint.views.words import Styled, count_text, shown_name
 )
 @click.option("--login", metavar="NAME", help="Make this login, or give it another duty.")
 @click.option(
-    "--duty", type=click.Choice([str(duty) for duty in Duty]), help="What the login is for."
+    "--duty", type=click.Choice([str(duty) for duty in Duty]), help="The duty of the login."
 )
 @click.option(
     "--namespace",

@@ -70,7 +70,7 @@ _ANSWER_BYTES_MAX = 64 * 1024
     "--all",
     "everything",
     is_flag=True,
-    help="Also those that were denied or have expired, until the thread goes on.",
+    help="Also those that were denied or have expired, until the thread continues.",
 )
 @registry_option
 @store_options("namespace")
@@ -191,10 +191,10 @@ def export(request: str, *, output: str, where: StoreOptions, as_json: bool) -> 
 @store_options("namespace")
 @json_option
 def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None:
-    """Record the answer in FILE, which somebody gave with --offline; - reads standard input.
+    """Record the answer in FILE, which an approver gave with --offline; - reads standard input.
 
-    It counts by the approver's own signature, whoever relays it. One that does not fit the request
-    as it is now is refused.
+    It counts by the approver's own signature, so anybody may relay it. An answer that does not fit
+    the request as it is now is refused.
     """
     data = read_document(file, "answer", bytes_max=_ANSWER_BYTES_MAX)
     with where.writing(signer) as store, working("recording the answer"):
@@ -365,7 +365,7 @@ def deny(
     """Deny REQUEST for good.
 
     REQUEST is an id or its first 8 digits or more. All of it is shown. A single denial ends it,
-    whoever has approved; the requester may deny it too, to withdraw it. With --offline it is read
+    even after approvals; the requester may deny it too, to withdraw it. With --offline it is read
     from a file instead, and the answer is written to another.
     """
     registry = chosen_registry(registry_reference)

@@ -65,8 +65,8 @@ _WORDS = {
     flag_value=_ALL,
     multiple=True,
     metavar="[THREAD]",
-    help="Let this thread go on from what is kept of it, without a reason of its own; repeatable. "
-    "Alone: all that lost something. A thread that was paused is never released.",
+    help="Let this thread resume from what is kept of it, without a reason of its own; repeatable. "
+    "Without THREAD: all threads that lost something. A paused thread is never released.",
 )
 @dry_run_option
 @yes_option
@@ -89,12 +89,12 @@ def accept_restore_(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Accept a store that was brought back from a backup, with what it lost.
+    """Accept a store that was restored from a backup, and record what it lost.
 
     Stop all workers first. The newest roster must be in the store: sealpoint roster import. Needs
-    the root key on this machine, or as many operators as the roster asks for. Without --release,
-    each thread that lost something is asked for a reason, or for approvals, when it goes on. A
-    thread whose pause was lost stays paused until an operator unpauses it.
+    the root key on this machine, or as many operators as the roster requires. Without --release,
+    each thread that lost something needs a reason or approvals before it resumes. A thread whose
+    pause was lost stays paused until an operator unpauses it.
     """
     release = _release(released)
     with working("comparing store and anchor") as report:
@@ -371,8 +371,8 @@ def roster() -> None:
 def export(file: str, *, where: StoreOptions, as_json: bool) -> None:
     """Write the whole store chain to FILE; - prints it.
 
-    A restored store is accepted only with the newest roster. One is kept beside the keys by
-    itself; this is one more, for another place. It holds no secret, but names of people: only its
+    A restored store is accepted only with the newest roster. Sealpoint keeps one next to
+    the keys; this is one more, for another place. It holds no secret, but names of people: only its
     owner can read the file.
     """
     with working("reading the roster"):
@@ -396,7 +396,7 @@ def export(file: str, *, where: StoreOptions, as_json: bool) -> None:
 def import_(file: str | None, *, where: StoreOptions, as_json: bool) -> None:
     """Put entries of the store chain that the store lacks back from FILE; - is standard input.
 
-    Without FILE, from the newest roster that was verified here, which is kept beside the keys.
+    Without FILE, from the newest roster that was verified here, which is kept next to the keys.
     Every entry is verified by the pin of this machine. Nothing that is there is changed.
     """
     data = None

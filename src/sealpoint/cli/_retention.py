@@ -85,8 +85,9 @@ def prune(
 ) -> None:
     """Give up the states of older checkpoints of THREAD and free their space.
 
-    A checkpoint stays if any --keep option names it; the newest always stays. What goes is
-    recorded in a signed entry, and is still listed without its state. A worker may go on saving.
+    A checkpoint stays if any --keep option names it; the newest always stays. The others
+    are recorded in a signed entry, and are still listed without their states. A worker may keep
+    saving.
     """
     with where.reading() if dry_run else where.writing() as store:
         handle = store.thread(thread)

@@ -109,7 +109,7 @@ def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_j
     """Show the worlds of all threads, what differs in the new one, and what the policy asks for.
 
     Nothing is written. The exit status is 32 if a thread cannot be read, or the anchor does not
-    know it: what it would go on from is not known.
+    know it: nobody knows which checkpoint it would resume from.
     """
     with where.reading() as store:
         world = _new_world(graph, world_file)
@@ -184,7 +184,7 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
     "sources",
     multiple=True,
     metavar="WORLD",
-    help="A world that threads go on from: the first 8 digits of its digest or more. Repeatable.",
+    help="A world that threads resume from: the first 8 digits of its digest or more. Repeatable.",
 )
 @click.option("--all", "everything", is_flag=True, help="All worlds that rollout plan shows.")
 @click.option(
@@ -225,7 +225,7 @@ def propose(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Ask people to accept going on in a new world, from each world that is named.
+    """Ask people to accept that runs resume in a new world, from each world that is named.
 
     Where the policy asks for no more than a reason, it holds at once. With --from-requests it is
     about the changes that threads wait for already.
@@ -352,13 +352,13 @@ def show(rollout_id: str, *, where: StoreOptions, as_json: bool) -> None:
 @rollout.command("revoke")
 @click.argument("rollout_id", metavar="ROLLOUT")
 @reason_option
-@operator_option("Whose key signs: an approver, or whoever proposed it.")
+@operator_option("Whose key signs: an approver, or the proposer.")
 @store_options("namespace")
 @json_option
 def revoke(
     rollout_id: str, *, reason: str, signer: str, where: StoreOptions, as_json: bool
 ) -> None:
-    """End a ROLLOUT for good; runs that have gone on already are not stopped."""
+    """End a ROLLOUT for good; runs that have already resumed are not stopped."""
     with where.writing(signer) as store:
         with working("revoking"):
             found = store.rollouts.get(rollout_id)

@@ -181,7 +181,7 @@ def revoke(
     "roles",
     multiple=True,
     type=click.Choice([str(role) for role in Role]),
-    help="What it may do from now on, instead of what it might before; may be repeated.",
+    help="A role that it has from now on, in place of its earlier roles; may be repeated.",
 )
 @click.option(
     "--namespace",

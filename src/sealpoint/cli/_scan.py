@@ -95,7 +95,8 @@ def scan(
 
     Files are judged by what they hold, folders with all that is in them. Nothing is loaded,
     imported or called. A file is safe, not-read, not-plain, unreadable or dangerous; the exit
-    status is 3 if one is not-plain or worse, and else 0. An error while reading is no pass.
+    status is 3 if one is not-plain or worse, and else 0. An error while reading does not
+    pass.
     """
     if as_json and sarif == "-":
         raise UsageError("--json and --sarif -: expected one of them to print, found both")

@@ -48,7 +48,7 @@ _TOLD_S = 60.0
 @click.option(
     "--print-link",
     is_flag=True,
-    help="Print a link also where there is no terminal: whoever reads it signs in.",
+    help="Print a link also where there is no terminal: anyone who reads it can sign in.",
 )
 @operator_option("The operator identity that the console acts with.")
 @shown_registry_options

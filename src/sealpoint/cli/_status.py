@@ -97,7 +97,7 @@ FINDINGS_STATUS = 96
 @store_options("namespace", unless="anchor")
 @json_option
 def doctor(*, where: StoreOptions | None, anchor: str | None, as_json: bool) -> None:
-    """Check how a store is set up, and print for each finding what mends it.
+    """Check how a store is set up, and print how to fix each finding.
 
     Files, keys, anchor, policy, clock, and for PostgreSQL roles, grants, row security and the
     server. It only looks, and opens no private key. The exit status is 0 if nothing is above a

@@ -21,12 +21,12 @@ from sealpoint.world import visible
 @store_options("namespace")
 @json_option
 def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bool) -> None:
-    """List the threads of a namespace, and what each is at: all of them, or none.
+    """List the threads of a namespace with their states: all of them, or none.
 
     Complete means that every thread the anchor knows was found in the store, and that the store
     has no others. If something would be left out, nothing is listed and the exit status is 49;
     --partial lists the rest and says what is left out. It is 30 if a thread does not verify. A
-    thread that a restore cut goes on with a reason or approvals, unless it was released.
+    thread that a restore cut needs a reason or approvals to resume, unless it was released.
     """
     with where.reading() as store, working("listing threads"):
         found = store.threads(partial=partial)

@@ -32,7 +32,7 @@ def trust() -> None:
 def export(output: str | None, *, where: StoreOptions, as_json: bool) -> None:
     """Print the pin of a store, believing no roster older than the one in force.
 
-    The fingerprint goes to standard error: read it to whoever imports the pin.
+    The fingerprint goes to standard error: read it to the person who imports the pin.
     """
     pin = where.admin.trust.export_pin()
     data, fingerprint = pin.encode(), str(pin.fingerprint())
@@ -104,7 +104,7 @@ def import_(
 @store_options()
 @json_option
 def move(old_url: str, *, where: StoreOptions, as_json: bool) -> None:
-    """Go on with a store whose file was moved from OLD-URL to --store.
+    """Use a store whose file was moved from OLD-URL to --store.
 
     Pin, keys and the anchor's secret then belong to the new URL. The file itself is not touched.
     With the same URL twice, a link on the way to it may lead elsewhere than it did.

@@ -100,8 +100,8 @@ def export(
 ) -> None:
     """Write a self-contained evidence bundle of threads, signed by who exports it.
 
-    It holds who did what, with every signature, and no state unless --payloads is given. Whoever
-    has the pin verifies it elsewhere: sealpoint verify-bundle FILE --trust PIN
+    It holds who did what, with every signature, and no state unless --payloads is given. Anyone
+    with the pin can verify it elsewhere: sealpoint verify-bundle FILE --trust PIN
     """
     size = 0
     with where.writing(signer) as store, working("exporting"), _written(output) as opened:

@@ -348,7 +348,7 @@ def _echo(text: str | bytes, *, nl: bool = True, err: bool = False) -> None:
             raise
         raise UsageError(
             f"standard output: expected a place that can be written, found: {exc.strerror}",
-            hint="Make room there, or send the output elsewhere. What was done before stays done.",
+            hint="Make room there, or send the output elsewhere. Earlier changes stay.",
         ) from exc
 
 

@@ -152,7 +152,7 @@ class StoreFiles:
             raise NotTrusted(
                 f"store {self.url}: expected it to lead to {note.target}, found that it leads to "
                 f"{found}",
-                hint="Somebody may have put a link there. If you moved the store yourself: "
+                hint="An attacker may have put a link there. If you moved the store yourself: "
                 f"{_way_to_move(self.url)}",
             )
         return found

@@ -112,8 +112,7 @@ class KeyFiles:
         # Nobody is asked to choose a passphrase for what cannot be made.
         if os.path.lexists(path) or not write_new_file(path, key_file_bytes(signer, choose)):
             raise StoreExists(
-                f"key {signer.name!r} of store {self._directory.url}: there is one already, at "
-                f"{path}",
+                f"key {signer.name!r} of store {self._directory.url}: it exists already, at {path}",
                 hint="A key is never overwritten: use it, or choose another name.",
             )
 
@@ -133,7 +132,7 @@ class KeyFiles:
         if self._key_bytes(name) != before:
             raise ConfigError(
                 f"key {name!r}: its file changed after it was opened",
-                hint="Somebody changed the key at the same time, and it was left alone: try again.",
+                hint="The key changed at the same time, and was left alone: try again.",
             )
         replace_file(self._key_path(name), data)
         return signer

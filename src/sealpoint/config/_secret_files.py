@@ -96,7 +96,7 @@ def check_file(named: str, found: os.stat_result, *, secret: bool, mounted: bool
             f"{named}: expected a mode in which others can neither read nor change it, such as "
             f"0440 or 0400, found {found.st_mode & 0o7777:04o}",
             hint="In Kubernetes: defaultMode: 0440 for the volume and fsGroup for the pod. If "
-            "somebody else may have read it, make a new one.",
+            "another person may have read it, make a new one.",
         )
 
 

@@ -369,7 +369,7 @@ def signed_in(
     if call.desk.viewer(call.desk.sessions.find(token)) is None:
         raise NoRight(
             f"the roster has nobody called {person!r} in namespace {call.desk.store.namespace!r}",
-            hint="Whoever holds the root key adds people: sealpoint keys add NAME --person NAME.",
+            hint="The holder of the root key adds people: sealpoint keys add NAME --person NAME.",
         )
     call.desk.sessions.end(call.cookie())
     response.set_cookie(

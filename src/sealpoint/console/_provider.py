@@ -321,7 +321,7 @@ class OidcProvider:
         status, data = self._ask("GET", metadata.userinfo_endpoint, headers)
         subject = _parse(status, data, _Claims, "userinfo_endpoint").sub
         if subject != claims["sub"]:
-            raise NoRight("the provider tells of somebody else than its token", hint=_AGAIN)
+            raise NoRight("the provider names another person than its token does", hint=_AGAIN)
         told: dict[str, object] = msgspec.json.decode(data)
         return told
 

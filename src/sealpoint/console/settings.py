@@ -256,7 +256,7 @@ def check_hook_url(name: str, url: str) -> None:
     if not is_safe_address(url):
         raise ConfigError(
             f"hook {name!r}: expected https, or http on this machine",
-            hint="What is sent names threads and people; only TLS keeps it from others.",
+            hint="The messages name threads and people; only TLS keeps them from others.",
         )
 
 

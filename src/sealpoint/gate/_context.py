@@ -249,7 +249,7 @@ class GateContext:
             raise UsageError(
                 f"thread {self._state.name!r}: its newest time, {now}, is too far ahead to "
                 "reckon with",
-                hint="Somebody saved with a clock far ahead; erase the thread or begin another.",
+                hint="A worker saved with a clock far ahead; erase the thread or begin another.",
             ) from exc
 
 

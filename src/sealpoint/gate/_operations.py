@@ -158,7 +158,7 @@ class Operations:
         if not is_paused(self._chain):
             raise UsageError(
                 f"thread {self._state.name!r}: it is not paused",
-                hint="Nothing is to be done: its runs may go on.",
+                hint="Nothing is to be done: its runs may resume.",
             )
         self._context.require_person(actor)
         body = UnpauseBody(salt=self._core.salt(), reason=reason, actor=actor)
@@ -474,10 +474,10 @@ class Operations:
             return
         if same:
             raise NoRight(
-                f"approval by {identity.name!r}: {identity.person!r} asks for this, and somebody "
-                "else has to approve it",
+                f"approval by {identity.name!r}: {identity.person!r} asks for this, and another "
+                "person has to approve it",
                 hint="Nobody approves their own request, whichever identity or key they use. If "
-                "you are somebody else: --identity NAME. To add somebody: sealpoint keys new "
+                "you are another person: --identity NAME. To add a person: sealpoint keys new "
                 "NAME, then sealpoint keys add NAME --person NAME --role approver "
                 f"--namespace {namespace}",
             )
@@ -547,8 +547,8 @@ def _require_new_rollout(
         if each.status is Status.OPEN:
             stands = "is proposed for the same change, and waits for approval"
             hint = (
-                f"Nothing was written. Somebody answers that one: sealpoint approve {each.short} "
-                f"--reason WHY, or sealpoint rollout revoke {each.short} --reason WHY"
+                f"Nothing was written. Another person answers that one: sealpoint approve "
+                f"{each.short} --reason WHY, or sealpoint rollout revoke {each.short} --reason WHY"
             )
         elif each.status is Status.APPROVED and expires - told.expires < _PROLONGED:
             stands = f"lets the same change pass until {told.expires:%Y-%m-%d %H:%M}Z"

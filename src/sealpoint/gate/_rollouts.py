@@ -412,8 +412,8 @@ class Rollouts:
         where = f"request {request.short} of thread {request.thread!r}"
         if None in (told.world_from, told.world_to) or told.world_from == told.world_to:
             raise UsageError(
-                f"{where}: it does not ask to go on in another world than its checkpoint's",
-                hint="Somebody answers it by itself: sealpoint approve ID --reason WHY",
+                f"{where}: it does not ask to resume in another world than its checkpoint's",
+                hint="Another person answers it by itself: sealpoint approve ID --reason WHY",
             )
         thread = self._thread(request.thread)
         found = next((each for each in thread.requests() if each.id == request.id), None)
@@ -427,7 +427,7 @@ class Rollouts:
             raise UsageError(
                 f"{where}: the world of its checkpoint cannot be read any more, so that nobody "
                 "can compare them",
-                hint="Somebody answers it by itself: sealpoint approve ID --reason WHY",
+                hint="Another person answers it by itself: sealpoint approve ID --reason WHY",
             )
         return World.from_dict(before), World.from_dict(found.world)
 
@@ -518,7 +518,7 @@ def _asking_changes(
     if not measures:
         raise UsageError(
             f"rollout: the policy {policy.name!r} asks for nothing between these worlds",
-            hint="Nothing has to be accepted: these runs go on as they are.",
+            hint="Nothing has to be accepted: these runs resume as they are.",
         )
     if len(measures) > ROLLOUT_PAIRS_MAX:
         raise UsageError(

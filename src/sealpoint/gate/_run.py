@@ -284,7 +284,7 @@ class RunTracker:
         if position.checkpoint is not None and not is_there:
             raise UnknownCheckpoint(
                 f"thread {self._state.name!r}: there is no checkpoint {position.checkpoint!r} to "
-                "go on from"
+                "resume from"
             )
         # All of it is saved at the end: nobody can tell what the run was given.
         return position if position.begins else replace(position, answered=True)
@@ -312,7 +312,7 @@ class RunTracker:
     def overtaken(self, name: str | None) -> Superseded:
         """What to say to a run that goes on from what is not the newest any more."""
         stands = "" if name is None else f", and this one from checkpoint {name!r}"
-        return Superseded(f"thread {self._state.name!r}: another run has gone on with it{stands}")
+        return Superseded(f"thread {self._state.name!r}: another run has resumed it{stands}")
 
 
 def _place_of(

@@ -466,7 +466,7 @@ class SessionWorlds:
         found = self._stretch.before[entry.seq]
         if place.key.lane or (found.given_up is not None and found.given_up.deletes(released.seq)):
             raise NotTrusted(
-                f"entry {entry.seq}: it released entry {released.seq}, from which nobody goes on"
+                f"entry {entry.seq}: it released entry {released.seq}, from which nobody resumes"
             )
         return released.seq if found.newest is None else found.newest
 

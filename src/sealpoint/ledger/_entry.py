@@ -102,7 +102,7 @@ def parse_header(data: bytes) -> Header:
                 "release does not read",
                 hint="If a version from before the first release wrote the whole store, make a "
                 "new store with sealpoint init, and read this one with the version that wrote it. "
-                "If not, somebody changed it: find out who, then restore a good copy.",
+                "If not, it was changed: find out who did, then restore a good copy.",
             ) from exc
         raise Edited("entry header: expected the fields of version 3, found other fields") from exc
     raise Edited("entry header: its fields are not in canonical form")

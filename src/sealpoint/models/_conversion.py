@@ -128,7 +128,7 @@ def _taken(target: str | os.PathLike[str]) -> UsageError:
     if os.path.isdir(target):  # noqa: PTH112 (a text)
         return UsageError(
             f"{os.fspath(target)}: expected no file there, found a folder",
-            hint="Name the new file, and not the folder that it is to lie in.",
+            hint="Name the new file, and not the folder for it.",
         )
     return UsageError(
         f"{os.fspath(target)}: expected no file there, found one",

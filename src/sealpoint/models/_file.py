@@ -43,7 +43,7 @@ _ONE_FILE = (
 )
 _HINTS = {
     errno.ENOENT: "See to the path: there is no such file, or its folder is missing.",
-    errno.EISDIR: "Name a file, and not the folder that it is to lie in.",
+    errno.EISDIR: "Name a file, and not the folder for it.",
     errno.EACCES: "Let this user read the file, or write to its folder.",
     errno.EPERM: "Let this user read the file, or write to its folder.",
     errno.EROFS: "Save to a folder that can be written to.",

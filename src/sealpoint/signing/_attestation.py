@@ -367,7 +367,7 @@ def _require_eligible(
     if None in asking:
         raise NotTrusted(
             f"approve by {identity.name!r}: the roster does not know who asks, so nobody can tell "
-            "that it is somebody else"
+            "that it is another person"
         )
     if identity.person in asking:
         raise NotTrusted(f"approve by {identity.name!r}: it is the person who asks")

@@ -713,7 +713,7 @@ def _open(
 ) -> PostgresStorage:
     if group is not None:
         raise UsageError(
-            f"store {url}: a group shares a store on this machine, and this one lies elsewhere",
+            f"store {url}: a group shares a store on this machine, and this one is elsewhere",
             hint="Leave --group out: a database has logins of its own.",
         )
     found = PostgresUrl.parse(url)

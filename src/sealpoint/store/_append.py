@@ -311,7 +311,7 @@ def _require_standing(chain: Chain, newest: StoreChain, entry: Entry, body: byte
         newest.restores.check(entry.header, entry.hash, newest.lists)
     except Misplaced as exc:
         raise Superseded(
-            f"entry {entry.seq} of thread {chain.name!r}: while it was written somebody "
+            f"entry {entry.seq} of thread {chain.name!r}: while it was written, an operator "
             f"accepted a restore that does not keep it: {exc.message}",
             hint="It does not count. Load the thread again and decide again; who accepted "
             "the restore runs sealpoint accept-restore once more, which takes it away.",

@@ -879,7 +879,7 @@ def _misled(
     return NotTrusted(
         f"thread {chain.name!r}: the anchor has seen what its entry {position.seq} leaves out: "
         f"{error.message}",
-        hint="Somebody moved the anchor with other code: find out who may write it.",
+        hint="Other code moved the anchor: find out who may write it.",
     )
 
 

@@ -180,7 +180,7 @@ def _require_pause(header: Header, anchored: Position, paused: int | None) -> No
         raise NotTrusted(
             f"entry {header.seq} of thread {header.thread[:12]}: by entry {header.pause} the "
             f"thread is {is_paused}, and the anchor says that it is not so",
-            hint="Somebody moved the anchor with other code: find out who may write it. An "
+            hint="Other code moved the anchor: find out who may write it. An "
             "accepted restore makes it right again: sealpoint accept-restore --dry-run shows it.",
         )
 
@@ -198,7 +198,7 @@ def check_name(entry: Entry, record: Record, name: str | None) -> None:
         raise Misplaced(
             f"thread {name!r}: the anchor has thread {entry.header.thread[:12]} for it, which is "
             "one of another name",
-            hint="Somebody wrote the anchor with other code: find out who may write it.",
+            hint="Other code wrote the anchor: find out who may write it.",
         )
 
 

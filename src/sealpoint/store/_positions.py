@@ -126,7 +126,7 @@ def require_begun(position: Position, epoch: int) -> None:
         raise NotTrusted(
             f"anchors of thread {position.thread.hex()[:12]}: expected at most {epoch} accepted "
             f"restores, as the store chain has, found {position.epoch}",
-            hint="Somebody wrote an anchor by other means: find out who may write it.",
+            hint="Another program wrote an anchor: find out who may write it.",
         )
 
 

@@ -195,7 +195,7 @@ class RunScope:
             raise ResumeRefused(
                 f"thread {state.name!r}: checkpoint {place.key.id!r}{where} is not the one that "
                 "was decided about",
-                hint="Resume from the very checkpoint that the run is to go on from.",
+                hint="Resume from the very checkpoint that the run is to resume from.",
             )
 
 

@@ -197,7 +197,7 @@ class _PayloadDraft:
             raise HeadMoved(
                 f"thread {thread!r}: gave up after {_REPEATS_MAX} attempts, because others wrote "
                 f"first each time, the last of them {newest.writer!r} entry {newest.seq}",
-                hint="Nothing was saved, and the session goes on: save again once they are quiet.",
+                hint="Nothing was saved, and the session stays open: save again later.",
             )
 
 

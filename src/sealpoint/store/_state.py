@@ -585,7 +585,7 @@ class ThreadState:
         moved = self.freshness not in (Freshness.CURRENT, Freshness.UNSEEN)
         if moved or (expected is not None and head.header.fence != expected):
             raise Superseded(
-                f"thread {self.name!r}: another run goes on with it: entry {head.seq} of session "
+                f"thread {self.name!r}: another run has resumed it: entry {head.seq} of session "
                 f"{head.header.fence} by {head.writer!r}"
             )
 

@@ -58,7 +58,7 @@ def judge_slot(
         raise error(
             f"shared anchor: it has thread {shared.thread.hex()[:12]} in slot {slot.hex()[:12]}, "
             "which is that of another name",
-            hint="Somebody wrote its tables by other means: find out who may, and bring the "
+            hint="Another program wrote its tables: find out who may, and bring the "
             "database back from before.",
         )
     return judge_positions(store, local, shared)

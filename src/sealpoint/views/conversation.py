@@ -165,7 +165,7 @@ def read_conversation(
     value = tree.value(at)
     if not _is_conversation(value):
         raise UsageError(
-            "conversation: no list of messages lies there",
+            "conversation: there is no list of messages",
             hint="Ask for one that find_conversations found in this state.",
         )
     start = max(offset, 0)

@@ -465,6 +465,6 @@ def _excerpt(text: str, found: re.Match[str]) -> str:
 
 def _nowhere() -> UsageError:
     return UsageError(
-        "tree: nothing lies there",
-        hint="Ask for the root, and go on with what its nodes say in `at`.",
+        "tree: there is nothing",
+        hint="Ask for the root, and continue with what its nodes say in `at`.",
     )

@@ -297,7 +297,7 @@ def test_a_name_that_no_login_should_have_is_refused(database: DutyDatabase, nam
 
 def test_an_anchor_where_the_store_lies_is_refused(database: DutyDatabase) -> None:
     """Whoever owns the store's tables would own those of the anchor."""
-    with pytest.raises(UsageError, match="it lies where the store does"):
+    with pytest.raises(UsageError, match="in the same place as the store"):
         database.provision(anchor=f"{database.url}?schema=sealpoint")
 
 

@@ -60,7 +60,7 @@ def test_results_stay_in_their_lane(world: Deployment) -> None:
 
 
 def test_a_thread_with_other_lanes_alone_has_no_newest(world: Deployment) -> None:
-    """What is loaded is the main lane; where nothing lies there, that is said."""
+    """What is loaded is the main lane; where there is nothing, that is said."""
     store = world.open()
     saved(store.thread("t"), put(1, "1", "sub"))
 

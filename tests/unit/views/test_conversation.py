@@ -305,7 +305,7 @@ def test_a_list_of_something_else_is_no_conversation() -> None:
     tree = StateTree({"empty": [], "mixed": [_LANGGRAPH[0], 1], "plain": [{"role": "user"}]})
 
     assert find_conversations(tree).found == ()
-    with pytest.raises(UsageError, match="no list of messages lies there"):
+    with pytest.raises(UsageError, match="there is no list of messages"):
         read_conversation(tree, "1")
 
 

@@ -107,7 +107,7 @@ def test_what_is_masked_cannot_be_looked_into() -> None:
         0,
         "masked",
     )
-    with pytest.raises(UsageError, match="nothing lies there"):
+    with pytest.raises(UsageError, match="there is nothing"):
         tree.node("0.0")
 
 

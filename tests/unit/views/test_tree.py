@@ -208,7 +208,7 @@ def test_a_search_needs_a_word(word: str) -> None:
 )
 def test_an_address_that_leads_nowhere_is_refused(at: str) -> None:
     """Whatever somebody puts into an address is an error of ours, and none of Python's."""
-    with pytest.raises(UsageError, match="nothing lies there"):
+    with pytest.raises(UsageError, match="there is nothing"):
         StateTree([1, 2]).node(at)
 
 

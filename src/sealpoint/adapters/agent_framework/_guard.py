@@ -102,7 +102,7 @@ def guard(
             hint="Make one: SealedCheckpointStorage.for_workflow(workflow, store).",
         )
     if not actor.strip():
-        raise UsageError("guard: actor= is empty; name who goes on with the run")
+        raise UsageError("guard: actor= is empty; name who resumes the run")
     if isinstance(workflow, _GuardedWorkflow):
         raise UsageError(
             "guard: the workflow is guarded already",
@@ -470,7 +470,7 @@ def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, s
     if known is None or answers.isdisjoint({*known.asks, *known.answered}):
         raise UsageError(
             "workflow: none of the responses is to a request that waits for one",
-            hint="Answer the requests of the checkpoint that the run goes on from: pass it as "
+            hint="Answer the requests of the checkpoint that the run resumes from: pass it as "
             "checkpoint_id=, or run the workflow until it asks.",
         )
     for id_ in sorted(answers):
@@ -478,7 +478,7 @@ def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, s
             raise UsageError(
                 f"workflow: request {id_!r} was answered otherwise before",
                 hint="Pass the response that was given, with that to the request that waits. "
-                "If another one is meant, go on from the checkpoint that asked for it.",
+                "If another one is meant, resume from the checkpoint that asked for it.",
             )
         if id_ not in known.asks and id_ not in known.answered:
             raise UsageError(

@@ -248,7 +248,7 @@ class _Directory:
             yield f"{self._path}: files of other users in it: {self._strangers}"
 
 
-_LINK_HINT = "Only files that lie in the directory itself are imported."
+_LINK_HINT = "Only files directly in the directory are imported."
 _READ_HINT = "See to its permissions, and run it again."
 
 

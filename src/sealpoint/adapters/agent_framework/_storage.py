@@ -180,7 +180,7 @@ class SealedCheckpointStorage:
         if on_refused_save not in ("stop", "warn"):
             raise UsageError(
                 f"on_refused_save: expected 'stop' or 'warn', found {on_refused_save!r}",
-                hint="'stop' ends a run whose checkpoint cannot be saved, 'warn' lets it go on.",
+                hint="'stop' ends a run whose checkpoint cannot be saved, 'warn' lets it continue.",
             )
         allow_framework_types(store.registry)
         self.on_refused_save = on_refused_save

@@ -95,7 +95,7 @@ def guard(
     if not isinstance(saver, SealedSaver):
         raise UsageError(f"guard: expected a SealedSaver, found {type(saver).__name__}")
     if not actor.strip():
-        raise UsageError("guard: actor= is empty; name who goes on with the run")
+        raise UsageError("guard: actor= is empty; name who resumes the run")
     if unknown := sorted(set(idempotent) - set(graph.nodes)):
         raise UsageError(f"guard: idempotent= names {unknown[0]!r}, and the graph has no such node")
     accepted = check_names(accept_unsealed)
