@@ -73,6 +73,8 @@ _PAGES = (
     "docs/guides/observability.md",
     "docs/guides/resume-safely.md",
     "docs/guides/retention.md",
+    "docs/guides/set-up-a-team.md",
+    "docs/guides/step-in.md",
     "docs/guides/upgrade.md",
     "docs/guides/write-a-backend.md",
     "docs/guides/write-an-adapter.md",
