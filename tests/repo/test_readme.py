@@ -73,6 +73,7 @@ _PAGES = (
     "docs/guides/observability.md",
     "docs/guides/resume-safely.md",
     "docs/guides/retention.md",
+    "docs/guides/rollouts-in-a-pipeline.md",
     "docs/guides/set-up-a-team.md",
     "docs/guides/step-in.md",
     "docs/guides/upgrade.md",
