@@ -94,6 +94,7 @@ _PAGES = (
     "docs/reference/errors.md",
     "docs/reference/langgraph.md",
     "docs/reference/limits.md",
+    "docs/reference/restore.md",
     "docs/reference/settings.md",
     "docs/reference/worlds.md",
     "docs/security/checkpoint-storage.md",
