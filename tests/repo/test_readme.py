@@ -96,6 +96,7 @@ _PAGES = (
     "docs/reference/limits.md",
     "docs/reference/restore.md",
     "docs/reference/settings.md",
+    "docs/reference/types.md",
     "docs/reference/worlds.md",
     "docs/security/checkpoint-storage.md",
     "docs/security/threat-model.md",
