@@ -17,10 +17,11 @@ from sealpoint.storage._contract import (
     require_blobs,
     require_drop,
 )
-from sealpoint.storage._packing import pack, unpack
+from sealpoint.storage._packing import PACKED_BYTES_MORE, pack, unpack
 
 __all__ = [
     "DIGEST_BYTES",
+    "PACKED_BYTES_MORE",
     "SEQ_MAX",
     "THREAD_BYTES",
     "Backend",
