@@ -17,9 +17,10 @@ from sealpoint.errors import ConfigError, ExtraMissing, UrlInvalid
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Entry points are read anew by each test, and by what follows."""
-    _parts._entry_points.cache_clear()
+    found = _parts._entry_points  # which a test may replace
+    found.cache_clear()
     yield
-    _parts._entry_points.cache_clear()
+    found.cache_clear()
 
 
 def _install(folder: Path, name: str, lines: str) -> None:
