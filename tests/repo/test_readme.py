@@ -87,6 +87,7 @@ _PAGES = (
     "docs/models/from-torch-load.md",
     "docs/models/scan.md",
     "docs/models/moving-old-runs.md",
+    "docs/models/training-frameworks.md",
     "docs/models/training-loops.md",
     "docs/reference/agent-framework.md",
     "docs/reference/api.md",
