@@ -231,7 +231,7 @@ def _read_for(
         member.adapter.begin(world=World.from_dict(READ), token=token)
         saved(member, put({"n": number}, "again", world=World.from_dict(READ)))
         member.adapter.end(token)
-    numbers, parse = [0], _worlds.parse_body
+    numbers, parse = [0], _worlds.parse_body  # type: ignore[attr-defined]
 
     def counted(*args: Any) -> Any:
         numbers[0] += 1
