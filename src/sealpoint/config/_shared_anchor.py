@@ -133,7 +133,7 @@ def _backend_of(scheme: str) -> AnchorBackend:
         # The rest of an unknown URL may hold a password.
         schemes = ", ".join(_parts.names(_parts.ANCHORS))
         raise UrlInvalid(
-            f"anchor URL: expected one with the scheme {schemes}, found another",
-            hint="Write postgresql://USER@HOST/DATABASE; docs/reference/settings.md explains it.",
+            f"anchor URL: expected one with the scheme {schemes}, found another scheme",
+            hint="Write postgresql://USER@HOST/DATABASE.",
         )
     return found
