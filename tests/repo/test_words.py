@@ -9,7 +9,7 @@ import pytest
 from tests.repo._tree import ROOT
 from tests.repo.words import ceilings, find, places
 
-_PLAIN = ("first pages", "--help", "messages")
+_PLAIN = ("first pages", "docs/console", "docs/guides", "docs/models", "--help", "messages")
 _TERMS = (
     *("store", "thread", "checkpoint", "anchor", "pin", "roster"),
     *("policy", "world", "session", "request", "rollout", "owner"),
@@ -41,8 +41,8 @@ def test_the_counts_of_words_are_lowered_when_they_fall() -> None:
 
 
 @pytest.mark.parametrize("area", _PLAIN)
-def test_first_pages_help_and_messages_are_in_plain_words(area: str) -> None:
-    """The first pages, the help and the messages have no word to avoid."""
+def test_pages_help_and_messages_are_in_plain_words(area: str) -> None:
+    """The first pages, the guides, the help and the messages have no word to avoid."""
     assert places()[area] == ()
 
 

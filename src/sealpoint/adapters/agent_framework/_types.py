@@ -249,7 +249,7 @@ _CHAT = (
     WorkflowType(
         cls=Message,
         name="agent_framework.message",
-        reason="What somebody said, or a model, or a tool: a role and contents.",
+        reason="What a person, a model or a tool said: a role and contents.",
         defaults=_attributes(Message("user"), "role"),
         kinds=_MESSAGE,
     ),

@@ -139,7 +139,7 @@ _REASONS = {
     "langgraph.snapshot": "What `get_state` returned, where an application keeps it in its "
     "state: a tuple of data.",
     "langgraph.task": "A task in a snapshot: a tuple of data; it cannot be run.",
-    "langgraph.delta": "How a delta channel stores its whole value now and then: a tuple of one.",
+    "langgraph.delta": "How a delta channel occasionally stores its whole value: a tuple of one.",
     "langgraph.item": "What a node found in a long-term store: plain values with a key and "
     "two times.",
     "langgraph.search-item": "What a node searched in a long-term store: an item and how well it "
