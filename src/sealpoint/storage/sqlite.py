@@ -365,14 +365,14 @@ def _append_at_once(writer: sqlite3.Connection, rows: Sequence[_EntryRow]) -> No
     if len(rows) == 1:
         if writer.execute(sql.PUT_ENTRY, rows[0]).rowcount != 1:
             _require_same(writer, rows[0])
-        if writer.in_transaction:  # of `alone`
-            writer.execute("COMMIT")
-        return
-    try:
-        # All of them or none: a position that is taken undoes the whole statement.
-        writer.execute(sql.PUT_ENTRIES[len(rows)], [*chain.from_iterable(rows)])
-    except sqlite3.IntegrityError:
-        _append_rows(writer, rows[0][0], entries=rows, blobs=(), needs=(), label=None)
+    else:
+        try:
+            # All of them or none: a position that is taken undoes the whole statement.
+            writer.execute(sql.PUT_ENTRIES[len(rows)], [*chain.from_iterable(rows)])
+        except sqlite3.IntegrityError:
+            _append_rows(writer, rows[0][0], entries=rows, blobs=(), needs=(), label=None)
+    if writer.in_transaction:  # of `alone`
+        writer.execute("COMMIT")
 
 
 def _append_rows(

@@ -79,7 +79,9 @@ def _seen(stock: Stock) -> Any:
 
 @line(
     "a checkpoint, a pending write or an answer is edited, inserted, deleted or moved",
-    *("believed", "refused when loaded", "refused when loaded"),
+    "accepted",
+    "rejected when loaded",
+    "rejected when loaded",
 )
 def _edits(column: Column) -> None:
     changes = [
@@ -113,7 +115,7 @@ def _edits(column: Column) -> None:
         assert all(error and issubclass(error, ALARMS) for error in found.values()), found
 
 
-@line("an older copy of the database is put back", "believed", "refused: `rolled-back`", "refused")
+@line("an older copy of the database is put back", "accepted", "rejected: `rolled-back`", "rejected")
 def _older_copy(column: Column) -> None:
     if column.kind == "stock":
         stock = Stock(column.home / "stock.db", "root")
@@ -136,8 +138,8 @@ def _older_copy(column: Column) -> None:
 @line(
     "stored data names a class or a function to call",
     "called, unless the strict mode is on",
-    "refused: nothing is imported or called",
-    "refused",
+    "rejected: nothing is imported or called",
+    "rejected",
 )
 def _calls(column: Column) -> None:
     called = column.home / "called"
@@ -172,7 +174,7 @@ def _calls(column: Column) -> None:
 @line(
     "a page looks at a thread (`get_state`, history, lists)",
     "a read",
-    "a read: nothing begins, ends, is judged or written",
+    "a read: it writes and decides nothing",
     "the same",
 )
 def _looks(column: Column) -> None:
@@ -232,10 +234,10 @@ class _Race(Race):
 
 
 @line(
-    "a second worker goes on with the same thread",
-    "both go on",
-    "one goes on; the other is `superseded` or refused at its next save",
-    "the first goes on; the other is `busy`, before anything of it runs",
+    "a second worker resumes the same thread",
+    "both continue",
+    "one continues; the other is `superseded` or refused at its next save",
+    "the first continues; the other is `busy` before anything runs",
 )
 def _second_worker(column: Column) -> None:
     for face in column.faces:
@@ -273,8 +275,8 @@ def _waiting(column: Column, shape: str = "root") -> tuple[Desk, Any]:
 
 @line(
     "a run begins, or an edit",
-    "nothing is asked",
-    "the policy decides when it first writes; nodes may have run by then",
+    "no check",
+    "the policy decides at the first write; nodes may have run by then",
     "the policy decides before any node runs",
 )
 def _begins(column: Column) -> None:
@@ -296,8 +298,8 @@ def _begins(column: Column) -> None:
 
 @line(
     "an older checkpoint, of the graph or of a subgraph",
-    "nothing is asked",
-    "the same rule for both, when it first writes",
+    "no check",
+    "the same rule for both, at the first write",
     "the same rule for both, before any node runs",
 )
 def _older_checkpoints(column: Column) -> None:
@@ -325,9 +327,9 @@ def _goes_on_from_older(column: Column, desk: Desk, graph: Any, value: Any, wher
 
 @line(
     "an answer (`Command(resume=...)`)",
-    "nothing is asked",
-    "the policy decides whether there may be one; which one it is, is not bound",
-    "the answer itself is bound to the decision and shown to approvers",
+    "no check",
+    "the policy decides whether an answer is allowed, but does not see which one",
+    "the decision covers the exact answer, and approvers see it",
 )
 def _answers(column: Column) -> None:
     if column.kind == "stock":
@@ -366,10 +368,10 @@ def _answers(column: Column) -> None:
 
 
 @line(
-    "the policy asks people (`team`)",
-    "nothing is asked",
-    "no run and no edit, before any node; reading goes on",
-    "approvals are asked for",
+    "the policy requires approvals (`team`)",
+    "no check",
+    "refuses every run and edit before any node; reads work",
+    "requests approvals",
 )
 def _people(column: Column) -> None:
     if column.kind == "stock":
@@ -401,8 +403,8 @@ def _people(column: Column) -> None:
 @line(
     "other code or tools than at the checkpoint",
     "not noticed",
-    "compared, if the saver was given a `world`",
-    "compared: `world_of(graph)` at each run, or the `world` given",
+    "compared if you pass a `world`",
+    "compared at each run: `world_of(graph)` or the `world` that you pass",
 )
 def _worlds(column: Column) -> None:
     desk = Desk()
@@ -438,8 +440,8 @@ def _worlds(column: Column) -> None:
 
 @line(
     "an operator pauses the thread",
-    "there is no pause",
-    "its next save ends the run; nodes may have run on by then",
+    "no such thing",
+    "its next save ends the run; nodes may have run by then",
     "stops before the next node or task",
 )
 def _pauses(column: Column) -> None:
@@ -491,9 +493,9 @@ def _pauses_tasks(column: Column) -> None:
 
 
 @line(
-    "who went on, when and why",
+    "who resumed, when and why",
     "not recorded",
-    "recorded with the first entry that the run writes",
+    "recorded with the first entry of the run",
     "recorded before the first node runs; in a new thread, with its first entry",
 )
 def _record(column: Column) -> None:
@@ -527,8 +529,8 @@ def _record(column: Column) -> None:
 
 def _table() -> dict[str, tuple[str, ...]]:
     """The lines of the table, without links."""
-    page = (ROOT / "docs" / "guides" / "langgraph.md").read_text(encoding="utf-8")
-    (section,) = (each for each in sections(page) if each.title == "What is protected now")
+    page = (ROOT / "docs" / "reference" / "langgraph.md").read_text(encoding="utf-8")
+    (section,) = (each for each in sections(page) if each.title == "What is protected")
     rows = [line for line in section.prose.splitlines() if line.startswith("|")]
     plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", each) for each in rows]
     cells = [tuple(cell.strip() for cell in each.strip("|").split("|")) for each in plain]

@@ -150,9 +150,13 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
             with storage.alone(THREAD):
                 pass
             storage.append(THREAD, 2, [record_of("2")], blobs={})
+            for first, blobs in ((3, {}), (5, named(b"more"))):
+                group = [record_of(str(first)), record_of(str(first + 1))]
+                with storage.alone(THREAD):
+                    storage.append(THREAD, first, group, blobs=blobs)
 
             found = [seq for seq, _ in storage.scan(THREAD, 0)]
-            require(found == [0, 1, 2], "all three are there")
+            require(found == [0, 1, 2, 3, 4, 5, 6], "all of them are there")
 
     def test_group_is_written_whole_or_not_at_all(self, tmp_path: Path) -> None:
         """A taken position anywhere in a group keeps all of the group out."""
