@@ -115,7 +115,9 @@ def _edits(column: Column) -> None:
         assert all(error and issubclass(error, ALARMS) for error in found.values()), found
 
 
-@line("an older copy of the database is put back", "accepted", "rejected: `rolled-back`", "rejected")
+@line(
+    "an older copy of the database is put back", "accepted", "rejected: `rolled-back`", "rejected"
+)
 def _older_copy(column: Column) -> None:
     if column.kind == "stock":
         stock = Stock(column.home / "stock.db", "root")
