@@ -129,7 +129,7 @@ def test_method_is_in_the_reference(name: str) -> None:
 )
 def test_every_type_of_a_framework_is_listed_with_its_reason(page: str, allowed: Any) -> None:
     """The page on types has a row for each that an adapter allows, with its name and its reason."""
-    text = (ROOT / "docs" / "guides" / page).read_text(encoding="utf-8")
+    text = _reference(page)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
 
     for each in allowed:
