@@ -20,7 +20,11 @@ RESOLVE := $(BIN)/uv pip compile --no-config --universal --generate-hashes --pyt
 SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q
 # Each process of the tests would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-CODE := src tests benchmarks fuzz mutants examples docs
+CODE := packages tests conftest.py benchmarks fuzz mutants examples docs
+PARTS := $(notdir $(wildcard packages/*))
+# One part, as in: make test PART=langgraph; the core is PART=core.
+PART ?=
+TESTS := $(if $(PART),packages/$(if $(filter core sealpoint,$(PART)),sealpoint,sealpoint-$(PART))/tests)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -32,7 +36,7 @@ help: ## Say what each target does.
 
 setup: $(STAMP) ## Make .venv with the package and everything tests, checks and benchmarks need.
 
-$(STAMP): pyproject.toml requirements/dev.txt requirements/older.txt requirements/torch.txt \
+$(STAMP): pyproject.toml $(wildcard packages/*/pyproject.toml) requirements/dev.txt requirements/older.txt requirements/torch.txt \
 		requirements/trainers.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Sealpoint needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
@@ -43,7 +47,7 @@ $(STAMP): pyproject.toml requirements/dev.txt requirements/older.txt requirement
 	$(PIP_INSTALL) --require-hashes --no-deps -r requirements/trainers.txt
 	$(PIP_INSTALL) --require-hashes --no-deps --upgrade --target $(VENV)/older \
 		-r requirements/older.txt
-	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
+	$(PIP_INSTALL) --no-build-isolation --no-deps $(patsubst %,-e packages/%,$(PARTS))
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
@@ -62,14 +66,14 @@ lint: setup ## Format, lint, layers, spelling, security patterns, project metada
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
-	$(BIN)/bandit -c pyproject.toml -r src -q
-	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/bandit -c pyproject.toml -r $(wildcard packages/*/src) -q
+	$(BIN)/validate-pyproject pyproject.toml packages/*/pyproject.toml
 
 types: setup ## Check types, strictly.
 	$(BIN)/mypy
 
-test: setup ## Run all tests except the long ones.
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+test: setup ## Run all tests except the long ones, or those of one part: make test PART=langgraph
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(TESTS) $(PYTEST_ARGS)
 
 check: lint types docs ## Everything that can be wrong without running the code.
 
@@ -77,7 +81,7 @@ docs: setup ## Build the documentation; warnings are errors.
 	$(SPHINX) -b html docs build/docs
 
 screenshots: setup ## Make the pictures of docs/console anew; needs a Chromium.
-	$(BIN)/python -m pytest -q tests/console/test_looks.py
+	$(BIN)/python -m pytest -q packages/sealpoint-console/tests/console/test_looks.py
 	cp build/console/light/overview.png build/console/light/request.png docs/console/
 	cp build/console/light/thread-forked.png docs/console/thread.png
 
@@ -123,5 +127,5 @@ requirements: setup ## Resolve dev.in, trainers.in and scanners.in of requiremen
 clean: ## Remove everything that make made.
 	rm -rf $(VENV) build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks fuzz mutants examples docs -name __pycache__ -type d -prune \
+	find packages tests benchmarks fuzz mutants examples docs -name __pycache__ -type d -prune \
 		-exec rm -rf {} + 2>/dev/null || true

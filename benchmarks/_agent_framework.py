@@ -21,7 +21,7 @@ from agent_framework import FileCheckpointStorage
 from benchmarks._measure import Result, Taken
 from benchmarks._site import Site, quiet_collector
 from benchmarks._workflows import chat_workflow, ring_checkpoints
-from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard
+from sealpoint_agent_framework import SealedCheckpointStorage, guard
 
 __all__ = ["experiments"]
 

@@ -23,7 +23,7 @@ from langgraph.types import Command, interrupt
 from benchmarks._measure import Result, Taken, alternated, measured, ratio, taken
 from benchmarks._site import new_site
 from benchmarks._states import messages, real_message, real_messages
-from sealpoint.adapters.langgraph import SealedSaver, guard
+from sealpoint_langgraph import SealedSaver, guard
 
 __all__ = [
     "Chat",

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import sealpoint
 from benchmarks._measure import Result
-from sealpoint.models import load_checkpoint, save_checkpoint
+from sealpoint_models import load_checkpoint, save_checkpoint
 
 __all__ = ["experiments"]
 

@@ -20,7 +20,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from benchmarks._langgraph import both_savers, config, one_node, plain_answers, stock_saver, turn
 from benchmarks._measure import Result
 from benchmarks._site import Site, new_site
-from sealpoint.adapters.langgraph import SealedSaver
+from sealpoint_langgraph import SealedSaver
 
 __all__ = ["experiments", "rates"]
 

@@ -22,7 +22,7 @@ import sealpoint
 from benchmarks._langgraph import one_node, plain_answers, turn, turns_taken
 from benchmarks._measure import Result, ratio
 from benchmarks._site import quiet_collector
-from sealpoint.adapters.langgraph import SealedSaver
+from sealpoint_langgraph import SealedSaver
 from tests.postgres_server import ADMIN, PostgresServer
 
 __all__ = ["experiments"]

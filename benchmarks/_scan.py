@@ -28,7 +28,7 @@ from pathlib import Path
 import torch
 
 from benchmarks._measure import Result
-from sealpoint.scan import ScanVerdict, scan_bytes, scan_path
+from sealpoint_models.scan import ScanVerdict, scan_bytes, scan_path
 from tests.repo._tree import ROOT
 from tests.scan.benign import benign
 from tests.scan.malicious import GROUPS, Sample, malicious
@@ -53,7 +53,7 @@ _PEERS_PYTHON = Path(sys.prefix) / "scanners" / "bin" / "python"
 
 _PROGRAMS = {
     _OURS: """
-from sealpoint.scan import ScanVerdict, scan_path
+from sealpoint_models.scan import ScanVerdict, scan_path
 def flags(path):
     return scan_path(path).is_refused(ScanVerdict.UNREADABLE)
 """,
@@ -157,7 +157,9 @@ def _asked(scanner: str, files: list[tuple[str, Path]], ready: Path) -> _Row | N
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")} if scanner == _OURS else None,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, ROOT.glob("packages/*/src")))}
+        if scanner == _OURS
+        else None,
     )
     *answers, spent, version = done.stdout.split() or ["", ""]
     if len(answers) != len(files):

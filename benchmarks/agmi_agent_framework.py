@@ -13,9 +13,9 @@ import asyncio
 from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
 
 from benchmarks.agmi import SqliteAdapter
-from sealpoint.adapters.agent_framework import SealedCheckpointStorage
 from sealpoint.api import Store
 from sealpoint.errors import SealpointError
+from sealpoint_agent_framework import SealedCheckpointStorage
 
 __all__ = ["AgentFrameworkAdapter"]
 

@@ -12,9 +12,9 @@ from typing import Any
 from langgraph.checkpoint.base import empty_checkpoint
 
 from benchmarks.agmi import SqliteAdapter
-from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.api import Store
 from sealpoint.errors import SealpointError
+from sealpoint_langgraph import SealedSaver
 
 __all__ = ["LangGraphAdapter"]
 

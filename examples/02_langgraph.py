@@ -15,7 +15,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 import sealpoint  # (1)
-from sealpoint.adapters.langgraph import SealedSaver, guard  # (2)
+from sealpoint_langgraph import SealedSaver, guard  # (2)
 
 CONFIG: Any = {"configurable": {"thread_id": "invoice-7"}}
 

@@ -16,7 +16,7 @@ from typing import Any
 import agent_framework as af
 
 import sealpoint
-from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard
+from sealpoint_agent_framework import SealedCheckpointStorage, guard
 
 logging.getLogger("agent_framework").setLevel(logging.ERROR)
 

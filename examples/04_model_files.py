@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 import sealpoint
-from sealpoint.models import load_checkpoint, save_checkpoint, sealed_files
+from sealpoint_models import load_checkpoint, save_checkpoint, sealed_files
 
 fit = TextWrapper(80, subsequent_indent=" " * 11).fill
 torch.manual_seed(0)

@@ -19,7 +19,7 @@ from typing import Any
 from langgraph.graph import START, MessagesState, StateGraph
 
 import sealpoint
-from sealpoint.adapters.langgraph import SealedSaver, guard
+from sealpoint_langgraph import SealedSaver, guard
 
 CONFIG: Any = {"configurable": {"thread_id": "chat-1"}}
 

@@ -19,7 +19,7 @@ from fuzz._mutate import Mutator
 from fuzz._seeds import known_labels
 from fuzz._tokens import parse
 from sealpoint.errors import SealpointError
-from sealpoint.models import _nodes
+from sealpoint_models import _nodes
 
 __all__ = ["FileChanger"]
 

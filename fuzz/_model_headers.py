@@ -8,7 +8,7 @@ from typing import Any
 
 from fuzz._model_sketch import framed, split
 from fuzz._model_words import ELEMENTS, NAMES, NUMBERS
-from sealpoint.scan._safetensors import LENGTH_BYTES
+from sealpoint_models.scan._safetensors import LENGTH_BYTES
 
 __all__ = ["changed_bytes", "changed_header", "changed_length"]
 

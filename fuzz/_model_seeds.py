@@ -12,15 +12,15 @@ from typing import Any
 
 from fuzz._model_sketch import Part, Sketch, framed, sketch_of
 from fuzz._model_zoo import states
-from sealpoint.models import save_checkpoint
-from sealpoint.models._nodes import (
+from sealpoint_models import save_checkpoint
+from sealpoint_models._nodes import (
     METADATA,
     QuantizedNode,
     SparseNode,
     TensorNode,
     write_structure,
 )
-from sealpoint.scan._safetensors import ELEMENT_BITS
+from sealpoint_models.scan._safetensors import ELEMENT_BITS
 
 __all__ = ["seeds"]
 

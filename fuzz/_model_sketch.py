@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sealpoint.models._nodes import STRUCTURE
-from sealpoint.scan._safetensors import ELEMENT_BITS, LENGTH_BYTES, write_header
+from sealpoint_models._nodes import STRUCTURE
+from sealpoint_models.scan._safetensors import ELEMENT_BITS, LENGTH_BYTES, write_header
 
 __all__ = ["PART_BYTES_MAX", "Part", "Sketch", "framed", "sketch_of", "split"]
 

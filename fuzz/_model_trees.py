@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from fuzz._model_sketch import Part, Sketch
 from fuzz._model_words import DTYPES, NAMES, Words
-from sealpoint.models._nodes import (
+from sealpoint_models._nodes import (
     ArrayNode,
     CounterNode,
     DeviceNode,
@@ -23,8 +23,8 @@ from sealpoint.models._nodes import (
     StateDictNode,
     TensorNode,
 )
-from sealpoint.scan import contiguous_stride
-from sealpoint.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
+from sealpoint_models.scan import contiguous_stride
+from sealpoint_models.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
 
 __all__ = ["TreeChanger"]
 

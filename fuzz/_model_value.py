@@ -12,7 +12,7 @@ import torch
 
 from fuzz._claim import Escape
 from sealpoint.codec import BUILTINS, PLAIN_REASONS
-from sealpoint.models import Inert
+from sealpoint_models import Inert
 
 __all__ = ["Looking", "described"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sealpoint.models._nodes import (
+from sealpoint_models._nodes import (
     ArrayNode,
     CounterNode,
     DeviceNode,
@@ -19,7 +19,7 @@ from sealpoint.models._nodes import (
     StateDictNode,
     TensorNode,
 )
-from sealpoint.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
+from sealpoint_models.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
 
 __all__ = ["DEVICES", "DTYPES", "ELEMENTS", "LAYOUTS", "NAMES", "NUMBERS", "Words"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from sealpoint.models import Inert
-from sealpoint.scan import contiguous_stride
-from sealpoint.scan._safetensors import ARRAYS, CARRIERS
+from sealpoint_models import Inert
+from sealpoint_models.scan import contiguous_stride
+from sealpoint_models.scan._safetensors import ARRAYS, CARRIERS
 
 __all__ = ["states"]
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from fuzz._claim import Escape
-from sealpoint.scan import Inert
+from sealpoint_models.scan import Inert
 
 __all__ = ["check_types", "same"]
 

@@ -47,9 +47,9 @@ from sealpoint.errors import (
     SealpointError,
     UsageError,
 )
-from sealpoint.models import FileDigests, ModelFile, save_checkpoint
-from sealpoint.models._file import ReadFile
-from sealpoint.models._nodes import STRUCTURE
+from sealpoint_models import FileDigests, ModelFile, save_checkpoint
+from sealpoint_models._file import ReadFile
+from sealpoint_models._nodes import STRUCTURE
 
 __all__ = ["Load", "Target"]
 

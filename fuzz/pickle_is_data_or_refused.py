@@ -39,8 +39,8 @@ from fuzz._pickle_reading import Reading, Standin, read_as_python_does
 from fuzz._pickle_value import check_types, same
 from fuzz._watch import Watch
 from sealpoint.errors import SealpointError, SparseInvalid
-from sealpoint.models._pt import load_pt
-from sealpoint.scan import (
+from sealpoint_models._pt import load_pt
+from sealpoint_models.scan import (
     KNOWN_NAMES,
     Global,
     Program,
@@ -51,9 +51,9 @@ from sealpoint.scan import (
     run_pickle,
     scan_bytes,
 )
-from sealpoint.scan._joblib import WRAPPER
-from sealpoint.scan._torch_names import STORAGES, UNTYPED
-from sealpoint.scan._wrappings import LOADED
+from sealpoint_models.scan._joblib import WRAPPER
+from sealpoint_models.scan._torch_names import STORAGES, UNTYPED
+from sealpoint_models.scan._wrappings import LOADED
 
 __all__ = ["Readers", "Target"]
 

@@ -130,7 +130,8 @@ def _test_files() -> dict[str, str]:
 def _everything_else() -> str:
     others = [
         path
-        for path in (ROOT / "tests").rglob("*.py")
+        for folder in (ROOT / "tests", *ROOT.glob("packages/*/tests"))
+        for path in folder.rglob("*.py")
         if not path.name.startswith("test_") and path.parent.name != "mutants"
     ]
     return _digest([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.toml"), *others])

@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src"
+SOURCE = ROOT / "packages" / "sealpoint" / "src"
 REASONS = Path(__file__).with_name("reasons.toml")
 
 TARGETS = (
@@ -44,8 +44,8 @@ of the ledger, and the counting of approvals."""
 TESTS = (
     "tests/unit/gate",
     "tests/unit/ledger",
-    "tests/unit/signing/test_attestation.py",
-    "tests/unit/signing/test_statement.py",
+    "packages/sealpoint/tests/unit/signing/test_attestation.py",
+    "packages/sealpoint/tests/unit/signing/test_statement.py",
     "tests/unit/audit",
     "tests/unit/store",
     "tests/attacks/gate",

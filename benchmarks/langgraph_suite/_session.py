@@ -145,7 +145,7 @@ def _environment(plan: Plan, home: Path) -> dict[str, str]:
     if plan.strict:
         found["LANGGRAPH_STRICT_MSGPACK"] = "true"
     # The stores of tests go where the run is, and the code is that of this repository.
-    path = [str(_ROOT / "src"), str(_ROOT), found.get("PYTHONPATH", "")]
+    path = [*map(str, _ROOT.glob("packages/*/src")), str(_ROOT), found.get("PYTHONPATH", "")]
     return {
         **found,
         "NO_DOCKER": "true",

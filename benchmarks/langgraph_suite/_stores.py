@@ -26,9 +26,9 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 import sealpoint
-from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.errors import PolicyInvalid, RuleInvalid, SealpointError, TypeNotAllowed
 from sealpoint.gate import Measure, Policy, Rule, shipped_policy
+from sealpoint_langgraph import SealedSaver
 
 __all__ = ["ALLOW", "Stores", "allowing_policy"]
 

@@ -20,8 +20,8 @@ from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
 from benchmarks.langgraph_suite._stores import Stores
-from sealpoint.adapters.langgraph import SealedSaver, deliberately, guard
 from sealpoint.errors import RuleInvalid
+from sealpoint_langgraph import SealedSaver, deliberately, guard
 
 __all__ = ["Swap"]
 

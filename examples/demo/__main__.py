@@ -36,8 +36,8 @@ from team import (
 
 import sealpoint
 from sealpoint import Request, SealpointError
-from sealpoint.adapters.langgraph import SealedSaver, guard
 from sealpoint.errors import NeedsApproval
+from sealpoint_langgraph import SealedSaver, guard
 
 STOCK = DISK / "stock.db"
 YES = {"approved": True}

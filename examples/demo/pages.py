@@ -12,7 +12,7 @@ from team import PLACE, URL
 
 import sealpoint
 from sealpoint.cli import main as command_line
-from sealpoint.console import Console, ConsoleSettings
+from sealpoint_console import Console, ConsoleSettings
 
 
 def scene_console(ask: Callable[[], object], go_on: Callable[[], bool]) -> None:

@@ -39,8 +39,8 @@ from workflow import INVOICES, NAME, build
 
 import sealpoint
 from sealpoint import Request, SealpointError
-from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard
 from sealpoint.errors import NeedsApproval
+from sealpoint_agent_framework import SealedCheckpointStorage, guard
 
 STOCK = DISK / "stock"
 PLANTED = FOLDER / "made-by-a-checkpoint"

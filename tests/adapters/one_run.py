@@ -28,7 +28,8 @@ from agent_framework import (
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
 
-from sealpoint.adapters import agent_framework, langgraph
+import sealpoint_agent_framework as agent_framework
+import sealpoint_langgraph as langgraph
 from sealpoint.api import Store
 from sealpoint.errors import SealpointError
 from tests.faults.places import Place

@@ -23,10 +23,11 @@ import pytest
 from click.testing import CliRunner
 
 from sealpoint import errors
-from sealpoint.api import _doctor_postgres, checks
+from sealpoint.api import checks
 from sealpoint.api._doctor import mounted_as
 from sealpoint.cli import main
 from sealpoint.cli._status import FINDINGS_STATUS
+from sealpoint_postgres import _checks as _doctor_postgres
 from tests.cli.machine import Machine
 from tests.repo._tree import ROOT
 from tests.unit.signing.authenticator import Authenticator

@@ -9,8 +9,8 @@ import pytest
 
 from sealpoint.cli.options import parse_time
 from sealpoint.errors import StorageUnavailable, UsageError
-from sealpoint.testing.faults import Step, inject, storage_error
 from sealpoint.views.words import size_text
+from sealpoint_testing.faults import Step, inject, storage_error
 from tests.cli.machine import Machine
 
 _NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from sealpoint.adapters import langgraph
-from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard, world_of
+import sealpoint_langgraph as langgraph
 from sealpoint.cli import main
 from sealpoint.world import World
+from sealpoint_agent_framework import SealedCheckpointStorage, guard, world_of
 from tests.adapters.agent_framework import clerks
 from tests.cli.machine import Machine
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint._postgres_url import PostgresUrl
 from sealpoint.anchor import Anchor, is_behind
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.anchor.postgres import PostgresAnchor
 from sealpoint.anchor.together import AnchorsTogether
 from sealpoint.errors import SealpointError
-from sealpoint.testing.conformance.anchor import AnchorConformance
+from sealpoint_postgres._url import PostgresUrl
+from sealpoint_postgres.anchor import PostgresAnchor
+from sealpoint_testing.conformance.anchor import AnchorConformance
 from tests.conformance import broken
 from tests.postgres_server import PostgresServer
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpoint.scan import KNOWN_NAMES, Global, ScanVerdict, scan_bytes
-from sealpoint.scan._joblib import WRAPPER
+from sealpoint_models.scan import KNOWN_NAMES, Global, ScanVerdict, scan_bytes
+from sealpoint_models.scan._joblib import WRAPPER
 from tests.effort import examples
 from tests.scan.assembler import spoken
 from tests.scan.benign import pickles

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a writer is made to kill itself at one step of a save, inside the real code.
 
-A step is reached by the wrappers of `sealpoint.testing.faults`, by SQLite's own trace of the
+A step is reached by the wrappers of `sealpoint_testing.faults`, by SQLite's own trace of the
 statements it begins, by a system call that is made to write half of what it was given, or, for
 the inside of a commit, by a limit on the size of files: the system ends the process in the middle
 of writing the log. Nothing is simulated after that: the process is gone. What a store of files
@@ -25,7 +25,7 @@ from sealpoint.anchor import _table
 from sealpoint.anchor import local as _shared
 from sealpoint.api import Store
 from sealpoint.storage.sqlite import SqliteStorage
-from sealpoint.testing.faults import Step, crash, inject
+from sealpoint_testing.faults import Step, crash, inject
 from tests.faults.places import KINDS, core_of
 
 __all__ = [

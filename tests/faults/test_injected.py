@@ -15,7 +15,7 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.gate import Thread
-from sealpoint.testing.faults import Faults, Step, anchor_error, inject, storage_error
+from sealpoint_testing.faults import Faults, Step, anchor_error, inject, storage_error
 from tests.faults.places import Place, facts
 
 _NEW, _OPENING, _OPEN = "a new thread", "a new session", "an open session"

@@ -16,9 +16,9 @@ import torch
 
 from fuzz.model_file_is_read_or_refused import Target
 from sealpoint.errors import ModelError
-from sealpoint.models import ModelFile
-from sealpoint.models._file import ReadFile
-from sealpoint.models._nodes import SizeNode
+from sealpoint_models import ModelFile
+from sealpoint_models._file import ReadFile
+from sealpoint_models._nodes import SizeNode
 
 NAME = "scalar"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fuzz.pickle_is_data_or_refused import Readers
 from sealpoint.errors import SealpointError
-from sealpoint.scan import Global, Inert, Mentions, Program, ScanReport, Unknown, scan_bytes
+from sealpoint_models.scan import Global, Inert, Mentions, Program, ScanReport, Unknown, scan_bytes
 
 _NAME = b"OrderedDict"
 

@@ -15,9 +15,10 @@ from mutants._targets import SOURCE
 from mutants._trial import Budget, Trial
 
 _LINKS, _KINDS = "ledger/_entry.py", "ledger/_kinds.py"
-_LINKS_TEST = "tests/unit/ledger/test_links.py::test_a_skip_goes_back_by_the_last_step[6-3]"
+_LEDGER = "packages/sealpoint/tests/unit/ledger"
+_LINKS_TEST = f"{_LEDGER}/test_links.py::test_a_skip_goes_back_by_the_last_step[6-3]"
 _KINDS_TEST = (
-    "tests/unit/ledger/test_kinds.py::test_a_judged_kind_has_the_cells_of_the_specification[pause]"
+    f"{_LEDGER}/test_kinds.py::test_a_judged_kind_has_the_cells_of_the_specification[pause]"
 )
 
 _TRIED = {

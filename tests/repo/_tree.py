@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src"
-PACKAGE = SOURCE / "sealpoint"
+PARTS = {path.name: path.name.replace("-", "_") for path in sorted((ROOT / "packages").iterdir())}
+"""The distributions, each with its module."""
+SOURCES = tuple(ROOT / "packages" / name / "src" for name in PARTS)
+PACKAGE = ROOT / "packages" / "sealpoint" / "src" / "sealpoint"
 REFERENCE = ROOT / "docs" / "reference"
 
 # Made by tools, never committed; .gitignore names the same.
@@ -33,8 +35,13 @@ def committed_texts() -> Iterator[tuple[Path, str]]:
 
 
 def source_files() -> list[Path]:
-    """List every module of the package."""
-    return sorted(PACKAGE.rglob("*.py"))
+    """List every module of every part."""
+    return sorted(path for source in SOURCES for path in source.rglob("*.py"))
+
+
+def below_source(path: Path) -> Path:
+    """The path of a module below the `src` of its part."""
+    return next(path.relative_to(each) for each in SOURCES if path.is_relative_to(each))
 
 
 def source_tree(path: Path) -> ast.Module:

@@ -22,7 +22,7 @@ class Ban:
     name: str
     breaks: Callable[[ast.AST], bool]
     planted: tuple[str, ...]
-    only_in: str = "src/sealpoint/*"
+    only_in: str = "packages/*/src/*"
     except_in: tuple[str, ...] = ()
 
     def binds(self, file: str) -> bool:
@@ -110,8 +110,7 @@ BANS = (
         planted=("torch.load(f)", "x = np.load", "read(f, allow_pickle=False)"),
         except_in=(
             # Where it is proven that torch honours its flag, and where it is then called with it.
-            "src/sealpoint/models/_pt.py",
-            "src/sealpoint/models/_pt.py",
+            "packages/sealpoint-models/src/sealpoint_models/_pt.py",
         ),
     ),
     Ban(
@@ -145,20 +144,20 @@ BANS = (
         ),
         except_in=(
             # Public names and verbs are loaded when they are used, from tables of our own.
-            "src/sealpoint/__init__.py",
-            "src/sealpoint/api/__init__.py",
-            "src/sealpoint/cli/_app.py",
+            "packages/sealpoint/src/sealpoint/__init__.py",
+            "packages/sealpoint/src/sealpoint/api/__init__.py",
+            "packages/sealpoint/src/sealpoint/cli/_app.py",
             # What parts have registered in this environment, by a name that a person gives.
-            "src/sealpoint/_parts.py",
+            "packages/sealpoint/src/sealpoint/_parts.py",
             # An object that the person at the command line names.
-            "src/sealpoint/cli/options.py",
+            "packages/sealpoint/src/sealpoint/cli/options.py",
             # It looks for a module where an import would find it, and imports nothing: what code
             # is declared in a world must not depend on a second, home-made way of looking.
-            "src/sealpoint/config/_code.py",
-            "src/sealpoint/config/_installed.py",
+            "packages/sealpoint/src/sealpoint/config/_code.py",
+            "packages/sealpoint/src/sealpoint/config/_installed.py",
             # Which names of files are those of modules, and which calls import: it calls none.
-            "src/sealpoint/config/_application.py",
-            "src/sealpoint/world/_syntax.py",
+            "packages/sealpoint/src/sealpoint/config/_application.py",
+            "packages/sealpoint/src/sealpoint/world/_syntax.py",
         ),
     ),
     Ban(
@@ -173,7 +172,9 @@ BANS = (
             "getattr(value, '__reduce_ex__')",
         ),
         # It asks whether a class has such a hook, and refuses it then; it calls none.
-        except_in=("src/sealpoint/adapters/agent_framework/_pickled_values.py",),
+        except_in=(
+            "packages/sealpoint-agent-framework/src/sealpoint_agent_framework/_pickled_values.py",
+        ),
     ),
     Ban(
         name="no attribute or module looked up by a computed name while decoding",
@@ -186,7 +187,7 @@ BANS = (
             "sys.modules.get(name)",
             "operator.attrgetter(name)",
         ),
-        only_in="src/sealpoint/codec/_decode*.py",
+        only_in="packages/sealpoint/src/sealpoint/codec/_decode*.py",
     ),
     Ban(
         name="no table of names while coding values",
@@ -194,7 +195,7 @@ BANS = (
             _uses(node, "globals", "locals", "vars") or _touches(node, "__globals__")
         ),
         planted=("globals()[name]", "locals()", "vars(module)[name]", "f.__globals__"),
-        only_in="src/sealpoint/codec/*",
+        only_in="packages/sealpoint/src/sealpoint/codec/*",
     ),
     Ban(
         name="no process is started and no foreign code loaded",
@@ -213,9 +214,9 @@ BANS = (
         ),
         except_in=(
             # This Python, for signatures: nothing that somebody else names is run.
-            "src/sealpoint/signing/_workers.py",
+            "packages/sealpoint/src/sealpoint/signing/_workers.py",
             # A command that the operator names in config.toml, which only its owner can write.
-            "src/sealpoint/console/_deliver.py",
+            "packages/sealpoint-console/src/sealpoint_console/_deliver.py",
         ),
     ),
     Ban(
@@ -225,7 +226,7 @@ BANS = (
             *("print", "sys.stdout", "sys.stderr", "click.echo", "click.secho", "rich.print"),
         ),
         planted=("print('x')", "sys.stderr.write('x')", "click.echo('x')", "p = print"),
-        except_in=("src/sealpoint/cli/terminal.py",),
+        except_in=("packages/sealpoint/src/sealpoint/cli/terminal.py",),
     ),
     Ban(
         name="no reading of the environment outside config",
@@ -239,7 +240,10 @@ BANS = (
             "from os import environ",
             "from os import getenv as g",
         ),
-        except_in=("src/sealpoint/config.py", "src/sealpoint/config/*"),
+        except_in=(
+            "packages/sealpoint/src/sealpoint/config.py",
+            "packages/sealpoint/src/sealpoint/config/*",
+        ),
     ),
 )
 
@@ -303,4 +307,4 @@ def test_every_exception_is_one_named_file_or_package() -> None:
     lifted = [pattern for ban in BANS for pattern in ban.except_in]
 
     assert all(pattern.removesuffix("/*").count("*") == 0 for pattern in lifted)
-    assert "src/sealpoint/*" not in lifted
+    assert "packages/sealpoint/src/sealpoint/*" not in lifted

@@ -19,10 +19,10 @@ import click
 import pytest
 
 import sealpoint
-from sealpoint import aio, api, audit, cli, errors, ids, limits, models
-from sealpoint.adapters import agent_framework, langgraph
-from sealpoint.adapters.agent_framework._types import WORKFLOW_TYPES
-from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
+import sealpoint_agent_framework as agent_framework
+import sealpoint_langgraph as langgraph
+import sealpoint_models as models
+from sealpoint import aio, api, audit, cli, errors, ids, limits
 from sealpoint.config import Settings
 from sealpoint.errors import SealpointError
 from sealpoint.views import (
@@ -35,6 +35,8 @@ from sealpoint.views import (
     values,
     words,
 )
+from sealpoint_agent_framework._types import WORKFLOW_TYPES
+from sealpoint_langgraph._types import FRAMEWORK_TYPES
 from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of the package hold, and the contract that says so bites."""
+"""The layers of the core and the walls between the parts hold, and their contracts bite."""
 
 import configparser
 import os
@@ -10,36 +10,35 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo._tree import ROOT, SOURCE
+from tests.repo._tree import PARTS, ROOT
 
 _CONTRACT = ".importlinter"
 _LAYERS = [
     "(__main__)",
     "cli",
-    "console | testing",
     "views",
-    "(adapters) | (models)",
+    "adapters",
     "aio",
     "api",
     "config",
-    "(gate) | audit",
+    "gate | audit",
     "store",
     "ledger | storage | anchor",
-    "(scan)",
-    "codec | signing | (world)",
-    "ids | disk | _parts | _postgres",
-    "_postgres_url",
+    "codec | signing | world",
+    "ids | disk | _parts",
     "errors | limits | pickled_types",
 ]
+_NEEDED = ("tests/__init__.py", "tests/repo/part_contract.py", "docs/reference/parts.md", _CONTRACT)
 
 
 def _lint(root: Path) -> subprocess.CompletedProcess[str]:
     """Run import-linter over the tree at `root`, whatever is installed."""
     code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    sources = [str(root / "packages" / name / "src") for name in PARTS]
     return subprocess.run(
         [sys.executable, "-c", code, "--no-cache", "--config", str(root / _CONTRACT)],
         cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root / "src")},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sources, str(root)])},
         capture_output=True,
         text=True,
         check=False,
@@ -48,47 +47,57 @@ def _lint(root: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Copy sources and contract to a place where they may be damaged."""
-    shutil.copytree(SOURCE, tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / _CONTRACT, tmp_path)
+    """Copy sources and contracts to a place where they may be damaged."""
+    for name in PARTS:
+        source = Path("packages") / name / "src"
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / source, tmp_path / source, ignore=ignored)
+    for file in _NEEDED:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
     return tmp_path
 
 
-def test_layers_hold() -> None:
+def test_layers_and_walls_hold() -> None:
     """Import-linter finds nothing in the tree."""
     result = _lint(ROOT)
 
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_contract_is_one_exhaustive_list_of_layers() -> None:
-    """There is one contract, it covers every module, and it lists the layers of the design."""
+def test_contract_covers_every_module_of_the_core_and_every_part() -> None:
+    """The layers of the core are those of the design, and no import is excused."""
     parser = configparser.ConfigParser()
     parser.read_string((ROOT / _CONTRACT).read_text(encoding="utf-8"))
-    contracts = [name for name in parser.sections() if name.startswith("importlinter:contract:")]
+    layers = parser["importlinter:contract:layers"]
 
-    assert len(contracts) == 1
-    contract = parser[contracts[0]]
-    assert contract["type"] == "layers"
-    assert contract["containers"].split() == ["sealpoint"]
-    assert contract["exhaustive"] == "true"
-    assert "ignore_imports" not in contract
-    assert "exhaustive_ignores" not in contract
-    assert contract["layers"].strip().splitlines() == _LAYERS
+    assert parser["importlinter"]["root_packages"].split() == sorted(PARTS.values())
+    assert layers["containers"].split() == ["sealpoint"]
+    assert layers["exhaustive"] == "true"
+    assert layers["layers"].strip().splitlines() == _LAYERS
+    for name in parser.sections():
+        assert "ignore_imports" not in parser[name]
+        assert "exhaustive_ignores" not in parser[name]
 
 
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("errors.py", "import sealpoint.ids"),
-        ("errors.py", "import sealpoint.limits"),
-        ("ids.py", "from sealpoint.codec import Registry"),
-        ("codec/__init__.py", "import sealpoint.cli"),
+        ("sealpoint/errors.py", "import sealpoint.ids"),
+        ("sealpoint/errors.py", "import sealpoint.limits"),
+        ("sealpoint/ids.py", "from sealpoint.codec import Registry"),
+        ("sealpoint/codec/__init__.py", "import sealpoint.cli"),
+        ("sealpoint/api/__init__.py", "import sealpoint_console"),
+        ("sealpoint_langgraph/__init__.py", "import sealpoint_models"),
+        ("sealpoint_agent_framework/__init__.py", "import sealpoint_console"),
+        ("sealpoint_langgraph/__init__.py", "from sealpoint.store import _writer"),
+        ("sealpoint_models/__init__.py", "import sealpoint.aio"),
     ],
 )
 def test_forbidden_import_is_caught(copy: Path, module: str, line: str) -> None:
-    """An import that points up, or sideways where siblings are apart, fails the contract."""
-    damaged = copy / "src" / "sealpoint" / module
+    """An import that points up, across a wall, or at what the contract for parts leaves out."""
+    top = module.partition("/")[0]
+    damaged = copy / "packages" / top.replace("_", "-") / "src" / module
     with damaged.open("a", encoding="utf-8") as file:
         file.write(f"\n{line}\n")
 
@@ -100,7 +109,8 @@ def test_forbidden_import_is_caught(copy: Path, module: str, line: str) -> None:
 
 def test_module_without_a_layer_is_caught(copy: Path) -> None:
     """A new top-level module fails the contract until it has its place in it."""
-    (copy / "src" / "sealpoint" / "extra.py").write_text('"""Nowhere."""\n', encoding="utf-8")
+    new = copy / "packages" / "sealpoint" / "src" / "sealpoint" / "extra.py"
+    new.write_text('"""Nowhere."""\n', encoding="utf-8")
 
     result = _lint(copy)
 

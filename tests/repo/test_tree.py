@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo._tree import PACKAGE, ROOT, committed_texts, shown, source_files, source_tree
+from tests.repo._tree import (
+    PARTS,
+    ROOT,
+    SOURCES,
+    below_source,
+    committed_texts,
+    shown,
+    source_files,
+    source_tree,
+)
 
 _FUNCTION_LINES_MAX = 70
 _SPDX = "# SPDX-License-Identifier: Apache-2.0"
@@ -50,7 +59,7 @@ def _order(name: str) -> tuple[int, str]:
 
 
 def _is_public(path: Path) -> bool:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    parts = below_source(path).with_suffix("").parts
     return all(part == "__init__" or not part.startswith("_") for part in parts)
 
 
@@ -112,12 +121,13 @@ def test_no_module_is_a_drawer() -> None:
 
 
 def _module_parts(path: Path) -> tuple[str, ...]:
-    return path.relative_to(PACKAGE).with_suffix("").parts
+    return below_source(path).with_suffix("").parts
 
 
 def test_package_says_that_it_is_typed() -> None:
     """The package carries the marker that makes type checkers read it."""
-    assert (PACKAGE / "py.typed").is_file()
+    for source, module in zip(SOURCES, PARTS.values(), strict=True):
+        assert (source / module / "py.typed").is_file(), module
 
 
 def test_no_text_names_a_machine_or_a_registry() -> None:
@@ -162,7 +172,8 @@ def test_every_test_states_its_claim_in_a_sentence() -> None:
     """Every test has a docstring that is one paragraph and ends with a full stop."""
     silent = [
         f"{shown(path)}: {node.name}"
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for folder in (ROOT / "tests", *ROOT.glob("packages/*/tests"))
+        for path in sorted(folder.rglob("test_*.py"))
         for node in ast.walk(source_tree(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")

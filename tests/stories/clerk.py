@@ -15,8 +15,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
 import sealpoint
-from sealpoint.adapters.langgraph import SealedSaver, guard
 from sealpoint.errors import NeedsApproval, SealpointError
+from sealpoint_langgraph import SealedSaver, guard
 
 __all__ = ["graph"]
 

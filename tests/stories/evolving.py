@@ -13,8 +13,8 @@ from typing import Any, TypedDict
 from langgraph.graph import START, StateGraph
 
 import sealpoint
-from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.errors import SealpointError
+from sealpoint_langgraph import SealedSaver
 
 HISTORIES = (
     *("added", "removed", "renamed", "reordered", "nested"),

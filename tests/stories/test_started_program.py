@@ -14,7 +14,7 @@ from typing import TypedDict
 from langgraph.graph import START, StateGraph
 
 import sealpoint
-from sealpoint.adapters.langgraph import SealedSaver
+from sealpoint_langgraph import SealedSaver
 
 
 @dataclass

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.models import load_checkpoint
+from sealpoint_models import load_checkpoint
 from tests.stories.trainer import OPTIMIZERS, PRECISIONS
 from tests.training import same_state
 from tests.warm import run_command

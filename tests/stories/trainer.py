@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sealpoint.models import load_checkpoint, save_checkpoint
+from sealpoint_models import load_checkpoint, save_checkpoint
 
 __all__ = ["OPTIMIZERS", "PRECISIONS", "Trainer"]
 

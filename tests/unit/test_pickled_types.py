@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from sealpoint.adapters.agent_framework._pickled_values import KnownTypes, PickledValues
 from sealpoint.codec import Registry
 from sealpoint.errors import SealpointError
 from sealpoint.pickled_types import FACTORIES, PLAIN_CALLS, builtin_names
-from sealpoint.scan import read_meaning, run_pickle
+from sealpoint_agent_framework._pickled_values import KnownTypes, PickledValues
+from sealpoint_models.scan import read_meaning, run_pickle
 
 _KINDS = list(dict.fromkeys(FACTORIES.values()))
 _VALUES: list[Any] = [

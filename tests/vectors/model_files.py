@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from sealpoint.models import open_checkpoint, save_checkpoint
+from sealpoint_models import open_checkpoint, save_checkpoint
 
 __all__ = ["model_file_vectors"]
 

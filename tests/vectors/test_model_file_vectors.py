@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import SealpointError
-from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint.models._file import ReadFile
-from sealpoint.scan._safetensors import read_header
+from sealpoint_models import load_checkpoint, open_checkpoint, save_checkpoint
+from sealpoint_models._file import ReadFile
+from sealpoint_models.scan._safetensors import read_header
 from tests.training import same_state
 from tests.vectors import decoder
 from tests.vectors.model_files import _states

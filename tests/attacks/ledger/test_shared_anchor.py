@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.anchor._postgres_schema import TABLES, create_statements
 from sealpoint.errors import (
     AnchorUnavailable,
     ListIncomplete,
@@ -20,6 +19,7 @@ from sealpoint.errors import (
     Tampered,
     Unanchored,
 )
+from sealpoint_postgres._anchor_schema import TABLES, create_statements
 from tests.fleet import Fleet, FleetMachine
 from tests.postgres_server import PostgresServer
 

@@ -19,17 +19,11 @@ from click.testing import CliRunner
 from psycopg import sql
 
 import sealpoint
-from sealpoint.api import (
-    Diagnosis,
-    DoctorFinding,
-    Duty,
-    PostgresLogin,
-    _doctor_postgres,
-    checks,
-    diagnose_anchor,
-)
+from sealpoint.api import Diagnosis, DoctorFinding, checks, diagnose_anchor
 from sealpoint.api._location import now
 from sealpoint.cli import main
+from sealpoint_postgres import Duty, PostgresLogin
+from sealpoint_postgres import _checks as _doctor_postgres
 from tests.postgres_duties import DutyDatabase
 from tests.postgres_server import PostgresServer
 from tests.postgres_tls import certify, tls_front
@@ -523,7 +517,7 @@ def test_a_version_that_nobody_looks_after_is_found(
     fleet: _Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As every version is one day."""
-    monkeypatch.setattr("sealpoint.api._doctor_postgres._VERSION_MIN", 990000)
+    monkeypatch.setattr("sealpoint_postgres._checks._VERSION_MIN", 990000)
     (finding,) = [each for each in fleet.doctor().findings if each.code == "server-old"]
 
     assert finding.severity == "warning"
@@ -532,7 +526,7 @@ def test_a_version_that_nobody_looks_after_is_found(
 
 def test_a_clock_that_is_wrong_is_found(fleet: _Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the clocks of machine and server are a minute apart, and where an entry is to come."""
-    monkeypatch.setattr("sealpoint.api._doctor_postgres._now", lambda: now() - timedelta(minutes=1))
+    monkeypatch.setattr("sealpoint_postgres._checks._now", lambda: now() - timedelta(minutes=1))
     apart = {each.code for each in fleet.doctor().findings}
     monkeypatch.undo()
     monkeypatch.setattr("sealpoint.api._doctor.now", lambda: now() - timedelta(hours=1))

@@ -10,8 +10,6 @@ from langgraph.graph import START, MessagesState, StateGraph
 from psycopg import sql
 
 import sealpoint
-from sealpoint.adapters.langgraph import SealedSaver, guard
-from sealpoint.api import Duty, PostgresLogin, rotate_postgres_login
 from sealpoint.errors import (
     ConfigError,
     KeyFileUnsafe,
@@ -24,6 +22,8 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ids import namespace_tag
+from sealpoint_langgraph import SealedSaver, guard
+from sealpoint_postgres import Duty, PostgresLogin, rotate_postgres_login
 from tests.postgres_duties import DutyDatabase
 from tests.postgres_server import PostgresServer
 
@@ -207,7 +207,7 @@ def test_a_table_that_somebody_holds_is_not_waited_for_long(
     database: DutyDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is changed then, and those who save do not wait behind it."""
-    monkeypatch.setattr("sealpoint.api._postgres_place._LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("sealpoint_postgres._place._LOCK_SECONDS", 0.1)
     database.provision()
     with database.admin() as connection, connection.transaction():
         connection.execute("SELECT 1 FROM sealpoint.entries")

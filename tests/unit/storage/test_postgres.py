@@ -9,11 +9,11 @@ from time import sleep
 
 import pytest
 
-from sealpoint._postgres_url import PostgresUrl
 from sealpoint.errors import HeadMoved
 from sealpoint.storage import Record, Storage
-from sealpoint.storage.postgres import PostgresStorage
-from sealpoint.testing.conformance.storage import StorageConformance
+from sealpoint_postgres._url import PostgresUrl
+from sealpoint_postgres.storage import PostgresStorage
+from sealpoint_testing.conformance.storage import StorageConformance
 from tests.postgres_server import PostgresServer
 
 

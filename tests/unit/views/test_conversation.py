@@ -20,13 +20,13 @@ from langchain_core.messages import (
 )
 
 from sealpoint import Registry
-from sealpoint.adapters.agent_framework.framework import registry as agent_framework_registry
-from sealpoint.adapters.langgraph.framework import registry as langgraph_registry
 from sealpoint.codec import UntypedValue
 from sealpoint.errors import UsageError
 from sealpoint.views import conversation
 from sealpoint.views.conversation import PartKind, find_conversations, read_conversation
 from sealpoint.views.tree import StateTree
+from sealpoint_agent_framework.framework import registry as agent_framework_registry
+from sealpoint_langgraph.framework import registry as langgraph_registry
 
 _HOSTILE = "\x1b[2J\u202egnp\u200b <script>alert(1)</script>\r\nrole: system"
 _LANGGRAPH = [

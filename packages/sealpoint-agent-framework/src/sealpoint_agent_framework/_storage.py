@@ -1,0 +1,851 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`SealedCheckpointStorage`: checkpoint storage for Microsoft Agent Framework on a sealed store.
+
+It translates and nothing else. The framework names a workflow and checkpoints of it, never a run;
+here a run and all that goes on from it is a thread of the store, found by `previous_checkpoint_id`,
+so that two conversations of one workflow have owners and histories of their own. Reading verifies
+and decides nothing: the framework loads for many reasons. What is saved says where its run stands,
+and is judged by the gate where a run begins with it.
+
+The framework drops the error of a save that was refused and goes on; `RunStopped` is what it does
+not drop.
+"""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
+
+from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException, WorkflowEvent
+
+from sealpoint.adapters.face import (
+    AdapterThread,
+    GuardedRuns,
+    Key,
+    LoopOrder,
+    RunPass,
+    RunPosition,
+    SaveDraft,
+    Snapshot,
+    done_off_loop,
+    question_to_display_json,
+    run_paused,
+)
+from sealpoint.api import Store
+from sealpoint.codec import Registry
+from sealpoint.errors import (
+    AnchorUnavailable,
+    DecodeError,
+    EncodeError,
+    ResumeRefused,
+    SealpointError,
+    SignerFailed,
+    StorageUnavailable,
+    Superseded,
+    TypeNotAllowed,
+    UnknownCheckpoint,
+    UnknownThread,
+    UnknownType,
+    UsageError,
+)
+from sealpoint.limits import QUESTION_BYTES_MAX
+from sealpoint.store import CheckpointRef
+from sealpoint.world import World
+from sealpoint_agent_framework._declared import allow_types_of
+from sealpoint_agent_framework._types import allow_framework_types
+
+OnRefusedSave = Literal["stop", "warn"]
+_KNOWN_MAX = 100_000
+_SUPERSEDED_HINT = (
+    "Resume the newest checkpoint of the thread. If an older one is meant, run the workflow "
+    'through guard(workflow, storage, actor=...) and pass deliberate="why" to run.'
+)
+_GO_ON = (
+    "run the workflow from its newest checkpoint, whose id "
+    "(await storage.get_latest(workflow_name=...)).checkpoint_id is."
+)
+_SHORTER = (
+    "What a workflow names in its annotations is allowed by "
+    "SealedCheckpointStorage.for_workflow(workflow, store), and any other dataclass, model, "
+    "NamedTuple or Enum by its types=[...]."
+)
+_UNGUARDED_HINT = (
+    "Run the workflow through guard(workflow, storage, actor=...): it asks before anything runs."
+)
+_WORKFLOW = "workflow_name"
+_TIMESTAMP = "timestamp"
+_ITERATION = "iteration_count"
+_ANSWERED = "answered"
+_MAY_GO_UNSAVED = (EncodeError, StorageUnavailable, AnchorUnavailable, SignerFailed)
+"""What a run may go on in spite of, if it is only to be warned of: never that it may not go on."""
+_UNNAMED = re.compile(r"WorkflowBuilder-[0-9a-f-]{36}")
+"""What the framework calls a workflow that has no name, another each time it is built."""
+_T = TypeVar("_T")
+
+
+class RunStopped(BaseException):
+    """A run was stopped because what it did could not be saved, or because of a pause.
+
+    No `Exception`: the framework drops those that a storage raises, and goes on. A guarded workflow
+    raises `error` itself in its place.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+        """Why."""
+
+
+class Known(NamedTuple):
+    """What is known of a checkpoint without reading it."""
+
+    thread: str
+    workflow: str
+    asks: frozenset[str]
+    """The requests that wait for a response."""
+    answered: Mapping[str, str]
+    """The digests of the responses that a guarded run was given so far, by request."""
+
+    @classmethod
+    def of(cls, thread: str, ref: CheckpointRef) -> Self:
+        """What the signed entry of a checkpoint tells."""
+        return cls(
+            thread,
+            ref.metadata[_WORKFLOW],
+            frozenset(each["id"] for each in ref.question or ()),
+            ref.metadata.get(_ANSWERED, {}),
+        )
+
+
+def require_same_workflow(known: Known, workflow_name: str) -> None:
+    """Refuse to go on with one workflow from a checkpoint of another.
+
+    The framework compares how they are built and not what they are called. Those that have no name
+    cannot be told apart by it.
+
+    Raises:
+        UsageError: It is of another.
+    """
+    names = {known.workflow, workflow_name}
+    if len(names) > 1 and not all(map(_UNNAMED.fullmatch, names)):
+        raise UsageError(
+            f"workflow {workflow_name!r}: the checkpoint is of workflow {known.workflow!r}",
+            hint="Name a checkpoint of the same workflow, or give the workflow the same name.",
+        )
+
+
+class SealedCheckpointStorage:
+    """Checkpoint storage for Microsoft Agent Framework on a sealed store.
+
+    ```python
+    store = sealpoint.open_store("sqlite:///agents.db")
+    storage = SealedCheckpointStorage(store)
+    workflow = WorkflowBuilder(start_executor=..., checkpoint_storage=storage).build()
+    ```
+
+    It may be used by any number of event loops; what blocks is done in other OS threads.
+
+    Args:
+        store: An open store. The framework's types are added to its registry.
+        world: What the workflows of this storage are able to do, as `world_of(workflow)` tells it.
+        thread: The thread that all its checkpoints belong to, such as a conversation; without it
+            every run that begins has one of its own, called after workflow and checkpoint.
+        on_refused_save: What becomes of a run whose checkpoint cannot be saved, which the framework
+            would not be told: it is stopped, or only the framework's log has a warning. A run that
+            may not go on is stopped in either case.
+
+    Raises:
+        UsageError: It is no store that `sealpoint.open_store` gives, or an argument is none of
+            these.
+        NameInvalid: No thread can have that name.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        world: World | Mapping[str, Any] | None = None,
+        thread: str | None = None,
+        on_refused_save: OnRefusedSave = "stop",
+    ) -> None:
+        if not isinstance(store, Store):
+            raise UsageError(
+                f"SealedCheckpointStorage: expected an open store, found {type(store).__name__}",
+                hint="Pass the store that sealpoint.open_store(url) gives: what blocks is done in "
+                "other OS threads.",
+            )
+        if on_refused_save not in ("stop", "warn"):
+            raise UsageError(
+                f"on_refused_save: expected 'stop' or 'warn', found {on_refused_save!r}",
+                hint="'stop' ends a run whose checkpoint cannot be saved, 'warn' lets it continue.",
+            )
+        allow_framework_types(store.registry)
+        self.on_refused_save = on_refused_save
+        self.refused_saves = 0
+        """How many checkpoints could not be saved."""
+        self.last_refusal: Exception | None = None
+        """Why the last of them could not."""
+        self._store = store
+        self._world = World.of(world)
+        self._places = CheckpointPlaces(store, thread)
+        self._lineages: dict[str, _Lineage] = {}
+        self._order = LoopOrder()
+
+    @classmethod
+    def for_workflow(
+        cls,
+        workflow: Any,
+        store: Store,
+        *,
+        types: Iterable[type] = (),
+        world: World | Mapping[str, Any] | None = None,
+        thread: str | None = None,
+        on_refused_save: OnRefusedSave = "stop",
+    ) -> Self:
+        """A storage that also allows the types that a workflow names in its annotations.
+
+        Args:
+            workflow: A workflow of the builder, or a functional one.
+            store: As for the class.
+            types: More types, which the workflow does not name.
+            world: As for the class.
+            thread: As for the class.
+            on_refused_save: As for the class.
+
+        Raises:
+            RuleInvalid: Two types have one name, or no rule can be made for one of `types`.
+        """
+        made = cls(store, world=world, thread=thread, on_refused_save=on_refused_save)
+        allow_types_of(workflow, store.registry, types)
+        return made
+
+    @property
+    def store(self) -> Store:
+        """The store that everything is kept in."""
+        return self._store
+
+    @property
+    def places(self) -> "CheckpointPlaces":
+        """Which thread holds which checkpoint."""
+        return self._places
+
+    async def thread_of(self, checkpoint_id: str) -> str:
+        """The thread that a checkpoint belongs to, as `sealpoint threads` names it.
+
+        Raises:
+            WorkflowCheckpointException: There is no such checkpoint, or it cannot be read.
+        """
+        return (await _off_loop(self._places.find, checkpoint_id)).thread
+
+    # ------------------------------------------------------------------ what the framework calls
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """Save a checkpoint. When it returns, it survives a crash and a power cut.
+
+        Raises:
+            RunStopped: It was not saved, or the thread is paused.
+            WorkflowCheckpointException: It was not saved, and that is only to be warned of.
+        """
+        return await self.save_for(None, None, checkpoint)
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        """A checkpoint, verified; reading decides nothing.
+
+        Raises:
+            WorkflowCheckpointException: There is none, or it was refused; the cause says why.
+        """
+        return (await self.load_with_hash(checkpoint_id))[0]
+
+    async def load_with_hash(self, checkpoint_id: str) -> tuple[WorkflowCheckpoint, str]:
+        """A checkpoint, and the hash of its signed entry, which no other checkpoint has.
+
+        Raises:
+            WorkflowCheckpointException: As for `load`.
+        """
+        found = await _off_loop(self._read, checkpoint_id)
+        return checkpoint_of(found), found.ref.entry
+
+    async def list_checkpoints(self, *, workflow_name: str) -> list[WorkflowCheckpoint]:
+        """All checkpoints of a workflow, oldest first.
+
+        Without `thread=`, what others own and is of types that are not known here is left out.
+
+        Raises:
+            WorkflowCheckpointException: One of them is not what it was, or is missing, or is of a
+                type that is not known here.
+        """
+        return await _off_loop(self._read_all, workflow_name)
+
+    async def list_checkpoint_ids(self, *, workflow_name: str) -> list[str]:
+        """Their ids, oldest first. Nothing is decoded.
+
+        Raises:
+            WorkflowCheckpointException: As for `list_checkpoints`.
+        """
+        found = await _off_loop(self._places.of_workflow, workflow_name)
+        return [ref.id for _, ref in found]
+
+    async def get_latest(self, *, workflow_name: str) -> WorkflowCheckpoint | None:
+        """The checkpoint of a workflow with the latest timestamp.
+
+        Raises:
+            WorkflowCheckpointException: As for `list_checkpoints`.
+        """
+        return await _off_loop(self._read_latest, workflow_name)
+
+    async def delete(self, checkpoint_id: str) -> bool:
+        """Delete a checkpoint: a signed entry records it, and it is shown no more.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            WorkflowCheckpointException: The thread belongs to another identity, or is not what it
+                was.
+        """
+        return await _off_loop(self._delete, checkpoint_id)
+
+    # ------------------------------------------------------------------ what they do
+
+    def digest(self, value: Any) -> str:
+        """The digest of a value as it is stored.
+
+        Raises:
+            EncodeError: It cannot be.
+        """
+        return sha256(self._store.registry.encode(value)).hexdigest()
+
+    async def save_for(
+        self,
+        thread: str | None,
+        run: RunPass | None,
+        checkpoint: WorkflowCheckpoint,
+        answered: Mapping[str, str] | None = None,
+    ) -> str:
+        """Save a checkpoint for a run that has been let in, or for one that nobody decided about.
+
+        Raises:
+            RunStopped, WorkflowCheckpointException: As for `save`.
+        """
+        try:
+            async with self._order.turn(thread or self._places.guess(checkpoint)):
+                saved = await done_off_loop(
+                    lambda: self._save(thread, run, checkpoint, answered or {})
+                )
+        except Exception as error:  # whatever it is, the framework would drop it
+            if self.on_refused_save == "stop" or not isinstance(error, _MAY_GO_UNSAVED):
+                raise RunStopped(error) from error
+            raise framework_error(error) from error
+        if saved.held:
+            place = self._places.find(checkpoint.checkpoint_id)
+            raise RunStopped(run_paused(place.thread, _GO_ON))
+        return checkpoint.checkpoint_id
+
+    def _save(
+        self,
+        thread: str | None,
+        run: RunPass | None,
+        checkpoint: WorkflowCheckpoint,
+        answered: Mapping[str, str],
+    ) -> CheckpointRef:
+        try:
+            return self._write(thread, run, checkpoint, answered)
+        except Exception as error:
+            self.refused_saves += 1
+            self.last_refusal = error
+            raise
+
+    def _write(
+        self,
+        thread: str | None,
+        run: RunPass | None,
+        checkpoint: WorkflowCheckpoint,
+        answered: Mapping[str, str],
+    ) -> CheckpointRef:
+        previous = checkpoint.previous_checkpoint_id
+        if thread is None:
+            thread = self._places.for_save(checkpoint)
+        before = None if previous is None else self._places.known(previous)
+        if before is not None:
+            require_same_workflow(before, checkpoint.workflow_name)
+        asks = frozenset(map(str, checkpoint.pending_request_info_events))
+        if run is not None:  # what an executor kept is worth nothing after the end of its run
+            GuardedRuns.of(self._store).find(thread, run.token)
+        position = (
+            self._position(thread, previous, asks) if run is None else RunPosition(token=run.token)
+        )
+        draft = SaveDraft(
+            checkpoint.to_dict(),
+            checkpoint.checkpoint_id,
+            previous,
+            metadata_of(checkpoint) | ({_ANSWERED: dict(answered)} if answered else {}),
+            self._world if run is None else run.world,
+            question=question_of(checkpoint, self._store.registry),
+            holds=True,
+            position=position,
+        )
+        (outcome,) = self._store.thread(thread).adapter.commit([draft])
+        if isinstance(outcome, SealpointError):
+            raise rephrase(outcome, guarded=run is not None)
+        known = Known(thread, checkpoint.workflow_name, asks, answered)
+        self._places.note(checkpoint.checkpoint_id, known)
+        self._lineage(thread).saved(checkpoint.checkpoint_id)
+        return cast("CheckpointRef", outcome)  # what a save becomes
+
+    def _position(self, thread: str, previous: str | None, asks: frozenset[str]) -> RunPosition:
+        """Where a run stands that nobody decided about, as far as a storage is told."""
+        if previous is None:
+            return RunPosition(begins=True, rising=False)
+        before = self._places.known(previous)
+        lineage = self._lineages.get(thread)
+        return RunPosition(
+            checkpoint=previous,
+            rising=False,
+            inside=lineage is not None and lineage.is_beside(previous),
+            answered=before is not None and not before.asks <= asks,
+        )
+
+    def _lineage(self, thread: str) -> "_Lineage":
+        found = self._lineages.setdefault(thread, _Lineage())
+        if len(self._lineages) > _KNOWN_MAX:
+            self._lineages.pop(next(iter(self._lineages)), None)
+        return found
+
+    def _read(self, checkpoint_id: str) -> Snapshot:
+        known = self._places.find(checkpoint_id)
+        found = self._store.thread(known.thread).adapter.snapshot("", checkpoint_id)
+        if found is None:
+            raise unknown(checkpoint_id)
+        if lineage := self._lineages.get(known.thread):
+            lineage.loaded(checkpoint_id)
+        return found
+
+    def _read_all(self, workflow_name: str) -> list[WorkflowCheckpoint]:
+        found = self._places.of_workflow(workflow_name)
+        read = (self._read_if_any(name, ref) for name, ref in found)
+        return [each for each in read if each is not None]
+
+    def _read_latest(self, workflow_name: str) -> WorkflowCheckpoint | None:
+        found = self._places.of_workflow(workflow_name)
+        for name, ref in sorted(found, key=lambda each: _timestamp(each[1]), reverse=True):
+            if (read := self._read_if_any(name, ref)) is not None:
+                if lineage := self._lineages.get(name):
+                    lineage.loaded(ref.id)
+                return read
+        return None
+
+    def _read_if_any(self, thread: str, ref: CheckpointRef) -> WorkflowCheckpoint | None:
+        """A checkpoint of the list; None if it was deleted since, or its writer saved no such.
+
+        Every writer chooses what its checkpoints hold, so what cannot be decoded is passed over in
+        threads of others. In its own, or in the one that the storage is about, it is told: who
+        leaves that out begins anew, or goes on from an older one.
+        """
+        adapter = self._store.thread(thread).adapter
+        try:
+            found = adapter.snapshot("", ref.id)
+            return None if found is None else checkpoint_of(found)
+        except WorkflowCheckpointException:
+            return None
+        except DecodeError as error:
+            if self._places.thread is None and adapter.identity and not adapter.owned:
+                return None
+            error.within.append(f"checkpoint {ref.id!r} of thread {thread!r}")
+            raise
+
+    def _delete(self, checkpoint_id: str) -> bool:
+        try:
+            thread = self._places.find(checkpoint_id).thread
+        except UnknownCheckpoint:
+            return False
+        keys = [Key("", checkpoint_id)]
+        return self._store.thread(thread).adapter.delete(keys, reason="delete") is not None
+
+
+class _Lineage:
+    """What a storage has saved and loaded of a thread, as far as that tells its runs apart.
+
+    Steps that run beside each other save with the same previous checkpoint. Who goes on from an
+    older one has loaded it before.
+    """
+
+    def __init__(self) -> None:
+        self._last: str | None = None
+        self._loaded: set[str] = set()
+
+    def saved(self, id_: str) -> None:
+        self._last = id_
+        self._loaded.clear()
+
+    def loaded(self, id_: str) -> None:
+        self._loaded.add(id_)
+
+    def is_beside(self, previous: str) -> bool:
+        """Whether a save with that previous checkpoint is of a step beside the last one."""
+        return self._last not in (None, previous) and previous not in self._loaded
+
+
+class CheckpointPlaces:
+    """Which thread holds which checkpoint.
+
+    The framework names no run, so a checkpoint that this process has not met is looked for in all
+    threads, about a tenth of a millisecond each. What is remembered only says where to look: what
+    is found there is verified like anything else.
+
+    Every writer of the roster can save under an id that another has. What this identity wrote is
+    found first, and of others only what lies in one place.
+    """
+
+    def __init__(self, store: Store, thread: str | None) -> None:
+        self._store = store
+        self.thread = None if thread is None else store.thread(thread).name
+        """The one thread that it is about, if it is only about one."""
+        self._lock = threading.Lock()
+        self._known: dict[str, Known] = {}
+
+    def note(self, checkpoint_id: str, known: Known) -> None:
+        """Remember where a checkpoint lies."""
+        with self._lock:
+            self._known[checkpoint_id] = known
+            if len(self._known) > _KNOWN_MAX:
+                del self._known[next(iter(self._known))]
+
+    def known(self, checkpoint_id: str) -> Known | None:
+        """What is remembered of a checkpoint."""
+        with self._lock:
+            return self._known.get(checkpoint_id)
+
+    def find(self, checkpoint_id: str) -> Known:
+        """Where a checkpoint lies.
+
+        Raises:
+            UnknownCheckpoint: Nowhere.
+            UsageError: In several threads of others.
+            SealpointError: Nowhere that can be read; the first thread that cannot be says why.
+        """
+        found = self.known(checkpoint_id)
+        if found is not None:
+            return found
+        refused: SealpointError | None = None
+        seen: dict[str, list[Known]] = {}
+        for name in self._candidates(checkpoint_id):
+            try:
+                self._look_through(name, seen)
+            except SealpointError as error:
+                refused = refused or error
+            if (found := self.known(checkpoint_id)) is not None:
+                return found
+        if (found := self._of_others(checkpoint_id, seen)) is not None:
+            return found
+        if self.thread is None:
+            self._names(partial=False)  # what cannot be listed might have held it
+        raise refused or unknown(checkpoint_id)
+
+    def _look_through(self, name: str, seen: dict[str, list[Known]]) -> None:
+        """Remember what this identity wrote in a thread, and add what others did."""
+        writer = self._store.thread(name).adapter.identity
+        for ref in self._refs(name):
+            known = Known.of(name, ref)
+            if self.thread is not None or ref.writer == writer:
+                self.note(ref.id, known)
+            else:
+                seen.setdefault(ref.id, []).append(known)
+
+    def _of_others(self, checkpoint_id: str, seen: Mapping[str, list[Known]]) -> Known | None:
+        for id_, places in seen.items():
+            if len(places) == 1:
+                self.note(id_, places[0])
+        found = seen.get(checkpoint_id, [])
+        if len(found) > 1:
+            threads = ", ".join(repr(each.thread) for each in found[:3])
+            raise UsageError(
+                f"checkpoint {checkpoint_id!r}: {len(found)} threads of others have one: {threads}",
+                hint="Say which is meant: SealedCheckpointStorage(store, thread=...).",
+            )
+        return found[0] if found else None
+
+    def for_save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """The thread that a checkpoint is saved in: that of the one before it, or a new one.
+
+        Raises:
+            SealpointError: The one before it cannot be looked for.
+        """
+        if self.thread is not None:
+            return self.thread
+        previous = checkpoint.previous_checkpoint_id
+        if previous is not None:
+            try:
+                return self.find(previous).thread
+            except UnknownCheckpoint:
+                pass  # of another storage, or deleted: what goes on from it begins a thread
+        return self.new_thread(checkpoint.workflow_name, checkpoint.checkpoint_id)
+
+    def guess(self, checkpoint: WorkflowCheckpoint) -> str:
+        """The thread of a checkpoint that is about to be saved, as far as it is known by now."""
+        before = self.known(checkpoint.previous_checkpoint_id or "")
+        if before is not None:
+            return before.thread
+        return self.new_thread(checkpoint.workflow_name, checkpoint.checkpoint_id)
+
+    def new_thread(self, workflow_name: str, id_: str) -> str:
+        """The name of a thread for a run that begins."""
+        return self.thread or f"{workflow_name}/{id_}"
+
+    def newest(self) -> str | None:
+        """The newest checkpoint, where all are of one thread.
+
+        Raises:
+            SealpointError: The thread is not what it was.
+        """
+        if self.thread is None:
+            return None
+        found = next(self._refs(self.thread), None)
+        if found is None:
+            return None
+        self.note(found.id, Known.of(self.thread, found))
+        return found.id
+
+    def of_workflow(self, workflow_name: str) -> list[tuple[str, CheckpointRef]]:
+        """All checkpoints of a workflow with their threads, oldest first.
+
+        Raises:
+            ListIncomplete: Threads are missing, or were added, so that nobody can tell.
+            SealpointError: One of them is not what it was.
+        """
+        found = [
+            (name, ref)
+            for name in self._names(partial=False)
+            if self.thread or name.startswith(f"{workflow_name}/")
+            for ref in self._refs(name)
+            if ref.metadata.get(_WORKFLOW) == workflow_name
+        ]
+        return sorted(found, key=lambda each: (each[1].time, each[1].seq))
+
+    def all(self) -> Iterator[tuple[str, CheckpointRef]]:
+        """All checkpoints of the framework with their threads.
+
+        Raises:
+            ListIncomplete, SealpointError: As for `of_workflow`.
+        """
+        return ((name, ref) for name in self._names(partial=False) for ref in self._refs(name))
+
+    def _candidates(self, checkpoint_id: str) -> Iterator[str]:
+        """The threads that may hold a checkpoint, the likeliest first."""
+        names = self._names(partial=True)
+        yield from sorted(names, key=lambda name: not name.endswith(f"/{checkpoint_id}"))
+
+    def _names(self, *, partial: bool) -> tuple[str, ...]:
+        if self.thread is not None:
+            return (self.thread,)
+        return self._store.threads(partial=partial).names
+
+    def _refs(self, name: str) -> Iterator[CheckpointRef]:
+        """The checkpoints of the framework in a thread."""
+        thread: AdapterThread = self._store.thread(name).adapter
+        try:
+            yield from filter(_is_of_framework, thread.snapshots(""))
+        except UnknownThread:
+            return
+
+
+class RunStorage:
+    """The storage of one run that has been let in: what it saves and loads is of that run."""
+
+    def __init__(
+        self,
+        storage: SealedCheckpointStorage,
+        thread: str,
+        run: RunPass,
+        answered: Mapping[str, str],
+    ) -> None:
+        self.storage = storage
+        self.saves = 0
+        """How many checkpoints the run has saved."""
+        self.last: str | None = None
+        """The last of them."""
+        self._thread = thread
+        self._run = run
+        self._answered = answered
+        self._stopped: RunStopped | None = None
+
+    def raise_if_stopped(self) -> None:
+        """Tell once more that the run was stopped: what it runs may catch everything.
+
+        Raises:
+            RunStopped: It was.
+        """
+        if self._stopped is not None:
+            raise self._stopped
+
+    def require_going_on(self) -> None:
+        """Look whether the run may take its next step.
+
+        Raises:
+            Paused: An operator pauses its thread.
+            Superseded: Another run goes on with it.
+        """
+        if not self.storage.store.thread(self._thread).adapter.may_go_on(self._run.token):
+            raise run_paused(self._thread, _GO_ON)
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """As `SealedCheckpointStorage.save`, in the name of the run."""
+        self.raise_if_stopped()
+        self.saves += 1
+        try:
+            return await self.storage.save_for(self._thread, self._run, checkpoint, self._answered)
+        except RunStopped as stopped:
+            self._stopped = stopped
+            raise
+        finally:
+            if self.storage.places.known(checkpoint.checkpoint_id) is not None:
+                self.last = checkpoint.checkpoint_id
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        """What was decided about, for the run; as `SealedCheckpointStorage.load` for the rest."""
+        return checkpoint_of(await _off_loop(self._read, checkpoint_id))
+
+    def _read(self, checkpoint_id: str) -> Snapshot:
+        runs = GuardedRuns.of(self.storage.store)
+        found = runs.read(self._thread, self._run.token, "", checkpoint_id)
+        if found is None:
+            raise unknown(checkpoint_id)
+        return found
+
+    async def list_checkpoints(self, *, workflow_name: str) -> list[WorkflowCheckpoint]:
+        """As `SealedCheckpointStorage.list_checkpoints`."""
+        return await self.storage.list_checkpoints(workflow_name=workflow_name)
+
+    async def list_checkpoint_ids(self, *, workflow_name: str) -> list[str]:
+        """As `SealedCheckpointStorage.list_checkpoint_ids`."""
+        return await self.storage.list_checkpoint_ids(workflow_name=workflow_name)
+
+    async def get_latest(self, *, workflow_name: str) -> WorkflowCheckpoint | None:
+        """As `SealedCheckpointStorage.get_latest`."""
+        return await self.storage.get_latest(workflow_name=workflow_name)
+
+    async def delete(self, checkpoint_id: str) -> bool:
+        """As `SealedCheckpointStorage.delete`."""
+        return await self.storage.delete(checkpoint_id)
+
+
+class RestingStorage:
+    """The storage of a run in which nothing runs: it is given its checkpoint, and saves nothing.
+
+    The framework goes through such a run all the same, to tell what waits for a response.
+    """
+
+    def __init__(self, checkpoint: WorkflowCheckpoint) -> None:
+        self.saves = 0
+        """How many checkpoints it was given."""
+        self.last: str | None = None
+        """None of them is kept."""
+        self._checkpoint = checkpoint
+
+    def raise_if_stopped(self) -> None:
+        """Nothing stops it."""
+
+    def require_going_on(self) -> None:
+        """Nothing goes on."""
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """Leave out what is the same as the checkpoint that it was given."""
+        self.saves += 1
+        return checkpoint.checkpoint_id
+
+    async def load(self, _checkpoint_id: str) -> WorkflowCheckpoint:
+        """The checkpoint that was looked at, whatever lies there by now."""
+        return self._checkpoint
+
+
+def unknown(checkpoint_id: str) -> UnknownCheckpoint:
+    """The error for a checkpoint that is not there."""
+    return UnknownCheckpoint(f"checkpoint {checkpoint_id!r}: no thread of the store holds it")
+
+
+async def _off_loop(call: Callable[..., _T], *arguments: Any) -> _T:
+    """Do what blocks in another OS thread, and tell errors as the framework does."""
+    try:
+        return await asyncio.to_thread(call, *arguments)
+    except SealpointError as error:
+        raise framework_error(error) from error
+
+
+def rephrase(error: SealpointError, *, guarded: bool) -> SealpointError:
+    """The same error, in the words of somebody who runs a workflow."""
+    if isinstance(error, Superseded):
+        return Superseded(error.message, hint=_SUPERSEDED_HINT)
+    if isinstance(error, ResumeRefused) and not guarded:
+        return ResumeRefused(error.message, reasons=error.reasons, hint=_UNGUARDED_HINT)
+    if isinstance(error, TypeNotAllowed):
+        return TypeNotAllowed(error.message, hint=f"{error.hint}\n{_SHORTER}")
+    return error
+
+
+def framework_error(error: SealpointError) -> WorkflowCheckpointException:
+    """What was refused, as the framework wants to be told: our hint is in its text."""
+    more = f"\n{_SHORTER}" if isinstance(error, UnknownType) else ""
+    return WorkflowCheckpointException(f"{error}{more}")
+
+
+def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
+    """What a checkpoint waits for people to answer, as they are shown it."""
+    asked = checkpoint.pending_request_info_events
+    bytes_max = QUESTION_BYTES_MAX // max(len(asked), 1)
+    return [
+        {
+            "id": str(id_),
+            "value": question_to_display_json(_asked(event), registry, bytes_max=bytes_max),
+        }
+        for id_, event in asked.items()
+    ] or None
+
+
+def metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
+    """What can be told of a checkpoint without decoding it."""
+    return {
+        _WORKFLOW: checkpoint.workflow_name,
+        _ITERATION: checkpoint.iteration_count,
+        _TIMESTAMP: checkpoint.timestamp,
+    }
+
+
+def _asked(event: Any) -> Any:
+    """What a request asks about; a host that makes checkpoints itself may keep it in plain data."""
+    return event.data if isinstance(event, WorkflowEvent) else event
+
+
+def _is_of_framework(ref: CheckpointRef) -> bool:
+    """Whether a checkpoint was saved by such a storage.
+
+    Every writer of the namespace chooses what its own checkpoints say, and nothing that they say
+    may keep others from finding theirs.
+    """
+    asked, answered = ref.question or [], ref.metadata.get(_ANSWERED, {})
+    return (
+        isinstance(ref.metadata.get(_WORKFLOW), str)
+        and isinstance(asked, list)
+        and all(isinstance(each, dict) and isinstance(each.get("id"), str) for each in asked)
+        and isinstance(answered, dict)
+        and all(isinstance(digest, str) for digest in answered.values())
+    )
+
+
+def checkpoint_of(found: Snapshot) -> WorkflowCheckpoint:
+    """The framework's checkpoint that was read.
+
+    Raises:
+        WorkflowCheckpointException: It holds another thing.
+    """
+    return WorkflowCheckpoint.from_dict(found.state)
+
+
+def _timestamp(ref: CheckpointRef) -> datetime:
+    """When the framework made a checkpoint, as it says; a time without a zone is UTC."""
+    try:
+        found = datetime.fromisoformat(ref.metadata[_TIMESTAMP])
+    except (KeyError, TypeError, ValueError):  # it is what its writer chose
+        return ref.time
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signing in by a provider of the organisation.
+
+A browser is sent there and comes back with a code, at an address that anybody can make up. So a
+sign-in is known here before it begins: by a state, which works once, within ten minutes, and only
+in the browser that began it, by a cookie of its own. Whoever lures somebody to the address of
+another sign-in gets them nowhere.
+
+What the provider has to prove is the business of `OidcProvider`; whom the roster knows, that of
+`signed_in`.
+"""
+
+import hashlib
+import hmac
+import logging
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sealpoint.errors import ConfigError, NoRight, ProviderUnavailable, SealpointError, UsageError
+from sealpoint_console._app import (
+    Handler,
+    PageCall,
+    Right,
+    Routes,
+    redirect,
+    signed_in,
+    wanted_page,
+)
+from sealpoint_console._provider import Flow, OidcProvider
+from sealpoint_console._sessions import elapsed
+from sealpoint_console._shield import retry_headers, status_of
+from sealpoint_console._sign_in import require_allowance
+
+PENDING_COOKIE = "__Host-sealpoint-oidc"
+PENDING_S = 10 * 60
+
+_LOG = logging.getLogger("sealpoint.console")
+_TOKEN_BYTES = 32
+_PENDING_MAX = 1000
+_AT_ONCE_MAX = 4
+_AGAIN = "Sign in again, from the console's own page."
+_ERRORS = (
+    *("access_denied", "account_selection_required", "consent_required", "interaction_required"),
+    *("invalid_request", "invalid_scope", "login_required", "server_error"),
+    *("temporarily_unavailable", "unauthorized_client", "unsupported_response_type"),
+)
+"""What a provider may say; another text at our address could be anybody's."""
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
+
+
+class PendingSignIns:
+    """Sign-ins that have begun, each in one browser. May be used from several OS threads."""
+
+    def __init__(self, clock: Callable[[], float] = elapsed) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._begun: OrderedDict[bytes, tuple[Flow, bytes, float]] = OrderedDict()
+
+    def begin(self, page: str = "/") -> tuple[Flow, str]:
+        """A new one, and the token for the browser that it belongs to.
+
+        Args:
+            page: Where they go on once they are signed in.
+        """
+        state, nonce, verifier, browser = (secrets.token_urlsafe(_TOKEN_BYTES) for _ in range(4))
+        flow = Flow(state=state, nonce=nonce, verifier=verifier, page=page)
+        with self._lock:
+            self._begun[_hash(state)] = (flow, _hash(browser), self._clock() + PENDING_S)
+            while len(self._begun) > _PENDING_MAX:
+                self._begun.popitem(last=False)
+        return flow, browser
+
+    def take(self, state: str, browser: str) -> Flow:
+        """The sign-in of a state, once.
+
+        Raises:
+            UsageError: There is none, it is too old, or another browser began it.
+        """
+        with self._lock:
+            found = self._begun.pop(_hash(state), None)
+        if found is not None:
+            flow, owner, until = found
+            if hmac.compare_digest(owner, _hash(browser)) and self._clock() < until:
+                return flow
+        raise UsageError(
+            "this sign-in was not begun in this browser, has ended, or took more than ten minutes",
+            hint=_AGAIN,
+        )
+
+
+class Oidc:
+    """The routes to a provider, and back.
+
+    Args:
+        provider: Whose word counts.
+        pending: The sign-ins that have begun.
+    """
+
+    def __init__(self, provider: OidcProvider, pending: PendingSignIns | None = None) -> None:
+        self._provider = provider
+        self._pending = pending or PendingSignIns()
+        # A provider that is slow must not keep everybody who reads pages from being answered.
+        self._places = threading.BoundedSemaphore(_AT_ONCE_MAX)
+
+    def routes(self, make: Routes) -> list[Route]:
+        """All of them."""
+        return [
+            make.post("/sign-in/oidc", Right.ANYBODY, self._told(self._begin)),
+            make.get("/sign-in/oidc/callback", Right.ANYBODY, self._told(self._end)),
+        ]
+
+    def _begin(self, call: PageCall) -> Response:
+        require_allowance(call)
+        flow, browser = self._pending.begin(wanted_page(call.text("to", "")))
+        url = self._asking(lambda: self._provider.authorization_url(flow))
+        # A page that goes on by itself: a form of ours may lead to our own pages only, redirects
+        # of it included, so that no form that somebody smuggles in leads elsewhere.
+        page = call.page("sign_in_elsewhere.html", url=url, host=urlsplit(url).netloc)
+        page.headers["refresh"] = f"0; url={url}"
+        page.set_cookie(
+            PENDING_COOKIE,
+            browser,
+            max_age=PENDING_S,
+            path="/",
+            secure=True,
+            httponly=True,
+            samesite="lax",
+        )
+        return page
+
+    def _end(self, call: PageCall) -> Response:
+        # (1) it was begun here, in this browser, and not ended yet; it was counted then, and what
+        # was not begun is not: any site can send its visitors here
+        browser = call.cookie(PENDING_COOKIE) or ""
+        flow = self._pending.take(_once(call, "state") or "", browser)
+        # (2) the provider let them pass
+        error, code, issuer = (_once(call, name) for name in ("error", "code", "iss"))
+        if error is not None:
+            word = error if error in _ERRORS else "an error that it does not name properly"
+            raise NoRight(
+                f"the provider did not sign you in: {word}",
+                hint="Try again, or ask the people who run the provider.",
+            )
+        if not code:
+            raise UsageError("the provider sent you back without a code", hint=_AGAIN)
+        # (3) the provider says who they are, and (4) the roster knows them
+        person = self._asking(lambda: self._provider.verify_person(flow, code, issuer))
+        return _forget(signed_in(call, person, "oidc", redirect(flow.page)))
+
+    def _asking(self, ask: Callable[[], str]) -> str:
+        if not self._places.acquire(blocking=False):
+            raise ProviderUnavailable("too many people sign in at this moment")
+        try:
+            return ask()
+        except (ConfigError, UsageError) as error:
+            # It names files of this machine, and this page is for anybody.
+            _LOG.error("sign-in by a provider: %s", error.message)
+            raise ProviderUnavailable("the console cannot prove itself to the provider") from error
+        finally:
+            self._places.release()
+
+    def _told(self, handler: Handler) -> Handler:
+        """The same handler; whoever is not signed in is told so on a page that leads back."""
+
+        def answer(call: PageCall) -> Response:
+            try:
+                return handler(call)
+            except SealpointError as error:
+                page = call.page(
+                    "error.html",
+                    status=status_of(error),
+                    heading="You are not signed in",
+                    fault=error,
+                    back="/sign-in",
+                    back_words="Back to sign-in",
+                )
+                page.headers.update(retry_headers(error))
+                return page
+
+        return answer
+
+
+def _forget(response: Response) -> Response:
+    response.delete_cookie(PENDING_COOKIE, path="/", secure=True, httponly=True, samesite="lax")
+    return response
+
+
+def _once(call: PageCall, name: str) -> str | None:
+    """What the address says; OAuth has each parameter once.
+
+    Raises:
+        UsageError: It says it twice.
+    """
+    found = call.request.query_params.getlist(name)
+    if len(found) > 1:
+        raise UsageError(f"{name}: expected it once, found it {len(found)} times", hint=_AGAIN)
+    return found[0] if found else None

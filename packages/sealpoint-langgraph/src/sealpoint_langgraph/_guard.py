@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`guard`: a graph whose every run and edit goes through the gate.
+
+The saver sees what is loaded, never with what a run is about to go on. The guarded graph sees both:
+it binds the answer, the input or the edit to the decision, has that recorded, and hands the run a
+pass which the saver asks for. A pause is looked up before every step, in every durability mode,
+because refusing to save comes too late: the next nodes have run by then.
+"""
+
+import copy
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    aclosing,
+    nullcontext,
+)
+from functools import cache, partial
+from pathlib import PurePath
+from typing import Any, Self, TypeVar, cast
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import (
+    ensure_config,
+    merge_configs,
+    var_child_runnable_config,
+)
+from langgraph.pregel import Pregel
+
+from sealpoint.adapters.face import entered_off_loop
+from sealpoint.errors import UsageError
+from sealpoint.world import World
+from sealpoint_langgraph._call_gate import CallGate, PauseControl
+from sealpoint_langgraph._configuration import (
+    DELIBERATE,
+    for_reading,
+    is_nested,
+    with_pass,
+)
+from sealpoint_langgraph._saver import SealedSaver
+from sealpoint_langgraph._schemas import check_declared
+from sealpoint_langgraph._unsealed import check_names, require_accepted
+from sealpoint_langgraph._world import world_of
+
+_G = TypeVar("_G", bound=Pregel[Any, Any, Any, Any])
+_MAPPERS = ("_output_mapper", "_state_mapper")
+"""What makes typed output of what a graph streams."""
+_COORDINATES = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
+
+
+def guard(
+    graph: _G,
+    saver: SealedSaver,
+    *,
+    actor: str,
+    world: World | Mapping[str, Any] | None = None,
+    idempotent: Collection[str] = (),
+    accept_unsealed: Collection[str] = (),
+    files: Iterable[str | PurePath] = (),
+) -> _G:
+    """The same graph, behind the gate.
+
+    It has the whole interface of the graph. A run, an answer, an older checkpoint or an edit that
+    the policy does not simply allow raises `NeedsApproval` or `ResumeRefused` before any node runs;
+    after the approval, the same call passes once.
+
+    Args:
+        graph: A compiled graph.
+        saver: Where its checkpoints are kept; it replaces the checkpointer of the graph.
+        actor: Who goes on, for the record: a claim, unlike the identity that the store was opened
+            with.
+        world: What the graph is able to do; without it, what `world_of(graph)` finds at each run.
+        idempotent: The nodes that may do again what they did: where only they would run, nobody is
+            asked about a run that was given an answer and died before it had saved anything.
+        accept_unsealed: What the graph may read although nobody seals it: `cache` for a cache of
+            nodes, `memory` for a long-term memory, `remote` for graphs that run elsewhere.
+        files: Data files that count, such as prompts, or folders of them; read at each run.
+
+    Raises:
+        UsageError: There is no actor, the graph is not compiled or has no such node, the saver
+            is another one, or the graph reads what is not sealed and nobody accepted that.
+        TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be saved.
+        WorldInvalid: A file is not there, or the graph says more than a world can hold.
+    """
+    if not isinstance(graph, Pregel):
+        raise UsageError(f"guard: expected a compiled graph, found {type(graph).__name__}")
+    if not isinstance(saver, SealedSaver):
+        raise UsageError(f"guard: expected a SealedSaver, found {type(saver).__name__}")
+    if not actor.strip():
+        raise UsageError("guard: actor= is empty; name who resumes the run")
+    if unknown := sorted(set(idempotent) - set(graph.nodes)):
+        raise UsageError(f"guard: idempotent= names {unknown[0]!r}, and the graph has no such node")
+    accepted = check_names(accept_unsealed)
+    gate = CallGate(
+        saver,
+        actor,
+        world=World.of(world),
+        idempotent=frozenset(idempotent),
+        unsealed=accepted,
+        files=tuple(files),
+    )
+    # What cannot be told, and what could not be saved, is said now, and not in the first run.
+    require_accepted(graph, accepted)
+    gate.world(graph)
+    check_declared(graph, saver.store.registry)
+    return cast("_G", _guarded(_copied(graph, {"checkpointer": saver.behind_guard()}), gate))
+
+
+def declared_world(graph: Any) -> World:
+    """What the gate is told that a graph is able to do: that of its guard, if it has one.
+
+    Raises:
+        UsageError: It is no compiled graph.
+        WorldInvalid: It says more than a world can hold.
+    """
+    if isinstance(graph, _Guarded):
+        return graph.sealpoint_world()
+    return world_of(graph)
+
+
+def deliberately(config: RunnableConfig, reason: str) -> RunnableConfig:
+    """A configuration that says why an unusual run is meant, where the policy asks for that.
+
+    Args:
+        config: The configuration of the call.
+        reason: Why; it is recorded.
+    """
+    found = {**(config.get("configurable") or {}), DELIBERATE: reason}
+    return cast("RunnableConfig", {**config, "configurable": found})
+
+
+def _guarded(graph: Any, gate: CallGate) -> Any:
+    found = copy.copy(graph)
+    found.__class__ = _class_of(cast("Any", type(graph)))
+    found.__dict__["_sealpoint_gate"] = gate
+    return found
+
+
+def _copied(graph: Any, update: dict[str, Any] | None) -> Any:
+    """A copy of a graph, with what the framework's own copies lose."""
+    found = graph.copy(update)
+    for name in _MAPPERS:
+        if getattr(graph, name, None) is not None:
+            setattr(found, name, getattr(graph, name))
+    return found
+
+
+class _Guarded(Pregel[Any, Any, Any, Any]):
+    """A compiled graph behind the gate; mixed into the class of the graph that it was."""
+
+    _sealpoint_gate: CallGate
+    _sealpoint_base: type
+
+    def sealpoint_world(self) -> World:
+        """What the gate is told that a run is able to do."""
+        return self._sealpoint_gate.world(self)
+
+    def copy(self, update: dict[str, Any] | None = None) -> Self:
+        plain = copy.copy(self)
+        plain.__class__ = self._sealpoint_base
+        gate = plain.__dict__.pop("_sealpoint_gate")
+        return cast("Self", _guarded(_copied(plain, update), gate.for_copy()))
+
+    # ------------------------------------------------------------------ reading, for anybody
+
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> Any:
+        return super().get_state(for_reading(config), subgraphs=subgraphs)
+
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> Any:
+        return await super().aget_state(for_reading(config), subgraphs=subgraphs)
+
+    def get_state_history(self, config: RunnableConfig, **named: Any) -> Iterator[Any]:
+        return super().get_state_history(for_reading(config), **named)
+
+    def aget_state_history(self, config: RunnableConfig, **named: Any) -> AsyncIterator[Any]:
+        return super().aget_state_history(for_reading(config), **named)
+
+    # ------------------------------------------------------------------ running and editing
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
+        if self._is_nested(config):
+            return super().stream(input, config, **named)
+        return self._streamed(input, config, named)
+
+    def _streamed(
+        self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
+    ) -> Iterator[Any]:
+        with self._let_in(value, config, named) as let_in:
+            yield from super().stream(value, let_in, **named)
+
+    def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
+        if self._is_nested(config):
+            return super().astream(input, config, **named)
+        return self._astreamed(input, config, named)
+
+    async def _astreamed(
+        self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        # The inner stream is closed at once when this one is, and not when somebody collects it.
+        async with (
+            self._off_loop(config, partial(self._let_in, value, config, named)) as let_in,
+            aclosing(cast("Any", super().astream(value, let_in, **named))) as stream,
+        ):
+            async for chunk in stream:
+                yield chunk
+
+    def _let_in(
+        self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
+    ) -> AbstractContextManager[RunnableConfig]:
+        gate, merged = self._sealpoint_gate, self._merged(config)
+        watch = gate.watch(merged)
+        at_exit = named.get("durability") == "exit"
+        named["control"] = PauseControl(watch, named.get("control"), at_exit=at_exit)
+        own = watch.token = gate.pass_around(merged)
+        if own is not None:
+            # Code of a node runs the graph on its own thread, as a part of its run.
+            return nullcontext(with_pass(config or {}, own))
+        return gate.run(self, merged, value, named, watch)
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
+    ) -> RunnableConfig:
+        steps = [list(superstep) for superstep in supersteps]
+        with self._let_edit(config, steps) as let_in:
+            return for_reading(super().bulk_update_state(let_in, steps))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
+    ) -> RunnableConfig:
+        steps = [list(superstep) for superstep in supersteps]
+        async with self._off_loop(config, partial(self._let_edit, config, steps)) as let_in:
+            return for_reading(await super().abulk_update_state(let_in, steps))
+
+    def _let_edit(
+        self, config: RunnableConfig, steps: Sequence[Sequence[Any]]
+    ) -> AbstractContextManager[RunnableConfig]:
+        gate, merged = self._sealpoint_gate, self._merged(config)
+        if gate.has_let_in(merged):
+            return nullcontext(config)
+        own = gate.pass_around(merged)
+        if own is not None:
+            return nullcontext(with_pass(config, own))
+        return gate.edit(self, merged, steps)
+
+    def _off_loop(
+        self,
+        config: RunnableConfig | None,
+        let: Callable[[], AbstractContextManager[RunnableConfig]],
+    ) -> AbstractAsyncContextManager[RunnableConfig]:
+        """Have a call let in without keeping the event loop from its other tasks."""
+        return entered_off_loop(self._sealpoint_gate.turn(self._merged(config)), let)
+
+    def _is_nested(self, config: RunnableConfig | None) -> bool:
+        """Whether a task of another run calls, which went through a gate of its own.
+
+        The framework also hands a task's configuration on where none is given, unless the call
+        names a checkpoint of its own.
+        """
+        own = merge_configs(self.config, config)
+        found = own.get("configurable") or {}
+        if is_nested(own) or any(found.get(key) for key in _COORDINATES):
+            return is_nested(own)
+        return is_nested(var_child_runnable_config.get())
+
+    def _merged(self, config: RunnableConfig | None) -> RunnableConfig:
+        return ensure_config(merge_configs(self.config, config))
+
+
+@cache
+def _class_of(base: type) -> type:
+    """The class of guarded graphs that are otherwise of a class."""
+    return type(f"Guarded{base.__name__}", (_Guarded, base), {"_sealpoint_base": base})

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registries for those who only look: with the frameworks' own types, and with those of a graph.
+
+On the command line: `--registry sealpoint_langgraph.framework:registry`, or
+`--registry MODULE:GRAPH`.
+"""
+
+from typing import Any
+
+from sealpoint.adapters import Framework
+from sealpoint.codec import Registry
+from sealpoint_langgraph._guard import declared_world
+from sealpoint_langgraph._schemas import allow_types, graph_types
+from sealpoint_langgraph._types import allow_framework_types
+
+__all__ = ["FRAMEWORK", "registry", "registry_of"]
+
+registry = Registry()
+"""Allows messages, documents and what else LangGraph stores by itself."""
+
+allow_framework_types(registry)
+
+
+def registry_of(graph: Any) -> Registry:
+    """A registry that allows what `SealedSaver.for_graph` allows of a graph.
+
+    Raises:
+        UsageError: It is no graph.
+        RuleInvalid: Two of its types have one name.
+    """
+    made = Registry()
+    allow_framework_types(made)
+    allow_types(made, graph_types(graph))
+    return made
+
+
+FRAMEWORK = Framework(
+    name="LangGraph",
+    registry="sealpoint_langgraph.framework:registry",
+    declared_world=declared_world,
+    declared_types=registry_of,
+)
+"""What the entry points of `sealpoint.frameworks` lead to."""

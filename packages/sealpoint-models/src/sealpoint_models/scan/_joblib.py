@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in a file of joblib: their elements lie between the opcodes of the pickle.
+
+Joblib writes a small object in the place of each array, with its type and shape, and right after
+it the elements: a byte that says how many bytes of padding follow, the padding, the bytes. An array
+of objects is followed by a pickle of its own. `ArraySkipper` says where the outer pickle goes on,
+and has inner ones read. What the small object says has to be what joblib writes; nothing of it is
+built.
+
+Joblib before 1.2 wrote no padding: the first element stands where a reader that does not know
+joblib looks for the next opcode. `bare_elements` says where that is, for whoever judges it. Such a
+reader goes on in the pickle of an array of objects too, with what it remembers from the outer one:
+`objects`.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sealpoint.errors import ModelMalformed
+from sealpoint_models.scan._npy import element_count, item_bytes
+from sealpoint_models.scan._source import Budget
+from sealpoint_models.scan._symbols import Dict, Global, List, Made, Tuple, Value
+
+WRAPPER = Global("joblib.numpy_pickle", "NumpyArrayWrapper")
+_DTYPE, _NDARRAY = Global("numpy", "dtype"), Global("numpy", "ndarray")
+_ATTRIBUTES = {"subclass", "shape", "order", "dtype", "allow_mmap"}
+_LATER = "numpy_array_alignment_bytes"
+"""An attribute that joblib before 1.2 did not have."""
+_ALIGNMENT = 16
+_TYPE_VALUES_MAX = 10_000
+_TYPE_VALUES_A_STEP = 2
+_VALUES_A_STEP = 16
+"""So many values are looked at in the time of one step of a budget."""
+
+
+class ArraySkipper:
+    """Goes over the elements of the arrays in one pickle."""
+
+    def __init__(self, data: bytes, what: str, budget: Budget, inner: Callable[[int], int]) -> None:
+        """Over `data`; `inner` reads a pickle that begins at a place, and returns its end."""
+        self._data = data
+        self._budget = budget
+        self._what = what
+        self._inner = inner
+        self.bare_elements: list[int] = []
+        """Where elements lie that have nothing in front of them."""
+        self.objects: list[int] = []
+        """Where the pickles of arrays of objects lie."""
+
+    def __call__(self, made: Made, at: int) -> int:
+        """Where the pickle goes on after something got its state.
+
+        Raises:
+            ModelMalformed: The state is not one that joblib writes, or elements are missing.
+        """
+        if made.function != WRAPPER:
+            # Whoever makes it, joblib takes elements from the file as soon as it has a state.
+            self._budget.step(len(made.arguments.values) // _VALUES_A_STEP, self._what)
+            if WRAPPER in made.arguments.values:
+                raise self._fault("an array that is made as joblib does", at)
+            return at
+        state = self._state(made.state)
+        shape = state.get("shape")
+        if type(shape) is not Tuple:
+            raise self._fault("the shape of an array", at)
+        item, objects = item_bytes(self._type(state.get("dtype"), at), self._what)
+        if objects:
+            if state.get("allow_mmap") is not False:  # else, the file is taken for their addresses
+                raise self._fault("an array of objects that is not mapped into memory", at)
+            self.objects.append(at)
+            return self._inner(at)
+        length = item * element_count(shape.values, self._what)
+        alignment = state.get(_LATER)
+        if alignment is not None:
+            if alignment != _ALIGNMENT or at >= len(self._data):
+                raise self._fault("elements aligned as joblib does", at)
+            padding = self._data[at]
+            if not 0 < padding <= _ALIGNMENT:
+                raise self._fault("padding as joblib writes it", at)
+            at += 1 + padding
+        elif length:
+            self.bare_elements.append(at)
+        if at + length > len(self._data):
+            raise self._fault(f"{length} bytes of elements", at)
+        return at + length
+
+    def read(self, made: Made, value: Callable[[Value], Any]) -> None:
+        """Check that an object in the place of an array is as joblib writes it, all of it.
+
+        Args:
+            made: The object.
+            value: Says what a symbol means, or refuses it.
+
+        Raises:
+            ModelMalformed: It is not.
+        """
+        state = self._state(made.state)
+        plain = not (made.arguments.values or made.pairs or made.values or made.keywords)
+        if (
+            not plain
+            or state.keys() - {_LATER} != _ATTRIBUTES
+            or state["subclass"] != _NDARRAY
+            or state["order"] not in ("C", "F")
+            or type(state["allow_mmap"]) is not bool
+        ):
+            raise self._fault("an array as joblib writes it", made.at)
+        value(state["dtype"])
+
+    def _state(self, state: Value) -> dict[Any, Value]:
+        # The same state may be said of any number of arrays: one with more is not looked at.
+        if type(state) is not Dict or len(state.pairs) > len(_ATTRIBUTES) + 1:
+            raise self._fault("what joblib says of an array", 0)
+        if any(type(key) is not str for key, _ in state.pairs):
+            raise self._fault("what joblib says of an array", 0)
+        found = dict(state.pairs)
+        if len(found) != len(state.pairs):
+            raise self._fault("each attribute of an array once", 0)
+        return found
+
+    def _type(self, dtype: Value, at: int) -> Any:
+        """The type of an array, in the notation of a header of numpy."""
+        if not isinstance(dtype, Made) or dtype.function != _DTYPE:
+            raise self._fault("the type of an array", at)
+        name = dtype.arguments.values[0] if dtype.arguments.values else None
+        if type(name) is not str or name[:1] not in "biufcmMOSUV":
+            raise self._fault("the type of an array, as numpy writes it", at)
+        if name[:1] == "V":
+            # The fields of records are in the state, and what they take is in the name.
+            held = dtype.state.values if type(dtype.state) is Tuple else ()
+            if self._holds_objects(held):
+                raise self._fault("records of numbers and texts", at)
+        return name
+
+    def _holds_objects(self, held: Iterable[Value]) -> bool:
+        """Whether a type inside of a type is of objects; types inside of that one are refused too.
+
+        A type may be that of any number of arrays: each look at it counts.
+        """
+        stack = [*held]
+        for seen in range(_TYPE_VALUES_MAX):
+            if not stack:
+                self._budget.step(seen // _TYPE_VALUES_A_STEP, self._what)
+                return False
+            each = stack.pop()
+            if isinstance(each, Made):
+                name = each.arguments.values[0] if each.arguments.values else None
+                if type(name) is not str or name[:1] in "OV":
+                    return True
+            elif isinstance(each, Tuple | List | Dict):
+                stack += each.held()
+        return True
+
+    def _fault(self, expected: str, at: int) -> ModelMalformed:
+        return ModelMalformed(f"{self._what}: expected {expected}, at byte {at}")

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""LangGraph programs, run, killed and resumed over any checkpoint saver."""

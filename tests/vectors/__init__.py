@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Frozen bytes per format version, their generator, and an independent decoder."""
