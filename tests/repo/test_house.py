@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m benchmarks.house` counts what it says, and the page on architecture names real files."""
+"""`python -m benchmarks.house` counts, and the page on architecture names real files."""
 
 import ast
 import re
