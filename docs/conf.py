@@ -48,10 +48,10 @@ nitpick_ignore_regex = [
     (r"py:.*", rf"({_BUILTIN})"),
     (r"py:.*", rf"({_OTHERS})(\..*)?"),
     # A type variable is documented by the signature it stands in.
-    (r"py:.*", r"(sealpoint\..*\.)?_?[A-Z]"),
+    (r"py:.*", r"(sealpoint\w*\..*\.)?_?[A-Z]"),
     # What public objects hold or are made of, and nobody else makes: no names of the reference.
-    (r"py:class", r"sealpoint\..*\.(PositionList|Root|ReadFile|Core|Policies|RolloutBook)"),
-    (r"py:class", r"sealpoint\.models\..*\.(FolderSeal|ReadFolder|Vouched)"),
+    (r"py:class", r"sealpoint\w*\..*\.(PositionList|Root|ReadFile|Core|Policies|RolloutBook)"),
+    (r"py:class", r"sealpoint_models\..*\.(FolderSeal|ReadFolder|Vouched)"),
     (r"py:class", r"sealpoint\..*\.(Gate|StoreLocation|Thread(Reader|Retention|State))"),
     (r"py:class", r"sealpoint\..*\.(AskedRequest|TakenObject)"),
     # Documented under the name of their package, which loads them when they are used.

@@ -42,14 +42,14 @@ TARGETS = (
 of the ledger, and the counting of approvals."""
 
 TESTS = (
-    "tests/unit/gate",
-    "tests/unit/ledger",
+    "packages/sealpoint/tests/unit/gate",
+    "packages/sealpoint/tests/unit/ledger",
     "packages/sealpoint/tests/unit/signing/test_attestation.py",
     "packages/sealpoint/tests/unit/signing/test_statement.py",
-    "tests/unit/audit",
-    "tests/unit/store",
-    "tests/attacks/gate",
-    "tests/attacks/ledger",
+    "packages/sealpoint/tests/unit/audit",
+    "packages/sealpoint/tests/unit/store",
+    "packages/sealpoint/tests/attacks/gate",
+    "packages/sealpoint/tests/attacks/ledger",
     "tests/vectors/test_gate_vectors.py",
     "tests/vectors/test_key_change_vectors.py",
     "tests/vectors/test_ledger_vectors.py",
