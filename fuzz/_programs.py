@@ -60,21 +60,23 @@ PROGRAMS = {
     "pickles": Program(
         name="pickles",
         covers="the pickle reader",
-        files=tuple(
-            (_MODELS / f"{name}.py").resolve(strict=True)
-            for name in (
-                "_maker",
-                "_pt",
-                "pickled_types",
-                "scan/_arrays",
-                "scan/_known_types",
-                "scan/_machine",
-                "scan/_meaning",
-                "scan/_pickle",
-                "scan/_symbols",
-                "scan/_tensors",
-                "scan/_wrappings",
-            )
+        files=(
+            _PACKAGE / "pickled_types.py",
+            *(
+                (_MODELS / f"{name}.py").resolve(strict=True)
+                for name in (
+                    "_maker",
+                    "_pt",
+                    "scan/_arrays",
+                    "scan/_known_types",
+                    "scan/_machine",
+                    "scan/_meaning",
+                    "scan/_pickle",
+                    "scan/_symbols",
+                    "scan/_tensors",
+                    "scan/_wrappings",
+                )
+            ),
         ),
         percent_min=88.0,
         instrumented=("sealpoint_models",),

@@ -235,7 +235,7 @@ def _check_words(words: list[str]) -> None:
             for target in targets:
                 assert re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE), target
         case ["pip" | "python", *rest] if "install" in rest:
-            project = tomllib.loads(_page("pyproject.toml"))["project"]
+            project = tomllib.loads(_page("packages/sealpoint/pyproject.toml"))["project"]
             for extra in _EXTRA.finditer(" ".join(rest)):
                 unknown = set(extra["extras"].split(",")) - set(project["optional-dependencies"])
                 assert not unknown, unknown
