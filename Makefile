@@ -11,6 +11,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Written last, so that an interrupted set-up is taken up again.
 STAMP := $(VENV)/.sealpoint-setup
+DEMO_STAMP := $(VENV)/.sealpoint-demo
+# The parts that the demo uses.
+DEMO_PARTS := sealpoint sealpoint-langgraph sealpoint-console
 # Scanners of model files beside which ours is measured: in an environment of their own.
 SCANNERS := $(VENV)/scanners/.sealpoint-setup
 # Errors only: pip's warnings are about the machine's configuration, not about us.
@@ -36,6 +39,15 @@ help: ## Say what each target does.
 
 setup: $(STAMP) ## Make .venv with the package and everything tests, checks and benchmarks need.
 
+$(DEMO_STAMP): requirements/demo.txt $(patsubst %,packages/%/pyproject.toml,$(DEMO_PARTS))
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Sealpoint needs Python 3.11 or newer: make demo PYTHON=python3.11" >&2; exit 1; }
+	@echo "setting up $(VENV) for the demo (about a minute the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --require-hashes -r requirements/demo.txt
+	$(PIP_INSTALL) --no-build-isolation --no-deps $(patsubst %,-e packages/%,$(DEMO_PARTS))
+	@touch $@
+
 $(STAMP): pyproject.toml $(wildcard packages/*/pyproject.toml) requirements/dev.txt requirements/older.txt requirements/torch.txt \
 		requirements/trainers.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -51,7 +63,8 @@ $(STAMP): pyproject.toml $(wildcard packages/*/pyproject.toml) requirements/dev.
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
-demo: setup ## Run an agent that moves money, attack its database, and see what is refused.
+# Once everything is set up, the demo needs nothing more.
+demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO_STAMP)) ## Run an agent that moves money, attack its database, and see what is refused.
 	@$(BIN)/python examples/demo
 
 demo-agent-framework: setup ## The same with a workflow of Microsoft Agent Framework.
@@ -114,15 +127,17 @@ coverage: setup ## Run the tests in one process and say which branches they miss
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-requirements: setup ## Resolve dev.in, trainers.in and scanners.in of requirements/ anew.
+requirements: setup ## Resolve dev.in, demo.in, trainers.in and scanners.in of requirements/ anew.
 	@mkdir -p build
 	echo '# Made by `make requirements` from dev.in: do not edit.' > build/dev.txt
 	$(RESOLVE) requirements/dev.in >> build/dev.txt
+	echo '# Made by `make requirements` from demo.in: do not edit.' > build/demo.txt
+	$(RESOLVE) -c build/dev.txt requirements/demo.in >> build/demo.txt
 	echo '# Made by `make requirements` from trainers.in: do not edit.' > build/trainers.txt
 	$(RESOLVE) --no-deps requirements/trainers.in >> build/trainers.txt
 	echo '# Made by `make requirements` from scanners.in: do not edit.' > build/scanners.txt
 	$(RESOLVE) requirements/scanners.in >> build/scanners.txt
-	mv build/dev.txt build/trainers.txt build/scanners.txt requirements/
+	mv build/dev.txt build/demo.txt build/trainers.txt build/scanners.txt requirements/
 
 clean: ## Remove everything that make made.
 	rm -rf $(VENV) build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
