@@ -135,13 +135,20 @@ class _Writer:
         if not self.saved:
             return
         before = self.random.randint(self.given_up.before, self.ledger.seq)
+        # The newest of each lane is kept.
+        newest = {lane: seq for seq, (lane, _) in self._ranked() if not self.given_up.deletes(seq)}
         kept = tuple(
             seq
             for seq, _, _ in self._holding
             if seq < before and not self.given_up.covers(seq)
-            if seq == self.saved[-1][0] or self.random.random() < 0.5
+            if seq in newest.values() or self.random.random() < 0.5
         )
         self._give_up(Kind.PRUNE, before, kept, self.given_up.deleted)
+
+    def _ranked(self) -> list[tuple[int, Name]]:
+        """The newest checkpoint of each name, those of the highest rank last."""
+        ranked = sorted(self._newest.items(), key=lambda each: each[1][1])
+        return [(seq, name) for name, (seq, _, _) in ranked]
 
     def _give_up(
         self, kind: Kind, before: int, kept: tuple[int, ...], deleted: tuple[tuple[int, int], ...]

@@ -289,12 +289,7 @@ class ThreadWriter:
                 while None in outcomes:
                     changes = state.retention.changes
                     try:
-                        if is_lost:
-                            # Another writer may append all the time: hold the place meanwhile.
-                            with self._core.storage.alone(self._chain.thread):
-                                is_lost = self._write_group(drafts, outcomes)
-                        else:
-                            is_lost = self._write_group(drafts, outcomes)
+                        is_lost = self._write_group(drafts, outcomes, hold=is_lost)
                     except Missing:
                         if not state.gave_up_since(changes):
                             raise
@@ -332,8 +327,15 @@ class ThreadWriter:
 
     # ------------------------------------------------------------------ one durable step
 
-    def _write_group(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> bool:
+    def _write_group(
+        self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None], *, hold: bool
+    ) -> bool:
         """Write the next drafts that make one group, and note what became of each.
+
+        Args:
+            drafts: All that is to be written.
+            outcomes: What became of each; None: nothing yet.
+            hold: Whether to keep other writers out meanwhile: one came first before.
 
         Returns:
             Whether another writer came first, and the group is to be written once more.
@@ -345,10 +347,7 @@ class ThreadWriter:
         if not group:
             return False
         try:
-            # (3) the session that they belong to
-            opening, start = self._open(group[0].draft, trust)
-            # (4) (5) sealed, appended, anchored
-            written = self._append(group, opening, start, trust)
+            written = self._write_alone(group) if hold else self._write(group, trust)
         except Paused as error:
             # Work that had begun is kept, unless a session would begin with it.
             written = [(item, error) for item in group if item.entry(paused=True).blocked_by_pause]
@@ -359,6 +358,30 @@ class ThreadWriter:
         for item, outcome in written:
             outcomes[item.at] = outcome
         return not written
+
+    def _write(self, group: Sequence[_Item], trust: StoreChain) -> list[tuple[_Item, Outcome]]:
+        # (3) the session that they belong to
+        opening, start = self._open(group[0].draft, trust)
+        # (4) (5) sealed, appended, anchored
+        return self._append(group, opening, start, trust)
+
+    def _write_alone(self, group: Sequence[_Item]) -> list[tuple[_Item, Outcome]]:
+        """The same while no other writer can append: one may do that all the time.
+
+        What the group was made from must still stand; else it is made again. Nothing is encoded
+        here: blobs are put by other OS threads, which would wait for this one.
+        """
+        state, chain = self._state, self._chain
+        made_from = self._standpoint()
+        with self._core.storage.alone(chain.thread):
+            state.uncertain = True
+            trust = state.admit_write()
+            return self._write(group, trust) if self._standpoint() == made_from else []
+
+    def _standpoint(self) -> tuple[int, tuple[int, bytes] | None]:
+        """What bodies and blobs are made from: the basis of the thread, and what was given up."""
+        basis = None if self._chain.head is None else self._chain.tip().basis
+        return self._state.retention.changes, basis
 
     def _open(
         self, draft: CommitDraft, trust: StoreChain

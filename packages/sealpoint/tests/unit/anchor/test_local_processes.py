@@ -130,7 +130,7 @@ def test_processes_that_make_the_file_at_once_share_it(tmp_path: Path) -> None:
     [
         "_shared.write_table = lambda *args, **named: os._exit(9)",
         "_shared.open_table = lambda *args, **named: os._exit(9)",
-        "_shared._disk.publish = lambda *args, **named: os._exit(9)",
+        "_shared.disk.publish = lambda *args, **named: os._exit(9)",
         _DIE_AT_DIRECTORY,
         "_shared._let_go = lambda table: os._exit(9)",
     ],
