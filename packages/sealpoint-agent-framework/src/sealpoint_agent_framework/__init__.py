@@ -19,7 +19,7 @@ try:
     from sealpoint_agent_framework._world import world_of
 except ImportError as exc:
     packages = {"agent_framework": "agent-framework-core"}
-    raise extra_missing("agent_framework", packages, exc) from exc
+    raise extra_missing("sealpoint_agent_framework", packages, exc) from exc
 
 __all__ = [
     "Fate",

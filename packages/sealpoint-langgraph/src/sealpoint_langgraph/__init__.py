@@ -10,7 +10,7 @@ try:
     from sealpoint_langgraph._world import world_of
 except ImportError as exc:
     packages = {"langchain_core": "langchain-core", "langgraph": "langgraph"}
-    raise extra_missing("langgraph", packages, exc) from exc
+    raise extra_missing("sealpoint_langgraph", packages, exc) from exc
 
 __all__ = [
     "SealedSaver",

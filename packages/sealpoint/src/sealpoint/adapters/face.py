@@ -515,11 +515,12 @@ def run_paused(thread: str, then: str) -> Paused:
     )
 
 
-def extra_missing(adapter: str, packages: Mapping[str, str], cause: ImportError) -> Exception:
+def extra_missing(part: str, packages: Mapping[str, str], cause: ImportError) -> Exception:
     """The error for an import that failed.
 
     Args:
-        adapter: The name of the adapter, which the extra has that brings the packages.
+        part: The module of the part, such as `sealpoint_langgraph`. Its distribution has the same
+            name with dashes, and brings the packages.
         packages: The packages of the framework: as they are installed, by how they are imported.
         cause: Why the import failed.
 
@@ -530,7 +531,7 @@ def extra_missing(adapter: str, packages: Mapping[str, str], cause: ImportError)
     package = str(cause.name).partition(".")[0]
     if package not in packages:
         return cause
-    name, extra = packages[package], adapter.replace("_", "-")
+    name = packages[package]
     found, command = "it missing", "pip install"
     if cause.name != package:
         # A part of it is missing: it is there, and too old.
@@ -538,8 +539,7 @@ def extra_missing(adapter: str, packages: Mapping[str, str], cause: ImportError)
             found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
             command = "pip install -U"
     return ExtraMissing(
-        f"sealpoint.adapters.{adapter}: it needs {name}, found {found}: {command} "
-        f"'sealpoint[{extra}]'"
+        f"{part}: it needs {name}, found {found}: {command} {part.replace('_', '-')}"
     )
 
 

@@ -48,7 +48,6 @@ from sealpoint.ledger import (
     Header,
     Kind,
     PruneBody,
-    ResultsBody,
     ResumeBody,
     StoreChain,
     Tip,
@@ -144,8 +143,6 @@ class Reviewer:
         """Whether nothing runs in that session."""
         self._unknown: str | None = None
         """Who went on with an answer and has saved nothing since, in words."""
-        self._asks = False
-        """Whether the session in force has asked a question."""
         self.release: Release | None = None
         """What the entry that was taken last released, made again; None if it was no resume."""
 
@@ -177,9 +174,6 @@ class Reviewer:
             elif body is not None and KINDS[header.kind].about_requests:
                 self._fold(entry, body, before, chain)
                 unjustified = tuple(self._list_faults(entry, body))
-            elif isinstance(body, ResultsBody) and body.answers and body.origin is None:
-                if self._asks:
-                    unjustified = ("an answer that the session gave which had asked for it",)
             elif isinstance(body, PruneBody):
                 unjustified = tuple(self._log.losses(header, body))
         self._log.take(entry, body)
@@ -197,8 +191,6 @@ class Reviewer:
             self._decided, self._allowed = {}, {}
         elif not self._edits and saves_outcome(header, body):
             self._unknown = None
-        if KINDS[header.kind].holds_payload and getattr(body, "question", None) is not None:
-            self._asks = True
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
 
     def _begin(self, entry: Entry, body: ResumeBody) -> None:
@@ -208,7 +200,6 @@ class Reviewer:
             self._decided[entry.seq] = body.world
         if acts_on_answer(body):  # else it had to tell what was not known, and that stays so
             self._unknown = unknown_outcome(entry, body)
-        self._asks = False
 
     def newest(self, header: Header, before: Tip) -> Newest | None:
         """The newest checkpoint of the main lane before an entry that is taken next."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import (
     NeedsApproval,
     NotTrusted,
@@ -158,9 +157,7 @@ def test_results_in_a_lane_below_the_target_are_part_of_what_is_approved(
         (None, True),
     ]
     assert attacked.newest(Kind.RESUME).release == shown.digest
-    report = attacked.world.open(None, read_only=True).verify()
-    # The session that asked gave the answer, which our adapters never do.
-    assert [each.code for each in report.findings] == [UNJUSTIFIED]
+    attacked.check_sound()
 
 
 def test_results_in_a_lane_below_the_target_end_an_approval(attacked: AttackedTeam) -> None:

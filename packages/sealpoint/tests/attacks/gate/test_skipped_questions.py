@@ -5,22 +5,15 @@ Each session records what was not known when it began. A member with other code 
 its session, in which nothing was saved, does not answer for what lies before it.
 """
 
-import hashlib
-
 import pytest
 
-from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval
-from sealpoint.ledger import Kind, ResultsBody
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
-from tests.ledgers import SALT
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ, policy
 from tests.unit.store.backup import accepted
-from tests.unit.store.laned import put, results, saved
-
-_ANSWER = b"\xa3yes"
+from tests.unit.store.laned import put
 
 
 def _bare_resume(attacked: AttackedTeam, *rules: str) -> None:
@@ -79,21 +72,3 @@ def test_a_restore_is_asked_about(attacked: AttackedTeam, times: int) -> None:
 
     with pytest.raises(NeedsApproval, match="a restore cut the thread"):
         attacked.fresh().resume(world=READ)
-
-
-def test_a_session_that_answers_its_own_question_is_found(attacked: AttackedTeam) -> None:
-    """An answer begins a session of its own; one in the session that asked is a finding."""
-    attacked.shared("worker", "spare")
-    world, asking = World.from_dict(READ), attacked.fresh("spare")
-    asking.adapter.begin(world=world, token="run")  # noqa: S106
-    asked = results("ask", "m1", task="pay", question={"pay": 5})
-    saved(asking, put({"main": 1}, "m1", world=world), asked)
-    asking.adapter.end("run")
-    rogue = Rogue(attacked.store("spare").core, "spare")
-    root = hashlib.sha256(_ANSWER).hexdigest()
-    body = ResultsBody(salt=SALT, checkpoint="m1", task="pay", root=root, lane="", answers=True)
-    rogue.write(Kind.RESULTS, body, _ANSWER)
-    rogue.anchor()
-    report = attacked.world.open(None, read_only=True, gated=True).verify()
-
-    assert [each.code for each in report.findings] == [UNJUSTIFIED]

@@ -25,7 +25,7 @@ from tests.unit.gate.judging import BARS, ORDINARY, TRIGGERS, facts, grant
 _DEV = Policy.parse(shipped_policy("dev"))
 _SOLO = Policy.parse(shipped_policy("solo"))
 _TEAM = Policy.parse(shipped_policy("team"))
-_FOLDER = Path("src", "sealpoint", "gate", "policies")
+_FOLDER = Path("packages", "sealpoint", "src", "sealpoint", "gate", "policies")
 
 _WORDS = ("allow", "record", "reason", "approve", "refuse")
 _MEASURES = {

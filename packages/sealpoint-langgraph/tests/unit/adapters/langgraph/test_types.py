@@ -357,7 +357,7 @@ def test_a_framework_that_lacks_something_is_one_sentence_with_the_command(modul
     assert result.stdout.startswith(
         f"extra-missing sealpoint_langgraph: it needs {name}, found release "
     )
-    assert ": pip install -U 'sealpoint[langgraph]'\n" in result.stdout
+    assert ": pip install -U sealpoint-langgraph\n" in result.stdout
 
 
 def test_a_missing_framework_is_one_sentence_with_the_command() -> None:
@@ -365,8 +365,9 @@ def test_a_missing_framework_is_one_sentence_with_the_command() -> None:
     missing = ModuleNotFoundError(name="langgraph")
     other = ModuleNotFoundError(name="elsewhere")
 
-    assert str(extra_missing("langgraph", {"langgraph": "langgraph"}, missing)).startswith(
-        "sealpoint_langgraph: it needs langgraph, found it missing: "
-        "pip install 'sealpoint[langgraph]'"
+    assert str(
+        extra_missing("sealpoint_langgraph", {"langgraph": "langgraph"}, missing)
+    ).startswith(
+        "sealpoint_langgraph: it needs langgraph, found it missing: pip install sealpoint-langgraph"
     )
-    assert extra_missing("langgraph", {"langgraph": "langgraph"}, other) is other
+    assert extra_missing("sealpoint_langgraph", {"langgraph": "langgraph"}, other) is other
