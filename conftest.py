@@ -28,7 +28,7 @@ from tests.effort import SOAKING, examples
 from tests.postgres_server import PostgresServer, end_shared_server, shared_server
 
 # For the verbs of every part.
-pytest_plugins = ("tests.cli.fixtures",)
+pytest_plugins = ("tests.cli.fixtures", "tests.faults.fixtures")
 
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a directory of its own there
 _IN_MEMORY_BYTES_MIN = 4 << 30

@@ -111,13 +111,13 @@ def count_calls(call: Callable[[], object]) -> Calls:
 
     import threading  # noqa: PLC0415 # its profile is set before and after
 
-    sys.setprofile(note)
     threading.setprofile(note)
+    sys.setprofile(note)
     try:
         call()
     finally:
-        threading.setprofile(None)  # type: ignore[arg-type]
         sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
     return Calls(counted[True] + counted[False], counted[True])
 
 

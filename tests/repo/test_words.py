@@ -60,13 +60,18 @@ def test_contributing_names_every_folder_of_tests() -> None:
     """The table of CONTRIBUTING has a row for each folder of tests, and for no other."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `tests/(\w+)/` \|", page, re.MULTILINE)
-    folders = {path.relative_to(ROOT / "tests").parts[0] for path in _test_files()}
+    folders = {folder for root in _test_roots() for folder in _folders(root)}
 
     assert rows == sorted(folders)
 
 
-def _test_files() -> list[Path]:
-    return [*(ROOT / "tests").glob("*/test_*.py"), *(ROOT / "tests").glob("*/*/test_*.py")]
+def _test_roots() -> list[Path]:
+    return [ROOT / "tests", *ROOT.glob("packages/*/tests")]
+
+
+def _folders(root: Path) -> set[str]:
+    found = [*root.glob("*/test_*.py"), *root.glob("*/*/test_*.py")]
+    return {path.relative_to(root).parts[0] for path in found}
 
 
 def test_planted_words_are_found() -> None:

@@ -22,7 +22,7 @@ import click
 
 from sealpoint import errors
 from sealpoint.cli import main as command
-from tests.repo._tree import PACKAGE, ROOT, shown, source_files, source_tree
+from tests.repo._tree import ROOT, shown, source_files, source_tree
 from tests.repo.messages import all_messages
 
 CEILINGS = Path(__file__).with_name("words.toml")
@@ -178,7 +178,7 @@ def places() -> dict[str, tuple[Place, ...]]:
     found: dict[str, list[Place]] = {}
     for area, path in _pages():
         found.setdefault(area, []).extend(_in_page(path))
-    templates = sorted((PACKAGE / "console").rglob("*.html"))
+    templates = sorted(ROOT.glob("packages/*/src/**/*.html"))
     files = source_files()
     found |= {
         "--help": list(_in_help()),

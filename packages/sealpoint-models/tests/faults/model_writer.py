@@ -20,7 +20,7 @@ from sealpoint_models import load_checkpoint, save_checkpoint
 
 __all__ = ["main"]
 
-_PACKAGE = f"{os.sep}sealpoint{os.sep}models{os.sep}"
+_PACKAGE = f"{os.sep}sealpoint_models{os.sep}"
 _THREAD = "run"
 
 

@@ -3,12 +3,12 @@
 
 A part registers an object under a name, as an entry point of its distribution: a verb by its name,
 a backend by the scheme of its URLs. This module alone reads entry points; nothing is imported until
-a name is asked for, and a part of anybody gets what ours get. What the core has itself is looked up
-before, so that no part takes its place. Two parts with one name are refused.
+a name is asked for, and a third party's part gets what ours get. Names of the core are looked up
+first, so that no part takes their place. Two parts with one name are refused.
 
 A name that belongs to a part of ours which is not installed is answered with the command that
-installs it. The names come from whoever runs the program, or from a URL that they configured, and
-never from stored data: what is found here is what somebody installed in this environment.
+installs it. The names come from the user who runs the program, or from a configured URL, and never
+from stored data: only parts that are installed in this environment are found.
 """
 
 from functools import cache
@@ -57,7 +57,7 @@ _OURS = {
         "serve": "sealpoint-console",
     },
 }
-"""What our own parts bring, installed or not."""
+"""The names that our own parts bring, installed or not."""
 
 
 def names(group: str) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def installed_names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str) -> Any:
-    """What a part has registered under a name; None if no part has, and none of ours would.
+    """Load the object that a part has registered under a name; None if no part has.
 
     Raises:
         ExtraMissing: The part is not installed, or a package that it needs is not.

@@ -403,8 +403,8 @@ def test_what_to_install_is_said() -> None:
     missing = ImportError("no", name="agent_framework")
     older = ImportError("no", name="agent_framework.nowhere")
 
-    told = str(extra_missing("agent_framework", packages, missing))
+    told = str(extra_missing("sealpoint_agent_framework", packages, missing))
     assert "it needs agent-framework-core, found it missing: pip install " in told
     assert "sealpoint-agent-framework" in told
-    told = str(extra_missing("agent_framework", packages, older))
+    told = str(extra_missing("sealpoint_agent_framework", packages, older))
     assert f"found release {version('agent-framework-core')}, which lacks" in told

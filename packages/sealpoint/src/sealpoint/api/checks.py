@@ -231,7 +231,7 @@ class Commands(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What a part may look at: a store, a shared anchor, or both."""
+    """The store, the shared anchor, or both, that a part may look at."""
 
     store: StoreUrl | None
     anchor: AnchorUrl | None
@@ -245,7 +245,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartChecks:
-    """What a part adds to the checklist."""
+    """The checks that a part adds to the checklist."""
 
     lines: Mapping[str, tuple[Severity, str]]
     """As `CHECKS`."""
@@ -254,7 +254,7 @@ class PartChecks:
 
 
 def part_checks() -> tuple[PartChecks, ...]:
-    """What the installed parts add to the checklist."""
+    """The checks that installed parts add to the checklist."""
     found = []
     for name in _parts.installed_names(_parts.CHECKS):
         with suppress(ExtraMissing):  # a part that cannot be loaded has no store here either

@@ -362,12 +362,11 @@ def test_a_framework_that_lacks_something_is_one_sentence_with_the_command(modul
 
 def test_a_missing_framework_is_one_sentence_with_the_command() -> None:
     """What is not there at all, and what is not ours to tell."""
+    packages = {"langgraph": "langgraph"}
     missing = ModuleNotFoundError(name="langgraph")
     other = ModuleNotFoundError(name="elsewhere")
 
-    assert str(
-        extra_missing("sealpoint_langgraph", {"langgraph": "langgraph"}, missing)
-    ).startswith(
+    assert str(extra_missing("sealpoint_langgraph", packages, missing)).startswith(
         "sealpoint_langgraph: it needs langgraph, found it missing: pip install sealpoint-langgraph"
     )
-    assert extra_missing("sealpoint_langgraph", {"langgraph": "langgraph"}, other) is other
+    assert extra_missing("sealpoint_langgraph", packages, other) is other
