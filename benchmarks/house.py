@@ -117,7 +117,7 @@ def count_calls(call: Callable[[], object]) -> Calls:
         call()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return Calls(counted[True] + counted[False], counted[True])
 
 
