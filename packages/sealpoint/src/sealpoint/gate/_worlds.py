@@ -500,8 +500,8 @@ class SessionWorlds:
                 rule = KINDS[header.kind]
                 if header.kind in (Kind.GENESIS, Kind.ERASE):
                     return False
-                if rule.is_retention and given_up is None and record.body is not None:
-                    given_up = parse_body(header.kind, header.body, record.body)
+                if rule.is_retention and given_up is None:
+                    given_up = parse_body(header.kind, header.body, _held_body(header, record))
                 if rule.is_checkpoint and _is_main(header, record):
                     if given_up is None or not given_up.deletes(header.seq):
                         return True
@@ -514,9 +514,7 @@ class SessionWorlds:
 
 def _is_main(header: Header, record: Record) -> bool:
     """Whether a checkpoint is one of the main lane, which a run goes on from."""
-    if record.body is None:
-        return True
-    body: CheckpointBody = parse_body(header.kind, header.body, record.body)
+    body: CheckpointBody = parse_body(header.kind, header.body, _held_body(header, record))
     return not body.lane
 
 
