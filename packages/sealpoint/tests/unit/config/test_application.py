@@ -345,7 +345,7 @@ def test_own_files_are_told_from_installed_ones(tmp_path: Path) -> None:
     assert not is_application_file("agent-that-is-not-here.py")
 
 
-@pytest.mark.parametrize("text", ["/search", "/" + "x" * 400, "/a\0b", "/proc/1/root/x", "app/x"])
+@pytest.mark.parametrize("text", ["/search", "/" + "x" * 400, "/a\0b", "/proc/1/cwd/x", "app/x"])
 def test_what_lies_in_no_project_has_no_place_in_one(text: str) -> None:
     """A text that is no path, or one that nobody may look at, is told as it is."""
     assert place_in_project(text) is None
