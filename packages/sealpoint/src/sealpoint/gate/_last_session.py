@@ -115,15 +115,15 @@ class LastSession:
         Args:
             died: Whether the last run did not come to its end.
         """
-        for session in self._sessions():
+        for session, above in self._sessions():
             body = self._opening(session)
             if acts_on_answer(body):
                 # The run of a session that held nothing is not the one that died.
                 died = died and body.held
-                if not died and not body.edits and self._has_saved(session):
+                if not died and not body.edits and self._has_saved(session, above):
                     return None
                 return unknown_outcome(self._reader.opening(session)[0], body, died=died)
-            if self._is_own(session) or self._has_saved(session):
+            if self._is_own(session) or self._has_saved(session, above):
                 return None
         return None
 
@@ -136,16 +136,16 @@ class LastSession:
         if not trust.epoch:
             return False
         executed, basis, thread = 0, self._chain.tip().basis[0], self._chain.thread
-        for session in self._sessions():
+        for session, above in self._sessions():
             epoch = self._chain.descend(session)[1].epoch
-            if epoch < trust.epoch or self._is_own(session) or self._has_saved(session):
+            if epoch < trust.epoch or self._is_own(session) or self._has_saved(session, above):
                 executed = epoch
                 break
             basis = self._basis_before(session)
         return trust.restores.cuts_off(thread, trust.lists, basis=basis, since=executed)
 
-    def _sessions(self) -> Iterator[int]:
-        """The sessions of this generation, newest first.
+    def _sessions(self) -> Iterator[tuple[int, Header | None]]:
+        """The sessions of this generation, newest first, each with the resume that ended it.
 
         Each records what was not known when it began. Another member may have left that out, so a
         session that another key began, and that has saved nothing, does not answer for the one
@@ -154,10 +154,12 @@ class LastSession:
         newest = self.newest()
         if newest is None:
             return
-        yield newest
-        for header, _ in self._chain.walk(self._reader.opening(newest)[0].header):
+        yield newest, None
+        above = self._reader.opening(newest)[0].header
+        for header, _ in self._chain.walk(above):
             if header.kind is Kind.RESUME:
-                yield header.seq
+                yield header.seq, above
+                above = header
             if header.kind in (Kind.GENESIS, Kind.ERASE):
                 return
 
@@ -183,9 +185,9 @@ class LastSession:
         signer = self._core.parts.signer
         return signer is not None and self._chain.descend(session)[1].by == signer.key
 
-    def _has_saved(self, session: int) -> bool:
-        """Whether the newest session has saved what it did."""
-        for header, record in self._chain.walk():
+    def _has_saved(self, session: int, above: Header | None) -> bool:
+        """Whether something was saved in a session: up to the head, or to the resume above it."""
+        for header, record in self._chain.walk(above):
             if header.seq == session:
                 break
             if saves_outcome(header, _results(header, record)):
