@@ -28,6 +28,7 @@ __all__ = ["SMALL", "Call", "Plan", "calls", "race", "start", "state_of"]
 
 _WAIT_S = 200
 _PATIENCE_S = 30
+_SAVES_A_TURN, _REST_S = 20, 0.05
 SMALL = 1000
 """Writers from this number on save states that need no blob: an append of one statement."""
 # Large enough for blobs of its own, and the same in every save: sharing them must survive a race.
@@ -46,8 +47,8 @@ class Plan:
     """How long to save under names drawn at random; 0: once under each name, in step."""
     saves_least: int = 0
     turns_least: int = 0
-    """So often it saves, and loses the thread, before it ends, for as long as patience lasts: a
-    busy machine gives few turns a second."""
+    """So often it saves, and takes its thread back, before it ends, for as long as patience lasts.
+    For turns, a process rests after every few saves: who never rests may keep a thread for ever."""
     kind: str = "sqlite"
     own_stores: bool = False
     """Every OS thread opens the store itself, so that they are rivals too."""
@@ -84,17 +85,30 @@ class _Process:
         self._tickets = itertools.count()
         self._lock = threading.Lock()
         self._sessions = dict.fromkeys(plan.names, 0)
-        self._saves = 0
+        self._saves = self._turns = self._taken_back = 0
+        self._is_lost = False
+        self._rests_until = 0.0
         self.failures: list[str] = []
 
     def saved(self) -> None:
+        """Note a save; the first after a loss took the thread back."""
         with self._lock:
             self._saves += 1
+            if self._is_lost:
+                self._is_lost = False
+                self._turns += 1
+                self._taken_back = next(self._tickets)
+            if self.plan.turns_least and self._saves % _SAVES_A_TURN == 0:
+                self._rests_until = time.monotonic() + _REST_S
+
+    def rest(self) -> None:
+        """Wait until this process has rested."""
+        time.sleep(max(0.0, self._rests_until - time.monotonic()))
 
     def is_content(self) -> bool:
         with self._lock:
-            turns = sum(self._sessions.values())
-            return self._saves >= self.plan.saves_least and turns >= self.plan.turns_least
+            is_enough = self._saves >= self.plan.saves_least
+            return is_enough and self._turns >= self.plan.turns_least
 
     def ticket(self) -> int:
         with self._lock:
@@ -104,9 +118,11 @@ class _Process:
         with self._lock:
             return self._sessions[name]
 
-    def lost(self, name: str) -> None:
+    def lost(self, name: str, began: int) -> None:
+        """Note that a call failed; one that began before the thread was taken back is late news."""
         with self._lock:
             self._sessions[name] += 1
+            self._is_lost |= began > self._taken_back
 
 
 def state_of(mark: list[int]) -> dict[str, Any]:
@@ -125,6 +141,7 @@ def _run(shared: _Process, store: Store, os_thread: int, started: float) -> None
     path = _log_path(plan.directory, plan.process, os_thread)
     with path.open("a", buffering=1) as log:
         for counter, name in enumerate(_names(shared, os_thread, started)):
+            shared.rest()
             thread = store.thread(name)
             session = shared.session(name)
             mark = [plan.process, os_thread, counter, session]
@@ -141,7 +158,7 @@ def _run(shared: _Process, store: Store, os_thread: int, started: float) -> None
                 shared.saved()
             else:
                 thread.load()
-                shared.lost(name)
+                shared.lost(name, began)
 
 
 def _names(shared: _Process, os_thread: int, started: float) -> Iterator[str]:
