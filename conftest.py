@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 from sealpoint.anchor import Holder
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.gate._last_session import NOBODY, LastSession
-from tests.effort import SOAKING, examples
+from tests.effort import SOAKING, examples, leave_to_soak
 from tests.postgres_server import PostgresServer, end_shared_server, shared_server
 
 # For the verbs of every part.
@@ -65,6 +65,12 @@ def postgres() -> PostgresServer:
 def pytest_unconfigure() -> None:
     """Leave no server behind."""
     end_shared_server()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Choose the parameters of a daily run, before `-m` selects by marks."""
+    leave_to_soak(items)
 
 
 def pytest_collection_finish() -> None:

@@ -6,11 +6,14 @@ it is their number, and `make soak` says so by the variable `SEALPOINT_SOAK`.
 """
 
 import os
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-__all__ = ["BACKENDS", "SOAKING", "examples", "in_soak"]
+__all__ = ["BACKENDS", "SOAKING", "examples", "in_soak", "in_turn", "leave_to_soak"]
 
 SOAKING = bool(os.environ.get("SEALPOINT_SOAK"))
 _SHARE = 5
@@ -25,6 +28,29 @@ def examples(count: int) -> int:
 def in_soak(value: object) -> Any:
     """A row of a table, or a parameter of a fixture, for `make soak` alone."""
     return pytest.param(value, marks=pytest.mark.soak)
+
+
+def in_turn(*values: str) -> tuple[Any, ...]:
+    """Parameters of which a daily run tries one for each test, and `make soak` the others."""
+    return tuple(pytest.param(value, marks=pytest.mark.in_turn(value)) for value in values)
+
+
+def leave_to_soak(items: Iterable[pytest.Item]) -> None:
+    """Mark for `make soak` all but one of the tests that differ in a parameter that takes turns.
+
+    The name of a test decides which one stays, so every run and every worker chooses the same.
+    """
+    groups = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if mark := item.get_closest_marker("in_turn"):
+            name, _, parameters = item.nodeid.rstrip("]").partition("[")
+            others = parameters.split("-")
+            others.remove(mark.args[0])
+            groups["-".join((name, *others))].append(item)
+    for name, group in groups.items():
+        stays = zlib.crc32(name.encode()) % len(group)
+        for item in (*group[:stays], *group[stays + 1 :]):
+            item.add_marker("soak")
 
 
 BACKENDS = ("memory", in_soak("sqlite"), in_soak("file"), in_soak("postgres"))

@@ -34,12 +34,12 @@ from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened, path_of, places, url_of
 from tests.attacks.ledger.raw_editor import RawEditor, editor_of
-from tests.effort import in_soak
+from tests.effort import in_soak, in_turn
 from tests.ledgers import SALT, seals
 
 __all__ = ["ALARMS", "BACKENDS", "EditedThreads", "ending"]
 
-BACKENDS = ("sqlite", "file", in_soak("postgres"))
+BACKENDS = (*in_turn("sqlite", "file"), in_soak("postgres"))
 """What is attacked lies above the backend; the attacks of `tests/attacks/ledger` run on each."""
 ALARMS = (Tampered, RolledBack, Forked, Unanchored, NotTrusted)
 """What says that the store is not what it was."""

@@ -35,13 +35,13 @@ from sealpoint.store import CheckpointRef
 from sealpoint.world import World
 from tests.attacks.ledger.raw_editor import RawEditor, editor_of
 from tests.deployment import Deployment
-from tests.effort import in_soak
+from tests.effort import in_soak, in_turn
 from tests.ledgers import SALT, key, seals, session_world
 from tests.unit.gate.team import READ, SHELL, Team
 
 __all__ = ["BACKENDS", "AttackedTeam"]
 
-BACKENDS = ("sqlite", "file", in_soak("postgres"))
+BACKENDS = (*in_turn("sqlite", "file"), in_soak("postgres"))
 """What is attacked lies above the backend; the attacks of `tests/attacks/ledger` run on each."""
 
 

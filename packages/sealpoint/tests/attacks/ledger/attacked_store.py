@@ -32,13 +32,13 @@ from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
 from tests.attacks.ledger.raw_editor import MemoryEditor, RawEditor, editor_of
 from tests.deployment import Deployment
-from tests.effort import in_soak
+from tests.effort import in_soak, in_turn
 from tests.ledgers import identity, key, seals, session_world
 
 __all__ = ["ALL_BACKENDS", "BACKENDS", "AttackedStore"]
 
-ALL_BACKENDS = (in_soak("memory"), "sqlite", "file", "postgres")
-BACKENDS = (in_soak("memory"), "sqlite", "file", in_soak("postgres"))
+ALL_BACKENDS = (in_soak("memory"), *in_turn("sqlite", "file", "postgres"))
+BACKENDS = (in_soak("memory"), *in_turn("sqlite", "file"), in_soak("postgres"))
 
 Saved = list[tuple[CheckpointRef, Any]]
 """The checkpoints of a thread with their states, oldest first."""
