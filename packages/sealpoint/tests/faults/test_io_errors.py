@@ -17,7 +17,7 @@ _CLEAR_AT_OPENING = CLEAR | {"DirectoryUnusable", "KeyFileUnsafe"}
 
 
 @every_kind
-@saves("new session", every=12)
+@saves("new session", every=19)
 def test_error_at_any_call_of_a_save(
     tmp_path: Path, tracer: Traced, kind: str, situation: str, every: int
 ) -> None:

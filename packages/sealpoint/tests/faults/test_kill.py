@@ -219,7 +219,7 @@ def test_kill_at_any_line_of_a_save(
 
 
 @pytest.mark.parametrize(
-    ("rounds", "kills"), [(1, 30), pytest.param(10, 30, marks=pytest.mark.soak)]
+    ("rounds", "kills"), [(1, 10), pytest.param(10, 30, marks=pytest.mark.soak)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_random_moments(
