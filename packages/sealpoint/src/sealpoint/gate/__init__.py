@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resume gate: what a policy asks for, and whether a saved run may go on.
+"""The resume gate: whether a saved run may resume, and what the policy requires for that.
 
-The rules, the policy and the review are pure and trust the facts that they are given. The gate of a
-thread and the list of requests gather those from verified chains, and write what was decided.
+The rules, the policy and the review are pure and trust the facts passed to them. The gate of a
+thread and the list of requests collect those facts from verified chains and write the decisions.
 """
 
 from sealpoint.gate._decision import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit remembers of a thread on its way through it, so that it can make releases again."""
+"""The state that an audit keeps of a thread while it reads it, to rebuild each release."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -32,17 +32,17 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Outline(NamedTuple):
-    """What is known of a checkpoint however far back it lies."""
+    """The facts about a checkpoint that the audit keeps, however old the checkpoint is."""
 
     seq: int
     time: datetime
-    """When the state was saved first: of a copy, when the original was."""
+    """When the state was first saved; for a copy, when the original was saved."""
     world: str | None
-    """The digest of what the run was able to do."""
+    """The digest of the run's capabilities."""
 
 
 class _Outlines:
-    """The outline of every checkpoint, in few bytes each: that much memory follows the thread."""
+    """The outline of every checkpoint, in a few bytes each: this memory grows with the thread."""
 
     def __init__(self) -> None:
         self._hashes = bytearray()
@@ -50,14 +50,14 @@ class _Outlines:
         self._times = array("q")
         self._worlds = array("q")
         self._main = array("q")
-        """The numbers of those of the main lane."""
+        """The numbers of the checkpoints of the main lane."""
         self._ranks = array("q")
-        """Their ranks."""
+        """The ranks of the checkpoints of the main lane."""
         self._numbers: dict[str | None, int] = {None: 0}
         self._digests: list[str | None] = [None]
 
     def add(self, place: CheckpointPlace) -> None:
-        """Take in the next checkpoint."""
+        """Add the next checkpoint."""
         world = self._numbers.setdefault(place.world, len(self._digests))
         if world == len(self._digests):
             self._digests.append(place.world)
@@ -71,7 +71,7 @@ class _Outlines:
         self._worlds.append(world)
 
     def find(self, entry: bytes) -> Outline | None:
-        """That of an entry's hash."""
+        """Return the outline of the checkpoint whose entry has this hash."""
         at = self._hashes.find(entry)
         while at % _HASH_BYTES and at >= 0:
             at = self._hashes.find(entry, at + 1)
@@ -82,7 +82,7 @@ class _Outlines:
         return Outline(self._positions[number], time, self._digests[self._worlds[number]])
 
     def newest(self, gone: Callable[[int], bool]) -> bytes | None:
-        """The newest checkpoint of the main lane that is left."""
+        """Return the newest remaining checkpoint of the main lane."""
         best, highest = None, -1
         for number, rank in zip(reversed(self._main), reversed(self._ranks), strict=True):
             seq = self._positions[number]
@@ -98,34 +98,34 @@ class _Outlines:
 class CheckpointLog:
     """The checkpoints and results of a thread's generation, up to some entry.
 
-    Results, questions and lanes are known within a bound, so that their memory does not follow the
-    thread. Of a checkpoint that lies further back its outline is known and whether it is the newest
-    one, but no release can be made.
+    The log keeps results, questions and lanes only up to a limit, so that their memory does not
+    grow with the thread. For an older checkpoint it keeps the outline and whether it is the newest,
+    but it can make no release.
     """
 
     def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
-        """A generation begins, of which nothing is known."""
+        """Start a new generation, with nothing known about it."""
         self.overflows = False
-        """Whether there were more results than are taken in: nothing can be told any more."""
+        """Whether there were more results than the limit: the log can no longer report losses."""
         self._outlines = _Outlines()
         self._newest_far_back: tuple[PruneBody | None, bytes | None] | None = None
-        """The newest of all, once it was looked for, and what had been given up by then."""
+        """The newest checkpoint of all, once searched for, and the prune in force at that time."""
         self._index = CheckpointIndex(None)
         self._places: dict[str, CheckpointPlace] = {}
         """By the hash of the entry, in the order of their positions."""
         self._given_up: PruneBody | None = None
         self._given_up_before: PruneBody | None = None
-        """What had been given up when the thread was last resumed."""
+        """The prune or delete in force when the thread was last resumed."""
         self._resumed = -1
         self._results = 0
         self._living: dict[int, tuple[Key, str]] = {}
-        """By position the results that nobody has given up: of which checkpoint and task."""
+        """The results that no prune has removed, by position: their checkpoint and their task."""
 
     def take(self, entry: Entry, body: Any) -> None:
-        """Take in a verified entry with its body; None if nobody can read that."""
+        """Add a verified entry with its body; the body is None if it cannot be read."""
         if isinstance(body, CheckpointBody):
             place = place_of(entry.header, entry.hash, body)
             self._index.follow(entry.header, entry.hash, body, place)
@@ -151,7 +151,7 @@ class CheckpointLog:
             self._begin()
 
     def losses(self, header: Header, body: PruneBody) -> Iterator[str]:
-        """What a prune or delete takes and must not: results alone, or the newest checkpoint."""
+        """Yield each forbidden loss in a prune or delete: lone results or the newest checkpoint."""
         newest = self._newest()
         outline = None if newest is None else self._outlines.find(newest)
         if outline is not None and body.covers(outline.seq) and not body.deletes(outline.seq):
@@ -161,7 +161,7 @@ class CheckpointLog:
                 continue
             place = self._index.known(key)
             if place is None:
-                keeps = header.kind is Kind.PRUNE  # of a checkpoint that is still on its way
+                keeps = header.kind is Kind.PRUNE  # of a checkpoint that is not saved yet
             else:
                 keeps = place.since <= seq and not body.covers(place.seq)
             if keeps:
@@ -171,24 +171,24 @@ class CheckpointLog:
                 )
 
     def holds_anything(self) -> bool:
-        """Whether there is a checkpoint that a resume could go on from."""
+        """Whether the thread has a checkpoint that a run could resume from."""
         return self._newest() is not None
 
     def outline(self, checkpoint: str) -> Outline | None:
-        """What is known of a checkpoint by its hash; None if there is none that is left."""
+        """Return the facts about a checkpoint by its hash; None if it is missing or removed."""
         found = self._outlines.find(bytes.fromhex(checkpoint))
         return None if found is None or self._is_gone(found.seq) else found
 
     def release(self, checkpoint: str, header: Header, before: Tip) -> Release | None:
-        """What a resume released, made again.
+        """Make the release of a resume again.
 
         Args:
             checkpoint: The hash of the checkpoint's entry, as the resume names it.
-            header: Of the resume.
-            before: The end of the thread before it.
+            header: The header of the resume.
+            before: The end of the thread before the resume.
 
         Returns:
-            None if there is no such checkpoint, or it reaches too far back.
+            None if there is no such checkpoint, or it is too old for this log.
         """
         place = self._places.get(checkpoint)
         if place is None or self._is_gone(place.seq):
@@ -207,21 +207,21 @@ class CheckpointLog:
         return None if self._index.asked_too_far else release
 
     def newest(self) -> str | None:
-        """The hash of the newest checkpoint, however far back it lies."""
+        """Return the hash of the newest checkpoint, however old it is."""
         found = self._newest()
         return None if found is None else found.hex()
 
     def newest_at_resume(self) -> CheckpointPlace | None:
-        """The newest checkpoint, also one that was deleted since the thread was last resumed."""
+        """Return the newest checkpoint, including one deleted since the thread was last resumed."""
         before = self._given_up_before
         return self._index.newest("", lambda seq: before is not None and before.deletes(seq))
 
     def is_newest(self, checkpoint: str) -> bool:
-        """Whether a checkpoint is the newest one, which is known however far back it lies."""
+        """Whether a checkpoint is the newest one, however old it is."""
         return self.newest() == checkpoint
 
     def _newest(self) -> bytes | None:
-        """The newest checkpoint of the main lane that is left."""
+        """Return the newest remaining checkpoint of the main lane."""
         self._index.asked_too_far = False
         found = self._index.newest("", self._is_gone)
         if not self._index.asked_too_far:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every decision and every operator's act on a thread needs: who, when, what is pending."""
+"""The shared context of decisions and operator actions: who, when, and which pending requests."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +26,8 @@ class GateContext:
     def __init__(self, state: ThreadState, policies: Policies, book: RolloutBook) -> None:
         self._state = state
         self.book = book
-        # Of the book everybody is a reader: nobody's wrong clock may end what others propose.
+        # Every process reads the book, so one writer's wrong clock must not end the others'
+        # rollouts.
         self._is_book = state.name == ROLLOUTS
         self._core = state.core
         self._chain = state.chain
@@ -34,19 +35,19 @@ class GateContext:
         self._pending = PendingReader(state.chain)
 
     def policy(self) -> Policy | None:
-        """The policy in force."""
+        """Return the policy in force."""
         return self.policies.in_force(self._core.trust().roster)
 
     def pending(self) -> Pending:
-        """The pause in force, and the requests about the thread as it is."""
+        """Return the pause in force and the requests about the thread's current state."""
         return self.book.pending() if self._is_book else self._pending.read()
 
     def rollouts(self) -> tuple[Request, ...]:
-        """Every rollout of the book, as it stands now."""
+        """Return every rollout of the book in its current state."""
         return self.book.all()
 
     def request(self, asked: Asked) -> Request:
-        """A request as it stands now."""
+        """Return a request in its current state."""
         roster = self._core.trust().roster
         return make_request(
             asked,
@@ -57,26 +58,26 @@ class GateContext:
         )
 
     def ask(self, body: RequestBody) -> int | None:
-        """Append a request; None if somebody else wrote first."""
+        """Append a request; None if another process wrote first."""
         body.statement.check()
         return self.write(Kind.REQUEST, body)
 
     def write(
         self, kind: Kind, body: Body, blobs: Mapping[bytes, bytes] | None = None
     ) -> int | None:
-        """Append an entry with the blobs that it names; None if somebody else wrote first."""
+        """Append an entry with the blobs that it names; None if another process wrote first."""
         return self._state.record(EntryDraft(kind, body), blobs)
 
     def decide(
         self, facts: Facts, policy: Policy | None, before: str | None, world: World | None
     ) -> tuple[Decision, Rollout | None]:
-        """What the policy says, and the rollout that lets another world pass if one is needed.
+        """Apply the policy, and find the rollout that allows a changed world if one is needed.
 
         Args:
-            facts: What there is to decide about.
+            facts: The facts to decide about.
             policy: The policy in force.
-            before: The digest of the world that the present one was compared with.
-            world: The present one.
+            before: The digest of the world that the current world was compared with.
+            world: The current world.
         """
         decision = decide(facts, policy)
         compared = facts.diff is not None and not facts.diff.same
@@ -91,11 +92,11 @@ class GateContext:
         return decision, rollout if decision.rolled_out else None
 
     def require_rollout(self, rollout: Rollout) -> None:
-        """Refuse a resume by a rollout that ended while the resume was written.
+        """Refuse a resume under a rollout that ended while the resume was being written.
 
-        Its end may list the threads without this entry, and an audit would not take the resume for
-        justified. Whoever ends a rollout lists them after the denial is in the anchor, so a resume
-        that the list misses is always refused here.
+        The entry that ends the rollout may list the threads without this resume, and an audit would
+        then not accept the resume as justified. An approver who ends a rollout lists the threads
+        after the anchor has the denial, so this check always refuses a resume that the list lacks.
 
         Raises:
             Superseded: The rollout has ended.
@@ -108,30 +109,30 @@ class GateContext:
             )
 
     def require_living(self) -> None:
-        """Look, and refuse a thread that holds nothing."""
+        """Refresh the thread, and refuse one that holds nothing."""
         self._state.refresh()
         self._state.require_generation(self._chain.verified_head().header)
 
     def now(self) -> datetime:
-        """The effective time: no earlier than that of the thread."""
+        """Return the effective time, which is never earlier than the time of the thread."""
         return self._core.now(None if self._is_book else self._chain.tip().time)
 
     def owner(self) -> str:
-        """Who owns the thread."""
+        """Return the owner of the thread."""
         return self._chain.tip().fence.owner or ""
 
     def identity(self) -> str:
-        """The identity that the store was opened with; empty if it was for reading only."""
+        """Return the identity that opened the store; empty if the store is read-only."""
         if self._core.parts.read_only:
             return ""
         holder = self._core.holder(self._core.trust())
         return "" if holder is None else holder[0].name
 
     def identity_of(self, name: str) -> Identity:
-        """An identity of the newest roster.
+        """Return an identity of the newest roster.
 
         Raises:
-            UsageError: There is none of this name.
+            UsageError: The roster has no identity of this name.
         """
         roster = self._core.trust().roster
         found = roster.identity(name)
@@ -143,7 +144,7 @@ class GateContext:
         return found
 
     def standing(self) -> Standing:
-        """Where the thread stands, as it was last looked at."""
+        """Return the position of the thread, as of the last read."""
         head, tip = self._chain.verified_head(), self._chain.tip()
         pause = None if tip.paused is None else self.pending().paused
         return Standing(
@@ -160,14 +161,14 @@ class GateContext:
         )
 
     def require_standing(self, expect: Standing | None, *, basis: bool) -> None:
-        """Refuse to act on a thread that is not any more as somebody was shown it.
+        """Refuse to act on a thread that has changed since the caller was shown it.
 
         Args:
-            expect: What was shown; None: whatever there is, is meant.
-            basis: Whether it counts that the thread has gone on.
+            expect: The standing that the caller was shown; None accepts any.
+            basis: Whether a new state of the thread counts as a change.
 
         Raises:
-            Moved: It has changed.
+            Moved: The thread has changed.
         """
         if expect is None:
             return
@@ -180,7 +181,7 @@ class GateContext:
             )
 
     def require_person(self, actor: str | None) -> None:
-        """Refuse to act for somebody whom the roster does not know: a claim has to name a person.
+        """Refuse an actor whom the roster does not list: a claim must name a person.
 
         Raises:
             UsageError: There is no such person.
@@ -215,7 +216,7 @@ class GateContext:
         expires: datetime | None = None,
         actor: str | None = None,
     ) -> Statement:
-        """A statement that is bound to the thread as it is."""
+        """Return a statement that is bound to the thread's current state."""
         head = self._chain.verified_head().header
         return Statement(
             store=head.store,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The decision: whether a saved run may go on, from facts that have been verified and a policy.
+"""The decision whether a saved run may resume, made from verified facts and a policy.
 
 `decide` is pure and total: it reads no clock and no store, it raises nothing, and the same facts
-and policy always give the same decision, so that an audit can judge again. It tells every reason
-that applies, not only the one that decides. That the facts are true (who owns the thread, whose
-approvals count, what the request was about) is left to whoever gathers them.
+and policy always give the same decision, so that an audit can judge again. It reports every reason
+that applies, not only the one that decides. The caller must ensure that the facts are true: who
+owns the thread, whose approvals count, what the request was about.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ _TOLD_CHARS_MAX = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantFacts:
-    """What has become of the request for exactly this resume."""
+    """The state of the request for exactly this resume."""
 
     approved_by: tuple[str, ...]
     """The identities whose approval counts, one for each person."""
@@ -48,9 +48,9 @@ class GrantFacts:
     """The same for denials."""
     expired: bool
     broken_glass: str | None
-    """Which operators, of those who may, turned it into a grant, and why."""
+    """The permitted operators who turned it into a grant, and why."""
     needed: int = 0
-    """How many approvals those who approved were told that it needs."""
+    """How many approvals the request stated when the approvers signed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,33 +62,33 @@ class RolloutFacts:
     approved_by: tuple[str, ...]
     """The identities whose approval counts, one for each person."""
     needed: int
-    """How many approvals those who approved were told that it needs."""
+    """How many approvals the proposal stated when the approvers signed it."""
     reason: str
-    """Why, as whoever proposed it said."""
+    """The reason that the proposer gave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything that a decision depends on, beside the policy."""
+    """Everything that a decision depends on, apart from the policy."""
 
     thread: str
     """Its name."""
     paused: str | None
-    """Who paused it and why."""
+    """The operator who paused the thread, and the reason."""
     owner: bool
-    """Whether the one who resumes owns the thread."""
+    """Whether the caller of the resume owns the thread."""
     diff: WorldDiff | None
-    """From the world it was saved with to the one it would run in, if both are declared."""
+    """The change from the world of the checkpoint to the current world, if both are declared."""
     world_before: bool
-    """Whether a world was declared when it was saved."""
+    """Whether a world was declared when the checkpoint was saved."""
     world_now: bool
     """Whether a world is declared now."""
     newest: bool
     """Whether the checkpoint is the newest one of the thread."""
     deleted: int
-    """How many checkpoints were deleted since the last resume that were newer than what is left."""
+    """How many checkpoints newer than the remaining ones were deleted since the last resume."""
     copied: bool
-    """Whether the checkpoint is a copy: of one of another thread, or of a file."""
+    """Whether the checkpoint is a copy, from another thread or from a file."""
     question: bool
     """Whether a question is pending."""
     answered: bool
@@ -98,26 +98,26 @@ class Facts:
     restored: bool
     """Whether an accepted restore has cut the thread and nothing was executed since."""
     living_session: timedelta | None
-    """How long ago another session, which may not have ended, last moved the thread."""
+    """How long ago another session, which may still be running, last moved the thread."""
     deliberate: str | None
-    """What the caller said to show that this is meant."""
+    """The reason that the caller gave to show that the resume is intended."""
     grant: GrantFacts | None
     rollout: RolloutFacts | None = None
-    """What has let this change of worlds pass for many threads at once."""
+    """The rollout that allows this change of world for many threads at once."""
     told: tuple[Rule, ...] = ()
-    """For an audit: the rules that the entry itself tells, which count as if they were found."""
+    """For an audit: the rules that the entry itself records; they count as if they applied."""
     also_older: tuple[str, ...] = ()
-    """What else it goes on from that is not the newest, in words."""
+    """Descriptions of other starting points of the run that are not the newest."""
     imported: bool = False
-    """Of a copy, whether it is that of a file."""
+    """Whether the copy was imported from a file."""
     holder: str | None = None
-    """Whose run lives on the thread, and since when."""
+    """The identity whose run currently holds the thread, and since when."""
     unknown: str | None = None
-    """Who went on with an answer and saved nothing since, and when."""
+    """The identity that resumed with an answer and has saved nothing since, and when."""
     edits: bool = False
-    """Whether nothing is going to run: the state is edited."""
+    """Whether the call only edits the state, so that nothing will run."""
     world_faults: tuple[str, ...] = ()
-    """Why the world that the checkpoint names was not allowed: another one is compared then."""
+    """Why the world of the checkpoint was not allowed; the comparison then uses another world."""
 
 
 def world_facts(
@@ -131,10 +131,10 @@ def world_facts(
     grant: GrantFacts | None,
     rollout: RolloutFacts | None,
 ) -> Facts:
-    """What decides whether a session may run in its world, and nothing else about it.
+    """Return only the facts that decide whether a session may run in its world.
 
-    Whether the checkpoint was the newest belongs to that: an older one may name a wider world that
-    was allowed once.
+    Whether the checkpoint was the newest is one of them: an older checkpoint may name a wider world
+    that was allowed once.
     """
     return Facts(
         thread=thread,
@@ -159,10 +159,10 @@ def world_facts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One thing that applies: what it is, what is asked for because of it, what was found."""
+    """One rule that applies, the measure that it requires, and a description."""
 
     rule: str
-    """A rule of the policy, or what is refused whatever it says: `paused`, `not-owner`, `busy`,
+    """A rule of the policy, or a refusal that no policy can change: `paused`, `not-owner`, `busy`,
     `denied`, `expired`, `no-policy`, `no-right`."""
     measure: Measure
     words: str
@@ -174,7 +174,7 @@ class Reason:
 
 @unique
 class Outcome(StrEnum):
-    """What the gate says."""
+    """The gate's answer."""
 
     ALLOW = "allow"
     NEEDS_APPROVAL = "needs-approval"
@@ -188,22 +188,22 @@ class Decision:
     outcome: Outcome
     reasons: tuple[Reason, ...]
     ordinary: bool
-    """Whether nothing applies: the ordinary continuation of a run."""
+    """Whether no rule applies: the run continues in the ordinary way."""
     needed: int = 0
-    """How many approvals it needs; 0 if none."""
+    """How many approvals the resume needs; 0 if none."""
     rolled_out: bool = False
-    """Whether another world passes because of a rollout."""
+    """Whether a rollout allows the changed world."""
     release: Release | None = None
-    """What it is about; None where only facts were judged."""
+    """The release that was judged; None where only facts were judged."""
 
     @property
     def concerns_people(self) -> bool:
-        """Whether people are asked, or have asked for something: what a run brings is bound."""
+        """Whether people are asked or asked a question, so that the run's input must be bound."""
         return any(each.rule == Rule.ANSWER or each.measure.asks_people for each in self.reasons)
 
     @property
     def busy(self) -> bool:
-        """Whether it is refused for nothing but another run, or a session that is too young."""
+        """Whether the only ground for refusal is another run, or a session that is too recent."""
         return {each.rule for each in self.reasons if each.measure == Measure.REFUSE} == {_BUSY}
 
 
@@ -211,24 +211,24 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     """Judge a resume.
 
     Args:
-        facts: What was found, all of it verified.
-        policy: The policy in force; None where the roster names none for the namespace.
+            facts: The verified facts.
+            policy: The policy in force; None if the roster names none for the namespace.
     """
-    # (1) What no policy can permit.
+    # (1) Refusals that no policy can lift.
     reasons = list(_barred(facts, policy))
-    # (2) The rules that apply, all of them, each with its measure.
+    # (2) Every rule that applies, each with its measure.
     found = _reasons(facts, policy)
-    # (3) What a rollout lets pass is told, and asks for nothing more.
+    # (3) A reason that a rollout covers is recorded, and requires nothing more.
     rolled_out = _is_rolled_out(facts.rollout, found)
     if rolled_out:
         found = [_let_pass(each, facts.rollout) for each in found]
-    # (4) What the policy does not want to hear of is not told.
+    # (4) A reason that the policy simply allows is not reported.
     found = [each for each in found if each.measure > Measure.ALLOW]
-    # (5) Without a policy only an ordinary continuation passes.
+    # (5) Without a policy, only an ordinary continuation passes.
     if found and policy is None:
         words = "no policy is in force here, so nothing but an ordinary continuation is allowed"
         reasons.append(Reason(rule="no-policy", measure=Measure.REFUSE, words=words))
-    # (6) The strictest measure decides, and where it is not met the words say what would.
+    # (6) The strictest measure decides; if it is not met, the words say how to meet it.
     strictest = max((each.measure for each in (*reasons, *found)), default=Measure.ALLOW)
     outcome, remedy = _outcome(strictest, facts, policy)
     reasons += [
@@ -257,12 +257,12 @@ def _measure(rule: Rule, policy: Policy | None, *, edits: bool = False) -> Measu
     if policy is None:
         return Measure.REFUSE
     if edits and rule is Rule.UNKNOWN_OUTCOME:
-        return Measure.RECORD  # nothing happens again; the next run is asked
+        return Measure.RECORD  # an edit runs nothing; the gate judges the next run
     return policy.measure(rule)
 
 
 def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> bool:
-    """Whether a rollout lets pass what is asked of a change of worlds; never what is refused."""
+    """Whether a rollout covers the measures for a change of world; it never covers a refusal."""
     asked = [each.measure for each in found if each.rule in COMPARED_RULES]
     strictest = max(asked, default=Measure.ALLOW)
     if rollout is None or strictest.passes or strictest == Measure.REFUSE:
@@ -271,7 +271,7 @@ def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> boo
 
 
 def _let_pass(reason: Reason, rollout: RolloutFacts | None) -> Reason:
-    """The same reason, as far as a rollout is about it recorded and no more."""
+    """Return the reason, reduced to a record if the rollout covers it."""
     if rollout is None or reason.rule not in COMPARED_RULES:
         return reason
     words = f"{reason.words} (rollout {rollout.id[:12]} lets it pass: {rollout.reason})"
@@ -279,13 +279,13 @@ def _let_pass(reason: Reason, rollout: RolloutFacts | None) -> Reason:
 
 
 def refused_for(decision: Decision, words: str) -> Decision:
-    """The same decision for somebody who has no right to resume at all."""
+    """Return the same decision for an identity that has no right to resume at all."""
     reasons = (_refusal("no-right", words), *decision.reasons)
     return replace(decision, outcome=Outcome.REFUSE, reasons=reasons, ordinary=False)
 
 
 def refusal_hint(decision: Decision, thread: str) -> str | None:
-    """What to do about a decision that lets nothing pass yet; None if the usual applies."""
+    """Return a hint for a decision that does not allow the resume; None for the default hint."""
     rules = {each.rule for each in decision.reasons}
     if "paused" in rules:
         return f"An operator ends it: sealpoint unpause {thread!r} --reason WHY"
@@ -308,7 +308,7 @@ def refusal_hint(decision: Decision, thread: str) -> str | None:
 
 
 def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
-    """Find what is refused whatever the policy says about the rules."""
+    """Yield each refusal that no policy can lift."""
     thread = repr(facts.thread)
     if facts.paused is not None:
         yield _refusal("paused", f"thread {thread} is paused: {facts.paused}")
@@ -317,7 +317,7 @@ def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
     if facts.holder is not None:
         yield _refusal(_BUSY, f"a run is under way: {facts.holder}")
     elif policy is not None and facts.living_session is not None:
-        # A clock that was turned back makes no session younger than it can be.
+        # A clock that was set back must not make a session appear younger than zero.
         age = max(facts.living_session, timedelta())
         if age < policy.takeover_after:
             yield _refusal(
@@ -337,7 +337,7 @@ def _refusal(rule: str, words: str) -> Reason:
 
 
 def _applying(facts: Facts, policy: Policy | None) -> Iterator[tuple[Rule, str]]:
-    """Find the rules that apply, in their order, each with what was found."""
+    """Yield the rules that apply, in their order, each with a description."""
     if older := list(_older(facts)):
         yield Rule.OLDER_CHECKPOINT, "; ".join(older)
     yield from _world(facts)
@@ -360,7 +360,7 @@ def _applying(facts: Facts, policy: Policy | None) -> Iterator[tuple[Rule, str]]
 
 
 def _older(facts: Facts) -> Iterator[str]:
-    """Find why a checkpoint is not simply the newest thing that the run did."""
+    """Yield each way in which a checkpoint differs from the newest state of the run."""
     if not facts.newest:
         yield f"the checkpoint is not the newest of thread {facts.thread!r}"
     yield from facts.also_older
@@ -373,7 +373,7 @@ def _older(facts: Facts) -> Iterator[str]:
 
 
 def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
-    """Find what the declared worlds say. What cannot be told to be narrower counts as wider."""
+    """Yield the rules about declared worlds; a change of unknown direction counts as wider."""
     diff, because = facts.diff, ""
     if facts.world_faults:
         because = f" (compared with what was allowed: {'; '.join(facts.world_faults)})"
@@ -390,7 +390,7 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
 
 
 def compared_reasons(diff: WorldDiff, policy: Policy | None) -> tuple[Reason, ...]:
-    """What a policy asks for because of a difference between worlds alone."""
+    """Return what a policy requires because of a difference between worlds alone."""
     return tuple(
         Reason(rule=rule, measure=_measure(rule, policy), words=words)
         for rule, words in _compared(_The(diff))
@@ -398,7 +398,7 @@ def compared_reasons(diff: WorldDiff, policy: Policy | None) -> tuple[Reason, ..
 
 
 class _The:
-    """A difference between worlds, which nobody can change: the same is the very same object."""
+    """An immutable difference between worlds, compared by object identity for the cache."""
 
     __slots__ = ("diff",)
 
@@ -414,7 +414,7 @@ class _The:
 
 @lru_cache(maxsize=_COMPARED_MAX)
 def _compared(the: _The) -> tuple[tuple[Rule, str], ...]:
-    """The rules that apply because of a difference, each with what is told of it."""
+    """Return the rules that apply because of a difference, each with a description of it."""
     diff = the.diff
     lines, narrower = diff.by_class(), diff.narrower
     made = [
@@ -430,7 +430,7 @@ def _compared(the: _The) -> tuple[tuple[Rule, str], ...]:
 
 
 def _told(lines: Sequence[str]) -> str:
-    """What differs, as far as it fits a sentence: whoever decides is shown all of it elsewhere."""
+    """Join the differences up to a length limit; approvers see all of them elsewhere."""
     chars = 0
     for place, line in enumerate(lines):
         chars += len(line)
@@ -440,7 +440,7 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[Outcome, str]:
-    """Find whether the strictest measure is met, and what to tell if it is not."""
+    """Return whether the strictest measure is met, and the words to add if it is not."""
     if strictest.passes:
         return Outcome.ALLOW, ""
     if policy is None:
@@ -460,7 +460,7 @@ def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[O
 
 
 def _says(reason: str | None) -> bool:
-    """Whether a reason is one: blank text says nothing."""
+    """Whether a reason has content: a blank text does not count."""
     return reason is not None and bool(reason.strip())
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The facts of a decision about a release, for the gate and for an audit that judges it again.
 
-`facts_of` is the one place in which a release becomes facts, and is pure; `gather` finds on the
-verified chain of an open thread what it needs beside the release.
+`facts_of` is pure, and the only function that turns a release into facts. `gather` collects the
+other facts from the verified chain of an open thread.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def facts_of(
     told: tuple[Rule, ...] = (),
     world_faults: tuple[str, ...] = (),
 ) -> Facts:
-    """Say what a decision about a release depends on."""
+    """Return the facts that a decision about a release depends on."""
     return Facts(
         thread=thread,
         paused=paused,
@@ -92,27 +92,27 @@ def gather(
     grant: GrantFacts | None = None,
     also_older: tuple[str, ...] = (),
 ) -> Facts:
-    """The facts of a resume that is asked for now.
+    """Collect the facts of a resume that is requested now.
 
     Args:
         state: The verified thread.
-        release: What would be executed.
+        release: The state that would be executed.
         trust: The store chain.
-        who: The identity that would go on.
+        who: The identity that asks to resume.
         last: The session in force.
-        session: The session that it has; any other that has not ended is somebody else's.
-        unknown: Who went on with an answer and saved nothing since.
-        world: What the run is able to do now.
-        read_world: Reads the world that the checkpoint was saved in, if it differs.
-        allowed: The world that its session was allowed; None: the one that it names.
+        session: The caller's own session; any other session that has not ended is foreign.
+        unknown: The identity that resumed with an answer and has saved nothing since.
+        world: The current capabilities of the run.
+        read_world: Reads the world of the checkpoint, if it differs.
+        allowed: The world that the checkpoint's session was allowed; None: the one that it names.
         now: The effective time.
-        holder: Whose run lives on the thread, and since when, unless it is this one.
-        edits: Whether the state is edited, and nothing is going to run.
-        paused: Who has paused the thread, and why.
-        answered: Whether something is brought in from outside.
-        deliberate: What the caller said to show that this is meant.
-        grant: What has become of the request for exactly this.
-        also_older: What else it goes on from that is not the newest, in words.
+        holder: The other run that holds the thread, and since when.
+        edits: Whether the call only edits the state, so that nothing will run.
+        paused: The operator who paused the thread, and the reason.
+        answered: Whether the call brings an answer, an input or an edit.
+        deliberate: The reason that the caller gave to show that the resume is intended.
+        grant: The state of the request for exactly this resume.
+        also_older: Descriptions of other starting points that are not the newest.
     """
     owner = state.chain.tip().fence.owner
     return facts_of(
@@ -142,7 +142,7 @@ def _difference(
     read_world: Callable[[], dict[str, Any] | None],
     allowed: AllowedWorld | None,
 ) -> WorldDiff | None:
-    """What differs from the world that the checkpoint names, or from the one that was allowed."""
+    """Return the change from the world that the checkpoint names, or from the one allowed."""
     if allowed is None or not allowed.faults:
         return difference(before, world, read_world)
     return None if allowed.world is None or world is None else allowed.world.diff(world)
@@ -151,7 +151,7 @@ def _difference(
 def difference(
     before: str | None, world: World | None, read_world: Callable[[], dict[str, Any] | None]
 ) -> WorldDiff | None:
-    """What differs, if both worlds are declared and can be read."""
+    """Return the change between the worlds, if both are declared and readable."""
     if before is None or world is None:
         return None
     if before == world.digest:
@@ -164,7 +164,7 @@ def difference(
 
 
 class _Saved:
-    """A world that was read and verified, known by its digest."""
+    """A verified world, compared by its digest for the cache."""
 
     __slots__ = ("digest", "found")
 
@@ -181,5 +181,5 @@ class _Saved:
 
 @lru_cache(maxsize=_COMPARED_MAX)
 def _compared(before: _Saved, world: World) -> WorldDiff:
-    """What differs. After a deploy all threads ask the same, so it is found out once."""
+    """Compare two worlds; cached, because after a deployment all threads ask for the same pair."""
     return World.from_dict(before.found).diff(world)

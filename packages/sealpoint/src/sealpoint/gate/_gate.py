@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate of a thread: the only way by which a state is released for execution.
+"""The gate of a thread: the only way to release a state for execution.
 
-The order of a resume, numbered below: (1) look and verify, (2) make the release, (3) read what it
-says, (4) gather the facts and judge, (5) write the decision with the digest of the release, (6)
-hand over what was read. If somebody else wrote in between, everything begins anew. A session that
-a save begins by itself is judged in the same way: it has to be an ordinary continuation, or what
-the policy allows without a word. Inside a session the declared world stays the same.
+A resume has the numbered steps that the code below marks: (1) look and verify, (2) make the
+release, (3) read its content, (4) gather the facts and judge, (5) write the decision with the
+digest of the release, (6) hand over the content. If another process writes in between, all steps
+start again. The gate judges a session that a save begins by itself in the same way: it must be an
+ordinary continuation, or the policy must allow it without a reason or an approval. Inside a session
+the declared world must not change.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -60,46 +61,46 @@ _T = TypeVar("_T")
 
 
 class _Judged(NamedTuple):
-    """What would be released, what the gate found, and what it says to that."""
+    """A release with the request for it, the facts about it, and the gate's decision."""
 
     release: Release
     policy: Policy | None
     asked: Asked | None
-    """The request for exactly this, if there is a living one."""
+    """The open request for exactly this resume, if it exists."""
     decision: Decision
     trust: StoreChain
-    """By whose roster it was decided."""
+    """The store chain whose roster the decision used."""
     allowed: AllowedWorld | None
     """The world that the session of the checkpoint was allowed; None: the one that it names."""
     rollout: Rollout | None = None
-    """What lets another world pass, if that is needed."""
+    """The rollout that allows the changed world, if one is needed."""
     idempotent: bool = False
-    """Whether something passes because it may be done again."""
+    """Whether a step passes because it is safe to repeat."""
     died: bool = False
-    """Whether the last run did not come to its end."""
+    """Whether the last run was interrupted."""
 
 
 @dataclass(slots=True)
 class _UnderWay:
-    """A run under way."""
+    """A run in progress."""
 
     hold: Hold
-    """What it has the thread with."""
+    """The run's hold on the thread."""
     died: bool
-    """Whether the run before it did not come to its end."""
+    """Whether the run before it was interrupted."""
     begun: bool
-    """Whether the one before it need not be remembered: it came to its end, or this one runs."""
+    """Whether the previous run can be forgotten: it came to its end, or this one has begun."""
 
 
 class _Prefetched(NamedTuple):
-    """What a session that has just begun was decided about, for the first who reads it."""
+    """The snapshot of a session that has just begun, kept for the first read."""
 
     session: int
     snapshot: Snapshot
 
 
 class Gate:
-    """Decides what a thread may go on with, and records it."""
+    """Decides from which states a thread may resume, and records the decisions."""
 
     def __init__(self, state: ThreadState, reader: ThreadReader, context: GateContext) -> None:
         self._state = state
@@ -109,24 +110,24 @@ class Gate:
         self._chain = state.chain
         self.writer = ThreadWriter(state, reader, self)
         self._world: World | None = None
-        """What the run of this handle's session declared to be able to do."""
+        """The capabilities that the run of this handle's session declared."""
         self._worlds = SessionWorlds(state.chain, reader, context.policies, context.book)
         self._last = LastSession(state, reader)
         self._idle: int | None = None
-        """The session of the last run of this handle, if the framework let nothing of it run."""
+        """The session of this handle's last run, if the framework rejected it before it ran."""
         self._holds: dict[str, _UnderWay] = {}
-        """The runs under way."""
+        """The runs in progress."""
         self._runs = RunTracker(state)
         self._prefetched: _Prefetched | None = None
 
     @property
     def identity(self) -> str:
-        """The identity that the store was opened with; empty if it was for reading only."""
+        """Return the identity that opened the store; empty if the store is read-only."""
         return self._context.identity()
 
     @property
     def owned(self) -> bool:
-        """Whether that identity owns the thread, itself or by its pool, as it was last read."""
+        """Whether that identity owns the thread, directly or by its pool, as of the last read."""
         return self._core.trust().roster.owns(self.identity, self._context.owner())
 
     # ------------------------------------------------------------------ resuming
@@ -147,9 +148,9 @@ class Gate:
                 session = self._decide_and_open(call, release)
                 if session is not None:
                     self._runs.current = None
-                    # Somebody may have gone on before the anchor had followed.
+                    # Another process may have resumed before the anchor had advanced.
                     self._state.require_session(session)
-                    # (6) only now is the caller given anything
+                    # (6) only now does the caller receive the state
                     return loaded
 
     def begin(self, call: ResumeCall) -> int | None:
@@ -166,20 +167,20 @@ class Gate:
         return session
 
     def end(self, run: str | None, *, came_to_end: bool = True, ran: bool = True) -> None:
-        """A run has ended, and with it its session; or it was not let in."""
+        """Record that a run has ended, and with it its session; or that it was not admitted."""
         held = None if run is None else self._holds.pop(run, None)
         if held is not None:
             self._idle = None if ran else self._state.session
             held.hold.end(begun=held.begun and came_to_end)
 
     def _hold(self, run: str | None, *, died: bool) -> bool:
-        """Let a run have the thread, if it is one, until `end`.
+        """Give a run exclusive use of the thread until `end`, if the call belongs to a run.
 
         Returns:
-            Whether what was judged still stands: False if another run has died meanwhile.
+            Whether the judgment still stands: False if another run has died since.
 
         Raises:
-            Busy: Another one has it.
+            Busy: Another run holds the thread.
         """
         if run is None or run in self._holds:
             return True
@@ -189,12 +190,12 @@ class Gate:
         return found == died
 
     def _note_begun(self, run: str | None) -> None:
-        """A run goes on: the one before it need not be remembered any more."""
+        """Record that a run has begun, so that the previous run can be forgotten."""
         if run is not None:
             self._holds[run].begun = True
 
     def _liveness(self, run: str | None) -> Liveness:
-        """What is known of the last run, for one that may have the thread by now."""
+        """Return the liveness of the last run; the asking run may already hold the thread."""
         held = None if run is None else self._holds.get(run)
         return self._last.look() if held is None else Liveness(None, died=held.died)
 
@@ -220,7 +221,7 @@ class Gate:
                     return session
 
     def judge(self, call: ResumeCall, identity: str | None) -> Decision:
-        """What the gate would say, also to somebody else, without writing or releasing anything."""
+        """Return the gate's decision, also for another identity; writes and releases nothing."""
         with self._state.reporting():
             self._state.refresh()
             release = self._reader.release(call.ref)
@@ -235,7 +236,7 @@ class Gate:
             return replace(decision, release=release)
 
     def release(self, ref: str | CheckpointRef | None) -> Release:
-        """What would be executed if the thread went on; see `Thread.release`."""
+        """Return the state that the thread would resume from; see `Thread.release`."""
         with self._state.reporting():
             self._state.refresh()
             return self._state.retry_if_pruned(lambda: self._reader.release(ref))
@@ -243,7 +244,7 @@ class Gate:
     def snapshot(
         self, lane: str, name: str | None, *, running: bool, session: int | None
     ) -> Snapshot | None:
-        """Read a lane; what a session was decided about is not read twice."""
+        """Read a lane; the state that a session was decided about is not read twice."""
         with self._state.reporting():
             ready = self._prefetched
             if running and ready is not None and (lane, session) == ("", ready.session):
@@ -251,7 +252,7 @@ class Gate:
                 self._state.refresh(reads_back=False)
                 self._state.require_session(session)
                 if name in (None, ready.snapshot.ref.id):
-                    # Whatever lies there by now: this is what was decided about.
+                    # Even if the lane has changed since: the decision was about this state.
                     return ready.snapshot
         return self._reader.snapshot(lane, name, running=running, session=session)
 
@@ -264,7 +265,7 @@ class Gate:
             if run is None or run.position.token != token:
                 raise self._runs.overtaken(None)
             self._state.require_session(run.session)
-            # A pause has stopped it, also one that has ended by now.
+            # A pause stops the run, even if the pause has ended since.
             return not (is_paused(self._chain) or self._last.is_stopped())
 
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
@@ -278,24 +279,24 @@ class Gate:
             # (2) what would be released
             release = self._reader.release(call.ref)
         except (UnknownThread, UnknownCheckpoint, Erased):
-            if call.ref is None:  # that there is nothing is what the caller may go on from
+            if call.ref is None:  # the caller may continue from an empty thread
                 state.mark_seen()
             raise
-        # (3) bodies and blobs, the decoding: a failed read must not use up a grant
+        # (3) bodies and blobs, and decoding: a failed read must not use up a grant
         found = read(release)
         state.mark_seen()
         return release, found
 
     def _decide_and_open(self, call: ResumeCall, release: Release) -> int | None:
-        """Judge, and write what was decided.
+        """Judge, and write the decision.
 
         Returns:
-            The session that began; None if all is to be looked at anew.
+            The session that began; None if all steps must start again.
         """
         trust = self._core.trust()
         check_rights(self._chain, trust, Kind.RESUME, self._context.owner())
         judge_unvouched(self._chain)
-        # (4) the facts, and what the policy in force says to them
+        # (4) the facts, and the decision of the policy in force
         judged = self._judge(call, release, trust)
         if call.offer is not None and (call.lanes or judged.decision.concerns_people):
             call = call.with_answer(call.offer())
@@ -319,7 +320,7 @@ class Gate:
             try:
                 self._context.require_rollout(judged.rollout)
             except SealpointError:
-                self._state.session = None  # nothing goes on in the session that this began
+                self._state.session = None  # nothing continues in the session that this began
                 raise
         self._world = call.world
         return entry.seq
@@ -329,7 +330,7 @@ class Gate:
     def _judge(
         self, call: ResumeCall, release: Release, trust: StoreChain, other: str | None = None
     ) -> _Judged:
-        """Judge what a caller asks for; or what another identity would, in its own process."""
+        """Judge the resume of a caller, or of another identity in its own process."""
         who = self._context.identity() if other is None else other
         policy = self._context.policies.in_force(trust.roster)
         pending = self._context.pending()
@@ -366,14 +367,14 @@ class Gate:
         )
         decision, rollout = self._context.decide(facts, policy, before, call.world)
         if facts.paused is not None:
-            # A request may be made and approved while paused; it is spent only after that.
+            # A request may be made and approved while paused; it is used only after the pause.
             unpaused, _ = self._context.decide(
                 replace(facts, paused=None), policy, before, call.world
             )
             decision = unpaused if unpaused.outcome is Outcome.NEEDS_APPROVAL else decision
         waits = decision.outcome is Outcome.NEEDS_APPROVAL
         if waits and grant is not None and grant.needed < decision.needed:
-            asked = None  # fewer people were asked than it needs by now
+            asked = None  # the request asked for fewer approvals than are needed now
         return _Judged(
             release,
             policy,
@@ -387,13 +388,13 @@ class Gate:
         )
 
     def _may_do_again(self, call: ResumeCall) -> bool:
-        """Whether what an answer let happen may be done again, or has not happened at all."""
+        """Whether the effect of an answer may be repeated, or has not happened at all."""
         if self._idle is not None and self._idle == self._last.newest():
             return True
         return call.idempotent is not None and call.idempotent()
 
     def _allowed(self, release: Release) -> AllowedWorld | None:
-        """The world that the session of a checkpoint was allowed; one of our own was judged."""
+        """Return the world allowed to the session of a checkpoint; our own sessions were judged."""
         if release.session in self._state.opened:
             return None
         return self._worlds.allowed(release.session)
@@ -401,7 +402,7 @@ class Gate:
     def _world_fields(
         self, world: World | None, release: Release | None, allowed: AllowedWorld | None
     ) -> dict[str, Any]:
-        """What a resume says of its world: that it is the one before, or all of it."""
+        """Return a resume's fields about its world: a reference to the previous, or all of it."""
         digest = _digest(world)
         if release is not None and (allowed is None or not allowed.faults):
             opening = self._state.opened.get(release.session)
@@ -415,9 +416,9 @@ class Gate:
     def _grant(
         self, requests: Iterable[Asked], policy: Policy | None, trust: StoreChain
     ) -> tuple[Asked | None, GrantFacts | None]:
-        """The living one of the requests for exactly this, and what has become of it.
+        """Return the open request for exactly this resume, and its state.
 
-        One that has expired is as if it had never been made: a resume asks anew.
+        An expired request counts as if it had never been made: the resume makes a new request.
         """
         now = self._context.now()
         for asked in denied_first(requests):
@@ -427,7 +428,7 @@ class Gate:
         return None, None
 
     def _resume_body(self, call: ResumeCall, judged: _Judged) -> ResumeBody:
-        """The entry that records an allowance."""
+        """Return the body of the entry that records an allowed resume."""
         release = judged.release
         granted = any(reason.measure.asks_people for reason in judged.decision.reasons)
         spent = judged.asked if granted else None
@@ -450,7 +451,7 @@ class Gate:
         )
 
     def _approvals(self, spent: Asked | None, trust: StoreChain) -> tuple[Attestation, ...]:
-        """The words that make a grant of a request: of those who approved, or broke the glass."""
+        """Return the attestations that grant a request: approvals and break-glass."""
         if spent is None:
             return ()
         tally = count(
@@ -472,10 +473,10 @@ class Gate:
         )
 
     def _ask(self, call: ResumeCall, judged: _Judged) -> None:
-        """Tell that others have to approve; first make the request, if there is none.
+        """Raise that other people must approve; first make the request, if none is open.
 
-        It returns where the request is new, or somebody else wrote first: then all is looked at
-        anew.
+        The method returns if the request is new or another process wrote first: then all steps
+        start again.
         """
         reasons = tuple(reason.words for reason in judged.decision.reasons)
         if judged.asked is None:
@@ -500,14 +501,14 @@ class Gate:
         )
 
     def _statement(self, call: ResumeCall, judged: _Judged) -> Statement:
-        """Everything that approvers of this resume are asked for."""
+        """Return the statement that the approvers of this resume sign."""
         policy, release = judged.policy, judged.release
         if policy is None:
             raise UsageError(
                 "request: no policy is in force, so nobody can approve anything",
                 hint="Where the root key is, put one in force: sealpoint policy apply team",
             )
-        # Of somebody whom the roster does not know, there is nothing to hold an approver against.
+        # An actor whom the roster does not list cannot be compared with an approver.
         known = call.actor is not None and call.actor in judged.trust.roster.persons
         return self._context.statement(
             action=Action.RESUME,
@@ -527,7 +528,7 @@ class Gate:
     def commit(self, drafts: Sequence[CommitDraft]) -> list[Written]:
         """Write several things; see `AdapterThread.commit`."""
         with self._state.lock:
-            self._prefetched = None  # a run that writes reads what it wrote
+            self._prefetched = None  # a run that writes must read its own writes
             outcomes: list[Written] = []
             group: list[CommitDraft] = []
             for draft in drafts:
@@ -548,9 +549,9 @@ class Gate:
             return outcomes + self._write(group)
 
     def _write(self, group: Sequence[CommitDraft]) -> list[Written]:
-        """Write what belongs to one session.
+        """Write the drafts of one session.
 
-        What declares no world has that of the one before it, or of the session.
+        A draft that declares no world has the world of the previous draft, or of the session.
         """
         if not group:
             return []
@@ -563,7 +564,7 @@ class Gate:
             if draft.declared is None and world is not None:
                 draft.declare(world)
             world = draft.declared
-        # Results count in the session that saves their checkpoint, so those are added once more.
+        # Results count in the session that saves their checkpoint, so early ones are added again.
         outcomes = self.writer.commit([*early, *group])[len(early) :]
         refused = None if run is None else self._runs.settle(run, outcomes[0])
         if refused is not None:
@@ -571,7 +572,7 @@ class Gate:
         return outcomes
 
     def continue_session(self, draft: CommitDraft) -> None:
-        """Refuse another world inside a session: what a run can do is decided as it begins."""
+        """Refuse another world inside a session: capabilities are decided when a run begins."""
         before, world = self._world, draft.declared
         if world == before:
             return
@@ -618,13 +619,13 @@ class Gate:
     def _judge_run(
         self, run: Run | None, draft: CommitDraft, trust: StoreChain, policy: Policy | None
     ) -> _Judged | None:
-        """What a save without a session goes on from, and what is decided about that.
+        """Judge the state that a save without a session continues from.
 
         Returns:
             None if the thread holds nothing.
 
         Raises:
-            ResumeRefused: It is not allowed without a word, or not without people.
+            ResumeRefused: It needs a reason or approvals, or is refused.
         """
         position = RunPosition() if run is None else run.position
         if run is not None and position.token is None and policy is not None and policy.asks_people:
@@ -639,7 +640,7 @@ class Gate:
             return None
         allowed = self._allowed(release)
         liveness = self._liveness(None if run is None else run.position.token)
-        # Whether it is paused is told by the append, as to a save in a session.
+        # The append reports a pause, as it does for a save within a session.
         facts = gather(
             self._state,
             release,
@@ -672,7 +673,7 @@ class Gate:
         return _Judged(release, policy, None, decision, trust, allowed, rollout)
 
     def _release_to_go_on_from(self, run: Run | None) -> Release | None:
-        """What a save without a session goes on from; None if the thread holds nothing."""
+        """Return the state that a save without a session continues from; None if there is none."""
         if self._chain.head is None or self._chain.tip().fence.erased:
             return None
         newest = self._state.checkpoints.newest("")
@@ -684,7 +685,7 @@ class Gate:
 
 
 def _world_before(release: Release, allowed: AllowedWorld | None) -> str | None:
-    """The world that the present one is compared with: that of a checkpoint, if it was allowed."""
+    """Return the world to compare with: that of the checkpoint, if it was allowed."""
     return release.world if allowed is None else allowed.digest(release.world)
 
 
@@ -698,7 +699,7 @@ def _decision_fields(
     rollout: Rollout | None,
     approvals: tuple[Attestation, ...] = (),
 ) -> dict[str, Any]:
-    """What a resume entry records of a decision, whoever asked for it."""
+    """Return the fields of a resume entry that record a decision."""
     return {
         "checkpoint": release.entry,
         "release": release.digest,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of the newest session: whether its run lives, has ended, and what came of it.
+"""The state of the newest session: whether its run is alive or has ended, and its outcome.
 
-That a run lives, the anchor knows: the run holds the thread there for as long as its process lives,
-and lets go when it stops at a question, finishes or fails. What came of a session, the thread
-itself says: one that was given an answer and has saved nothing may have acted on it.
+The anchor knows whether a run is alive: the run holds the thread there as long as its process
+lives, and releases it when it stops at a question, finishes or fails. The thread itself shows the
+outcome of a session: a session that received an answer and has saved nothing may have acted on it.
 """
 
 from collections.abc import Iterator
@@ -28,26 +28,26 @@ from sealpoint.store import Release, ThreadReader, ThreadState
 
 
 def saves_outcome(header: Header, body: Any) -> bool:
-    """Whether an entry is something that a session did, and not what it was given."""
+    """Whether an entry is output of a session, and not input to it."""
     if not KINDS[header.kind].holds_payload:
         return False
     return not (isinstance(body, ResultsBody) and body.answers)
 
 
 def acts_on_answer(body: ResumeBody) -> bool:
-    """Whether a session was given an answer, or goes on where nobody knew what came of one.
+    """Whether a session received an answer, or resumed where the outcome of one was unknown.
 
-    What an edit brings is no answer: nothing runs in it.
+    The input of an edit is not an answer: nothing runs in its session.
     """
     answered = body.answer is not None and not body.edits
     return answered or Rule.UNKNOWN_OUTCOME in body.rules or body.idempotent
 
 
 class Liveness(NamedTuple):
-    """What the anchor knows of the last run."""
+    """The anchor's information about the last run."""
 
     holder: str | None
-    """Whose run lives, and since when; None: none does."""
+    """The identity whose run is alive, and since when; None if no run is alive."""
     died: bool
     """Whether its process ended before it did, or an operator has stopped it."""
 
@@ -56,7 +56,7 @@ NOBODY = Liveness(None, died=False)
 
 
 class LastSession:
-    """The newest session of one thread, whoever began it."""
+    """The newest session of one thread, regardless of the identity that began it."""
 
     def __init__(self, state: ThreadState, reader: ThreadReader) -> None:
         self._state = state
@@ -65,10 +65,10 @@ class LastSession:
         self._reader = reader
 
     def hold(self, who: str, now: datetime) -> Hold:
-        """Let a run of this process have the thread, instead of one that a pause has stopped.
+        """Give a run of this process exclusive use of the thread; it may replace a paused run.
 
         Raises:
-            Busy: Another run has it.
+            Busy: Another run holds the thread.
         """
         anchor, slot = self._core.anchor, self._chain.slot
         found = anchor.hold(slot, Holder(who, now))
@@ -80,7 +80,7 @@ class LastSession:
         raise Busy(f"thread {name!r}: a run is under way: {_told(found)}")
 
     def look(self) -> Liveness:
-        """Whether a run has the thread, or had it when its process ended."""
+        """Return whether a run holds the thread, or held it when its process ended."""
         found = self._core.anchor.holder(self._chain.slot)
         if found is None:
             return NOBODY
@@ -89,11 +89,11 @@ class LastSession:
         return Liveness(_told(found), died=False)
 
     def age(self, release: Release, session: int | None, now: datetime) -> timedelta | None:
-        """How long ago the session last moved the thread; None if it has ended, or is one's own.
+        """Return how long ago a foreign session last moved the thread; None if it has ended.
 
         Args:
-            release: What would be executed.
-            session: The session of whoever asks.
+            release: The state that would be executed.
+            session: The caller's own session, which is not foreign.
             now: The effective time.
         """
         tip = self._chain.tip()
@@ -110,15 +110,15 @@ class LastSession:
         return now - self._chain.descend(tip.basis[0])[1].at
 
     def unknown(self, *, died: bool) -> str | None:
-        """Who went on with an answer, and when, if nobody knows what came of it.
+        """Describe the session that resumed with an answer, if its outcome is unknown.
 
         Args:
-            died: Whether the last run did not come to its end.
+            died: Whether the last run was interrupted.
         """
         for session, above in self._sessions():
             body = self._opening(session)
             if acts_on_answer(body):
-                # The run of a session that held nothing is not the one that died.
+                # If this session held nothing, its run is not the one that died.
                 died = died and body.held
                 if not died and not body.edits and self._has_saved(session, above):
                     return None
@@ -131,7 +131,7 @@ class LastSession:
         """Whether a restore has cut the thread and not released it, and no session has run since.
 
         A session that another member began after the restore, and that has saved nothing, may have
-        begun without being asked about it.
+        begun without a check for the restore.
         """
         if not trust.epoch:
             return False
@@ -145,11 +145,11 @@ class LastSession:
         return trust.restores.cuts_off(thread, trust.lists, basis=basis, since=executed)
 
     def _sessions(self) -> Iterator[tuple[int, Header | None]]:
-        """The sessions of this generation, newest first, each with the resume that ended it.
+        """Yield the sessions of this generation, newest first, each with the resume that ended it.
 
-        Each records what was not known when it began. Another member may have left that out, so a
-        session that another key began, and that has saved nothing, does not answer for the one
-        before it.
+        Each session records what was unknown when it began. Another member may have omitted that,
+        so a session that another key began, and that has saved nothing, does not settle the
+        question for the session before it.
         """
         newest = self.newest()
         if newest is None:
@@ -164,7 +164,7 @@ class LastSession:
                 return
 
     def newest(self) -> int | None:
-        """The newest session, also one that a handoff has ended; None: this generation has none."""
+        """Return the newest session, even if a handoff has ended it; None if there is none."""
         fence = self._chain.in_force().fence
         if fence.is_session:
             return fence.seq
@@ -176,17 +176,17 @@ class LastSession:
         return None
 
     def _basis_before(self, session: int) -> int:
-        """The basis of the thread before a session began, from the entries themselves."""
+        """Return the basis of the thread before a session began, from the entries themselves."""
         below = self._chain.walk(self._chain.descend(session)[1])
         return next((header.seq for header, _ in below if KINDS[header.kind].moves_basis), 0)
 
     def _is_own(self, session: int) -> bool:
-        """Whether this store's key began a session: by this code, which left nothing out."""
+        """Whether this store's key began a session: this code then recorded everything."""
         signer = self._core.parts.signer
         return signer is not None and self._chain.descend(session)[1].by == signer.key
 
     def _has_saved(self, session: int, above: Header | None) -> bool:
-        """Whether something was saved in a session: up to the head, or to the resume above it."""
+        """Whether a session has saved something, up to the head or to the resume above it."""
         for header, record in self._chain.walk(above):
             if header.seq == session:
                 break
@@ -202,10 +202,10 @@ class LastSession:
         return True
 
     def is_stopped(self) -> bool:
-        """Whether somebody has stopped the newest session: paused the thread, or handed it off.
+        """Whether an operator has stopped the newest session by a pause, or a handoff has ended it.
 
-        Nothing of a run counts after a pause but the step that it was at, and after a handoff
-        nothing at all; and a person has said that others may go on.
+        After a pause, only the step that the run was executing counts; after a handoff, nothing
+        counts. In both cases a person has decided that others may resume.
         """
         head, session = self._chain.verified_head().header, self.newest()
         return session is not None and session < max(head.pause, head.owner)
@@ -216,12 +216,12 @@ class LastSession:
 
 
 def unknown_outcome(entry: Entry, body: ResumeBody, *, died: bool = False) -> str:
-    """What to say of a session that acts on an answer, if nobody knows what came of that.
+    """Describe a session that acts on an answer whose outcome is unknown.
 
     Args:
-        entry: The resume that began it.
+        entry: The resume that began the session.
         body: Its body.
-        died: Whether its run did not come to its end; else nothing was saved in it.
+        died: Whether its run was interrupted; otherwise the session has saved nothing.
     """
     who, at = entry.writer, f"{entry.header.at:%Y-%m-%d %H:%M:%S}Z"
     again = "what the answer let happen may have happened, and may happen again"
@@ -234,7 +234,7 @@ def unknown_outcome(entry: Entry, body: ResumeBody, *, died: bool = False) -> st
 
 
 def _results(header: Header, record: Record) -> ResultsBody | None:
-    """The body of an entry, if it holds results and has not been taken."""
+    """Return the body of an entry, if the entry holds results and the body was not removed."""
     if header.kind is not Kind.RESULTS or record.body is None:
         return None
     found: ResultsBody = parse_body(header.kind, header.body, record.body)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people do to a thread: pause and unpause it, hand it off, and answer requests about it.
+"""The actions of people on a thread: pause, unpause, handoff, and answers to requests.
 
-Everything is an entry of the thread. An entry that lost its place to another is decided anew on
-what is there then, so an approval never lands on a request that was denied or voided meanwhile,
-and nothing is done to a thread that has moved since whoever acts was shown it.
+Every action is an entry of the thread. If another entry takes its place first, the action is
+decided again on the new state of the thread. So an approval never lands on a request that was
+denied or voided in between, and no action applies to a thread that has moved since its operator saw
+it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -82,13 +83,13 @@ _KINDS = {
 }
 
 _PROLONGED = timedelta(days=1)
+"""A rollout that prolongs another must end at least this much later."""
 _LISTS = 2
-"""So many persons list where the threads stand when a rollout ends."""
-"""So much later a rollout ends at least that is meant to prolong another."""
+"""This many persons record the positions of all threads when a rollout ends."""
 
 
 class Operations:
-    """What operators, approvers and owners do to a thread beside saving."""
+    """The actions of operators, approvers and owners on a thread, other than saving."""
 
     def __init__(self, state: ThreadState, reader: ThreadReader, context: GateContext) -> None:
         self._state = state
@@ -101,30 +102,31 @@ class Operations:
     # ------------------------------------------------------------------ pausing
 
     def is_paused(self) -> bool:
-        """Whether an operator has stopped the thread; looked up anew each time."""
+        """Whether an operator has paused the thread; read again on every call."""
         with self._state.reporting():
             return self._state.find() and is_paused(self._chain)
 
     def standing(self) -> Standing:
-        """Where the thread stands; see `Thread.standing`."""
+        """Return the position of the thread; see `Thread.standing`."""
         with self._state.reporting():
             self._context.require_living()
             return self._context.standing()
 
     def pause(self, reason: str, actor: str | None, expect: Standing | None) -> int:
-        """Stop the thread; see `Thread.pause`."""
+        """Pause the thread; see `Thread.pause`."""
         check_reason(reason, "pause")
         with self._state.reporting():
             return self._write_in_turn(lambda: self._pause(reason, actor, expect))
 
     def _write_in_turn(self, write: Callable[[], int | None]) -> int:
-        """Write an entry, also while somebody else appends all the time.
+        """Write an entry, even while another process appends all the time.
 
-        The first attempt judges whatever is new. Where it loses its place, the next one holds that
-        place, and has only the entries to judge that came meanwhile.
+        The first attempt judges all new entries. If it loses its place, the next attempt locks the
+        thread, and has to judge only the entries added since.
 
         Args:
-            write: Looks at the thread, decides, and writes; None if somebody else wrote first.
+            write: Reads the thread, decides, and writes; returns None if another process wrote
+                first.
         """
         seq = write()
         while seq is None:
@@ -133,11 +135,11 @@ class Operations:
         return seq
 
     def _pause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
-        """Stop the thread; None if somebody else wrote first."""
+        """Pause the thread; None if another process wrote first."""
         self._context.require_living()
         check_rights(self._chain, self._core.trust(), Kind.PAUSE, None)
         self._context.require_person(actor)
-        # A checkpoint more is no reason not to stop the run.
+        # A new checkpoint is not a reason to refuse the pause.
         self._context.require_standing(expect, basis=False)
         paused = self._chain.tip().paused
         if paused is not None:
@@ -146,13 +148,13 @@ class Operations:
         return self._context.write(Kind.PAUSE, body)
 
     def unpause(self, reason: str, actor: str | None, expect: Standing | None) -> int:
-        """Let the thread go on: sessions and requests are as they were; see `Thread.unpause`."""
+        """End the pause: sessions and requests are unchanged; see `Thread.unpause`."""
         check_reason(reason, "unpause")
         with self._state.reporting():
             return self._write_in_turn(lambda: self._unpause(reason, actor, expect))
 
     def _unpause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
-        """Let the thread go on; None if somebody else wrote first."""
+        """End the pause; None if another process wrote first."""
         self._context.require_living()
         self._context.require_standing(expect, basis=True)
         if not is_paused(self._chain):
@@ -181,7 +183,7 @@ class Operations:
                         return seq
 
     def _handoff_body(self, to: str, reason: str, actor: str | None) -> HandoffBody | None:
-        """What is to be recorded; None if a request was made, and all is to be looked at anew."""
+        """Return the body to record; None if a request was made, so that all steps start again."""
         trust = self._core.trust()
         me = check_rights(self._chain, trust, Kind.HANDOFF, None)
         self._require_writers(to)
@@ -205,7 +207,7 @@ class Operations:
             found = asked.body.statement
             expired = has_expired(asked, policy, self._context.now())
             named = (found.action, found.to, found.requester, found.policy)
-            # A denial stands, whatever number of people the request asked for.
+            # A denial stands, regardless of the number of approvals that the request asked for.
             answers = asked.denials or found.needed == measure.people
             if named == wanted and answers and not expired:
                 return self._approved_handoff(body, asked)
@@ -242,7 +244,7 @@ class Operations:
         )
 
     def _approvals(self, asked: Asked) -> tuple[Attestation, ...]:
-        """One approval of each person that counts; whatever else was relayed is left out."""
+        """Return one counted approval of each person; other relayed attestations are left out."""
         return count(
             asked.attestations,
             statement=asked.body.statement,
@@ -273,7 +275,7 @@ class Operations:
         expires: datetime,
         actor: str | None,
     ) -> Request:
-        """Ask for a rollout, on the thread that is the book of them; see `Rollouts.propose`."""
+        """Ask for a rollout, on the thread that serves as their book; see `Rollouts.propose`."""
         check_reason(reason, "rollout")
         with self._state.reporting():
             check_rights(self._chain, self._core.trust(), Kind.REQUEST, None)
@@ -283,8 +285,8 @@ class Operations:
             while True:
                 self._context.require_living()
                 self._context.require_person(actor)
-                # Read after the head that is written on: what others propose meanwhile takes that
-                # place, and all is looked at anew.
+                # Read after the head that the entry is written on: a proposal made in between takes
+                # that place, and all steps start again.
                 roster = self._core.trust().roster
                 there = [each for each in self._context.rollouts() if can_be_approved(each, roster)]
                 _require_new_rollout(there, pairs, expires, self._context.now())
@@ -308,7 +310,7 @@ class Operations:
     # ------------------------------------------------------------------ requests
 
     def requests(self) -> tuple[Request, ...]:
-        """Every request that is about the thread as it is; see `Thread.requests`."""
+        """Return every request about the thread's current state; see `Thread.requests`."""
         with self._state.reporting():
             self._state.refresh()
             return tuple(
@@ -316,7 +318,7 @@ class Operations:
             )
 
     def compare(self, request: Request) -> WorldDiff | None:
-        """What a request changes in what the run could do; see `Thread.compare`."""
+        """Return how a request changes the capabilities of the run; see `Thread.compare`."""
         if request.statement.checkpoint is None:
             return None
         with self._state.reporting():
@@ -333,10 +335,10 @@ class Operations:
                 return None
 
     def _require_told(self, request: Request) -> tuple[Release, AllowedWorld]:
-        """What a request would resume, and the world before it, if the request says both truly.
+        """Return the release of a request and the world before it, if the request is truthful.
 
         Raises:
-            NotTrusted: It says something else: another state, or a world that was not allowed.
+            NotTrusted: The request names another state, or a world that was not allowed.
         """
         statement, release = request.statement, self._release_of(request)
         allowed = self._worlds.allowed(release.session)
@@ -351,7 +353,7 @@ class Operations:
         return release, allowed
 
     def release_of(self, request: Request) -> Release:
-        """What a request asks to be released, made anew; see `Thread.release_of`."""
+        """Make again the release that a request asks for; see `Thread.release_of`."""
         with self._state.reporting():
             return self._release_of(request)
 
@@ -369,11 +371,11 @@ class Operations:
     def answer(
         self, request_id: str, verdict: Verdict, reason: str, actor: str | None = None
     ) -> tuple[int, Attestation]:
-        """Say something to a request with this store's own key; what stands, and where."""
+        """Answer a request with this store's own key; return the counted answer and its place."""
         return self._record(self._attested(request_id, verdict, reason), actor)
 
     def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """Say something to a request without recording it; see `Store`."""
+        """Sign an answer to a request without recording it; see `Store`."""
         attestation = self._attested(request_id, verdict, reason)
         with self._state.reporting():
             self._state.refresh()
@@ -382,7 +384,7 @@ class Operations:
             return attestation if said is None else asked.attestations[said]
 
     def relay(self, attestation: Attestation) -> int:
-        """Record somebody's attestation; see `Store`."""
+        """Record another person's attestation; see `Store`."""
         return self._record(attestation, None)[0]
 
     def _attested(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
@@ -390,7 +392,7 @@ class Operations:
         return attest(self._core.signer(), request_id, verdict, reason)
 
     def _record(self, attestation: Attestation, actor: str | None) -> tuple[int, Attestation]:
-        """Record an attestation, unless the person has said that; what stands, and where."""
+        """Record an attestation, unless the person has already given that answer; see `answer`."""
         with self._state.reporting():
             check_attestation(attestation)
             verdict = Verdict(attestation.verdict)
@@ -413,18 +415,19 @@ class Operations:
                 seq = self._context.write(_KINDS[verdict], body)
                 if seq is not None:
                     break
-            # Once the anchor has the denial, every worker meets it: what the list misses is late.
+            # Once the anchor has the denial, every worker sees it; a resume missing from the list
+            # is late.
             _record_ends(self._state, self._context)
             return seq, attestation
 
     def _fitting(self, attestation: Attestation, asked: Asked) -> Identity:
-        """Who says it, if it is genuine and they have a say in this."""
+        """Return the identity that signed, if the signature is genuine and it may answer this."""
         identity = verify_attestation(attestation, self._core.trust().roster)
         self._require_say(identity, asked, Verdict(attestation.verdict))
         return identity
 
     def _said(self, asked: Asked, identity: Identity, verdict: Verdict) -> int | None:
-        """Which attestation it is by which a person has said the same, and counts; None if none."""
+        """Return the index of the counted attestation in which the person said the same."""
         roster, request = self._core.trust().roster, self._context.request(asked)
         names = {
             Verdict.APPROVE: request.approved_by,
@@ -462,7 +465,7 @@ class Operations:
         return asked
 
     def _require_say(self, identity: Identity, asked: Asked, verdict: Verdict) -> None:
-        """Refuse at once what would not count."""
+        """Refuse at once an answer that would not count."""
         statement, namespace = asked.body.statement, self._core.namespace
         if verdict is not Verdict.DENY and statement.action is Action.RESUME:
             self._require_told(self._context.request(asked))
@@ -490,18 +493,19 @@ class Operations:
             )
 
     def _expire(self, asked: Asked) -> int | None:
-        """Record that a request has expired; None if somebody else wrote first."""
+        """Record that a request has expired; None if another process wrote first."""
         return self._context.write(
             Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id)
         )
 
 
 def _record_ends(state: ThreadState, context: GateContext) -> None:
-    """Record where each thread stands, for each rollout that has ended.
+    """Record the position of each thread, for each rollout that has ended.
 
-    From there on no time that a resume names brings the rollout back. Whoever ends a rollout does
-    it, and whoever answers or proposes one later. A worker has no such right, and a read writes
-    nothing. A list may be false, and each of them binds: so two persons record one.
+    Past those positions no time that a resume claims revives the rollout. The person who ends a
+    rollout records the list, or a person who answers or proposes one later. A worker has no such
+    right, and a read writes nothing. A list may be false, and every list is binding, so two persons
+    each record one.
     """
     while (ended := next(_unlisted(state, context), None)) is not None:
         positions = anchored_positions(state.core, state.core.trust())
@@ -513,7 +517,7 @@ def _record_ends(state: ThreadState, context: GateContext) -> None:
 
 
 def _unlisted(state: ThreadState, context: GateContext) -> Iterator[Asked]:
-    """The rollouts that have ended, and whose end this identity is to list."""
+    """Yield the ended rollouts whose end this identity must still record."""
     if state.name != ROLLOUTS:
         return
     me = state.core.trust().roster.identity(context.identity())
@@ -532,9 +536,9 @@ def _require_new_rollout(
     expires: datetime,
     now: datetime,
 ) -> None:
-    """Refuse a change that is proposed already: people would end one, and the other holds.
+    """Refuse a change that is already proposed: people would end one, and the other would hold.
 
-    One that holds may be prolonged; one that can never hold is in nobody's way.
+    A proposal may prolong a rollout that holds; a rollout that can never hold blocks nothing.
 
     Raises:
         Moved: A rollout for one of the changes waits for approval, or holds about as long.
@@ -563,10 +567,10 @@ def _require_new_rollout(
 
 
 def require_breakable(statement: Statement, thread: str) -> None:
-    """Refuse what the glass is not broken for.
+    """Refuse an action that break-glass does not cover.
 
     Raises:
-        UsageError: It is no resume.
+        UsageError: The action is not a resume.
     """
     if statement.action is not Action.RESUME:
         raise UsageError(
@@ -576,7 +580,7 @@ def require_breakable(statement: Statement, thread: str) -> None:
 
 
 def _require_breaker(identity: Identity, statement: Statement, thread: str) -> None:
-    """Refuse whoever may not break the glass, and what it is not broken for."""
+    """Refuse an identity without break-glass rights, and an action that it does not cover."""
     require_breakable(statement, thread)
     if not identity.may_break_glass(statement.ns):
         found, hint = identity.lacking((Role.OPERATOR,), statement.ns)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy: what a namespace asks for before it lets a saved run go on.
+"""The policy: the conditions of a namespace for letting a saved run resume.
 
-A policy is a TOML file. It is read whole or not at all: an unknown key, a missing rule, a value of
-another type or out of its bounds is refused, with the key, what was expected and what was found.
-Empty means no: every rule has to be there, and none has a default. The digest is that of the exact
-bytes, which is what the roster names; whether it names this one is left to the caller.
+A policy is a TOML file. The parser accepts the whole file or nothing: it refuses an unknown key, a
+missing rule, and a value of another type or out of bounds, and names the key, the expected value
+and the actual value. Empty means no: every rule must be present, and no rule has a default. The
+digest is that of the exact bytes, and the roster names that digest; the caller must check that the
+roster names this one.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ from sealpoint.world import LeafClass
 SHIPPED_POLICIES = ("dev", "solo", "team")
 """The names of the policies that come with Sealpoint."""
 
-# A dotted key of n parts costs the TOML parser the square of n, and a key ends with its line.
+# A dotted key of n parts costs the TOML parser n squared steps, and a key ends with its line.
 _LINE_BYTES_MAX = 512
 _NAME_BYTES_MAX = 64
 _VERSION = 2
@@ -41,29 +42,29 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Measure:
-    """What a rule asks for; one that is greater is stricter."""
+    """The requirement of a rule; a greater measure is stricter."""
 
     strictness: int
     people: int = 0
     """How many other people have to approve."""
 
     ALLOW: ClassVar["Measure"]
-    """It passes, and is not worth a word."""
+    """The resume passes, without a record."""
     RECORD: ClassVar["Measure"]
-    """It passes, and the entry of the resume tells it."""
+    """The resume passes, and its entry records the rule."""
     REASON: ClassVar["Measure"]
-    """The caller says why: `deliberate="reason"`. Approval satisfies it as well."""
+    """The caller states why: `deliberate="reason"`. An approval also satisfies it."""
     REFUSE: ClassVar["Measure"]
-    """Nobody may do it."""
+    """The resume is refused for everyone."""
 
     @classmethod
     def approve(cls, people: int) -> "Measure":
-        """So many other people approve it first."""
+        """Return the measure that requires approval by this many other people."""
         return cls(_APPROVE, people)
 
     @classmethod
     def parse(cls, text: object) -> "Measure | None":
-        """Read a measure as a policy spells it; None if it is none."""
+        """Parse a measure as a policy spells it; None if the text is not a measure."""
         if not isinstance(text, str):
             return None
         if (match := _APPROVE_SPELLED.fullmatch(text)) is not None:
@@ -77,7 +78,7 @@ class Measure:
 
     @property
     def passes(self) -> bool:
-        """Whether it asks for nothing."""
+        """Whether the measure requires nothing."""
         return self <= Measure.RECORD
 
     def __str__(self) -> str:
@@ -103,42 +104,42 @@ _SPELLED: Mapping[str, Measure] = MappingProxyType(
 
 @unique
 class Rule(StrEnum):
-    """What a policy has a measure for, in the order in which reasons are told."""
+    """The rules of a policy, in the order in which reasons are reported."""
 
     OLDER_CHECKPOINT = "older-checkpoint"
     """The checkpoint is not the newest of its thread, newer ones were deleted, or it is a copy."""
     TOOLS = "tools"
-    """A tool was added, or what a model is told of one is not what it was."""
+    """A tool was added, or the description of a tool for the model changed."""
     PERMISSIONS = "permissions"
     """A permission was added."""
     MODEL = "model"
-    """Another model, or other settings of it."""
+    """The model or its settings changed."""
     PROMPTS = "prompts"
-    """A fixed prompt is not what it was."""
+    """A fixed prompt changed."""
     TOPOLOGY = "topology"
-    """Nodes, edges or sub-agents are not those that they were."""
+    """Nodes, edges or sub-agents changed."""
     CODE = "code"
-    """The code is not that of the checkpoint; comments and formatting do not count."""
+    """The code differs from that of the checkpoint; comments and formatting do not count."""
     APPLICATION = "application"
-    """Other modules of the application are not what they were: the run does not import them."""
+    """Other modules of the application, which the run does not import, changed."""
     RUNTIME = "runtime"
-    """Another version of Python, of the framework or of a package."""
+    """The version of Python, of the framework or of a package changed."""
     OTHER = "other"
-    """Something else that the application declares is not what it was."""
+    """Another declaration of the application changed."""
     NARROWER_WORLD = "narrower-world"
-    """The run could do less than when it was saved."""
+    """The run has fewer capabilities than when it was saved."""
     FIRST_WORLD = "first-world"
-    """Nothing was declared when it was saved, and something is now."""
+    """A world is declared now, and none was when the checkpoint was saved."""
     MISSING_WORLD = "missing-world"
-    """Something was declared when it was saved, and nothing is now."""
+    """A world was declared when the checkpoint was saved, and none is now."""
     ANSWER = "answer"
     """A question is pending, or an answer is given."""
     UNKNOWN_OUTCOME = "unknown-outcome"
-    """A session went on with an answer and saved nothing: what it did may be done again."""
+    """A session resumed with an answer and saved nothing: the resume may repeat its effects."""
     OLD_AGE = "old-age"
     """The checkpoint is older than `age.max`."""
     AFTER_RESTORE = "after-restore"
-    """The thread was cut by an accepted restore and has not been executed since."""
+    """An accepted restore cut the thread, and the thread has not been executed since."""
     HANDOFF_BY_OPERATOR = "handoff-by-operator"
     """An operator, not the owner, gives the thread to another owner."""
 
@@ -167,19 +168,19 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.HANDOFF_BY_OPERATOR: "an operator, not the owner, gave the thread to another owner",
     }
 )
-"""What a rule says of a decision that lies in the past."""
+"""The description of each rule for a decision in the past."""
 
 COMPARED_RULES = frozenset(map(Rule, LeafClass)) | {Rule.NARROWER_WORLD}
-"""The rules about a difference between two worlds, which a rollout can let pass."""
+"""The rules about a difference between two worlds, which a rollout can allow."""
 
 _RULES: Mapping[str, Rule] = {str(rule): rule for rule in Rule}
 
 _LEAST: Mapping[Rule, Measure] = {
-    # A restore takes back what has happened: that a run went on from there is always told.
+    # A restore undoes events: a resume after it must always be recorded.
     Rule.AFTER_RESTORE: Measure.RECORD,
-    # An answer is acted on once: that it was brought to a second run is always told.
+    # An answer is acted on once: a second run with it must always be recorded.
     Rule.UNKNOWN_OUTCOME: Measure.RECORD,
-    # Every reader asks for an attestation of another person in such a handoff.
+    # Every reader requires another person's attestation for such a handoff.
     Rule.HANDOFF_BY_OPERATOR: Measure.approve(1),
 }
 
@@ -209,42 +210,42 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: _Session = _Session()
 
 
-# msgspec learns what a type looks like when it is first used, and crashes the process if two OS
-# threads are the first at once: so it learns here.
+# msgspec builds the type information on first use, and crashes the process if two OS threads do
+# that at the same time; so it is built here.
 for _each in (_Version, _Document):
     msgspec.json.Decoder(_each)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A policy that has been read; two are equal if their bytes are."""
+    """A parsed policy; two policies are equal if their bytes are equal."""
 
     source: bytes = field(repr=False)
-    """The file, byte by byte."""
+    """The exact bytes of the file."""
     digest: str
-    """The SHA-256 of the source, in hexadecimal: the name that the roster knows it by."""
+    """The SHA-256 of the source, in hexadecimal; the roster refers to the policy by it."""
     name: str
     rules: Mapping[Rule, Measure] = field(compare=False, repr=False)
     """Every rule with its measure."""
     expires: timedelta
     """How long a request stays open."""
     age_max: timedelta | None
-    """From which age on `old-age` applies; None: it never does."""
+    """The age from which `old-age` applies; None: it never applies."""
     takeover_after: timedelta
-    """How long a session that has not ended must have saved nothing before it may be taken over."""
+    """How long an unfinished session must have saved nothing before another may take over."""
     asks_people: bool = field(init=False, compare=False, repr=False)
-    """Whether any run may need the approval of others; that of handoffs is no run's affair."""
+    """Whether any resume may need approvals; the rule for handoffs is not considered."""
     asks_nothing: bool = field(init=False, compare=False, repr=False)
-    """Whether every run passes; handoffs are no run's affair."""
+    """Whether every resume passes; the rule for handoffs is not considered."""
 
     def __post_init__(self) -> None:
-        # Asked at every write, and the rules stay as they are.
+        # Every write needs these, and the rules never change.
         runs = [each for rule, each in self.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR]
         object.__setattr__(self, "asks_people", any(measure.asks_people for measure in runs))
         object.__setattr__(self, "asks_nothing", all(measure.passes for measure in runs))
 
     def measure(self, rule: str) -> Measure:
-        """What this policy asks for where a rule applies.
+        """Return the measure of a rule.
 
         Raises:
             UsageError: There is no such rule.
@@ -255,10 +256,10 @@ class Policy:
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Read a policy file.
+        """Parse a policy file.
 
         Raises:
-            PolicyInvalid: It is not one, or not one of this version.
+            PolicyInvalid: The bytes are not a policy, or not one of this version.
         """
         document = _document(data)
         name = document.name
@@ -291,21 +292,21 @@ class Policy:
 
 
 def shipped_policy(name: str) -> bytes:
-    """The file of a policy that comes with Sealpoint: `dev`, `solo` or `team`.
+    """Return the bytes of a shipped policy: `dev`, `solo` or `team`.
 
     Raises:
-        PolicyInvalid: None of that name is shipped.
+        PolicyInvalid: No policy of that name is shipped.
     """
     if name not in SHIPPED_POLICIES:
         raise PolicyInvalid(
             f"shipped policy: expected one of {', '.join(SHIPPED_POLICIES)}, found {name[:64]!r}"
         )
-    # Not by importlib.resources: importlib is banned from this package, whatever it is used for.
+    # Not importlib.resources: this package bans importlib for every purpose.
     return (Path(__file__).with_name("policies") / f"{name}.toml").read_bytes()
 
 
 def _document(data: bytes) -> _Document:
-    """Parse the bytes into tables of the right types, of which no key is unknown."""
+    """Parse the bytes into tables of the right types, without unknown keys."""
     if len(data) > POLICY_BYTES_MAX:
         raise PolicyInvalid(f"policy: expected at most {POLICY_BYTES_MAX} bytes, found {len(data)}")
     for number, line in enumerate(data.split(b"\n"), start=1):
@@ -316,7 +317,7 @@ def _document(data: bytes) -> _Document:
             )
     try:
         tables = tomllib.loads(data.decode())
-        # The version first: of another one, no other key is ours to judge.
+        # The version first: in another version, the other keys have another meaning.
         version = msgspec.convert(tables, _Version).version
         if version != _VERSION:
             raise PolicyInvalid(f"policy: version: expected {_VERSION}, found {version}")
@@ -334,7 +335,7 @@ def _document(data: bytes) -> _Document:
 
 
 def _rules(found: Mapping[str, object]) -> dict[Rule, Measure]:
-    """Check that every rule is there once, with a measure that it may have."""
+    """Check that every rule is present, each with a permitted measure."""
     for key in found:
         if key not in tuple(Rule):
             raise PolicyInvalid(
@@ -355,7 +356,7 @@ def _rules(found: Mapping[str, object]) -> dict[Rule, Measure]:
 
 
 def _duration(key: str, text: str, least: str, most: str) -> timedelta:
-    """Read a whole number with its unit, within bounds."""
+    """Parse a whole number with its unit, within bounds."""
     seconds = _seconds(text)
     if not _seconds(least) <= seconds <= _seconds(most):
         raise PolicyInvalid(
@@ -366,7 +367,7 @@ def _duration(key: str, text: str, least: str, most: str) -> timedelta:
 
 
 def _seconds(text: str) -> int:
-    """A duration in seconds; -1, which is below every bound, if it is none."""
+    """Return a duration in seconds; -1, which is below every bound, if the text is invalid."""
     match = _DURATION.fullmatch(text)
     return -1 if match is None else int(match[1]) * _SECONDS[match[2]]
 
@@ -376,13 +377,13 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    """What stands in place of a measure; of anything but text only its type."""
+    """Return the text found in place of a measure; for other types only the type name."""
     if value is None:
         return "nothing"
     return repr(value[:64]) if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
 
-# The policy in force: the roster names its digest, the store chain's blobs hold its bytes.
+# The roster names the digest of the policy in force; the store chain's blobs hold its bytes.
 
 
 class Policies:
@@ -394,10 +395,10 @@ class Policies:
         self._told: set[str] = set()
 
     def in_force(self, roster: Roster) -> Policy | None:
-        """The policy that a roster names for the store's namespace; None if it names none.
+        """Return the policy that a roster names for the store's namespace; None if it names none.
 
         Raises:
-            PolicyInvalid: Its bytes are not there, or are not the ones that the root signed for.
+            PolicyInvalid: The bytes are missing, or are not the ones that the root signed.
         """
         digest = roster.policy_digest(self._core.namespace)
         policy = None if digest is None else self.get(digest)
@@ -407,10 +408,10 @@ class Policies:
         return policy
 
     def get(self, digest: str) -> Policy:
-        """The policy of a digest.
+        """Return the policy with this digest.
 
         Raises:
-            PolicyInvalid: Its bytes are not there, or are others.
+            PolicyInvalid: Its bytes are missing or different.
         """
         policy = self._known.get(digest)
         if policy is None:

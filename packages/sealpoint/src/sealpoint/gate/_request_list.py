@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All requests of a namespace, in every thread, each verified where it lies.
+"""All requests of a namespace, in every thread, each verified in its thread.
 
-A thread whose anchored entry is its newest and is one that a pause would have stopped has nothing
-pending, and is read no further. Of others the newest entries are read at once, and of many threads
-the signatures are checked on all cores. What was verified once is not verified again while the
-thread's newest entry is the same bytes; who counts and what has expired is asked anew each time.
+If the anchored entry of a thread is its newest, and is of a kind that a pause blocks, nothing is
+pending there, and the list reads no further. For other threads it reads the newest entries at once,
+and for many threads it checks the signatures on all cores. A verified thread is not verified again
+while its newest entry has the same bytes; the counted approvals and the expiry are evaluated on
+every call.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,13 +58,13 @@ from sealpoint.store import (
 )
 
 _NEAR = 16
-"""So many of the newest entries of a thread are read at once."""
+"""The list reads this many of a thread's newest entries at once."""
 
 _LISTED_MAX = 10_000
-"""So many requests that were listed are remembered."""
+"""The list remembers this many listed requests."""
 
 _FEW = 64
-"""So many threads are verified before others would be asked to help."""
+"""Up to this many threads are verified in this process alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,47 +74,47 @@ class Requests:
     requests: tuple[Request, ...]
     failures: tuple[tuple[str, str], ...]
     """The threads that could not be read, or that the anchor does not know: id, and the message.
-    What they hold is not known."""
+    Their requests are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was verified of a thread, and the newest entry that it was verified for."""
+    """The verified pending state of a thread, with the newest entry that it was verified for."""
 
     raw: bytes
     hash: bytes
     epoch: int
-    """The epoch of the store then: a restore voids what was asked for before it."""
+    """The epoch of the store at that time: a restore voids the requests before it."""
     name: str
     named: bool
-    """Whether the name is what its genesis says; otherwise it is looked up again."""
+    """Whether the genesis confirms the name; otherwise the name is looked up again."""
     pending: Pending
 
     def is_of(self, raw: bytes, epoch: int, anchored: Position) -> bool:
-        """Whether it was verified for this entry, in this epoch, and the anchor has seen that."""
+        """Whether it was verified for this entry and epoch, and the anchor has this entry."""
         return (self.raw, self.epoch, self.hash) == (raw, epoch, anchored.entry)
 
 
 @dataclass(frozen=True, slots=True)
 class _Unverified:
-    """A thread on which something may be pending, as it was read."""
+    """A thread, as read, that may have pending requests."""
 
     slot: bytes
     thread: bytes
     epoch: int
     near: NearEntries | None = None
-    """Its end, unless that is too long to be read at once."""
+    """The newest entries, unless the part to verify is too long to be read at once."""
     signed: tuple[Signed, ...] = ()
-    """The signatures that verifying it will come to."""
+    """The signatures that its verification will check."""
 
 
 _Seen = _Known | Sequence[Request] | SealpointError
-"""What is pending on a thread, the requests of the book of rollouts, or why nobody can say."""
+"""The pending state of a thread, the requests of the book of rollouts, or the error."""
 _Looked = tuple[ListedThread, _Seen]
 
 
 def check_digits(text: str, what: str) -> None:
-    """Refuse what cannot be the first digits of an id.
+    """Refuse a text that cannot be the first digits of an id.
 
     Raises:
         UsageError: There are too few digits, or other characters.
@@ -125,11 +126,11 @@ def check_digits(text: str, what: str) -> None:
 
 
 def only_one(requests: Iterable[Request], digits: str, what: str) -> Request:
-    """The one request whose id begins with some digits.
+    """Return the one request whose id begins with some digits.
 
     Raises:
         UsageError: There are too few digits, or other characters.
-        UnknownRequest: There is none, or more than one.
+        UnknownRequest: No request matches, or more than one does.
     """
     check_digits(digits, what)
     found = [each for each in requests if each.id.startswith(digits)]
@@ -139,7 +140,7 @@ def only_one(requests: Iterable[Request], digits: str, what: str) -> Request:
 
 
 class RequestList:
-    """Where the requests of an open store are looked up."""
+    """Lists and finds the requests of an open store."""
 
     def __init__(self, core: Core, policies: Policies, book: RolloutBook) -> None:
         self._core = core
@@ -147,14 +148,14 @@ class RequestList:
         self._policies = policies
         self._known: dict[bytes, _Known] = {}
         self._listed: dict[str, str] = {}
-        """Requests that were listed last, by their ids, and the names of their threads."""
+        """The most recently listed requests, by id, with the names of their threads."""
 
     def list(self) -> Requests:
-        """Every request that is about its thread as that is now, whatever became of it.
+        """Return every request about the current state of its thread, in any status.
 
         Raises:
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
-            Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
+            Tampered, NotTrusted, RolledBack, Forked: The store chain does not verify.
         """
         core = self._core
         found: list[Request] = []
@@ -183,39 +184,39 @@ class RequestList:
         return Requests(requests=tuple(found), failures=tuple(sorted(failures)))
 
     def _note(self, found: Iterable[Request]) -> None:
-        """Remember which requests there were: who answers one later is told what became of it."""
+        """Remember the requests, so that a later answer can report why a request was closed."""
         listed = self._listed | {each.id: each.thread for each in found}
         self._listed = dict(islice(listed.items(), max(0, len(listed) - _LISTED_MAX), None))
 
     def _shown(self, seen: _Known, roster: Roster, policy: Policy | None) -> Iterator[Request]:
-        """The requests of a thread as they stand now."""
+        """Yield the requests of a thread in their current state."""
         now = self._core.now(seen.pending.time)
         for asked in seen.pending.asked.values():
-            # A rollout that is not in the book lets nothing pass.
+            # A rollout outside the book allows nothing.
             if asked.body.statement.action is not Action.ROLLOUT:
                 yield make_request(asked, seen.name, roster=roster, policy=policy, now=now)
 
     def find(self, request_id: str, thread: str | None = None) -> Request:
-        """The one request whose id begins with some digits.
+        """Return the one request whose id begins with some digits.
 
-        Only the thread that it is on is read where that is known: because somebody says so, or
-        because it was listed before by its whole id.
+        If the thread of the request is known, only that thread is read. It is known if the caller
+        names it, or if a request with this whole id was listed before.
 
         Raises:
             UsageError: There are too few digits, or other characters.
-            UnknownRequest: There is none, or more than one.
-            Tampered, NotTrusted, RolledBack, Forked: The thread cannot be believed.
+            UnknownRequest: No request matches, or more than one does.
+            Tampered, NotTrusted, RolledBack, Forked: The thread does not verify.
         """
         check_digits(request_id, "request")
         if thread is not None:
             return only_one(self._of_thread(thread), request_id, "request")
         if (listed := self._listed.get(request_id)) is not None:
-            with suppress(UnknownRequest, UnknownThread, Erased):  # then others are looked at
+            with suppress(UnknownRequest, UnknownThread, Erased):  # then all threads are searched
                 return only_one(self._of_thread(listed), request_id, "request")
         return only_one(self.list().requests, request_id, "request")
 
     def _of_thread(self, name: str) -> Sequence[Request]:
-        """The requests of one thread as they stand now, read and verified."""
+        """Return the requests of one thread in their current state, read and verified."""
         if name == ROLLOUTS:
             return self._book.all()
         trust = self._core.trust()
@@ -225,10 +226,10 @@ class RequestList:
         return list(self._shown(seen, trust.roster, self._policies.in_force(trust.roster)))
 
     def find_open(self, request_id: str) -> Request:
-        """The same for whoever is about to answer it, and may have been shown it before.
+        """Find a request that a caller is about to answer, and may have listed before.
 
         Raises:
-            RequestClosed: It was listed before, and its thread has gone on since.
+            RequestClosed: The request was listed before, and its thread has resumed since.
         """
         try:
             return self.find(request_id)
@@ -237,7 +238,7 @@ class RequestList:
             raise
 
     def _refuse_closed(self, digits: str) -> None:
-        """Say what became of a request that this store has listed before."""
+        """Raise the reason why a request that this store has listed before is closed."""
         for known, thread in self._listed.items():
             if known.startswith(digits):
                 chain = Chain(self._core, thread)
@@ -246,7 +247,7 @@ class RequestList:
                     raise closing
 
     def _read_all(self, threads: Sequence[ListedThread], book: bytes) -> Iterator[_Looked]:
-        """What is pending on each thread, or why nobody can say; what is new, on all cores."""
+        """Yield the pending state or error of each thread; verify many new ones on all cores."""
         looks = ((each, self._look(each, book)) for each in threads)
         if sum(each.thread not in self._known for each in threads) <= _FEW:
             for each, found in looks:
@@ -265,7 +266,7 @@ class RequestList:
             return error
 
     def _read(self, slot: bytes, anchored: Position) -> "_Seen | _Unverified":
-        """What is pending on a thread; nothing if it is of another namespace."""
+        """Read the pending state of a thread; empty if it belongs to another namespace."""
         core, thread, trust = self._core, anchored.thread, self._core.trust()
         newest = list(islice(core.storage.scan(thread, anchored.seq), _NEAR))
         if len(newest) == 1:
@@ -283,13 +284,13 @@ class RequestList:
         return _Unverified(slot, thread, trust.epoch, *foresee(core, thread, [*below, *newest]))
 
     def _settle(self, found: "_Seen | _Unverified", check: Check) -> _Seen:
-        """What is pending on a thread, verified."""
+        """Return the verified pending state of a thread."""
         if not isinstance(found, _Unverified):
             return found
         core, slot, thread, near = self._core, found.slot, found.thread, found.near
         try:
             if near is not None:
-                # What was read at once may be older than what the anchor has seen since.
+                # The entries read at once may be older than the newest anchored entry.
                 with suppress(Tampered, RolledBack, Forked, NotTrusted):
                     found_near = Chain.at_slot(core, slot, thread, near, check)
                     return self._verified(found_near, found.epoch)
@@ -298,7 +299,7 @@ class RequestList:
             return error
 
     def _verified(self, chain: Chain, epoch: int) -> _Seen:
-        # Before its namespace is believed: whoever edits a genesis could hide a request with it.
+        # Refresh before trusting the namespace: an edited genesis could otherwise hide a request.
         chain.refresh()
         if chain.place.ns != self._core.namespace:
             return ()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is pending on a thread, a pause and requests, and requests as people see them.
+"""The pending state of a thread, which is a pause and requests, and requests as people see them.
 
-It lies between the head and the newest entry that a pause would have stopped, so that part is
-walked and no more. Every entry there is verified on its own. A request counts only while its basis
-is that of the thread; one that says anything else than its place, that somebody else signed than it
-names, or that shows another answer or world than its statement binds, is left out as if it were not
-there, and so is a word on a request that is not.
+The pending entries come after the newest entry of a kind that a pause blocks, so the reader walks
+only that part. It verifies every entry there on its own. A request counts only while its basis is
+that of the thread. The reader ignores a request whose statement does not match its place, that
+another identity signed than it names, or that shows another answer or world than its statement
+binds. It also ignores an answer to a request that is not there.
 """
 
 from collections.abc import Iterable, Iterator
@@ -54,15 +54,15 @@ from sealpoint.store import Chain
 from sealpoint.world import World
 
 _AMISS = timedelta(minutes=1)
-"""What may lie between stating until when a request holds, and writing it."""
+"""The tolerated time between choosing the expiry of a request and writing the request."""
 
 _CLOSED_WITHIN = 1_024
-"""Among so many of the newest entries it is looked for what became of a request."""
+"""The search for the closing of a request covers this many of the newest entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request that is bound to the thread as it is, and what was said to it."""
+    """A request that is bound to the current state of the thread, with the answers to it."""
 
     id: str
     """The digest of its statement."""
@@ -70,42 +70,42 @@ class Asked:
     body: RequestBody
     attestations: tuple[Attestation, ...] = ()
     relayed: tuple[int, ...] = ()
-    """The positions of the entries that hold them."""
+    """The positions of the entries that hold the attestations."""
     denials: tuple[tuple[str, datetime | None], ...] = ()
-    """Who has denied it, of those who might when it was recorded, and when: that is for good. None:
-    whoever relayed it has no say in when."""
+    """The identities that denied it and had the right to at that time, each with the time. A
+    denial is final. The time is None if the writer of its entry may not determine the time."""
     expired: bool = False
-    """Somebody has recorded that it expired, at a time when it had."""
+    """Whether an entry records that it expired, at a time when it had."""
     positions: tuple[str, ...] = ()
-    """Of a rollout, the digests of the lists that were recorded once it had ended."""
+    """For a rollout, the digests of the position lists that were recorded after its end."""
     listed_by: frozenset[str] = frozenset()
-    """The persons who recorded them."""
+    """The persons who recorded those lists."""
     answered_by: tuple[str, ...] = ()
-    """The key of each entry that answers it."""
+    """For each entry that answers the request, the key that signed the entry."""
 
     def counts(self, key: str) -> bool:
-        """Whether one more answer that a key records counts."""
+        """Whether one more answer that this key records still counts."""
         return self.answered_by.count(key) < REQUEST_ANSWERS_MAX
 
 
 class Pause(NamedTuple):
-    """A pause in force, and what its writer says."""
+    """A pause in force, with the statement of its writer."""
 
     entry: Entry
     reason: str
     actor: str | None
-    """The person for whom it was written, as claimed."""
+    """The person on whose behalf it was written, as the writer claims."""
 
     @property
     def words(self) -> str:
-        """Who has paused, and why."""
+        """The writer and the reason, as one text."""
         claimed = "" if self.actor is None else f" for {self.actor}"
         return f"{self.entry.writer}{claimed}: {self.reason}"
 
 
 @dataclass(slots=True)
 class Pending:
-    """What is pending on a thread."""
+    """The pending pause and requests of a thread."""
 
     time: datetime
     """The time of the thread."""
@@ -116,9 +116,9 @@ class Pending:
 
 
 class PendingReader:
-    """Reads what is pending on a thread, and of what is added then only that.
+    """Reads the pending state of a thread; later reads cover only the new entries.
 
-    Any member may add words about requests, as many as they like.
+    Any member may add any number of answers to requests.
     """
 
     def __init__(self, chain: Chain) -> None:
@@ -129,15 +129,15 @@ class PendingReader:
         self._known: Pending | None = None
 
     def read(self) -> Pending:
-        """Read what is pending below a verified head; the errors are those of `read_pending`."""
+        """Read the pending state below a verified head; raises as `read_pending` does."""
         chain, tip = self._chain, self._chain.tip()
         head = tip.entry.seq, tip.entry.hash
         trust = chain.core.trust()
         if KINDS[tip.entry.header.kind].blocked_by_pause:
             self._known = None
-            return Pending(time=tip.time)  # so nothing is: the most frequent case
+            return Pending(time=tip.time)  # nothing is pending: the most frequent case
         if trust is not self._trust or tip.basis != self._basis:
-            self._known = None  # what counted is judged anew
+            self._known = None  # judge again which answers count
         pending = Pending(time=tip.time)
         found: list[tuple[Header, Record]] = []
         for header, record in chain.walk():
@@ -152,20 +152,20 @@ class PendingReader:
         return pending
 
     def _is_head(self, header: Header, record: Record) -> bool:
-        """Whether an entry was the newest at the last look."""
+        """Whether an entry was the newest at the previous read."""
         if self._head is None or header.seq != self._head[0]:
             return False
         return link_hash(record.header) == self._head[1]
 
 
 def read_pending(chain: Chain) -> Pending:
-    """Read what is pending below a verified head.
+    """Read the pending state below a verified head.
 
-    Before there is a checkpoint the basis is what the thread began with, and the same holds.
+    Before the first checkpoint, the basis is the first entry of the thread.
 
     Raises:
         Tampered, NotTrusted: An entry is not what was written.
-        Missing: A body is gone that nothing has erased.
+        Missing: A body is missing, and no erasure explains that.
     """
     return PendingReader(chain).read()
 
@@ -176,18 +176,18 @@ def fold_found(
     found: Iterable[tuple[Header, Record]],
     pending: Pending,
 ) -> Pending:
-    """Take in entries below a verified head, oldest first, each proven by its link."""
+    """Add entries below a verified head, oldest first, each proven by its link."""
     for header, record in found:
         if header.kind in (Kind.UNPAUSE, Kind.ERASE):
             pending.paused = None
         elif header.kind is Kind.PAUSE:
             entry, pause = _verified(chain, header, record), _body(chain, header, record)
-            # Whatever it says, it is a pause.
+            # A pause counts even if its body is unreadable.
             said = ("", None) if pause is None else (pause.reason, pause.actor)
             pending.paused = Pause(entry, *said)
         elif header.seq > basis[0] and KINDS[header.kind].about_requests:
             if not pending.asked and header.kind is not Kind.REQUEST:
-                continue  # it is about nothing
+                continue  # it refers to no request
             body = _body(chain, header, record)
             if body is not None and _may_count(body, header, pending.asked):
                 entry, trust = _verified(chain, header, record), chain.core.trust()
@@ -213,17 +213,18 @@ def fold_entry(
     roster: Roster | None = None,
     then: Roster | None = None,
 ) -> None:
-    """Take in a verified entry that concerns requests; what concerns none of them is left out.
+    """Add a verified entry that concerns requests; other entries are ignored.
 
     Args:
         asked: The requests so far, by their ids; it is changed.
         entry: The entry.
-        body: Its body, of whatever kind.
+        body: Its body, of any kind.
         basis: The hash of the basis that the entry was written on, in hexadecimal.
-        epoch: The epoch that a request has to be of.
-        roster: The one that the entry names: who has a say in whether a request has expired;
-            without it, the requester alone.
-        then: The roster that a denial was recorded under; without it, it is counted later or not.
+        epoch: The epoch that a request must name.
+        roster: The roster that the entry names; it shows who may record that a request expired.
+            Without it, only the requester may.
+        then: The roster that a denial was recorded under. Without it, a denial counts only by the
+            newest roster.
     """
     if isinstance(body, RequestBody):
         if is_bound(body.statement, entry, basis, epoch) and _is_shown(body):
@@ -245,17 +246,17 @@ def fold_entry(
         case ExpiryBody():
             asked[found.id] = _ended(found, entry, body, roster)
         case _:
-            pass  # it is about no request
+            pass  # it concerns no request
 
 
 def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) -> Asked:
-    """A request after an entry that records its end, if its writer's word counts."""
+    """Return a request after an entry that records its end, if the writer has that right."""
     statement = asked.body.statement
     identity = None if roster is None else roster.identity(entry.writer)
     late = statement.expired_at(entry.header.at)
     expired = asked.expired or (late and _may_expire(entry.writer, statement, roster))
     asked = replace(asked, expired=expired)
-    # Before its end nobody can list where the threads stood after it.
+    # Before its end, nobody can list the positions of the threads after it.
     ended = expired or bool(asked.denials)
     if body.positions is None or not ended or not may_list(identity, statement):
         return asked
@@ -267,7 +268,7 @@ def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) 
 
 
 def _request_of(body: Body) -> str:
-    """The id of the request that an entry is about; empty if it is about none."""
+    """Return the id of the request that an entry is about; empty if it is about none."""
     match body:
         case VerdictBody(attestation=word):
             return word.statement
@@ -278,7 +279,7 @@ def _request_of(body: Body) -> str:
 
 
 def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:
-    """The roster that somebody's word was recorded under; None if their key had ended by then."""
+    """Return the roster that an answer was recorded under; None if its key had expired by then."""
     if not isinstance(body, VerdictBody) or not counted_attestations(entry, body, trust):
         return None
     return trust.roster_at(entry.header.roster)
@@ -287,10 +288,11 @@ def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:
 def _denials(
     asked: Asked, word: Attestation, entry: Entry, then: Roster | None
 ) -> Iterator[tuple[str, datetime | None]]:
-    """A denial by somebody who might deny it then: whatever becomes of their key, it stays.
+    """Yield a denial by a person who had that right at the time; it stays when their key ends.
 
-    Its writer chooses its time, which is no earlier than that of the request, and counts from
-    those who deny for themselves or may list: anybody could copy a denial to an earlier time.
+    The writer of the entry chooses its time. That time is never earlier than that of the request,
+    and counts only if the writer denies for themselves or may list positions: otherwise anyone
+    could copy a denial to an earlier time.
     """
     if then is None or word.verdict is not Verdict.DENY:
         return
@@ -302,25 +304,26 @@ def _denials(
 
 
 def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> bool:
-    """Whether somebody's word counts that a request has expired.
+    """Whether a writer may record that a request has expired.
 
-    It is that of the requester, and of those who could deny it or stop the thread: anybody else
-    could end what they like by a wrong clock.
+    The requester may, and everyone who could deny it or pause the thread. If others could, they
+    could end any request with a wrong clock.
     """
     identity = None if roster is None else roster.identity(writer)
     return writer == statement.requester or may_list(identity, statement)
 
 
 def may_list(identity: Identity | None, statement: Statement) -> TypeGuard[Identity]:
-    """Whether somebody's list counts of where the threads stood when a rollout ended.
+    """Whether an identity may list the positions of the threads at the end of a rollout.
 
-    That of the proposer alone does not: by a false list a worker could accuse others, or go on.
+    Being the proposer is not enough: with a false list a worker could accuse others, or keep on
+    using the rollout.
     """
     return identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
 
 
 def _may_count(body: Body, header: Header, asked: dict[str, Asked]) -> bool:
-    """Whether an entry is a request, or answers one that is there."""
+    """Whether an entry is a request, or answers a known request."""
     found = asked.get(_request_of(body))
     return isinstance(body, RequestBody) or (found is not None and found.counts(header.by))
 
@@ -332,9 +335,10 @@ def _verified(chain: Chain, header: Header, record: Record) -> Entry:
 
 
 def _body(chain: Chain, header: Header, record: Record) -> Any:
-    """The body of an entry, which is that of its kind.
+    """Return the body of an entry; None if it is unreadable.
 
-    None if it says nothing: whoever may write such entries must not be able to stop the thread.
+    An unreadable body is not an error, because a member who may write such entries must not be able
+    to block the thread.
     """
     if record.body is None:
         raise Missing(f"entry {header.seq} of thread {chain.name!r}: its body is missing")
@@ -345,7 +349,7 @@ def _body(chain: Chain, header: Header, record: Record) -> Any:
 
 
 def _is_shown(body: RequestBody) -> bool:
-    """Whether what people are shown is what the statement binds."""
+    """Whether the statement binds exactly the content that people are shown."""
     try:
         world = None if body.world is None else World.from_dict(body.world).digest
         worlds = [World.from_dict(each).digest for each in body.worlds]
@@ -362,19 +366,19 @@ def _is_shown(body: RequestBody) -> bool:
 
 @unique
 class Status(StrEnum):
-    """How a request stands."""
+    """The status of a request."""
 
     OPEN = "open"
     APPROVED = "approved"
     DENIED = "denied"
     EXPIRED = "expired"
     VOID = "void"
-    """The policy has changed since: nobody can approve it any more."""
+    """The policy has changed since: the request can no longer be approved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What somebody asks other people to approve, verified where it lies."""
+    """A request for approval by other people, verified in its thread."""
 
     id: str
     """The digest of the statement; approving is signing it."""
@@ -385,9 +389,9 @@ class Request:
     reasons: tuple[str, ...]
     """Why it needs approval, in the requester's words: the verified facts are in the statement."""
     answer: Any = field(hash=False)
-    """What the run would be answered; the statement binds its digest."""
+    """The answer that the run would receive; the statement binds its digest."""
     world: dict[str, Any] | None = field(hash=False)
-    """What the run would be able to do, if that differs; the statement binds its digest."""
+    """The capabilities that the run would have, if they differ; the statement binds the digest."""
     status: Status
     approved_by: tuple[str, ...]
     """The identities whose approvals count by the newest roster, one for each person."""
@@ -397,13 +401,13 @@ class Request:
     worlds: tuple[dict[str, Any], ...] = field(default=(), hash=False)
     """The worlds of a rollout; the statement binds their digests."""
     broken_glass: str | None = None
-    """Who let it pass without them, and why."""
+    """The operators who let it pass without the approvals, and why."""
     broken_glass_by: tuple[str, ...] = ()
-    """The identities of those, one for each person."""
+    """The identities of those operators, one for each person."""
     ignored: tuple[str, ...] = ()
-    """Words on it that do not count, and why."""
+    """Answers that do not count, and why."""
     attestations: tuple[Attestation, ...] = ()
-    """Every word on it that was recorded, whether it counts or not."""
+    """Every recorded answer, even if it does not count."""
 
     @property
     def short(self) -> str:
@@ -414,15 +418,16 @@ class Request:
 def grant_of(
     asked: Asked, roster: Roster, now: datetime, policy: Policy | None = None
 ) -> GrantFacts:
-    """What a request has become, by the newest roster and the policy that it has to name."""
+    """Return the state of a request by the newest roster and the policy that it must name."""
     return _grant(asked, now, _tally(asked, roster, now), policy)
 
 
 def has_expired(asked: Asked, policy: Policy | None, now: datetime) -> bool:
-    """Whether a request is over, or was to hold longer than the policy lets it.
+    """Whether a request is over, or claims a longer validity than the policy permits.
 
-    Its requester chooses until when it holds. Who records its end tells the time, and ends no
-    denial by that: a denied request is over when its time has come.
+    The requester chooses the expiry. The writer who records the end chooses the time of that entry,
+    and must not end a denial that way: a denied request is over only when its own expiry is
+    reached.
     """
     recorded = asked.expired and not asked.denials
     over = recorded or asked.body.statement.expired_at(now)
@@ -430,18 +435,18 @@ def has_expired(asked: Asked, policy: Policy | None, now: datetime) -> bool:
 
 
 def holds_too_long(asked: Asked, policy: Policy | None) -> bool:
-    """Whether a request is to hold longer than the policy that it has to name lets requests."""
+    """Whether a request claims a longer validity than the policy permits."""
     statement = asked.body.statement
     if policy is None or statement.action is Action.ROLLOUT:
-        return False  # a rollout has bounds of its own
+        return False  # a rollout has its own bounds
     return statement.expires - asked.entry.header.at > policy.expires + _AMISS
 
 
 def is_too_early(asked: Asked, policy: Policy | None, now: datetime) -> bool:
-    """Whether a request is of a time so far ahead that by its own time it would hold for ever.
+    """Whether a request is dated so far ahead that by its own time it would hold forever.
 
-    Until then nobody approves it. It is not over: whoever turns a clock back revives no earlier
-    one.
+    Until then it cannot be approved. It is not over, so setting back a clock revives no earlier
+    request.
     """
     if policy is None or asked.body.statement.action is Action.ROLLOUT:
         return False
@@ -468,9 +473,9 @@ def _grant(asked: Asked, now: datetime, tally: Tally, policy: Policy | None) -> 
 
 
 def as_spent(asked: Asked, entry: Entry, body: ResumeBody, chain: StoreChain) -> Asked:
-    """A request with the approvals that the resume carries which spends it, as far as they count.
+    """Return a request with the counted approvals of the resume that uses it.
 
-    The resume names a roster, and could name one from before a key was ended: what it carries is
+    The resume names a roster, and could name one from before a key was ended. So its approvals are
     judged by its position.
     """
     counted = counted_attestations(entry, body, chain)
@@ -479,9 +484,9 @@ def as_spent(asked: Asked, entry: Entry, body: ResumeBody, chain: StoreChain) ->
 
 
 def denied_first(asked: Iterable[Asked]) -> list[Asked]:
-    """Requests for the same in the order in which they answer: what was denied, then the newest.
+    """Sort equivalent requests by precedence: denied ones first, then the newest.
 
-    A denial stands, however often the same is asked for once more.
+    A denial stands, regardless of how often the same is requested again.
     """
     return sorted(asked, key=lambda each: (not each.denials, -each.entry.seq))
 
@@ -494,7 +499,7 @@ def is_alike(one: Statement, other: Statement) -> bool:
 def denied_alike(
     requests: Iterable[Asked], asked: Asked, policy: Policy | None, at: datetime
 ) -> Asked | None:
-    """Another living request for the same that was denied; None if there is none."""
+    """Return another open request for the same that was denied; None if no such request exists."""
     for each in requests:
         living = each.denials and not has_expired(each, policy, at)
         if living and each.id != asked.id and is_alike(each.body.statement, asked.body.statement):
@@ -515,7 +520,7 @@ def spending_faults(
     saved_world: str | None,
     policy: str | None,
 ) -> Iterator[str]:
-    """Why a request was not for exactly the resume that spends it.
+    """Yield each difference between a request and the resume that uses it.
 
     Args:
         statement: The statement of the request.
@@ -540,7 +545,7 @@ def spending_faults(
 
 
 def short_digest(digest: str | None) -> str:
-    """The first digits of a digest, or other text, for a finding."""
+    """Return the first digits of a digest, or of another text, for a finding."""
     return "none" if digest is None else repr(digest[:12])
 
 
@@ -553,7 +558,7 @@ def make_request(
     now: datetime,
     least: int = 0,
 ) -> Request:
-    """A request as it stands now, where at least so many have to approve it."""
+    """Return a request in its current state, where at least `least` people must approve it."""
     statement = asked.body.statement
     needed = max(statement.needed, least)
     tally = _tally(asked, roster, now)
@@ -581,13 +586,13 @@ def make_request(
 
 
 def can_be_approved(request: Request, roster: Roster) -> bool:
-    """Whether people may approve what is asked for: they know who asks, and are enough."""
+    """Whether the request can be approved: the roster lists the requester and enough people."""
     is_known = None not in persons_asking(request.statement, roster)
     return is_known and request.needed <= len(roster.persons)
 
 
 def why_closed(request: Request) -> RequestClosed:
-    """The error that says why a request is open no more."""
+    """Return the error that says why a request is no longer open."""
     why = {
         Status.DENIED: f"it was denied by {', '.join(request.denied_by)}",
         Status.EXPIRED: f"it expired at {request.statement.expires.isoformat()}",
@@ -603,10 +608,10 @@ def _closed(request_id: str, thread: str, why: str) -> RequestClosed:
 
 
 def find_closing(chain: Chain, request_id: str) -> RequestClosed | None:
-    """The error that says what came of a request that lies below the basis of a verified head.
+    """Return the error for a request that an entry below a verified head has closed.
 
     Returns:
-        None if there is none among the newest entries.
+        None if the newest entries do not contain the request.
     """
     closing: Header | None = None
     for header, record in islice(chain.walk(), _CLOSED_WITHIN):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller of `resume` asks for, checked before anything is looked at."""
+"""The arguments of a `resume` call, checked before the store is read."""
 
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -23,7 +23,7 @@ def answer_digest(answer: Any) -> str | None:
 
 
 class ResumeCall(NamedTuple):
-    """What a caller of `resume` asks for."""
+    """The arguments of a `resume` call."""
 
     world: World | None
     ref: str | CheckpointRef | None
@@ -31,17 +31,17 @@ class ResumeCall(NamedTuple):
     actor: str | None
     deliberate: str | None
     lanes: Mapping[str, str] = {}
-    """Checkpoints of other lanes that it goes on from although they are not the newest there."""
+    """Checkpoints of other lanes to resume from although they are not the newest there."""
     offer: Callable[[], Any] | None = None
-    """What it brings along that is no answer, for where it has to be bound like one."""
+    """Returns the run's input that is not an answer, where it must be bound like an answer."""
     would_run: Callable[[], bool] | None = None
-    """Whether anything would run at all, for where people would have to be asked."""
+    """Returns whether anything would run at all, before people are asked."""
     idempotent: Callable[[], bool] | None = None
-    """Whether what would run may be done again, for where it may have been done."""
+    """Returns whether the steps to run may be repeated, where they may already have happened."""
     edits: bool = False
-    """Whether it only edits the state, and nothing runs."""
+    """Whether the call only edits the state, so that nothing runs."""
     run: str | None = None
-    """What the run is known by that has the thread; None: none has it for this call."""
+    """The token of the run that holds the thread; None: no run holds it for this call."""
 
     @classmethod
     def of(
@@ -57,15 +57,15 @@ class ResumeCall(NamedTuple):
         would_run: Callable[[], bool] | None = None,
         idempotent: Callable[[], bool] | None = None,
     ) -> Self:
-        """Check what a caller gives.
+        """Check the arguments of a caller.
 
         Raises:
-            WorldInvalid: The world is none.
+            WorldInvalid: The world is invalid.
             ValueNotAllowed: The answer is not JSON.
-            UsageError: Actor or reason is no text, or something is too long.
+            UsageError: Actor or reason is not a text, or a text is too long.
         """
         check_actor(actor)
-        # An empty text is passed on: the rules say that it is no reason.
+        # An empty text is passed through: the rules treat it as a missing reason.
         if deliberate is not None and deliberate != "":
             check_reason(deliberate, "deliberate")
         found = cls(
@@ -82,10 +82,10 @@ class ResumeCall(NamedTuple):
         return found.with_answer(answer)
 
     def with_answer(self, answer: Any) -> Self:
-        """The same with an answer.
+        """Return the call with an answer.
 
         Raises:
-            ValueNotAllowed: It is not JSON.
+            ValueNotAllowed: The answer is not JSON.
             UsageError: It is too long.
         """
         plain = None if answer is None else plain_value(answer, "answer")
@@ -93,7 +93,7 @@ class ResumeCall(NamedTuple):
         return self._replace(answer=plain)
 
     def require_something_to_run(self, thread: str) -> None:
-        """Refuse to ask people about a thread that has finished: they have nothing to say to it.
+        """Refuse to ask people about a thread that has finished: there is nothing to approve.
 
         Raises:
             ResumeRefused: Nothing would run.
@@ -108,7 +108,7 @@ class ResumeCall(NamedTuple):
 
     @property
     def answer_digest(self) -> str | None:
-        """What a statement binds of the answer."""
+        """Return the digest of the answer, which a statement binds."""
         return answer_digest(self.answer)
 
     def is_asked_by(
@@ -123,10 +123,10 @@ class ResumeCall(NamedTuple):
 
         Args:
             statement: The statement of the request.
-            release: What would be executed.
-            before: The digest of the world that the present one is compared with.
+            release: The state that would be executed.
+            before: The digest of the world that the current one is compared with.
             policy: The policy in force.
-            who: The identity that would go on.
+            who: The identity that asks to resume.
         """
         return (
             statement.action,
@@ -159,10 +159,10 @@ def _check_answer(answer: Any) -> None:
 
 
 def check_actor(actor: object) -> None:
-    """Refuse what cannot name anybody.
+    """Refuse a value that cannot name an actor.
 
     Raises:
-        UsageError: It is no text, or too long.
+        UsageError: It is not a text, or too long.
     """
     if actor is None:
         return
