@@ -198,7 +198,7 @@ class Decision:
 
     @property
     def concerns_people(self) -> bool:
-        """Whether people are asked or asked a question, so that the run's input must be bound."""
+        """Whether people must approve, or a question is involved: then the run's input is bound."""
         return any(each.rule == Rule.ANSWER or each.measure.asks_people for each in self.reasons)
 
     @property

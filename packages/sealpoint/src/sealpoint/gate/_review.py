@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judging again: whether every resume and handoff on a thread was justified when it was written.
+"""The review: whether every resume and handoff on a thread was justified when it was written.
 
 A worker that runs other code than ours can write a resume that no gate has allowed, and every entry
-is genuine. So the audit goes through the verified thread once more: it makes each release again and
-compares the digest, gathers the same facts as the gate did, and asks the same `decide` with the
-policy that judges that entry: that of the roster which it names, or of a later one whose listed
-positions it lies beyond. It is pure: what it is given has been verified. What an erasure has taken
-is not judged. A world is held by the resume that decided it, so that a prune takes nothing that is
-needed here. Of a resume from further back than an audit remembers, the digest of its release, a
-pending question, copies and deletions are not judged; that its checkpoint was there, whether it was
-the newest, its world, its age and its grant are.
+is still genuine. So the audit walks the verified thread again. It makes each release again and
+compares the digest, gathers the same facts as the gate did, and calls the same `decide` with the
+policy that judges that entry: the policy of the roster that the entry names, or of a later roster
+if the entry is beyond the positions that it lists.
+
+The review is pure: its input has been verified. It does not judge data that an erasure has removed.
+The resume that decided a world holds that world, so a prune removes nothing that the review needs.
+For a resume older than an audit's memory, the review does not judge the digest of its release, a
+pending question, copies and deletions. It does judge whether the checkpoint existed and was the
+newest, its world, its age and its grant.
 """
 
 import zlib
@@ -62,7 +64,7 @@ _WORLDS_BYTES_MAX = 16 * 1024 * 1024
 
 
 class _HeldWorlds:
-    """The worlds that the resumes of a thread have held; the oldest go when they take too much."""
+    """The worlds that the resumes of a thread hold; the oldest are dropped at a size limit."""
 
     def __init__(self) -> None:
         self._packed: dict[str, bytes] = {}
@@ -83,7 +85,7 @@ class _HeldWorlds:
 
 
 class Newest(NamedTuple):
-    """The newest checkpoint of a thread, as the gate would have found it before some entry."""
+    """The newest checkpoint of a thread, as the gate would have seen it before some entry."""
 
     entry: str
     """The hash of its entry."""
@@ -91,11 +93,11 @@ class Newest(NamedTuple):
     time: datetime
     world: str | None
     question: Any
-    """None if it lies too far back to say."""
+    """None also if the checkpoint is too old to know it."""
 
 
 class _Resume(NamedTuple):
-    """A resume that is judged again, with what lay before it."""
+    """A resume under review, with the end of the thread before it."""
 
     entry: Entry
     body: ResumeBody
@@ -103,21 +105,21 @@ class _Resume(NamedTuple):
     chain: StoreChain
     roster: Roster
     policy: Policy | None
-    """The policy that judges it."""
+    """The policy that judges the resume."""
 
     @property
     def judged_by(self) -> str | None:
-        """The digest of that policy."""
+        """Return the digest of the policy that judges the resume."""
         return None if self.policy is None else self.policy.digest
 
 
 class Reviewer:
-    """One thread, judged again entry by entry.
+    """Reviews one thread, entry by entry.
 
     Args:
-        policies: Gives the policy of a digest, or raises `PolicyInvalid`.
-        rollouts: By namespace, every rollout that was ever proposed there, and how it ended; of
-            a namespace that is not in it, neither is judged.
+        policies: Returns the policy of a digest, or raises `PolicyInvalid`.
+        rollouts: By namespace, every rollout that was ever proposed there, and how it ended; for a
+            missing namespace, neither is judged.
     """
 
     def __init__(
@@ -131,34 +133,34 @@ class Reviewer:
         self._decided: dict[int, str | None] = {}
         """By position, the worlds that resumes of this generation decided."""
         self._allowed: dict[int, str | None] = {}
-        """The worlds that sessions were allowed, of those that name another one."""
+        """The worlds that sessions were allowed, for those that name another one."""
         self._log = CheckpointLog()
         self._asked: dict[str, Asked] = {}
         self._basis_at: datetime | None = None
         self._latest: datetime | None = None
         self._executed_epoch = 0
         self._held = False
-        """Whether a run held the thread in the session in force: nobody sees here how it ended."""
+        """Whether a run held the thread in the current session, so that its end is not visible."""
         self._edits = False
-        """Whether nothing runs in that session."""
+        """Whether the session in force is an edit, in which nothing runs."""
         self._unknown: str | None = None
-        """Who went on with an answer and has saved nothing since, in words."""
+        """A description of the session that resumed with an answer and has saved nothing since."""
         self.release: Release | None = None
-        """What the entry that was taken last released, made again; None if it was no resume."""
+        """The release of the last entry, made again; None if the entry was not a resume."""
 
     def take(
         self, entry: Entry, body: Any, before: Tip | None, chain: StoreChain
     ) -> tuple[str, ...]:
-        """Take the next verified entry into account.
+        """Review the next verified entry.
 
         Args:
             entry: The entry.
-            body: Its body; None if an erasure has taken it, or its writer wrote nonsense.
+            body: Its body; None if an erasure has removed it, or it is unreadable.
             before: The end of the thread before it.
             chain: The store chain.
 
         Returns:
-            Why it was not justified, one sentence each; nothing if it was.
+            Why it was not justified, one sentence each; empty if it was.
         """
         header = entry.header
         roster = chain.roster_at(header.roster)
@@ -194,15 +196,15 @@ class Reviewer:
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
 
     def _begin(self, entry: Entry, body: ResumeBody) -> None:
-        """Take a session into account that has begun."""
+        """Record that a session has begun."""
         self._held, self._edits = body.held, body.edits
         if body.decided is None:
             self._decided[entry.seq] = body.world
-        if acts_on_answer(body):  # else it had to tell what was not known, and that stays so
+        if acts_on_answer(body):  # otherwise it had to record an unknown outcome, which stays
             self._unknown = unknown_outcome(entry, body)
 
     def newest(self, header: Header, before: Tip) -> Newest | None:
-        """The newest checkpoint of the main lane before an entry that is taken next."""
+        """Return the newest checkpoint of the main lane before the next entry."""
         entry = self._log.newest()
         outline = None if entry is None else self._log.outline(entry)
         if entry is None or outline is None:
@@ -211,15 +213,15 @@ class Reviewer:
         question = None if release is None else release.question
         return Newest(entry, outline.seq, outline.time, outline.world, question)
 
-    # ------------------------------------------------------------------ what lies before
+    # ------------------------------------------------------------------ state before an entry
 
     def _now(self, entry: Entry) -> datetime:
-        """The time of an entry, or the latest before it: a clock turned back revives nothing."""
+        """Return the time of an entry, or the latest before it, so that no clock goes back."""
         at = entry.header.at
         return at if self._latest is None else max(at, self._latest)
 
     def _fold(self, entry: Entry, body: Any, before: Tip, chain: StoreChain) -> None:
-        """Remember requests that are bound to the basis, and words on them."""
+        """Record requests that are bound to the basis, and answers to them."""
         if isinstance(body, VerdictBody) and not counted_attestations(entry, body, chain):
             return  # its key had ended
         roster = chain.roster_at(entry.header.roster)
@@ -239,7 +241,7 @@ class Reviewer:
         self, entry: Entry, body: ResumeBody, before: Tip, chain: StoreChain, roster: Roster
     ) -> Iterator[str]:
         expected = roster.policy_digest(entry.header.ns)
-        # (1) It records the policy of the roster that it names.
+        # (1) The resume records the policy of the roster that it names.
         if body.policy != expected:
             yield (
                 f"a resume by {entry.writer!r}: roster {roster.seq} names policy "
@@ -247,12 +249,12 @@ class Reviewer:
             )
             return
         yield from self._world_faults(body)
-        # (2) A thread that holds no checkpoint yet begins, and nothing is released.
+        # (2) A thread without a checkpoint begins, and nothing is released.
         if body.checkpoint is None:
             if self._log.holds_anything():
                 yield "a resume: it does not name the checkpoint that was released"
             return
-        # (3) The policy that judges it can be read.
+        # (3) The policy that judges the resume is readable.
         try:
             policy = self._policy_at(entry, chain)
         except (PolicyInvalid, Tampered, NotTrusted) as error:
@@ -269,14 +271,14 @@ class Reviewer:
         yield from self._review_release(resume, body.checkpoint, outline)
 
     def _policy_at(self, entry: Entry, chain: StoreChain) -> Policy | None:
-        """The policy that judges an entry; None: no policy does."""
+        """Return the policy that judges an entry; None if no policy does."""
         digest = chain.policy_at(entry.header)
         return None if digest is None else self._policies(digest)
 
     def _review_release(self, resume: _Resume, checkpoint: str, outline: Outline) -> Iterator[str]:
-        """Judge a resume that released a checkpoint."""
+        """Review a resume that released a checkpoint."""
         entry, body = resume.entry, resume.body
-        # (4) What was released is what lies there.
+        # (4) The released state is the one at that position.
         if body.released != outline.seq:
             yield "a resume: the checkpoint that it released lies somewhere else than it says"
         self.release = release = self._log.release(checkpoint, entry.header, resume.before)
@@ -285,7 +287,7 @@ class Reviewer:
                 f"a resume: it records release {short_digest(body.release)}, and what lay there "
                 f"was release {short_digest(release.digest)}"
             )
-        # (5) What it spends was open, for exactly this, and granted.
+        # (5) The request that it uses was open, was for exactly this resume, and was granted.
         grant, before = None, outline.world
         if release is not None:
             before = self._allowed.get(release.session, before)
@@ -296,7 +298,7 @@ class Reviewer:
             if asked is not None and not faults:
                 spent = as_spent(asked, entry, body, resume.chain)
                 grant = grant_of(spent, resume.roster, forgiving(self._now(entry)))
-        # (6) The rollout that it names let exactly this change of worlds pass.
+        # (6) The rollout that it names allowed exactly this change of worlds.
         rollout = None
         if body.rollout is not None:
             faults = tuple(self._rollout_faults(resume, body.rollout, before))
@@ -304,7 +306,7 @@ class Reviewer:
             if not faults:
                 at = self._now(entry)
                 rollout = rollout_facts(body.rollout, entry, body, resume.chain, at)
-        # (7) The gate would have said the same, and every rule that applied is told.
+        # (7) The gate would have decided the same, and the resume records every rule that applied.
         if release is None:
             facts = self._facts_far_back(resume, outline, grant)
         else:
@@ -315,7 +317,7 @@ class Reviewer:
         yield from self._judged_again(resume, facts)
 
     def _world_of_newest(self) -> str | None:
-        """The world that was allowed where a thread stood before a resume."""
+        """Return the world that was allowed at the newest checkpoint before a resume."""
         place = self._log.newest_at_resume()
         return None if place is None else self._allowed.get(place.session, place.world)
 
@@ -337,12 +339,12 @@ class Reviewer:
     def _facts(
         self, resume: _Resume, release: Release, before: str | None, grant: GrantFacts | None
     ) -> Facts:
-        """The facts that the gate had, as far as they can be found again."""
+        """Return the facts that the gate had, as far as they can be reconstructed."""
         entry, body = resume.entry, resume.body
         return facts_of(
             release,
             thread=entry.header.thread[:12],
-            owner=True,  # the walk has seen to it
+            owner=True,  # the walk has checked it
             diff=self._diff(body, before),
             world_now=body.world is not None,
             now=forgiving(self._now(entry)),
@@ -357,10 +359,10 @@ class Reviewer:
         )
 
     def _facts_far_back(self, resume: _Resume, outline: Outline, grant: GrantFacts | None) -> Facts:
-        """The same for what reaches too far back for a release to be made.
+        """Return the facts of a resume that is too old for its release to be made again.
 
-        Whether a question was pending, the checkpoint was a copy or newer ones had been deleted is
-        not known, and not held against anybody.
+        It is unknown whether a question was pending, whether the checkpoint was a copy, and whether
+        newer ones had been deleted. None of that is counted against the resume.
         """
         body = resume.body
         return Facts(
@@ -397,7 +399,7 @@ class Reviewer:
         )
 
     def _diff(self, body: ResumeBody, before: str | None) -> WorldDiff | None:
-        """What differs from the world of the checkpoint; None if that cannot be said."""
+        """Return the change from the world of the checkpoint; None if it cannot be determined."""
         if before is None or body.world is None:
             return None
         if before == body.world:
@@ -405,7 +407,7 @@ class Reviewer:
         return difference(before, self._world(body.world), lambda: self._leaves.get(before))
 
     def _world(self, digest: str) -> World | None:
-        """A world that a resume of this thread has held, the one being judged included."""
+        """Return a world that a resume of this thread holds, including the one under review."""
         try:
             leaves = self._leaves.get(digest)
             found = None if leaves is None else World.from_dict(leaves)
@@ -414,7 +416,7 @@ class Reviewer:
         return found if found is not None and found.digest == digest else None
 
     def _world_faults(self, body: ResumeBody) -> Iterator[str]:
-        """Why a resume does not say where its world was decided."""
+        """Yield why a resume does not name where its world was decided."""
         if body.decided is not None and self._decided.get(body.decided) != body.world:
             yield (
                 f"a resume: it says that entry {body.decided} decided its world, and that decided "
@@ -424,7 +426,7 @@ class Reviewer:
             yield "a resume: it does not hold the world that it decided"
 
     def _living_session(self, resume: _Resume, release: Release | None = None) -> timedelta | None:
-        """How long ago another key's session last moved the thread; None if it may have ended."""
+        """Return how long ago another key's session moved the thread; None if it may have ended."""
         fence = resume.before.fence
         stopped = release and release.session == fence.seq and release.question is not None
         paused = resume.before.entry.header.pause > fence.seq
@@ -435,7 +437,7 @@ class Reviewer:
         return resume.entry.header.at - self._basis_at
 
     def _spending(self, resume: _Resume, saved_world: str | None) -> Iterator[str]:
-        """Why a request that a resume spends was not for exactly this, or was no grant."""
+        """Yield why the request that a resume uses was not for exactly this, or was not granted."""
         entry, body = resume.entry, resume.body
         request = body.request or ""
         what = f"a resume that spends request {request[:12]}"
@@ -446,7 +448,7 @@ class Reviewer:
         statement = asked.body.statement
         faults = spending_faults(statement, entry, body, saved_world, resume.judged_by)
         yield from (f"{what}: {words}" for words in faults)
-        # How many people the policy asks for is judged with the rules that applied.
+        # The number of approvals that the policy requires is judged with the rules that applied.
         spent = as_spent(asked, entry, body, resume.chain)
         yield from _grant_faults(spent, self._now(entry), resume.policy, resume.roster, what)
         yield from self._denied_before(asked, self._now(entry), resume.policy, what)
@@ -456,7 +458,7 @@ class Reviewer:
     def _rollout_faults(
         self, resume: _Resume, statement: Statement, saved_world: str | None
     ) -> Iterator[str]:
-        """Why a rollout did not let a resume pass, but for the approvals that it had."""
+        """Yield why a rollout did not allow a resume, apart from the approvals that it had."""
         header = resume.entry.header
         faults = rollout_faults(
             statement,
@@ -470,7 +472,7 @@ class Reviewer:
         yield from (f"a resume by rollout {statement.digest[:12]}: {words}" for words in faults)
 
     def _list_faults(self, entry: Entry, body: Any) -> Iterator[str]:
-        """Why the positions that the end of a rollout lists cannot be read."""
+        """Yield why the positions that the end of a rollout lists cannot be read."""
         history = self._rollouts.get(entry.header.ns)
         if history is None or not isinstance(body, ExpiryBody) or body.positions is None:
             return
@@ -484,7 +486,7 @@ class Reviewer:
     def _handoff(
         self, entry: Entry, body: HandoffBody, before: Tip, chain: StoreChain, roster: Roster
     ) -> Iterator[str]:
-        """Judge a handoff; that of an owner needs nobody's word."""
+        """Review a handoff; an owner's handoff needs no approval."""
         header, owner = entry.header, before.fence.owner
         identity = roster.identity(entry.writer)
         if owner is None or (
@@ -520,7 +522,7 @@ class Reviewer:
     def _denied_before(
         self, asked: Asked, at: datetime, policy: Policy | None, what: str
     ) -> Iterator[str]:
-        """Whether the same was denied, by a request that was living at a time."""
+        """Yield a fault if the same was denied, by a request that was open at that time."""
         denied = denied_alike(self._asked.values(), asked, policy, at)
         if denied is not None:
             names = tuple(name for name, _ in denied.denials)
@@ -528,7 +530,7 @@ class Reviewer:
 
 
 def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:
-    """Whether a session may run in its world, whatever else may be wrong with its resume."""
+    """Whether a session may run in its world, regardless of other faults of its resume."""
     about_world = world_facts(
         facts.thread,
         facts.diff,
@@ -543,14 +545,14 @@ def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:
 
 
 def _told(body: ResumeBody) -> tuple[Rule, ...]:
-    """The rules that a resume says applied."""
+    """Return the rules that a resume records as applied."""
     return tuple(rule for rule in Rule if rule in body.rules)
 
 
 def _grant_faults(
     asked: Asked, at: datetime, policy: Policy | None, roster: Roster, what: str, *, least: int = 0
 ) -> Iterator[str]:
-    """Why a request is no grant at a time, by a roster and a policy that asks for so many."""
+    """Yield why a request was not granted at a time, by a roster and by a policy's minimum."""
     grant = grant_of(asked, roster, at)
     if asked.expired or asked.body.statement.expired_at(at, slack=SLACK):
         yield f"{what}: the request had expired"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The book of rollouts: a reserved thread of the namespace on which they are requests.
+"""The book of rollouts: a reserved thread of the namespace that holds them as requests.
 
 So a rollout is signed, chained, anchored, approved, denied, exported and audited like any other
-request. The gate looks a change of worlds up here, and takes nothing from the book that is not
-below its verified, anchored head. What was verified once is not verified again.
+request. The gate looks up a change of worlds here, and uses only entries below the book's verified,
+anchored head. A verified entry is not verified again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,7 @@ from sealpoint.world import World
 
 _LONGEST = timedelta(days=ROLLOUT_DAYS_MAX)
 _NOBODY = 1_000
-"""More than can ever approve: what the policy refuses."""
+"""More people than can ever approve; stands for a change that the policy refuses."""
 
 
 class Rollout(NamedTuple):
@@ -61,17 +61,17 @@ class Rollout(NamedTuple):
     facts: RolloutFacts
     statement: Statement
     approvals: tuple[Attestation, ...]
-    """One word of each person that counts."""
+    """One counted approval of each person."""
 
 
 class RolloutEnd(NamedTuple):
     """How a rollout ended, if it did."""
 
     revoked: datetime | None
-    """When it was first denied, in the order of the book, as whoever recorded that says; None if
-    nobody has whose word counts on when."""
+    """When it was first denied, in the order of the book, as the writer of that entry states. None
+    if no such writer has the right to determine the time."""
     positions: tuple[str, ...]
-    """The digests of the lists of where each thread stood after its end."""
+    """The digests of the position lists that were recorded after its end."""
 
 
 class RolloutHistory(NamedTuple):
@@ -80,21 +80,21 @@ class RolloutHistory(NamedTuple):
     ends: Mapping[str, RolloutEnd]
     """By the digests of their statements."""
     lists: PositionLists
-    """Where the lists of positions come from."""
+    """The source of the position lists."""
 
     def end_faults(
         self, rollout: Statement, header: Header, at: datetime, slack: timedelta
     ) -> Iterator[str]:
-        """Why a rollout had ended, or never was, when a resume used it.
+        """Yield why a rollout had ended, or never existed, when a resume used it.
 
-        Positions bind. Time decides only where no list counts: those who wrote the resume and the
-        denial chose it.
+        Positions are binding. Time decides only if no list counts, because the writers of the
+        resume and of the denial chose it.
 
         Args:
             rollout: Its statement.
             header: The header of the resume.
             at: The time of the resume.
-            slack: What may lie between judging and writing.
+            slack: The tolerated time between judging and writing.
         """
         end = self.ends.get(rollout.digest)
         if end is None:
@@ -125,18 +125,18 @@ def rollout_faults(
     history: RolloutHistory | None,
     slack: timedelta = timedelta(),
 ) -> Iterator[str]:
-    """Why a rollout did not let a resume pass, but for the approvals that it had.
+    """Yield why a rollout did not allow a resume, apart from the approvals that it had.
 
-    It is pure, and the same for whoever decides and for whoever judges again.
+    The function is pure, and both the gate and the review call it.
 
     Args:
         rollout: The statement of the rollout.
         header: The header of the resume.
         at: The time of the resume.
-        change: The worlds that the resume goes from and to.
+        change: The world before the resume and the world after it.
         policy: The digest of the policy that judges the resume.
-        history: What is known of the rollouts of the namespace; None: nothing is.
-        slack: What may lie between judging and writing.
+        history: The rollouts of the namespace; None if they are unknown.
+        slack: The tolerated time between judging and writing.
     """
     for name, found, expected in (
         ("action", rollout.action, Action.ROLLOUT),
@@ -174,7 +174,7 @@ class RolloutBook:
         self._counted: dict[str, tuple[tuple[int, int, int], Rollout | None]] = {}
 
     def all(self) -> tuple[Request, ...]:
-        """Every rollout since the newest restore, oldest first, whatever became of it."""
+        """Return every rollout since the newest restore, oldest first, in any status."""
         with self._lock:
             asked, now = self._read(), self._core.now()
             roster = self._core.trust().roster
@@ -192,7 +192,7 @@ class RolloutBook:
             )
 
     def pending(self) -> Pending:
-        """All that is asked on the thread of the book, for whoever answers."""
+        """Return everything pending on the book's thread, for the callers who answer it."""
         with self._lock:
             self._read()
             return Pending(time=self._core.now()) if self._pending is None else self._pending
@@ -201,10 +201,10 @@ class RolloutBook:
         return self._core.storage.blob(self._chain.thread, digest, POSITION_LIST_BYTES_MAX)
 
     def history(self) -> RolloutHistory | None:
-        """Every rollout that was ever proposed, and how it ended; None if nobody can tell.
+        """Return every rollout that was ever proposed, and how it ended; None if that is unknown.
 
-        It is for an audit, which judges resumes of every epoch: whether a rollout held when it was
-        used is told by what the resume carries.
+        An audit uses it to judge resumes of every epoch. Whether a rollout held when it was used
+        follows from the approvals that the resume carries.
         """
         with self._lock, self._chain.verified.all_kept():
             try:
@@ -216,7 +216,7 @@ class RolloutBook:
                     self._history = known, self._told()
                 return RolloutHistory(self._history[1], self._lists)
             except SealpointError:
-                return None  # what is wrong with the book is found as with every thread
+                return None  # a fault of the book is reported as for every thread
 
     def _told(self) -> dict[str, RolloutEnd]:
         chain, asked = self._chain, dict[str, Asked]()
@@ -255,16 +255,16 @@ class RolloutBook:
             )
 
     def find(self, before: str, after: str, since: datetime | None = None) -> Rollout | None:
-        """The rollout in force with the most approvals that names a change of worlds.
+        """Return the rollout in force for a change of worlds with the most approvals.
 
-        None as well where the book cannot be read: any member can make it so, and people are asked
-        then as if nobody had proposed anything. The error is logged, and a list of rollouts raises
-        it.
+        The result is also None if the book cannot be read. Any member can cause that, and people
+        are then asked as if nothing had been proposed. The error is logged, and listing the
+        rollouts raises it.
 
         Args:
             before: The world that a thread was saved in.
-            after: The one that it would go on in.
-            since: The time of that thread: a clock that was turned back revives nothing.
+            after: The world that it would resume in.
+            since: The time of that thread, so that setting back a clock revives nothing.
         """
         with self._lock:
             try:
@@ -287,14 +287,14 @@ class RolloutBook:
     def _in_force(
         self, asked: Asked, roster: Roster, policy: Policy, now: datetime
     ) -> Rollout | None:
-        """A rollout that has the approvals it needs, and that nobody denied; None for others."""
+        """Return the rollout if it has the approvals it needs and no denial; otherwise None."""
         statement = asked.body.statement
         # The proposer chooses `expires`, so it has a bound.
         if asked.expired or statement.expired_at(now) or statement.expires - now > _LONGEST:
             return None
         if asked.denials or statement.policy != policy.digest:
             return None
-        # Whose words count changes with the roster, with each word, and when a key expires.
+        # The counted answers change with the roster, with each answer, and when a key expires.
         words = asked.attestations
         expired = sum(roster.key_expired_at(word.credential, now) for word in words)
         stands = (roster.seq, len(words), expired)
@@ -305,7 +305,7 @@ class RolloutBook:
         return known[1]
 
     def _needed(self, asked: Asked, policy: Policy) -> int:
-        """How many have to approve a rollout by the policy, whatever its proposer says."""
+        """Return how many must approve a rollout by the policy, whatever its proposer states."""
         key = asked.id, policy.digest
         if key not in self._least:
             worlds = {world.digest: world for world in map(World.from_dict, asked.body.worlds)}
@@ -313,14 +313,14 @@ class RolloutBook:
             asks = [compared_reasons(one.diff(other), policy) for one, other in pairs]
             measures = [each.measure for reasons in asks for each in reasons]
             refused = Measure.REFUSE in measures
-            # A pair that differs in nothing that is compared asks nobody.
+            # A pair without a compared difference needs no approval.
             people = max((each.people for each in measures), default=0)
             self._least[key] = _NOBODY if refused else people
         return max(self._least[key], asked.body.statement.needed)
 
     def _read(self) -> list[Asked]:
-        """Take in what is new in the book, and give the rollouts in it."""
-        # Anybody may write into the book: judging it and reading it meet the same entries.
+        """Read the new entries of the book, and return its rollouts."""
+        # Any member may write to the book, so judging and reading must use the same entries.
         with self._chain.verified.all_kept():
             return self._read_new()
 
@@ -329,7 +329,7 @@ class RolloutBook:
         try:
             chain.refresh()
         except (UnknownThread, Unanchored):
-            return []  # nobody has proposed anything, as far as this anchor knows: people are asked
+            return []  # this anchor knows of no rollout, so people are asked
         head, tip, epoch = chain.verified_head(), chain.tip(), core.trust().epoch
         seen = self._seen
         if self._pending is None or seen is None or seen[2:] != (tip.basis[0], epoch):
@@ -337,7 +337,7 @@ class RolloutBook:
         if seen is None or seen[:2] != (head.seq, head.hash):
             last = -1 if seen is None else seen[0]
             new = list(takewhile(lambda each: _is_after(each[0], last), chain.walk()))
-            self._seen = None  # where an entry cannot be read, nothing counts twice
+            self._seen = None  # if an entry cannot be read, no entry may count twice
             fold_found(chain, tip.basis, reversed(new), self._pending)
         self._seen = (head.seq, head.hash, tip.basis[0], epoch)
         asked = self._pending.asked.values()
@@ -363,7 +363,7 @@ def _counted(asked: Asked, roster: Roster, needed: int, now: datetime) -> Rollou
 
 
 def _body(header: Header, record: Record) -> Any:
-    """What an entry says; None if it says nothing."""
+    """Return the content of an entry; None if it has none or is unreadable."""
     try:
         return None if record.body is None else read_body(header.kind, header.body, record.body)
     except Unreadable:

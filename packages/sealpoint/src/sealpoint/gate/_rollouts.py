@@ -2,10 +2,10 @@
 """Rollouts: a change of world that people accept once, for many threads.
 
 A rollout names pairs of worlds, each from one and to another, in one namespace and until a date. It
-is a request like that of a resume: people approve it by signing its statement, one denial ends it,
-before or after it holds. While it holds, a resume between two of its worlds passes what the policy
-asks of changed worlds, and carries the proof. It covers nothing else: no answer, no older
-checkpoint, no pause, no restore.
+is a request like that of a resume: people approve it by signing its statement, and one denial ends
+it, before or after it takes effect. While it is in force, a resume between two of its worlds meets
+the policy's requirements for changed worlds, and carries the proof. It covers nothing else: no
+answer, no older checkpoint, no pause, no restore.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -57,13 +57,14 @@ from sealpoint.store import (
 )
 from sealpoint.world import World, WorldDiff
 
-# What a change of world would mean for the threads of a namespace, before anybody accepts it.
+# The plan shows what a change of world would mean for the threads of a namespace, before people
+# accept it.
 #
-# The newest checkpoint of a thread is found from the entry that the anchor vouches for, by the
-# links below it; a thread of which something was given up is asked itself. Nothing is decoded and
-# nothing is released: the gate verifies all of it again when a run goes on. Memory follows the
-# number of different worlds; of a thread no more than its id is kept, to find those the anchor
-# does not know.
+# It finds the newest checkpoint of a thread from the anchored entry, by the links below it. If
+# something was pruned or deleted, it reads the thread itself. Nothing is decoded and nothing is
+# released: the gate verifies all of it again when a run resumes. Memory grows with the number of
+# different worlds; of each thread only the id is kept, to find threads that the anchor does not
+# know.
 
 
 _EXAMPLES_MAX = 3
@@ -72,31 +73,31 @@ _FAILURES_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedWorld:
-    """A world that open threads were saved in, and what it would take to go on in the new one."""
+    """A world of saved threads, with the requirements for resuming them in the new world."""
 
     digest: str
     threads: int
     """How many threads were last saved in it."""
     examples: tuple[str, ...]
-    """The names of some of them."""
+    """The names of some of those threads."""
     world: World | None
-    """None if it cannot be read: its threads need a decision each."""
+    """None if it cannot be read: then each of its threads needs its own decision."""
     diff: WorldDiff | None
     reasons: tuple[Reason, ...]
-    """What the policy in force asks for because of the differences."""
+    """The reasons that the policy in force gives for the differences."""
     measure: Measure
-    """The strictest of that."""
+    """The strictest measure of those reasons."""
     rollout: str | None
-    """The id of a rollout in force that lets it pass."""
+    """The id of a rollout in force that allows the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutPlan:
-    """The worlds of a namespace's threads, held against a new one."""
+    """The worlds of a namespace's threads, compared with a new one."""
 
     world: World
     worlds: tuple[PlannedWorld, ...]
-    """Those that differ from it, the most frequent first."""
+    """The worlds that differ from the new one, the most frequent first."""
     same: int
     """How many threads were last saved in the new world itself."""
     undeclared: int
@@ -106,18 +107,18 @@ class RolloutPlan:
     failures: tuple[tuple[str, str], ...]
     """Some of the threads that could not be read, or that the anchor does not know: id, message."""
     failed: int
-    """How many these are in all."""
+    """The total number of those threads."""
 
     @property
     def threads(self) -> int:
-        """How many threads there are in all."""
+        """The total number of threads."""
         found = sum(each.threads for each in self.worlds)
         return found + self.same + self.undeclared + self.empty + self.failed
 
 
 @dataclass(slots=True)
 class _Group:
-    """Threads of one world, while they are counted."""
+    """The threads of one world, while they are counted."""
 
     thread: bytes
     """One of them."""
@@ -127,7 +128,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Failures:
-    """Threads that could not be read: how many, and the first of them with the message."""
+    """Threads that could not be read: their number, and the first ones with the message."""
 
     count: int = 0
     first: list[tuple[str, str]] = field(default_factory=list)
@@ -146,18 +147,18 @@ def make_plan(
     exact: Callable[[str], str | None],
     rollout: Callable[[str], Rollout | None],
 ) -> RolloutPlan:
-    """Hold the worlds of all threads of a namespace against a new one.
+    """Compare the worlds of all threads of a namespace with a new one.
 
     Args:
         core: The store.
         world: The new world.
         policy: The policy in force.
-        exact: Finds the world that a thread would go on from, by its name, the long way.
+        exact: Finds the world that a thread would resume from, by its name, by a full read.
         rollout: Finds the rollout in force from a world to the new one.
 
     Raises:
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
-        Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+        StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
+        Tampered, NotTrusted, RolledBack, Forked: The store chain does not verify.
     """
     core.renewed_trust()
     groups: dict[str | None, _Group] = {}
@@ -206,7 +207,7 @@ def make_plan(
 def _group(
     groups: "dict[str | None, _Group]", found: tuple[str | None] | None, anchored: Position
 ) -> "_Group | None":
-    """The threads of the same world; None for one that holds nothing, or is not counted here."""
+    """Return the group of a thread's world; None if the thread is empty, or not counted here."""
     if found is None or found is _ELSEWHERE:
         return None
     return groups.setdefault(found[0], _Group(anchored.thread))
@@ -219,7 +220,7 @@ def _begun(threads: Iterable[ListedThread]) -> Iterator[tuple[bytes, Position]]:
 
 
 def _name(core: Core, slot: bytes, anchored: Position) -> str:
-    """The name of a thread, which its slot proves.
+    """Return the name of a thread, which its slot proves.
 
     Raises:
         Edited: The store has another name for it.
@@ -234,13 +235,13 @@ def _name(core: Core, slot: bytes, anchored: Position) -> str:
 
 
 _ELSEWHERE: tuple[None] = (None,)
-"""A thread of another namespace, or one that is none of the application's."""
+"""A thread of another namespace, or a thread that does not belong to the application."""
 
 
 def _newest_world(
     core: Core, slot: bytes, anchored: Position, exact: Callable[[str], str | None]
 ) -> tuple[str | None] | None:
-    """The world of a thread's newest checkpoint; None if it has no checkpoint."""
+    """Return the world of a thread's newest checkpoint; None if it has no checkpoint."""
     anchored = core.restored(anchored)
     expected = anchored.entry
     records = core.storage.scan(anchored.thread, 0, anchored.seq, descending=True)
@@ -295,7 +296,7 @@ def _readable_world(found: dict[str, Any] | None) -> World | None:
 
 
 _WORLDS_BYTES_MAX = BODY_BYTES_MAX * 3 // 4
-"""What people are shown lies in the body of one entry."""
+"""The limit on the worlds of a rollout, which are part of the body of one entry."""
 
 _Pair = tuple[World | Mapping[str, Any], World | Mapping[str, Any]]
 
@@ -315,15 +316,15 @@ class Rollouts:
         self._operations = Operations(state, ThreadReader(state), context)
 
     def plan(self, world: World | Mapping[str, Any]) -> RolloutPlan:
-        """Say what a new world would mean for the threads that there are; writes nothing.
+        """Show what a new world would mean for the existing threads; writes nothing.
 
         Args:
-            world: What runs would be able to do from now on.
+            world: The new capabilities of the runs.
 
         Raises:
-            WorldInvalid: It is no world.
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
-            Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+            WorldInvalid: The world is invalid.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
+            Tampered, NotTrusted, RolledBack, Forked: The store chain does not verify.
         """
         new = _given_world(world)
         return make_plan(
@@ -344,20 +345,20 @@ class Rollouts:
     ) -> Request:
         """Ask people to accept changes of world, each from one and to another.
 
-        Where the policy asks for no more than a reason, it holds at once. Of several who propose
-        the same change at the same time, anywhere, one does.
+        If the policy requires no more than a reason, the rollout holds at once. If several callers
+        propose the same change at the same time, in any process, only one proposal is made.
 
         Args:
-            pairs: The changes: from, to. `plan` finds the worlds of the threads that there are.
-            reason: Why; it is signed, and told with every resume that it lets pass.
+            pairs: The changes: from, to. `plan` finds the worlds of the existing threads.
+            reason: Why; it is signed, and shown with every resume that the rollout allows.
             until: When it ends, or how long it holds.
-            actor: The person of the roster for whom it is proposed, as the caller claims: who
-                cannot approve it.
+            actor: The person of the roster for whom it is proposed, as the caller claims. This
+                person cannot approve it.
 
         Raises:
-            UsageError: There are no or too many pairs, the policy lets all of them pass as they
-                are or refuses one, the time is none, or there is no reason or no such person.
-            WorldInvalid: One is no world.
+            UsageError: There are no or too many pairs, the policy allows all of them already or
+                refuses one, the time is invalid, or there is no reason or no such person.
+            WorldInvalid: A world is invalid.
             Moved: A rollout for one of these changes waits for approval; or it holds, and this one
                 would not end a day later or more.
             NotTrusted: This identity may not ask, because it is neither writer nor operator.
@@ -389,8 +390,8 @@ class Rollouts:
     ) -> Request:
         """Ask people to accept the changes of world that open requests wait for, all at once.
 
-        Once it holds, a resume that asked for nothing but one of them goes on without its own
-        approvals; what else a request asks for is still asked.
+        Once it holds, a resume that needed approval only for one of these changes continues without
+        its own approvals. If its request covers anything else, that still needs approval.
 
         Args:
             requests: Open requests to resume in another world, of any threads of the namespace.
@@ -399,15 +400,16 @@ class Rollouts:
             actor: As for `propose`.
 
         Raises:
-            UnknownRequest, RequestClosed: One is not open any more.
-            NotTrusted: One says another world of its checkpoint than the thread has.
-            UsageError: One is not about a change of world that can be compared; or as `propose`.
+            UnknownRequest, RequestClosed: A request is no longer open.
+            NotTrusted: A request names another world of its checkpoint than the thread has.
+            UsageError: A request is not about a change of world that can be compared; or as
+                `propose`.
         """
         pairs = [self._change_of(each) for each in requests]
         return self.propose(pairs, reason=reason, until=until, actor=actor)
 
     def _change_of(self, request: Request) -> tuple[World, World]:
-        """The worlds that a request is from and to, as its thread has them now."""
+        """Return the worlds that a request is from and to, as its thread has them now."""
         told = request.statement
         where = f"request {request.short} of thread {request.thread!r}"
         if None in (told.world_from, told.world_to) or told.world_from == told.world_to:
@@ -421,7 +423,7 @@ class Rollouts:
             raise UnknownRequest(f"{where}: there is no such open request")
         if found.status not in (Status.OPEN, Status.APPROVED):
             raise why_closed(found)
-        diff = thread.compare(found)  # which refuses another world than that of the checkpoint
+        diff = thread.compare(found)  # raises if the request misstates the checkpoint's world
         before = read_world(self._core, bytes.fromhex(told.thread), told.world_from or "")
         if diff is None or before is None or found.world is None:
             raise UsageError(
@@ -443,7 +445,7 @@ class Rollouts:
         return ends.astimezone(UTC)
 
     def list(self) -> tuple[Request, ...]:
-        """Every rollout since the newest restore, oldest first, whatever became of it.
+        """Return every rollout since the newest restore, oldest first, in any status.
 
         Raises:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
@@ -451,7 +453,7 @@ class Rollouts:
         return self._book.all()
 
     def get(self, rollout_id: str) -> Request:
-        """One rollout, by its id or the first digits of it.
+        """Return one rollout, by its id or the first digits of it.
 
         Raises:
             UsageError: There are too few digits, or other characters.
@@ -460,7 +462,7 @@ class Rollouts:
         return only_one(self.list(), rollout_id, "rollout")
 
     def compare(self, rollout: Request) -> tuple[tuple[str, str, WorldDiff], ...]:
-        """What a rollout lets pass: from, to, and what differs, for each pair."""
+        """Return the changes that a rollout allows: from, to, and the difference, for each pair."""
         worlds = {world.digest: world for world in map(World.from_dict, rollout.worlds)}
         return tuple(
             (before, after, worlds[before].diff(worlds[after]))
@@ -468,9 +470,9 @@ class Rollouts:
         )
 
     def revoke(self, rollout_id: str, *, reason: str, actor: str | None = None) -> Attestation:
-        """End a rollout for good, as the identity that the store was opened with.
+        """End a rollout for good, as the identity that opened the store.
 
-        An approver may, and whoever proposed it. Runs that have gone on already are not stopped.
+        An approver may do that, and the proposer. Runs that have already resumed are not stopped.
 
         Args:
             rollout_id: Its id, or the first digits of it.
@@ -481,13 +483,13 @@ class Rollouts:
         Raises:
             UnknownRequest: There is no such rollout.
             RequestClosed: It has ended already.
-            NotTrusted: This identity may not.
+            NotTrusted: This identity may not do that.
             UsageError: There is no reason, or no such person.
         """
         return self._operations.answer(self.get(rollout_id).id, Verdict.DENY, reason, actor)[1]
 
     def _world_of(self, name: str) -> str | None:
-        """The world that a thread would go on from; None if it is undeclared or there is none."""
+        """Return the world that a thread would resume from; None if it has none."""
         try:
             return self._thread(name).release().world
         except (UnknownThread, UnknownCheckpoint, UnknownRequest):
@@ -501,11 +503,11 @@ def _given_world(given: World | Mapping[str, Any]) -> World:
 def _asking_changes(
     pairs: Iterable[_Pair], policy: Policy
 ) -> tuple[dict[str, World], dict[tuple[str, str], Measure]]:
-    """The changes of world that somebody has to accept, with what the policy asks for each.
+    """Return the changes of world that need acceptance, with the policy's measure for each.
 
     Raises:
         UsageError: There are none or too many, they are too large, or one is refused.
-        WorldInvalid: One is no world.
+        WorldInvalid: A world is invalid.
     """
     worlds: dict[str, World] = {}
     measures: dict[tuple[str, str], Measure] = {}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run of a framework, by what it has written: what goes on from there goes on with it.
+"""A run of a framework, tracked by its writes: a write that continues it belongs to it.
 
-A write says what it goes on from, and which run it is of where the framework tells that. A run is
-where it began, what it has written since, and where it stands. Who names something else that the
-thread holds is another run, or one that was overtaken; the gate judges that.
+A write names the checkpoint that it continues from and, if the framework knows it, its run. A run
+consists of its starting checkpoint, the checkpoints that it has written since, and its current
+position. A write that names any other checkpoint of the thread belongs to another run, or to one
+that was overtaken; the gate judges that.
 """
 
 import copy
@@ -31,13 +32,14 @@ class Run:
     """One run of a framework on a thread.
 
     Args:
-        position: What its first write says, or what it was decided about before.
-        base: The checkpoint of the main lane that it goes on from; None: from nothing.
-        lanes: The checkpoints of other lanes that it goes on from although they are not the newest.
-        world: What it declares to be able to do.
-        is_older: Whether that checkpoint is not the newest.
-        actor: Who goes on, as the caller claims.
-        early: Results of its first checkpoint that came before that, into the run before.
+        position: The position that its first write states, or that was judged before.
+        base: The checkpoint of the main lane that it continues from; None: the thread was empty.
+        lanes: The checkpoints of other lanes that it continues from although they are not the
+            newest.
+        world: The capabilities that it declares.
+        is_older: Whether the base is not the newest checkpoint.
+        actor: The actor who resumes, as the caller claims.
+        early: Results of its first checkpoint that arrived before it, in the previous run.
     """
 
     def __init__(
@@ -57,25 +59,25 @@ class Run:
         self.session: int | None = None
         """The session that records it; None: nothing has been written yet."""
         self.is_overtaken = is_older and not (position.begins or position.deliberate)
-        """Whether it only goes on, from what is not the newest any more."""
+        """Whether it only continues, from a checkpoint that is no longer the newest."""
         self.is_older = is_older or bool(self.lanes)
-        """Whether it goes on from older checkpoints: those of other lanes come with them."""
+        """Whether it continues from older checkpoints; those of other lanes come with them."""
         self.actor = actor
         self._early = list(early)
         self._world = world
         self._stands_on = base
         self._written: set[Key] = set()
         self._bases: set[Key] = set() if base is None else {Key("", base)}
-        """What it has gone on from, in the main lane and in others, and has not written itself."""
+        """The checkpoints, in all lanes, that it has continued from and has not written itself."""
         self._branches: set[str] = set()
         """Checkpoints of the main lane that code of its own tasks has written."""
         self._awaited: dict[Key, list[ResultsDraft]] = {}
-        """Checkpoints that are on their way, because something has named them, with results."""
+        """Checkpoints that were named but are not written yet, with their early results."""
         self._asks = False
-        """Whether it waits for an answer: what is saved after that has got one."""
+        """Whether it waits for an answer: a later save means that the answer has arrived."""
 
     def includes(self, draft: CommitDraft, state: ThreadState) -> bool:
-        """Whether something goes on from where this run stands."""
+        """Whether a write continues from the current position of this run."""
         position = draft.position
         if position is None:
             return True
@@ -90,29 +92,29 @@ class Run:
         return self.is_older or not draft.lane or self._goes_on_in_lane(draft, state)
 
     def _is_another(self, draft: CommitDraft, position: RunPosition) -> bool:
-        """Whether something cannot be of this run, wherever it stands."""
+        """Whether a write cannot belong to this run, at any position."""
         if position.begins or draft.declared != self._world:
             return True
         if not draft.lane and position.lanes and position.lanes != self.position.lanes:
             return True
-        # What is saved after a question has got an answer.
+        # A save after a question means that the answer has arrived.
         saves = _saves(draft) and draft.key not in self._awaited
         return self._asks and (position.answered or saves)
 
     def take_early(self) -> list[ResultsDraft]:
-        """The results that came before the run had begun, once."""
+        """Return the results that arrived before the run had begun, once."""
         found, self._early = self._early, []
         return found
 
     def early_results(self, draft: CommitDraft) -> list[ResultsDraft]:
-        """Results that came before the checkpoint with which, as it turns out, a run begins."""
+        """Return the results that arrived before the first checkpoint of the new run."""
         run = None if draft.position is None else draft.position.run
         if run is not None and run is self.position.run:
             return [each for early in self._awaited.values() for each in early]
         return [] if draft.key is None else self._awaited.get(draft.key, [])
 
     def note(self, draft: CommitDraft) -> None:
-        """Something of it is about to be written."""
+        """Record a draft of this run that is about to be written."""
         self._asks = self._asks or draft.question is not None
         if draft.lane and draft.position is not None and draft.position.checkpoint is not None:
             self._await(Key("", draft.position.checkpoint), [])
@@ -137,13 +139,13 @@ class Run:
             self._awaited.setdefault(key, []).extend(early)
 
     def _has_met(self, name: str | None, state: ThreadState) -> bool:
-        """Whether the run went on from a checkpoint of the main lane, wrote it or is about to."""
+        """Whether the run continued from a checkpoint of the main lane, or writes it."""
         if name in (None, self.base, self._stands_on):
             return True
         return Key("", name or "") in self._written or self._is_new(name, state)
 
     def _stands_where(self, name: str | None, draft: CommitDraft, state: ThreadState) -> bool:
-        """Whether a write names the checkpoint of the main lane that the run stands on."""
+        """Whether a write names the run's current checkpoint of the main lane."""
         if name is None or name == self._stands_on or name in self._branches:
             return True
         if (draft.lane or isinstance(draft, ResultsDraft)) and self._stood_on(Key("", name)):
@@ -154,50 +156,50 @@ class Run:
         return _place_of("", name, self.position, state) is None
 
     def _goes_on_in_lane(self, draft: CommitDraft, state: ThreadState) -> bool:
-        """Whether a write in another lane goes on from the newest there."""
+        """Whether a write in another lane continues from the newest checkpoint there."""
         if isinstance(draft, ResultsDraft) and self._stood_on(draft.key):
             return True
         return older_in_lane(draft, state) is None
 
     def _stood_on(self, key: Key) -> bool:
-        """Whether results of a checkpoint may have been on their way when the run went on."""
-        known = self.position.run is not None  # else they may be those of any other run
+        """Whether results of a checkpoint may have been in transit when the run continued."""
+        known = self.position.run is not None  # otherwise any other run may have written them
         return key in self._written or (known and key in self._bases)
 
 
 class EndedRuns:
-    """Runs that were refused or overtaken: what they still write is told so."""
+    """Runs that were refused or overtaken; their later writes raise the same error."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, SealpointError]] = {}
-        """What each was known by, which is held so that nothing else is taken for it."""
+        """The object that identified each run; the reference keeps its id from being reused."""
 
     def add(self, run: Run, error: SealpointError, going_on: Run | None) -> None:
-        """Take no more from a run, unless it is the same one that goes on."""
+        """Refuse later writes of a run, unless the same run continues."""
         known = run.position.run
         goes_on = going_on is not None and going_on is not run and going_on.position.run is known
         if known is not None and not goes_on:
-            # A copy: the error itself holds on to what was being written when it was raised.
+            # A copy, because the raised error references the data that was being written.
             self._known.setdefault(id(known), (known, copy.copy(error)))
             if len(self._known) > _ENDED_MAX:
                 del self._known[next(iter(self._known))]
 
     def forget(self, position: RunPosition) -> None:
-        """A run begins with what one that ended was known by."""
+        """Forget an ended run, because a new run begins with the same identifying object."""
         self._known.pop(id(position.run), None)
 
     def refuse(self, position: RunPosition) -> None:
-        """Refuse what a run writes that has ended.
+        """Refuse a write of a run that has ended.
 
         Raises:
-            SealpointError: Why it has.
+            SealpointError: The error that ended the run.
         """
         if not position.begins and (ended := self._known.get(id(position.run))) is not None:
             raise copy.copy(ended[1])
 
 
 class _Displaced(NamedTuple):
-    """What a handle had before a run that has not written anything yet."""
+    """The state of a handle before a run that has not written anything yet."""
 
     run: Run | None
     session: int | None
@@ -205,20 +207,20 @@ class _Displaced(NamedTuple):
 
 
 class RunTracker:
-    """Which run of a framework the session of a handle belongs to, and which have ended."""
+    """Tracks which run of a framework owns the session of a handle, and which runs have ended."""
 
     def __init__(self, state: ThreadState) -> None:
         self.current: Run | None = None
-        """The run of this handle's session, if it is a framework's."""
+        """The run of this handle's session, if a framework started it."""
         self._state = state
         self._ended = EndedRuns()
         self._displaced: _Displaced | None = None
 
     def is_continued_by(self, draft: CommitDraft) -> bool:
-        """Whether something goes on with the run of this handle's session.
+        """Whether a write continues the run of this handle's session.
 
         Raises:
-            Superseded: It does, or was decided about before, and another run goes on by now.
+            Superseded: It does, or its run was judged before, but another run has taken over since.
             SealpointError: Its run was refused.
         """
         position, run = draft.position, self.current
@@ -237,23 +239,23 @@ class RunTracker:
         raise error
 
     def _is_undecided_run_of(self, draft: CommitDraft) -> bool:
-        """Whether the run is one that nobody decided about before, and includes something."""
+        """Whether the current run was not judged before it began, and includes the draft."""
         run = self.current
         return run is not None and run.position.token is None and run.includes(draft, self._state)
 
     def begin(self, draft: CommitDraft, world: World | None) -> None:
-        """Let another run begin with something that is about to be written.
+        """Begin another run with a draft that is about to be written.
 
         Args:
-            draft: What is written.
+            draft: The draft.
             world: The world of the handle's session until now.
 
         Raises:
-            Superseded: It only goes on, from what is not the newest any more.
-            UnknownCheckpoint: It names a checkpoint that is not there.
+            Superseded: It only continues, from a checkpoint that is no longer the newest.
+            UnknownCheckpoint: It names a checkpoint that does not exist.
         """
         state, position = self._state, draft.position or RunPosition()
-        self._ended.refuse(position)  # what was just written may have ended it
+        self._ended.refuse(position)  # the previous write may have ended it
         if state.chain.head is None:
             state.find()
         newest = state.checkpoints.newest("")
@@ -264,7 +266,7 @@ class RunTracker:
         elif is_older and not (position.begins or position.answered):
             raise self.overtaken(position.checkpoint)
         if place is not None:
-            state.mark_seen()  # it goes on from what it was shown
+            state.mark_seen()  # it continues from the state that it was shown
         self._displaced = _Displaced(self.current, state.session, world)
         self._ended.forget(position)
         base = place or newest
@@ -286,14 +288,14 @@ class RunTracker:
                 f"thread {self._state.name!r}: there is no checkpoint {position.checkpoint!r} to "
                 "resume from"
             )
-        # All of it is saved at the end: nobody can tell what the run was given.
+        # The run saves everything at its end, so nobody can tell whether it received an answer.
         return position if position.begins else replace(position, answered=True)
 
     def settle(self, run: Run, outcome: Outcome) -> _Displaced | None:
-        """Take note of what became of the first write of a group of the current run.
+        """Record the outcome of the first write of a group of the current run.
 
         Returns:
-            What the handle goes back to, if the run was refused; otherwise None.
+            The state that the handle returns to, if the run was refused; otherwise None.
         """
         if run.session is None:
             run.session = self._state.session
@@ -301,7 +303,7 @@ class RunTracker:
         if displaced is None:
             return None
         if run.session is None and isinstance(outcome, SealpointError):
-            # Who is refused takes nobody's place, and what else it writes is refused as well.
+            # A refused run replaces no other run, and its later writes are refused as well.
             self._ended.add(run, outcome, None)
             self.current = displaced.run
             return displaced
@@ -310,7 +312,7 @@ class RunTracker:
         return None
 
     def overtaken(self, name: str | None) -> Superseded:
-        """What to say to a run that goes on from what is not the newest any more."""
+        """Return the error for a run that continues from a checkpoint that is not the newest."""
         stands = "" if name is None else f", and this one from checkpoint {name!r}"
         return Superseded(f"thread {self._state.name!r}: another run has resumed it{stands}")
 
@@ -318,19 +320,19 @@ class RunTracker:
 def _place_of(
     lane: str, name: str | None, position: RunPosition, state: ThreadState
 ) -> CheckpointPlace | None:
-    """Where a checkpoint lies that a run names; None if it names none, or a new one."""
+    """Return the place of a checkpoint that a run names; None if it names none, or a new one."""
     return None if name is None else state.checkpoints.find(Key(lane, name), rises=position.rising)
 
 
 def _saves(draft: CommitDraft) -> bool:
-    """Whether it is a checkpoint of the main lane."""
+    """Whether the draft is a checkpoint of the main lane."""
     return not draft.lane and not isinstance(draft, ResultsDraft)
 
 
 def _older_lanes_of(
     draft: CommitDraft, position: RunPosition, state: ThreadState
 ) -> dict[str, str]:
-    """The checkpoints of other lanes that a run begins from although they are not the newest."""
+    """Return the older checkpoints of other lanes that a run begins from."""
     if not draft.lane:
         return named_older(position, state)
     older = older_in_lane(draft, state)
@@ -338,7 +340,7 @@ def _older_lanes_of(
 
 
 def older_lanes(lanes: Mapping[str, str]) -> tuple[str, ...]:
-    """Checkpoints of other lanes that are not the newest there, in words."""
+    """Describe checkpoints of other lanes that are not the newest there."""
     return tuple(
         f"checkpoint {name!r} is not the newest of namespace {lane!r}"
         for lane, name in sorted(lanes.items())
@@ -346,7 +348,7 @@ def older_lanes(lanes: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
-    """The checkpoints of other lanes that a run was told to go on from, and that are not newest."""
+    """Return the checkpoints of other lanes that a run names and that are not the newest."""
     found = {}
     for lane, name in position.lanes.items():
         newest = state.checkpoints.newest(lane)
@@ -356,7 +358,7 @@ def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
 
 
 def older_in_lane(draft: CommitDraft, state: ThreadState) -> str | None:
-    """The checkpoint that a write goes on from, if it is not the newest of its lane."""
+    """Return the checkpoint that a write continues from, if it is not the newest of its lane."""
     name = draft.checkpoint if isinstance(draft, ResultsDraft) else draft.parent
     if _place_of(draft.lane, name, draft.position or RunPosition(), state) is None:
         return None

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread as somebody was shown it, so that what they confirm is what they saw.
+"""The position of a thread as a person saw it, so that an action applies to what they saw.
 
-A standing is a value: it reads nothing, and nothing is believed because it says so. Whoever writes
-an entry compares it with the thread at the very position that the entry takes, and writes nothing
-if that has moved. It may have been in other hands meanwhile, such as in a form of a browser, so it
-is read as strictly as everything else; what it could be changed to is only what its bearer could
-have been shown.
+A standing is a value: it reads nothing and proves nothing. The writer of an entry compares it with
+the thread at the very position that the entry takes, and writes nothing if the thread has moved. A
+standing may have passed through untrusted places, such as a form in a browser, so it is parsed as
+strictly as all other input. A change to it can only produce a standing that its holder could have
+been shown.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class StandingPause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     seq: _Count
     """The position of its entry."""
     entry: str
-    """The hash of that."""
+    """The hash of that entry."""
     at: _Time
     by: str
     """The identity that signed it."""
@@ -38,18 +38,18 @@ class StandingPause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     @property
     def said_by(self) -> str:
-        """Who paused, and for whom as they claim, in a few words."""
+        """Return the identity that paused, and the person on whose behalf, as it claims."""
         return self.by if self.actor is None else f"{self.by} for {self.actor}"
 
 
 class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where a thread stands: what somebody is shown before they act on it."""
+    """The position of a thread, as people see it before they act."""
 
     thread: str
     """The thread's id, in hexadecimal."""
     name: str
     generation: _Count
-    """How often it was erased."""
+    """How often the thread was erased."""
     epoch: _Count
     """How often a restored store was accepted."""
     owner: str | None
@@ -65,20 +65,20 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Its position."""
 
     def encode(self) -> bytes:
-        """Its one spelling, as JSON: for a form, or whatever else brings it back."""
+        """Return its one encoding, as JSON: for a form, or another place that returns it later."""
         return _encode(self)
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of that, in hexadecimal: what people compare."""
+        """Return the SHA-256 of the encoding, in hexadecimal, for people to compare."""
         return hashlib.sha256(self.encode()).hexdigest()
 
     @staticmethod
     def parse(data: bytes) -> "Standing":
-        """Read what `encode` gave.
+        """Parse the output of `encode`.
 
         Raises:
-            UsageError: It is anything else.
+            UsageError: The bytes are anything else.
         """
         if len(data) > BODY_BYTES_MAX:
             raise UsageError(
@@ -96,12 +96,12 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return found
 
     def changes(self, now: "Standing", *, basis: bool) -> tuple[str, ...]:
-        """What is not any more as it was shown, a sentence each.
+        """Return the differences from the thread's current position, one sentence each.
 
         Args:
-            now: The thread as it is.
-            basis: Whether it counts that the thread has gone on; otherwise a checkpoint more is
-                no change.
+            now: The current position.
+            basis: Whether a resumed thread counts as a change; otherwise a new checkpoint is not a
+                change.
         """
         return tuple(self._changes(now, basis=basis))
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread of an open store: what applications hold, and what adapters of frameworks hold.
+"""A thread of an open store, for applications and for the adapters of frameworks.
 
-Every method hands on to one of its parts: the reader reads (`store/_reader.py`), the gate decides
-and lets the writer write (`_gate.py`, `store/_writer.py`), retention gives up what is old
-(`store/_retention.py`), and operations are what people do to a thread (`_operations.py`). They
-share one `ThreadState`. Calls from several OS threads are taken one after the other.
+Every method delegates to one part: the reader reads (`store/_reader.py`), the gate decides and lets
+the writer write (`_gate.py`, `store/_writer.py`), retention removes old data
+(`store/_retention.py`), and operations are the actions of people on a thread (`_operations.py`).
+The parts share one `ThreadState`. Calls from several OS threads run one after the other.
 
-`AdapterThread` is the same thread as an adapter uses it: several lanes, results, runs that show a
-token. An adapter translates what its framework saves into drafts, and has each run decided about
-before it begins. It reads by `snapshot`, which never lets a handle that lost the thread go on; it
-writes by `commit`, where every draft says of which run it is. The gate refuses what a run writes
-that was never decided about, was refused, or was overtaken. What adapters share beside this is in
+`AdapterThread` is the same thread for an adapter: several lanes, results, and runs that show a
+token. An adapter translates the saves of its framework into drafts, and has each run judged before
+it begins. It reads with `snapshot`, which never lets a handle that lost the thread continue. It
+writes with `commit`, where every draft names its run. The gate refuses the writes of a run that was
+never judged, was refused, or was overtaken. The other code that adapters share is in
 `sealpoint.adapters.face`.
 """
 
@@ -53,7 +53,7 @@ from sealpoint.world import World, WorldDiff
 
 
 class Thread:
-    """A thread of an open store: its checkpoints, and the gate that every resume goes through."""
+    """A thread of an open store: its checkpoints, and the gate that every resume passes."""
 
     def __init__(self, core: Core, name: str, policies: Policies, book: RolloutBook) -> None:
         self._state = ThreadState(core, name)
@@ -62,18 +62,18 @@ class Thread:
         context = GateContext(self._state, policies, book)
         self._gate = Gate(self._state, self._reader, context)
         self.operations = Operations(self._state, self._reader, context)
-        """Answers to requests, as `Store.approve` and its like record them."""
+        """Answers to requests, as `Store.approve` and similar methods record them."""
         self.adapter = AdapterThread(self._state, self._reader, self._gate, self._retention)
-        """What the adapter of a framework does with the thread."""
+        """The operations of a framework's adapter on the thread."""
 
     @property
     def name(self) -> str:
-        """What the application calls the thread."""
+        """Return the application's name for the thread."""
         return self._state.name
 
     @property
     def id(self) -> str:
-        """The thread's id in hexadecimal; empty while nobody has looked or saved."""
+        """Return the thread's id in hexadecimal; empty until the thread was read or saved."""
         return self._state.chain.thread.hex()
 
     def __repr__(self) -> str:
@@ -84,62 +84,62 @@ class Thread:
     def load(self, ref: "str | CheckpointRef | None" = None) -> Loaded:
         """Load the newest checkpoint, or the one that `ref` names.
 
-        This is for reading. The handle takes note of what is newest, so that it may save again
-        after `HeadMoved` or `Superseded`.
+        This is for reading. The handle records the newest position, so that it may save again after
+        `HeadMoved` or `Superseded`.
 
         Raises:
-            UnknownThread: Nobody has saved anything under this name.
+            UnknownThread: Nothing was saved under this name.
             UnknownCheckpoint: The thread has no such checkpoint.
-            DecodeError: The registry does not allow what was saved.
-            Erased: It was erased on purpose.
-            Pruned: Its state was given up on purpose.
+            DecodeError: The registry does not allow the saved data.
+            Erased: The thread was erased on purpose.
+            Pruned: The state was pruned on purpose.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was;
-                nothing was decoded.
+            nothing was decoded.
         """
         return self._reader.load(ref)
 
     def history(self) -> Iterator[CheckpointRef]:
-        """The checkpoints, newest first. Every link from the head to genesis is walked.
+        """Yield the checkpoints, newest first; checks every link from the head to genesis.
 
         Raises:
-            UnknownThread: Nobody has saved anything under this name.
+            UnknownThread: Nothing was saved under this name.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         return self._reader.history()
 
     def checkpoint_at(self, seq: int) -> CheckpointRef:
-        """The checkpoint at a position, without its state; it costs the same wherever that lies.
+        """Return the checkpoint at a position, without its state; the cost is the same everywhere.
 
         Raises:
-            UnknownThread: Nobody has saved anything under this name.
+            UnknownThread: Nothing was saved under this name.
             UnknownCheckpoint: There is no checkpoint at this position, or it was deleted.
-            Erased: It was erased on purpose.
+            Erased: The thread was erased on purpose.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         return checkpoint_at(self._state, seq)
 
     def release(self, ref: "str | CheckpointRef | None" = None) -> Release:
-        """What would be executed if the thread went on from the newest checkpoint, or from `ref`.
+        """Return the state that a resume would execute from the newest checkpoint, or from `ref`.
 
         It decides nothing and writes nothing. The gate decides on this very value.
 
         Raises:
-            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to resume from.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         return self._gate.release(ref)
 
     def read_result(self, result: PendingResult) -> Results:
-        """What a task wrote that is part of a release.
+        """Return the output of a task that is part of a release.
 
         Raises:
-            DecodeError: The registry does not allow what was saved.
-            Tampered: It is not what was written.
+            DecodeError: The registry does not allow the saved data.
+            Tampered: The data is not what was written.
         """
         return self._reader.read_pending(result)
 
     def ref_of(self, release: Release) -> CheckpointRef:
-        """The checkpoint of a release, without its state.
+        """Return the checkpoint of a release, without its state.
 
         Raises:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
@@ -148,7 +148,7 @@ class Thread:
 
     @property
     def question(self) -> Any:
-        """What the newest checkpoint, or a task that goes on from it, waits for; looked up anew."""
+        """Return the question of the newest checkpoint or its tasks; read again on every call."""
         return self._reader.question()
 
     # ------------------------------------------------------------------ resuming
@@ -165,25 +165,24 @@ class Thread:
     ) -> Loaded:
         """Release a state for execution, if the gate allows it, and begin a session with it.
 
-        Another process may take the thread over while what was released is executed; `run` keeps it
-        from that.
+        Another process may take over the thread while the state is executed; `run` prevents that.
 
         Args:
-            world: What the run is able to do now; None: nothing is declared.
-            ref: The checkpoint to go on from; without it the newest one.
+            world: The current capabilities of the run; None: nothing is declared.
+            ref: The checkpoint to resume from; without it the newest one.
             answer: The answer to a pending question, as JSON.
-            actor: Who answers or asks, for the record: a claim that satisfies no rule.
-            deliberate: Why this is meant, where the policy asks for that; also the reason that
-                approvers are shown.
-            idempotent: Whether what is going to run may be done again: then it is not asked where
-                somebody went on with an answer and saved nothing since.
+            actor: The person who answers or asks, for the record: a claim that satisfies no rule.
+            deliberate: Why the resume is intended, if the policy asks for that; approvers see this
+                reason too.
+            idempotent: Whether the steps to run may be repeated. If so, no approval is needed only
+                because an earlier run resumed with an answer and saved nothing since.
 
         Raises:
-            NeedsApproval: Other people have to approve first; `.request` is what they are asked.
-            ResumeRefused: The gate says no; `.reasons` has every reason.
-            Busy: A run is under way, or another session is too young to be taken over.
-            NotOwner, NotTrusted: This identity may not go on with the thread.
-            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            NeedsApproval: Other people must approve first; `.request` is the request to them.
+            ResumeRefused: The gate refuses; `.reasons` has every reason.
+            Busy: A run is in progress, or another session is too recent to be taken over.
+            NotOwner, NotTrusted: This identity may not resume the thread.
+            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to resume from.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
         call = ResumeCall.of(
@@ -207,11 +206,11 @@ class Thread:
         deliberate: str | None = None,
         idempotent: bool = False,
     ) -> Iterator[Loaded]:
-        """Resume, and have the thread for as long as the block takes: it is one run.
+        """Resume, and hold the thread for the duration of the block, which is one run.
 
-        Meanwhile everybody else who goes on with the thread is refused as `Busy`, in this process
-        and in others. The session ends with the block, however that ends; it ends with the process,
-        too. Args and errors are those of `resume`.
+        During the block, every other resume of the thread is refused as `Busy`, in this process and
+        in others. The session ends with the block, even if the block raises, or with the process.
+        Args and errors are those of `resume`.
         """
         call = ResumeCall.of(
             world,
@@ -228,7 +227,7 @@ class Thread:
             yield loaded
             came_to_end = True
         except Exception:
-            came_to_end = True  # whoever called is told
+            came_to_end = True  # the caller receives the error
             raise
         finally:
             self._gate.end(run, came_to_end=came_to_end)
@@ -242,21 +241,21 @@ class Thread:
         deliberate: str | None = None,
         identity: str | None = None,
     ) -> Decision:
-        """What the gate would say to a resume, without writing or releasing anything.
+        """Return the gate's decision about a resume, without writing or releasing anything.
 
-        `.release` of the result is what it is about.
+        `.release` of the result is the state that it is about.
 
         Args:
             world: As for `resume`.
             ref: As for `resume`.
             answer: As for `resume`.
             deliberate: As for `resume`.
-            identity: Who would resume, in a process of its own; its key is not needed. Without
-                it, the identity that the store was opened with.
+            identity: The identity that would resume, in its own process; its key is not needed.
+                Without it, the identity that opened the store.
 
         Raises:
             UsageError: The roster has no such identity.
-            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to resume from.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         call = ResumeCall.of(world, ref=ref, answer=answer, actor=None, deliberate=deliberate)
@@ -280,18 +279,18 @@ class Thread:
 
         Args:
             state: Any value that the store's registry allows.
-            id: A name of the caller's own. Saving the same again under it returns the checkpoint
-                that is there; anything else under it is refused.
+            id: A name that the caller chooses. Saving the same content again under it returns the
+                existing checkpoint; other content under it is refused.
             parent: The checkpoint that this one came from: lineage for people, not order.
-            metadata: A JSON object beside the state, shown in listings.
-            world: What the run is able to do; without it, what the session was resumed with.
-            question: What the run waits for somebody to answer, as JSON.
+            metadata: A JSON object stored with the state, shown in listings.
+            world: The current capabilities of the run; without it, the world of the session.
+            question: The question that the run waits for a person to answer, as JSON.
 
         Raises:
-            ResumeRefused: A session would begin that is no ordinary continuation, or the world
+            ResumeRefused: A session would begin that is not an ordinary continuation, or the world
                 has become wider than that of the session: call `resume`.
-            EncodeError: The state holds something that is not allowed; nothing was written.
-            HeadMoved: Somebody else has written since this handle looked; load again.
+            EncodeError: The state contains a value that is not allowed; nothing was written.
+            HeadMoved: Another process has written since this handle last read; load again.
             Superseded: A later session took the thread over; load again.
             Paused: An operator paused the thread; keep the state and save it later.
             NotOwner: The thread belongs to another identity.
@@ -299,7 +298,8 @@ class Thread:
             IdReused: The id names another checkpoint of this thread.
             AnchorUnavailable: The anchor is down. `.ref` is the checkpoint if it was saved; it
                 stands. None: nothing was saved.
-            StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
+            StorageUnavailable: It was not saved, or the outcome is unknown: repeat it under the
+                same id.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
         declared = None if world is None else World.of(world)
@@ -309,7 +309,7 @@ class Thread:
             raise outcome
         return cast("CheckpointRef", outcome)
 
-    # ------------------------------------------------------------------ giving up
+    # ------------------------------------------------------------------ pruning and erasing
 
     def prune(
         self,
@@ -321,28 +321,28 @@ class Thread:
         dry_run: bool = False,
         compact: bool = True,
     ) -> Pruning:
-        """Give up the states of older checkpoints and free their space.
+        """Remove the states of older checkpoints and free their space.
 
-        A checkpoint stays if any rule keeps it; the newest of a lane, and the one that was saved
-        there last if that is another, always do. What goes is recorded in a signed entry; ids,
-        metadata and times stay in the history. A worker may go on saving meanwhile.
+        A checkpoint stays if any rule keeps it. The newest of a lane always stays, and so does the
+        one last saved there, if it is another. A signed entry records the removal; ids, metadata
+        and times stay in the history. A worker may continue to save at the same time.
 
         Args:
-            keep_last: Keep so many of the newest checkpoints that still have their state, of each
-                lane.
-            keep_since: Keep what was saved at this time or later.
+            keep_last: For each lane, keep this many of the newest checkpoints that still have their
+                state.
+            keep_since: Keep checkpoints saved at this time or later.
             keep: Keep these.
             reason: Why, for the record.
-            dry_run: Say what would go, and change nothing.
-            compact: Also make the files smaller, which writes once more whatever stays.
+            dry_run: Show what would be removed, and change nothing.
+            compact: Also shrink the files, which rewrites all remaining data.
 
         Raises:
-            UsageError: No rule was given, or one that makes no sense.
-            UnknownCheckpoint: `keep` names one that is not there.
+            UsageError: No rule was given, or an invalid one.
+            UnknownCheckpoint: `keep` names a checkpoint that does not exist.
             NotOwner: The thread belongs to another identity.
-            ReadOnly: The store was opened for reading only, and this is no dry run.
+            ReadOnly: The store was opened for reading only, and this is not a dry run.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was; nothing was
-                given up.
+            removed.
         """
         return self._retention.prune(
             last=keep_last,
@@ -354,20 +354,20 @@ class Thread:
         )
 
     def erase(self, *, reason: str, dry_run: bool = False) -> Erasure:
-        """Remove all that the thread ever held from the store and its files.
+        """Remove all content of the thread, past and present, from the store and its files.
 
         The identity needs the privacy role. A signed entry records the erasure; headers and
-        signatures stay and say nothing about what was there. A later save under the name begins a
+        signatures stay and reveal nothing about the content. A later save under the name begins a
         new generation.
 
         Args:
             reason: Why, for the record. It stays readable.
-            dry_run: Say what would go, and change nothing.
+            dry_run: Show what would be removed, and change nothing.
 
         Raises:
             UsageError: There is no reason, or it is too long.
             NotTrusted: The identity does not have the privacy role here.
-            ReadOnly: The store was opened for reading only, and this is no dry run.
+            ReadOnly: The store was opened for reading only, and this is not a dry run.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
         return self._retention.erase(reason, dry_run=dry_run)
@@ -376,11 +376,11 @@ class Thread:
 
     @property
     def paused(self) -> bool:
-        """Whether an operator has stopped the thread; looked up anew each time."""
+        """Whether an operator has paused the thread; read again on every call."""
         return self.operations.is_paused()
 
     def standing(self) -> Standing:
-        """Where the thread stands, for somebody who is shown it before they act on it.
+        """Return the position of the thread, to show to a person before they act on it.
 
         `pause`, `unpause` and `handoff` take it as `expect`.
 
@@ -393,46 +393,46 @@ class Thread:
     def pause(
         self, reason: str, *, actor: str | None = None, expect: Standing | None = None
     ) -> int:
-        """Stop the thread: until it is unpaused nothing is saved and nobody resumes.
+        """Pause the thread: until it is unpaused, saves and resumes are refused.
 
-        A worker that runs learns it at its next save. Pausing twice records nothing more.
+        A running worker learns it at its next save. Pausing twice records nothing more.
 
         Args:
             reason: Why.
             actor: The person of the roster for whom this is done, as the caller claims. It is
                 recorded and shown, proves nothing and gives no right.
-            expect: What `standing` gave when this was decided: nothing is written if thread,
-                generation, epoch, owner or pause are others by now. A checkpoint more is no
-                change.
+            expect: The result of `standing` when this was decided: nothing is written if the
+                thread, generation, epoch, owner or pause have changed since. A new checkpoint is
+                not a change.
 
         Returns:
             The position of the entry that records it.
 
         Raises:
             UsageError: There is no reason, or no person of that name.
-            NotTrusted: The identity is no operator of the namespace.
+            NotTrusted: The identity is not an operator of the namespace.
             UnknownThread, Erased: There is nothing to pause.
-            Moved: The thread is not any more as `expect` says.
+            Moved: The thread has changed since `expect`.
         """
         return self.operations.pause(reason, actor, expect)
 
     def unpause(
         self, reason: str, *, actor: str | None = None, expect: Standing | None = None
     ) -> int:
-        """Let the thread go on: sessions and requests are as they were.
+        """End the pause: sessions and requests are unchanged.
 
         Args:
             reason: Why.
             actor: As for `pause`.
-            expect: As for `pause`; that the thread has gone on is a change, too.
+            expect: As for `pause`, but a new basis of the thread is a change, too.
 
         Returns:
             The position of the entry that records it.
 
         Raises:
             UsageError: There is no reason, no person of that name, or the thread is not paused.
-            NotTrusted: The identity is no operator of the namespace.
-            Moved: The thread is not any more as `expect` says.
+            NotTrusted: The identity is not an operator of the namespace.
+            Moved: The thread has changed since `expect`.
         """
         return self.operations.unpause(reason, actor, expect)
 
@@ -446,61 +446,61 @@ class Thread:
     ) -> int:
         """Give the thread to another owner: an identity, or a pool of the roster.
 
-        The session that is under way ends: its worker's next save is refused. An owner may do
-        that by itself; an operator needs the approval of others, as for a resume.
+        The current session ends: its worker's next save is refused. An owner may do that alone; an
+        operator needs the approval of others, as for a resume.
 
         Args:
             to: The next owner.
             reason: Why.
-            actor: As for `pause`; of an operator's request, also a person who cannot approve it.
+            actor: As for `pause`; if an operator requests it, this person cannot approve it either.
             expect: As for `unpause`.
 
         Returns:
             The position of the entry that records it.
 
         Raises:
-            NeedsApproval: An operator asks, and others have to approve first.
+            NeedsApproval: An operator asks, and others must approve first.
             ResumeRefused: The policy does not let operators hand threads off.
             UsageError: There is no reason, or no writer or person of that name.
             NotOwner, NotTrusted: The identity is neither owner nor operator.
-            Moved: The thread is not any more as `expect` says.
+            Moved: The thread has changed since `expect`.
         """
         return self.operations.handoff(to, reason, actor, expect)
 
     def requests(self) -> tuple[Request, ...]:
-        """Every request that is about the thread as it is, oldest first, whatever became of it.
+        """Return every request about the thread's current state, oldest first, in any status.
 
         Raises:
-            UnknownThread: Nobody has saved anything under this name.
+            UnknownThread: Nothing was saved under this name.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         return self.operations.requests()
 
     def release_of(self, request: Request) -> Release:
-        """What a request asks to be released, made anew from the thread.
+        """Make the release that a request asks for again from the thread.
 
         Raises:
-            UnknownCheckpoint: The thread has no such checkpoint, or has given it up.
+            UnknownCheckpoint: The thread has no such checkpoint, or has removed it.
         """
         return self.operations.release_of(request)
 
     def compare(self, request: Request) -> WorldDiff | None:
-        """What the run could do after a request, compared with the checkpoint that it names.
+        """Return how a request changes the capabilities, compared with the checkpoint it names.
 
         Returns:
             The difference; None if one of the worlds is not declared, or that of the checkpoint
             cannot be compared.
 
         Raises:
-            NotTrusted: The request says another release, or another world of its checkpoint, than
-                there is on the thread.
-            UnknownCheckpoint: The thread has no such checkpoint, or has given it up.
+            NotTrusted: The request names another release, or another world of its checkpoint, than
+                the thread has.
+            UnknownCheckpoint: The thread has no such checkpoint, or has removed it.
         """
         return self.operations.compare(request)
 
 
 class AdapterThread:
-    """What `store.thread(name).adapter` is."""
+    """The value of `store.thread(name).adapter`."""
 
     def __init__(
         self, state: ThreadState, reader: ThreadReader, gate: Gate, retention: ThreadRetention
@@ -512,17 +512,17 @@ class AdapterThread:
 
     @property
     def name(self) -> str:
-        """What the application calls the thread."""
+        """Return the application's name for the thread."""
         return self._state.name
 
     @property
     def identity(self) -> str:
-        """The identity that the store was opened with; empty if it was for reading only."""
+        """Return the identity that opened the store; empty if the store is read-only."""
         return self._gate.identity
 
     @property
     def owned(self) -> bool:
-        """Whether that identity owns the thread, itself or by its pool, as it was last read."""
+        """Whether that identity owns the thread, directly or by its pool, as of the last read."""
         return self._gate.owned
 
     def begin(
@@ -542,8 +542,8 @@ class AdapterThread:
     ) -> int | None:
         """Begin a session as `Thread.resume` does, for a caller that reads the state by `snapshot`.
 
-        Errors are those of `Thread.resume`, except that a thread which holds nothing yet is no
-        error: its first save begins it.
+        Errors are those of `Thread.resume`, except that an empty thread is not an error: its first
+        save begins it.
 
         Args:
             world: As for `Thread.resume`.
@@ -551,18 +551,19 @@ class AdapterThread:
             answer: As for `Thread.resume`.
             actor: As for `Thread.resume`.
             deliberate: As for `Thread.resume`.
-            lanes: The checkpoints of other lanes that the run goes on from, by lane, where they are
-                not the newest there: that is judged like an older checkpoint of the thread.
-            offer: What the run brings along that is no answer, such as the input of a new turn. It
-                is asked for, and bound like an answer, where a question is pending or people have
-                to approve.
-            token: What the run shows with each write, in `RunPosition`; no other run has it. With
-                one, the run has the thread until `end`: others are refused as `Busy`.
-            would_run: Whether anything would run at all. It is asked before people are: they have
-                nothing to say where nothing runs.
-            idempotent: Whether what would run may be done again. It is asked where somebody went on
-                with an answer and saved nothing since.
-            edits: Whether the call only edits the state: nothing runs, whatever becomes of it.
+            lanes: The checkpoints of other lanes to resume from, by lane, if they are not the
+                newest there: the gate judges them like an older checkpoint of the thread.
+            offer: Returns the run's input that is not an answer, such as the input of a new turn.
+                If a question is pending or people must approve, the gate calls it and binds the
+                input like an answer.
+            token: The token that the run shows with each write, in `RunPosition`; no other run has
+                it. With a token, the run holds the thread until `end`: others are refused as
+                `Busy`.
+            would_run: Whether anything would run at all. The gate calls it before it asks people,
+                who have nothing to approve if nothing runs.
+            idempotent: Whether the steps to run may be repeated. The gate calls it if an earlier
+                run resumed with an answer and saved nothing since.
+            edits: Whether the call only edits the state: nothing runs afterwards.
 
         Returns:
             The session: the position of the entry that records the decision. None if there was
@@ -582,12 +583,13 @@ class AdapterThread:
         return self._gate.begin(call._replace(run=token, edits=edits))
 
     def end(self, token: str, *, came_to_end: bool = True, ran: bool = True) -> None:
-        """A run that `begin` let in has stopped at a question, finished or failed.
+        """Record that a run from `begin` has stopped at a question, finished or failed.
 
         Args:
-            token: What the run showed with each write. One that has ended before is no error.
-            came_to_end: False: it was broken off, so that nobody knows what it did last.
-            ran: False: the framework refused it before anything of it ran.
+            token: The token that the run showed with each write. A token that has ended before is
+                not an error.
+            came_to_end: False: the run was interrupted, so that its last effects are unknown.
+            ran: False: the framework refused the run before anything of it ran.
         """
         self._gate.end(token, came_to_end=came_to_end, ran=ran)
 
@@ -599,48 +601,48 @@ class AdapterThread:
         running: bool = False,
         session: int | None = None,
     ) -> Snapshot | None:
-        """The newest checkpoint of a lane, or the one of an id, with what was added to it.
+        """Return the newest checkpoint of a lane, or the one of an id, with everything added to it.
 
-        Unlike `Thread.load` it does not let a handle that lost the thread go on.
+        Unlike `Thread.load` it does not let a handle that lost the thread continue.
 
         Args:
-            lane: Which lane; the main one is empty.
-            id: Which checkpoint of it; without it the newest one.
-            running: Whether a run reads what it is going to execute.
-            session: The session of that run, as `begin` gave it; None: that of this handle.
+            lane: The lane; the main lane is the empty name.
+            id: The checkpoint; without it the newest one.
+            running: Whether a run reads the state that it is going to execute.
+            session: The session of that run, as `begin` returned it; None: that of this handle.
 
         Returns:
-            None if there is none, or it was deleted or given up.
+            None if there is no such checkpoint, or it was deleted or pruned.
 
         Raises:
-            Superseded: A run reads, and somebody else goes on with the thread by now.
-            DecodeError: The registry does not allow what was saved.
+            Superseded: A run reads, and another run has taken over the thread since.
+            DecodeError: The registry does not allow the saved data.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was;
-                nothing was decoded.
+            nothing was decoded.
         """
         return self._gate.snapshot(lane, id, running=running, session=session)
 
     def may_go_on(self, token: str) -> bool:
-        """Whether a run that `begin` let in may take its next step; looked up anew each time.
+        """Whether a run from `begin` may take its next step; read again on every call.
 
         Args:
-            token: What the run shows with each write.
+            token: The token that the run shows with each write.
 
         Returns:
             False while an operator pauses the thread.
 
         Raises:
-            Superseded: Another run goes on with the thread by now.
+            Superseded: Another run has taken over the thread since.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         return self._gate.may_go_on(token)
 
     def snapshots(self, lane: str | None = None, *, by_id: bool = False) -> Iterator[CheckpointRef]:
-        """The checkpoints of a lane, or of all, that still have their state, newest first.
+        """Yield the checkpoints of a lane, or of all, that still have their state, newest first.
 
         Args:
-            lane: Which lane; None: all of them.
-            by_id: Whether the highest id comes first, in whichever order they were saved.
+            lane: The lane; None: all of them.
+            by_id: Whether the highest id comes first, regardless of the order of saves.
 
         Raises:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
@@ -648,13 +650,13 @@ class AdapterThread:
         return self._reader.snapshots(lane, by_id=by_id)
 
     def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
-        """Write several things in their order, as one durable step where that can be.
+        """Write several drafts in order, as one durable step where possible.
 
-        What declares no world has that of the one before it, or of the session.
+        A draft that declares no world has the world of the previous draft, or of the session.
 
         Returns:
-            For each of them where it lies, or why it was not written; the errors are those of
-            `Thread.save`. That one was not written keeps no other from being so.
+            For each draft its position, or the error that prevented the write; the errors are those
+            of `Thread.save`. A failed draft does not prevent the others.
         """
         return self._gate.commit(drafts)
 
@@ -663,14 +665,14 @@ class AdapterThread:
     ) -> int | None:
         """Delete checkpoints for the application, with all results that were added to them.
 
-        They are shown no more, and what they held is taken away as far as nothing else needs it.
-        A signed entry records it; headers and bodies stay for the audit, unlike after
-        `Thread.erase`. A database file may show remnants until somebody compacts it, as `gc` and
-        `prune` do. What is left is an older checkpoint where a newer one was deleted, and is judged
-        as one.
+        They are no longer shown, and their content is removed unless other data needs it. A signed
+        entry records the deletion; headers and bodies stay for the audit, unlike after
+        `Thread.erase`. A database file may contain remnants until `gc` or `prune` compacts it. If a
+        newer checkpoint was deleted, the remaining one is an older checkpoint, and the gate judges
+        it as such.
 
         Args:
-            names: Lane and id of each; None: all that the thread holds.
+            names: The lane and id of each; None: all that the thread holds.
             reason: Why, for the record.
 
         Returns:
@@ -678,7 +680,7 @@ class AdapterThread:
 
         Raises:
             NotOwner: The thread belongs to another identity.
-            UnknownThread: Nobody has saved anything under this name.
+            UnknownThread: Nothing was saved under this name.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
         return self._retention.delete(names, reason)

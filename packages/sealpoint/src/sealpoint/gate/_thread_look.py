@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a thread is at, for lists of threads: paused, waiting, or gone on with.
+"""The status of a thread, for lists of threads: paused, waiting, or saved.
 
-It is read from the verified end of the thread, costs the same however long that is, and keeps
-nothing open. Of many threads the newest entries are read at once, and their signatures are checked
-on all cores. Whether a run is alive somewhere, nobody can see from here: a session that was begun
-and not ended says only that somebody may be at work. Whether a request is still open depends on the
-roster, the policy and the time, and is left to whoever asks.
+The status is read from the verified end of the thread, costs the same for every length, and keeps
+nothing open. For many threads, the newest entries are read at once, and their signatures are
+checked on all cores. The status does not show whether a run is alive: an open session only means
+that a worker may be running. Whether a request is still open depends on the roster, the policy and
+the time, and the caller determines it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,24 +58,24 @@ from sealpoint.store import (
 )
 
 _NEAR = 16
-"""So many of the newest entries of a thread are read at once."""
+"""This many of a thread's newest entries are read at once."""
 
 _FEW = 64
-"""So many threads are verified before others would be asked to help."""
+"""Up to this many threads are verified in this process alone."""
 
 
 @unique
 class ThreadPhase(StrEnum):
-    """What a thread is at."""
+    """The status of a thread."""
 
     PAUSED = "paused"
     """An operator has paused it."""
     NEEDS_APPROVAL = "waits for approval"
-    """Somebody has asked for an approval, and there is none yet, or it was not used."""
+    """A request for approval is open, or was approved and not used."""
     NEEDS_ANSWER = "waits for an answer"
     """A question is pending."""
     SAVED = "saved"
-    """It was saved, and waits for nobody: it is at work, may go on, or has finished."""
+    """It was saved, and waits for nobody: it is running, can resume, or has finished."""
     EMPTY = "empty"
     """It holds no checkpoint."""
     UNREADABLE = "not readable"
@@ -89,7 +89,7 @@ class ThreadSummary:
     name: str
     phase: ThreadPhase
     changed: datetime | None
-    """When it was last saved or gone on with; None if it cannot be read."""
+    """When it was last saved or resumed; None if it cannot be read."""
     owner: str | None
     """The identity or pool that owns it."""
     entries: int | None
@@ -97,37 +97,37 @@ class ThreadSummary:
     reason: str = ""
     """Why it is paused or not readable."""
     restored: bool = False
-    """Whether an accepted restore cut it and did not release it, and it has not gone on since."""
+    """Whether an accepted restore cut it and did not release it, and it has not resumed since."""
     checkpoint: str | None = None
     """The id of the newest checkpoint."""
     code: str = ""
-    """Of one that is not readable, the code of the error."""
+    """The code of the error, if it is not readable."""
     id: str = ""
-    """The id of the thread in hexadecimal; empty: not known."""
+    """The id of the thread in hexadecimal; empty if unknown."""
 
 
 class NewEntry(NamedTuple):
-    """An entry that was not there at an earlier look."""
+    """An entry that is new since an earlier look."""
 
     header: Header
     writer: str
     request: str
-    """The id of the request that it is about; empty: of none."""
+    """The id of the request that it is about; empty if it is about none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class ThreadLook:
-    """What a thread is at, below one verified head; nothing of it depends on the time."""
+    """The status of a thread, below one verified head; nothing in it depends on the time."""
 
     name: str
     is_named: bool
-    """Whether that is the name of the anchor's slot; else something to call it by."""
+    """Whether that is the name of the anchor's slot; otherwise it is a substitute."""
     head: Entry
     seals: bytes
     """The signatures of the head."""
     pending: Pending
     summary: ThreadSummary
-    """As if nothing were asked for."""
+    """The summary as if no request existed."""
 
     @property
     def is_erased(self) -> bool:
@@ -136,34 +136,34 @@ class ThreadLook:
 
 
 class LookedThread(NamedTuple):
-    """What a look at one thread has found."""
+    """The result of a look at one thread."""
 
     listed: ListedThread
     found: ThreadLook | SealpointError | None
     """None: the thread is of another namespace, or was never begun."""
     is_foreign: bool = False
-    """Whether it is of another namespace, which it stays."""
+    """Whether it belongs to another namespace, which never changes."""
     new: tuple[NewEntry, ...] = ()
-    """What was not there at the look before, oldest first."""
+    """The entries since the previous look, oldest first."""
     is_cut: bool = False
-    """Whether what was there then is not any more: a restore was accepted."""
+    """Whether entries of the previous look are missing, because a restore was accepted."""
 
 
 class ToLook(NamedTuple):
-    """A thread to be looked at."""
+    """A thread to look at."""
 
     listed: ListedThread
     before: ThreadLook | None = None
-    """What the look before has found."""
+    """The result of the previous look."""
     is_new: bool = False
-    """Whether nobody can have seen it before: all of its entries are new."""
+    """Whether the thread is new since the previous look, so that all of its entries are new."""
 
 
 def look_at_all(core: Core, threads: Sequence[ToLook]) -> Iterator[LookedThread]:
-    """Look at threads, many of them on all cores.
+    """Look at threads, and use all cores for many of them.
 
     Raises:
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
+        StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
     """
     ahead = (_read_ahead(core, each) for each in threads)
     if len(threads) <= _FEW:
@@ -180,13 +180,13 @@ class _Ahead(NamedTuple):
 
     thread: ToLook
     near: NearEntries | None = None
-    """Its end, unless that is too long to be read at once."""
+    """The newest entries, unless the part to verify is too long to be read at once."""
     signed: tuple[Signed, ...] = ()
-    """The signatures that verifying it will come to."""
+    """The signatures that its verification will check."""
 
 
 def _read_ahead(core: Core, each: ToLook) -> _Ahead:
-    """Read the newest entries at once; where that does not work, a look tells why."""
+    """Read the newest entries at once; if that fails, the look itself reports the error."""
     head, anchored = each.listed.head, each.listed.anchored
     if head is None or head < 0 or anchored is None or head - anchored.seq >= _NEAR:
         return _Ahead(each)
@@ -201,9 +201,9 @@ def _read_ahead(core: Core, each: ToLook) -> _Ahead:
 def foresee(
     core: Core, thread: bytes, rows: Sequence[tuple[int, Record]]
 ) -> tuple[NearEntries, tuple[Signed, ...]]:
-    """The newest entries of a thread, and the signatures that verifying its end will come to.
+    """Return the newest entries of a thread, and the signatures that verifying its end will check.
 
-    Those are of the newest one, and of the one that says whose the thread is.
+    These are the signatures of the newest entry, and of the entry that names the owner.
     """
     near, trust, head = NearEntries(core.storage, thread, rows), core.trust(), rows[-1][1]
     fence = near.read(thread, parse_header(head.header).fence)
@@ -216,7 +216,7 @@ def foresee(
 def _settle(core: Core, ahead: _Ahead, check: Check) -> LookedThread:
     try:
         if ahead.near is not None:
-            # What was read at once may be older than what the anchor has seen since.
+            # The entries read at once may be older than the newest anchored entry.
             with suppress(Tampered, RolledBack, Forked, NotTrusted):
                 return _look(core, ahead.thread, ahead.near, check)
         return _look(core, ahead.thread)
@@ -241,7 +241,7 @@ def _look(
         chain = Chain.at_slot(core, listed.slot, listed.thread, near, check)
     state = ThreadState(core, chain.name, chain)
     state.refresh()
-    # Only now is its namespace believed: whoever edits a genesis could hide a thread with it.
+    # Only now trust the namespace: an edited genesis could otherwise hide a thread.
     if chain.place.ns != core.namespace:
         return LookedThread(listed, None, is_foreign=True)
     look = _thread_look(state)
@@ -253,7 +253,7 @@ def _look(
 
 
 def _new_entries(chain: Chain, seq: int, entry: bytes) -> tuple[tuple[NewEntry, ...], bool]:
-    """The entries after one that was known, and whether that is still there."""
+    """Return the entries after a known one, and whether the known one is missing now."""
     found: list[NewEntry] = []
     is_cut = seq > chain.verified_head().seq
     for header, record in chain.walk():
@@ -265,7 +265,7 @@ def _new_entries(chain: Chain, seq: int, entry: bytes) -> tuple[tuple[NewEntry, 
 
 
 def _request_of(header: Header, record: Record) -> str:
-    """The id of the request that an entry is about; empty where it is about none, or unreadable."""
+    """Return the id of the request that an entry is about; empty if none, or unreadable."""
     try:
         body: Body = read_body(header.kind, header.body, record.body or b"")
     except (Unreadable, Tampered):
@@ -282,7 +282,7 @@ def _request_of(header: Header, record: Record) -> str:
 
 
 def _thread_look(state: ThreadState) -> ThreadLook:
-    """What a thread is at, below the head that was found last."""
+    """Return the status of a thread, below the head of the last refresh."""
     chain = state.chain
     tip, pending = chain.tip(), read_pending(chain)
     reader = ThreadReader(state)
@@ -322,15 +322,15 @@ def _thread_look(state: ThreadState) -> ThreadLook:
 
 
 def summarise(core: Core, name: str, policies: Policies) -> ThreadSummary:
-    """Say what a thread is at.
+    """Return the summary of a thread.
 
     Args:
         core: The store.
         name: The thread.
-        policies: Those of the store: what a request still needs depends on them.
+        policies: The policies of the store, which determine the requirements of a request.
 
     Raises:
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
+        StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
     """
     try:
         state = ThreadState(core, name)
@@ -349,14 +349,14 @@ def summarise(core: Core, name: str, policies: Policies) -> ThreadSummary:
 
 
 def summary_now(look: ThreadLook, *, is_open: bool) -> ThreadSummary:
-    """The summary of a thread, of which somebody has found out whether a request is open."""
+    """Return the summary of a thread, given whether one of its requests is open."""
     if is_open and look.summary.phase is not ThreadPhase.PAUSED:
         return replace(look.summary, phase=ThreadPhase.NEEDS_APPROVAL)
     return look.summary
 
 
 def unreadable(name: str, code: str, message: str, thread: str = "") -> ThreadSummary:
-    """The summary of a thread that does not verify, or cannot be read."""
+    """Return the summary of a thread that does not verify, or cannot be read."""
     return ThreadSummary(
         name=name,
         phase=ThreadPhase.UNREADABLE,

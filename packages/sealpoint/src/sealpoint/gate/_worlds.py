@@ -2,16 +2,16 @@
 """Whether the world of a session was allowed, judged again from the resume that opened it.
 
 A worker with a genuine key and other code can open a session in any world, and an honest worker
-would then continue in it as if nothing had changed. So the gate does not believe the world that a
-session names. Its resume says from which checkpoint it went on, and either that the world stayed
-the one of the session that saved this checkpoint, or holds the new world with the approvals or the
-rollout that let the change pass. That is judged here as the gate judges it now, by the policy that
-binds the position.
+would then continue in it as if nothing had changed. So the gate does not trust the world that a
+session names. The resume of the session names its checkpoint. It either says that the world is
+still that of the session that saved this checkpoint, or holds the new world with the approvals or
+the rollout that allowed the change. This module judges that as the gate would judge it now, by the
+policy that binds the position.
 
-A session rests on the one that it went on from, so that one is judged next, and so on, as long as
-they are by one person. Where another person went on, either that one or the one before runs our
-code, which judged the same. Only what lies in a row of one's own sessions is not judged one by one:
-who holds our own key can do everything there that we can.
+A session rests on the session that it resumed from, so that one is judged next, and so on, as long
+as both are by one person. When another person resumes, one of the two runs our code, which judged
+the same. Only consecutive sessions of our own key are not judged one by one: an attacker who holds
+our own key can do everything there that we can.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,68 +70,68 @@ from sealpoint.store import Chain, ThreadReader, place_of
 from sealpoint.world import World, WorldDiff
 
 SLACK = timedelta(minutes=1)
-"""What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
-Whoever writes the entry also writes its time, so less would prove no more."""
+"""The tolerated time between judging and writing, for a grant or an age that ran out in between.
+The writer of the entry also chooses its time, so a smaller tolerance would prove no more."""
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 _OWN_MAX = 4
-"""So many changes of world in a row of this process's own sessions are judged."""
+"""This many changes of world in a row of this process's own sessions are judged."""
 
 
 class AllowedWorld(NamedTuple):
-    """The world from which a resume is compared, and why that is not the one that is named."""
+    """The world that a resume is compared with, and why it differs from the named one."""
 
     world: World | None
-    """None: none was declared, or it cannot be read."""
+    """None: no world was declared, or it cannot be read."""
     faults: tuple[str, ...] = ()
-    """Why the world that the session names was not allowed; nothing if it was."""
+    """Why the world that the session names was not allowed; empty if it was."""
 
     def digest(self, named: str | None) -> str | None:
-        """The digest of the world that counts, where a checkpoint names one."""
+        """Return the digest of the world that counts, given the one that a checkpoint names."""
         if not self.faults:
             return named
         return None if self.world is None else self.world.digest
 
 
 class _Opened(NamedTuple):
-    """A session, by the resume that opened it."""
+    """A session, with the resume that opened it."""
 
     entry: Entry
     body: ResumeBody
 
     @property
     def decided(self) -> int:
-        """The resume that holds its world."""
+        """Return the position of the resume that holds its world."""
         return self.entry.seq if self.body.decided is None else self.body.decided
 
 
 class _WorldFinding(NamedTuple):
-    """What was found about one session."""
+    """The result of judging one session."""
 
     faults: tuple[str, ...] = ()
     below: int | None = None
-    """The session that it went on from; if that was not allowed, the one that it should have gone
-    on from. None: there is none."""
+    """The session that it resumed from; if that was not permitted, the one that it should have
+    resumed from. None if there is no such session."""
     settled: bool = False
-    """Whether nothing below needs a look."""
+    """Whether no earlier session needs to be judged."""
 
 
 _StretchRow = tuple[Header, CheckpointBody | PruneBody | None]
-"""A resume, or what a checkpoint, a prune or a deletion says."""
+"""A resume (None), or the body of a checkpoint, a prune or a deletion."""
 
 
 class _Before(NamedTuple):
-    """What was there before a resume."""
+    """The state of the thread before a resume."""
 
     newest: int | None
-    """The newest checkpoint of the main lane that was not deleted by the resume before it; None:
-    it lies below the stretch."""
+    """The newest checkpoint of the main lane that no deletion before the previous resume removed.
+    None: it is below the stretch."""
     given_up: PruneBody | None
-    """What had been given up."""
+    """The prune or deletion in force."""
 
 
 class _Stretch(NamedTuple):
-    """What was there before each resume of a stretch of a thread."""
+    """The state before each resume of a stretch of a thread."""
 
     first: int = 0
     last: int = -1
@@ -139,7 +139,7 @@ class _Stretch(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[_StretchRow], first: int) -> "_Stretch":
-        """Make it of all rows of a stretch, newest first; it ends with a resume."""
+        """Build it from all rows of a stretch, newest first; the newest row is a resume."""
         before: dict[int, _Before] = {}
         given_up: PruneBody | None = None
         given_up_before: PruneBody | None = None
@@ -150,7 +150,7 @@ class _Stretch(NamedTuple):
             elif isinstance(body, CheckpointBody) and not body.lane:
                 heappush(ranks, (-(header.seq if body.again is None else body.again), -header.seq))
             elif body is None:
-                # What a deletion has taken comes back by no later one.
+                # A later deletion does not bring back a deleted checkpoint.
                 while ranks and given_up_before and given_up_before.deletes(-ranks[0][1]):
                     heappop(ranks)
                 before[header.seq] = _Before(-ranks[0][1] if ranks else None, given_up)
@@ -158,7 +158,7 @@ class _Stretch(NamedTuple):
         return cls(first, rows[0][0].seq, before)
 
     def includes(self, resume: int, rank: int) -> bool:
-        """Whether it tells what was before a resume, down to the rank of a checkpoint."""
+        """Whether it covers the state before a resume, down to the rank of a checkpoint."""
         return self.first <= rank and resume in self.before
 
 
@@ -167,9 +167,9 @@ class SessionWorlds:
 
     Args:
         chain: The chain of the thread.
-        reader: Reads the resumes of it.
+        reader: Reads the resumes of the thread.
         policies: The policies of the store.
-        book: Its rollouts.
+        book: The rollouts of the store.
     """
 
     def __init__(
@@ -180,14 +180,14 @@ class SessionWorlds:
         self._policies = policies
         self._book = book
         self._known: tuple[StoreChain | None, dict[bytes, _WorldFinding]] = (None, {})
-        """By which store chain, what was found about sessions, by the hashes of their entries."""
+        """The store chain of the judgments, and the findings about sessions by entry hash."""
         self._stretch = _Stretch()
-        """The stretch of the thread that was read last for what was the newest."""
+        """The stretch of the thread that was read last to find the newest checkpoints."""
 
     def allowed(self, session: int) -> AllowedWorld:
-        """The world in which a session was allowed to run.
+        """Return the world in which a session was allowed to run.
 
-        That is the one that it names, or else the newest one before it that was allowed.
+        That is the one that it names, or otherwise the newest one before it that was allowed.
         """
         faults: tuple[str, ...] = ()
         try:
@@ -205,7 +205,7 @@ class SessionWorlds:
             return AllowedWorld(None, (*faults, error.message))
 
     def _find_fault(self, session: int) -> _WorldFinding | None:
-        """What is wrong with a session or with one that it rests on; None: nothing."""
+        """Return the fault of a session or of one that it rests on; None if there is no fault."""
         trust = self._chain.trust.get()
         if self._known[0] is not trust:
             self._known, self._stretch = (trust, {}), _Stretch()
@@ -220,7 +220,7 @@ class SessionWorlds:
             if opened.entry.writer != own:
                 session = judged.below
                 continue
-            # One's own: the session that decided the world, and not every one since.
+            # For our own sessions: jump to the one that decided the world.
             if opened.body.decided is not None:
                 session = opened.decided
                 if self._decided(opened).entry.writer != own:
@@ -240,10 +240,10 @@ class SessionWorlds:
         return _Opened(*self._reader.opening(session))
 
     def _decided(self, opened: _Opened) -> _Opened:
-        """The session that decided the world of another one.
+        """Return the session that decided the world of another one.
 
         Raises:
-            NotTrusted: The one that it names is none, or was erased before.
+            NotTrusted: The entry that it names is not a session, or was erased before.
         """
         if opened.body.decided is None:
             return opened
@@ -263,12 +263,12 @@ class SessionWorlds:
         found = known.get(key)
         if found is None:
             found = self._judge(opened, trust)
-            if opened.body.rollout is None:  # one may be revoked at any time
+            if opened.body.rollout is None:  # a rollout may be revoked at any time
                 known[key] = found
         return found
 
     def _judge(self, opened: _Opened, trust: StoreChain) -> _WorldFinding:
-        """Judge one session by the one that it went on from."""
+        """Judge one session by the session that it resumed from."""
         entry, body = opened
         words = f"entry {entry.seq} by {entry.writer!r}"
         if body.checkpoint is None:
@@ -308,15 +308,15 @@ class SessionWorlds:
         return found._replace(below=released.fence, settled=found.settled or approved)
 
     def _world(self, opened: _Opened) -> World | None:
-        """The world of a session, which the resume holds that decided it."""
+        """Return the world of a session, from the resume that decided it."""
         held = self._decided(opened)
         return world_held(held.body) if held.body.world == opened.body.world else None
 
     def _released(self, opened: _Opened) -> tuple[Record, Header]:
-        """The checkpoint that a session went on from.
+        """Return the checkpoint that a session resumed from.
 
         Raises:
-            Tampered, NotTrusted: The checkpoint that it names is not there.
+            Tampered, NotTrusted: The checkpoint that it names does not exist.
         """
         body, where = opened.body, f"entry {opened.entry.seq}"
         if body.released is None:
@@ -338,10 +338,10 @@ class SessionWorlds:
         *,
         newest: bool,
     ) -> tuple[Facts, bool]:
-        """What the gate had to decide about a change of worlds, and nothing else.
+        """Return the gate's facts about a change of worlds alone.
 
         Returns:
-            That, and whether people have approved the change.
+            The facts, and whether people have approved the change.
         """
         body = opened.body
         worlds = self._world(before), self._world(opened)
@@ -349,7 +349,7 @@ class SessionWorlds:
         diff = WorldDiff() if same and body.world is not None else None
         if worlds[0] is not None and worlds[1] is not None and not same:
             diff = worlds[0].diff(worlds[1])
-        # A clock that was turned back revives nothing.
+        # Setting back a clock must not revive anything.
         latest = read_basis_and_time(
             (header, record.header) for header, record in self._chain.walk(opened.entry.header)
         )[1]
@@ -370,11 +370,11 @@ class SessionWorlds:
     def _grant(
         self, opened: _Opened, policy: Policy | None, trust: StoreChain, now: datetime
     ) -> tuple[GrantFacts | None, bool]:
-        """The grant that a resume spent, if it was for exactly this.
+        """Return the grant that a resume used, if it was for exactly this resume.
 
         Returns:
-            That, and whether it was for a change of worlds: people who approved that were shown it,
-            from a world that was allowed.
+            The grant, and whether it was for a change of worlds: its approvers saw that change,
+            from an allowed world.
         """
         entry, body = opened
         if body.request is None:
@@ -395,7 +395,7 @@ class SessionWorlds:
         return grant, changes and len(set(grant.approved_by)) >= max(1, grant.needed)
 
     def _asked_before(self, entry: Entry, trust: StoreChain) -> dict[str, Asked]:
-        """The requests that were open when an entry was written, with the words on them."""
+        """Return the requests that were open when an entry was written, with their answers."""
         found, basis = [], b""
         for header, record in self._chain.walk(entry.header):
             if KINDS[header.kind].moves_basis or header.kind is Kind.GENESIS:
@@ -428,16 +428,16 @@ class SessionWorlds:
         trust: StoreChain,
         now: datetime,
     ) -> RolloutFacts | None:
-        """The rollout that a resume used, if it let exactly this change pass."""
+        """Return the rollout that a resume used, if it allowed exactly this change."""
         entry, body = opened
         statement, history = body.rollout, self._book.history()
         if statement is None:
             return None
         if history is None and entry.writer != self._own_name(trust):
-            return None  # nobody can tell whether it had ended; of our own we found out then
+            return None  # its end is unknown here; our own resumes checked it when they were made
         world = before.body.world
         if (world, body.world) not in statement.pairs and before.entry.writer != entry.writer:
-            # Whoever goes on where others had a world that nobody allowed changes the allowed one.
+            # A resume from a session whose world was not allowed changes the allowed world.
             world = self.allowed(before.entry.seq).digest(world)
         faults = rollout_faults(
             statement,
@@ -451,13 +451,14 @@ class SessionWorlds:
         return None if any(faults) else rollout_facts(statement, entry, body, trust, now)
 
     def _newest(self, entry: Entry, record: Record, released: Header) -> int:
-        """Where the newest checkpoint of the main lane lies that a resume should have released.
+        """Return the position of the main-lane checkpoint that a resume should have released.
 
-        One that was deleted since the resume before it counts as well: what is left is older.
+        That is the newest one. A checkpoint that was deleted since the previous resume also counts,
+        because the remaining ones are older.
 
         Raises:
-            Missing: A body is gone, and nobody can say.
-            NotTrusted: The resume released what nobody goes on from.
+            Missing: A body is missing, so the answer is unknown.
+            NotTrusted: The released checkpoint was deleted, or is not in the main lane.
         """
         body = parse_body(released.kind, released.body, _held_body(released, record))
         place = place_of(released, link_hash(record.header), body)
@@ -471,11 +472,12 @@ class SessionWorlds:
         return released.seq if found.newest is None else found.newest
 
     def _read_stretch(self, above: Header, first: int) -> "_Stretch":
-        """Read from a resume down to a position, and find what was the newest before each resume.
+        """Read from a resume down to a position, and find the newest checkpoint before each resume.
 
-        A session that rests on this one is mostly asked for next. Where it needs more than was
-        read, but lies in it, twice as much is read: else a row of sessions that each need a little
-        more would be read once for each of them.
+        The next question is usually about a session that this one rests on. If it needs more
+        entries but is inside the current stretch, the method reads twice as many. Otherwise a
+        series of sessions that each need a little more would read the stretch again for each of
+        them.
         """
         if self._stretch.first < above.seq <= self._stretch.last:
             first = min(first, 2 * self._stretch.first - self._stretch.last)
@@ -492,7 +494,7 @@ class SessionWorlds:
         return _Stretch.of([(above, None), *rows], first)
 
     def _has_checkpoint_below(self, entry: Entry) -> bool:
-        """Whether there was a checkpoint to release before an entry, which nobody had deleted."""
+        """Whether a checkpoint that was not deleted existed before an entry."""
         below = entry.header
         given_up: PruneBody | None = None
         while True:
@@ -505,7 +507,7 @@ class SessionWorlds:
                 if rule.is_checkpoint and _is_main(header, record):
                     if given_up is None or not given_up.deletes(header.seq):
                         return True
-                    # All of the span was deleted: what lies before it is next.
+                    # All of the span was deleted: continue below it.
                     below = self._chain.descend(given_up.span_at(header.seq)[0])[1]
                     break
             else:
@@ -513,16 +515,16 @@ class SessionWorlds:
 
 
 def _is_main(header: Header, record: Record) -> bool:
-    """Whether a checkpoint is one of the main lane, which a run goes on from."""
+    """Whether a checkpoint is in the main lane, from which runs resume."""
     body: CheckpointBody = parse_body(header.kind, header.body, _held_body(header, record))
     return not body.lane
 
 
 def _held_body(header: Header, record: Record) -> bytes:
-    """The body of an entry, without which nobody can judge what follows it.
+    """Return the body of an entry, without which the entries after it cannot be judged.
 
     Raises:
-        Missing: It is gone.
+        Missing: The body is missing.
     """
     if record.body is None:
         raise Missing(f"entry {header.seq}: its body is missing")
@@ -530,7 +532,7 @@ def _held_body(header: Header, record: Record) -> bytes:
 
 
 def forgiving(at: datetime) -> datetime:
-    """A little earlier, unless that is before the beginning of time: a writer chose the time."""
+    """Return a slightly earlier time, within the range of dates: a writer chose the time."""
     return at - min(SLACK, at - _BEGINNING)
 
 
@@ -541,14 +543,14 @@ def rollout_facts(
     chain: StoreChain,
     at: datetime | None = None,
 ) -> RolloutFacts | None:
-    """What a rollout was when a resume used it, by the words that the entry carries.
+    """Return the facts of a rollout when a resume used it, by the approvals in the entry.
 
     Args:
         statement: The statement of the rollout.
         entry: The resume.
         body: Its body.
         chain: The rosters.
-        at: The time of the resume, where that is later than it says.
+        at: The time of the resume, if it is later than the entry states.
     """
     roster = chain.roster_at(entry.header.roster)
     if roster is None:
@@ -565,7 +567,7 @@ def rollout_facts(
 
 
 def world_held(body: ResumeBody) -> World | None:
-    """The world that a resume holds, if it is the one that it names."""
+    """Return the world that a resume holds, if it is the one that it names."""
     if body.world is None or body.leaves is None:
         return None
     try:
