@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adoption: taking what the store holds into an anchor that does not know it.
+"""Adoption: entering threads and stores into an anchor that does not know them.
 
-An operator's deliberate act, recorded in the chain that is adopted, and the only way in besides
-genesis. Everything is verified from its first entry before it is believed. A slot that the anchor
-already has is never touched: a store that is behind or beside its anchor cannot be adopted away.
+An operator adopts on purpose, and the adopted chain records it. Adoption is the only way into the
+anchor besides genesis. Everything is verified from its first entry before it is trusted. A slot
+that the anchor already has is never touched: adoption cannot hide that a store is behind its
+anchor, or has diverged from it.
 """
 
 import msgspec
@@ -38,14 +39,14 @@ def _reason(reason: str) -> str:
 
 
 def adopt_store_chain(core: Core, reason: str) -> bool:
-    """Take the store chain in.
+    """Adopt the store chain.
 
     Returns:
         False if the anchor knew it already.
 
     Raises:
-        NotTrusted: The store chain is not signed by the pinned root, or the identity is no
-            operator of all namespaces.
+        NotTrusted: The pinned root did not sign the store chain, or the identity is not an operator
+            of all namespaces.
     """
     text = _reason(reason)
     if core.is_anchored():
@@ -57,19 +58,19 @@ def adopt_store_chain(core: Core, reason: str) -> bool:
 
 
 def record_joining(core: Core, reason: str) -> StoreChain:
-    """Record that a shared anchor is taught what this machine has seen.
+    """Record that a shared anchor receives the positions that this machine has seen.
 
     Raises:
-        NotTrusted: The identity is no operator of all namespaces.
+        NotTrusted: The identity is not an operator of all namespaces.
     """
     text = _reason(reason)
     return core.written(append_store_adoption(core, core.renewed_trust(), text))
 
 
 def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
-    """Name and id of each thread of the namespace that only the store knows.
+    """Return name and id of each thread of the namespace that only the store knows.
 
-    What has no genuine genesis is no thread of anybody's, and keeps no other from adoption.
+    Rows without a genuine genesis are not a thread, and do not prevent the adoption of others.
     """
     trust = core.verified_store_chain()
     found = []
@@ -83,7 +84,7 @@ def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
 
 
 def genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
-    """The name in a thread's genesis if that is genuine and of this namespace, else None."""
+    """Return the name in a thread's genesis, if it is genuine and of this namespace, else None."""
     place = Place(core.store_hex, core.namespace, thread.hex())
     try:
         found = newest_genesis(core.storage, thread)
@@ -102,7 +103,7 @@ def genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
 
 
 def _verified_tip(chain: Chain) -> Tip:
-    """The end of a thread whose every entry verifies, and whose genesis has its name."""
+    """Verify every entry of a thread and the name in its genesis, and return the thread's end."""
     walk = ThreadWalk.without_anchor(chain.core, chain.thread, chain.name)
     for _ in walk.steps():
         pass
@@ -115,7 +116,7 @@ def _verified_tip(chain: Chain) -> Tip:
 def enter_copy(core: Core, name: str, thread: bytes) -> None:
     """Verify a thread from its genesis and enter it into the new anchor of a copy in memory.
 
-    Nothing is recorded: such an anchor protects the copy alone.
+    Nothing is recorded: such an anchor protects only the copy.
 
     Raises:
         Tampered, NotTrusted: The thread does not verify.
@@ -127,14 +128,14 @@ def enter_copy(core: Core, name: str, thread: bytes) -> None:
 
 
 def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
-    """Verify a thread from its genesis and take it in.
+    """Verify a thread from its genesis and adopt it.
 
     Returns:
         The position of the entry that records it.
 
     Raises:
         Tampered, NotTrusted: The thread does not verify; nothing is adopted.
-        Forked: The anchor knows a thread of this name already.
+        Forked: The anchor already knows a thread of this name.
     """
     text = _reason(reason)
     trust = core.trust()

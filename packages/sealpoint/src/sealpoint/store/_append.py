@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing entries: sign, append by create-if-absent, then let the anchor follow.
+"""Writing entries: sign, append by create-if-absent, then advance the anchor.
 
-Order of a save: blobs and entries in one durable step, what the handle knows, the anchor, return.
-The anchor may fail, or show what others wrote next, so the handle takes its own entries in before.
-Entries are judged by the same rules that every reader will apply, before anything is written. An
-append whose outcome is unknown is resolved by reading its position before anything else is signed
-for it.
+A save has this order: store blobs and entries in one durable step, update the handle, advance the
+anchor, return. The handle takes in its own entries first, because the anchor may fail or show
+entries that another process wrote next. Before anything is written, the entries are judged by the
+same rules that every reader applies. If the outcome of an append is unknown, the writer reads its
+position before it signs anything else for it.
 """
 
 import shlex
@@ -53,20 +53,20 @@ from sealpoint.store._vouch import judge_unvouched
 
 
 class EntryDraft(msgspec.Struct, frozen=True):
-    """An entry that is still to be given its place."""
+    """An entry that does not have a position yet."""
 
     kind: Kind
     body: Body
     payload: bytes | None = None
     blocked_by_pause: bool = False
-    """A pause stops it although its kind would be let pass: it answers a question."""
+    """Whether a pause blocks it although its kind is not blocked, because it answers a question."""
 
 
 def reserve(chain: Chain, thread: bytes) -> bool:
-    """Give a name its thread id, once for everybody who shares the anchor.
+    """Reserve a thread id for a name, once for all processes that share the anchor.
 
     Returns:
-        False if the name has another id by now; the chain is bound to that one.
+        False if the name already has another id; the chain is bound to that one.
     """
     position = Position(thread, chain.core.trust().epoch, 0, RESERVED_SEQ, bytes(32))
     found = chain.core.anchor.create(chain.slot, position)
@@ -78,13 +78,13 @@ def reserve(chain: Chain, thread: bytes) -> bool:
 
 
 def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> Identity:
-    """The identity that would write an entry of this kind.
+    """Return the identity that would write an entry of this kind.
 
     Raises:
         ReadOnly: The store is not open for writing.
         NoRight: The roster does not give its identity the right.
         KeyNotInForce: The key is not in the roster, was revoked, or has expired.
-        NotOwner: The thread belongs to somebody else.
+        NotOwner: The thread belongs to another identity.
     """
     core = chain.core
     signer = core.signer()
@@ -99,7 +99,7 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
 
 
 def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> Identity:
-    """The roster part of the check; cached per roster."""
+    """Check the rights in the roster; the result is cached per roster."""
     signer = chain.core.signer()
     roster = trust.roster
     holder = chain.core.holder(trust)
@@ -137,13 +137,13 @@ def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None
 
 
 def _owners(roster: Roster, owner: str) -> str:
-    """Who can write what an owner has: it, or the members of the pool that it is."""
+    """Describe who can write an owner's threads: the owner, or a member of that pool."""
     members = sorted(roster.members.get(owner, ()))
     return f"a member of the pool {owner!r}, such as {members[0]!r}" if members else repr(owner)
 
 
 def append(chain: Chain, draft: EntryDraft, *, trust: StoreChain | None = None) -> Entry:
-    """Append one entry that brings no blobs; the errors are those of `append_all`."""
+    """Append one entry without blobs; raises as `append_all` does."""
     return append_all(chain, [draft], blobs={}, trust=trust)[-1]
 
 
@@ -156,15 +156,15 @@ def append_all(
     follow: bool = True,
     trust: StoreChain | None = None,
 ) -> list[Entry]:
-    """Append entries after the verified tip and let the anchor follow, unless adoption does that.
+    """Append entries after the verified tip; advance the anchor, unless adoption does that.
 
-    With `trust` they are written under the roster of that store chain, by which something was
-    decided; else under the newest one.
+    With `trust`, the entries name the roster of that store chain, which a decision used; otherwise
+    the newest one.
 
     Raises:
         HeadMoved: Another writer has written there.
-        Paused: The thread is paused, and this is what a pause stops.
-        Missing: A blob that was put ahead is gone again.
+        Paused: The thread is paused, and the pause blocks this kind.
+        Missing: A blob that was stored ahead of the entry has been removed.
         StorageUnavailable: Nothing was written.
         AnchorUnavailable: The entries stand, the anchor is behind.
     """
@@ -188,11 +188,11 @@ def append_all(
 
 
 def _admit(chain: Chain, trust: StoreChain, tip: Tip, drafts: Sequence[EntryDraft]) -> str | None:
-    """Refuse to build on a tip that does not count, or on a pause, before anything is signed.
+    """Refuse a tip that does not count, or a pause, before anything is signed.
 
     Returns:
-        The identity that writes all of the drafts, where that was found out once for the session
-        in force; None: the rights to each of them are checked.
+        The identity that writes all of the drafts, if it was determined once for the current
+        session; None: the rights for each draft are checked.
     """
     if chain.unvouched is not None and any(KINDS[draft.kind].by_owner for draft in drafts):
         judge_unvouched(chain)
@@ -204,7 +204,7 @@ def _admit(chain: Chain, trust: StoreChain, tip: Tip, drafts: Sequence[EntryDraf
             grant = chain.grant = _grant(chain, trust, tip.fence)
         if grant.writer is not None and {draft.kind for draft in drafts} <= _SAVED:
             return grant.writer
-    # Nothing is built on what a restore cut off, or a key signed after its end.
+    # Nothing may follow an entry that a restore cut off, or that a key signed after its end.
     trust.require_counted(newest, tip.entry.hash)
     _require_running(chain, trust, tip, drafts)
     return None
@@ -214,12 +214,12 @@ _SAVED = {Kind.CHECKPOINT, Kind.RESULTS}
 
 
 def _grant(chain: Chain, trust: StoreChain, fence: Fence) -> SessionGrant:
-    """Whether entries of a session may be written by a roster without looking again each time."""
+    """Determine once whether a roster lets this key write all entries of a session."""
     signer, writer = chain.core.signer(), None
     stands = fence.is_session and fence.by == signer.key and lost_pause(chain) is None
-    # The rights of a key that expires are checked at each entry, which warns when that is soon.
+    # The rights of an expiring key are checked at each entry, which also warns of the expiry.
     if stands and signer.key not in trust.roster.expiries:
-        with suppress(SealpointError):  # the check of the entry itself raises it
+        with suppress(SealpointError):  # the check at the entry itself raises it
             check_rights(chain, trust, Kind.RESULTS, fence.owner)
             writer = check_rights(chain, trust, Kind.CHECKPOINT, fence.owner).name
     return SessionGrant(trust, fence, writer)
@@ -253,7 +253,7 @@ def _advance(
     *,
     follow: bool,
 ) -> None:
-    """Let this handle and the anchor follow to a tip that was appended."""
+    """Advance this handle and the anchor to an appended tip."""
     for (entry, _), record in zip(entries, records, strict=True):
         chain.verified.note(entry, record, trust)
     try:
@@ -275,7 +275,7 @@ def _advance(
 def _require_running(
     chain: Chain, trust: StoreChain, tip: Tip, drafts: Sequence[EntryDraft]
 ) -> None:
-    """Refuse what a pause stops, and what only a pause allows, before anything is signed."""
+    """Refuse entries that a pause blocks, and entries that need a pause, before signing."""
     stopped = any(draft.blocked_by_pause or KINDS[draft.kind].blocked_by_pause for draft in drafts)
     lost = trust.lost_pause(chain.thread, tip.entry.header.pause) if stopped else None
     if lost is not None:
@@ -298,13 +298,13 @@ def _require_running(
 
 
 def _require_standing(chain: Chain, newest: StoreChain, entry: Entry, body: bytes | None) -> None:
-    """Judge an entry by a store chain that is newer than the one it was written by.
+    """Judge an entry by a store chain that is newer than the one it was written under.
 
-    Whoever ends a key stops it first and then takes the positions that count, so an entry that
-    came too late to be counted always meets one of the two here, and is not lost in silence.
+    An operator who ends a key stops it first and then records the positions that count. So an entry
+    that is too late to be counted always meets one of the two here, and is not lost silently.
 
     Raises:
-        NotTrusted: The entry is in the store, and nobody may believe it.
+        NotTrusted: The entry is in the store, and no reader may trust it.
         Superseded: The same, because a restore was accepted without it.
     """
     try:
@@ -325,8 +325,8 @@ def _require_standing(chain: Chain, newest: StoreChain, entry: Entry, body: byte
 def _require_policy(chain: Chain, newest: StoreChain, entry: Entry) -> None:
     """Refuse a resume or a handoff that was decided by a policy which no longer judges it.
 
-    An audit would judge it by the new policy, by its position. So its writer always hears of the
-    change, even where the new policy would allow the same: it decides again.
+    An audit would judge it by the new policy, because of its position. So its writer always learns
+    of the change, even if the new policy would allow the same, and decides again.
 
     Raises:
         Superseded: The entry is in the store, and another policy judges it.
@@ -346,7 +346,7 @@ def _require_policy(chain: Chain, newest: StoreChain, entry: Entry) -> None:
 def _seal(
     chain: Chain, trust: StoreChain, tip: Tip | None, draft: EntryDraft, writer: str
 ) -> tuple[Tip, Record]:
-    """Give a draft its place after `tip`, and sign it for a writer whose rights were checked."""
+    """Place a draft after `tip`, and sign it for a writer whose rights were checked."""
     core, rule = chain.core, KINDS[draft.kind]
     signer, body = core.signer(), encode_body(draft.body)
     if tip is None:
@@ -385,7 +385,7 @@ def _seal(
     if rule.in_session and not rule.only_paused:
         session = tip.fence
         if session.is_session and session.by == signer.key:
-            # The most frequent entry: its links were made from the tip, its rights checked before.
+            # The most frequent entry: its links come from the tip, its rights were checked.
             if signer.key in trust.rosters[-1].expiries:  # it may have expired since then
                 check_key_expiry(header, tip.time, trust)
             hashes = tip.skip_hashes.grown(entry.hash)
@@ -398,7 +398,7 @@ def _seal(
 def _resolve(
     chain: Chain, first: int, records: Sequence[Record], error: StorageUnavailable
 ) -> None:
-    """An append failed: what lies at its last position says whether it took effect."""
+    """After a failed append, read its last position, which shows whether it took effect."""
     last = first + len(records) - 1
     try:
         found = chain.core.storage.read(chain.thread, last)

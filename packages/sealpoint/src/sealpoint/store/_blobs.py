@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blobs on their way into and out of the storage.
 
-A blob is called by the SHA-256 of its stored bytes. A save may leave out only blobs that the
-newest checkpoint at the head it appends to reaches, if its own key wrote that one; that the storage
-happens to have one is no reason. What is read is hashed before anybody else sees it, and only then
-decoded. What a handle remembers of the states that it last saved or loaded was proven, and nothing
-of it says what is newest: a handle that remembers reads what one that does not reads.
+The name of a blob is the SHA-256 of its stored bytes. A save may omit only the blobs that the
+newest checkpoint at the head references, and only if its own key wrote that checkpoint. The
+presence of a blob in the storage is not a sufficient reason. A blob that is read is hashed first,
+and decoded only after that. A handle caches proven parts of the states that it last saved or
+loaded. The cache does not say which state is newest, so a handle with a cache reads the same as one
+without.
 """
 
 import hashlib
@@ -31,31 +32,32 @@ _SEEN_BYTES_MAX = STATE_MEMORY_BYTES_MAX // 4  # of one state
 _LOOK_AHEAD = 2
 _DIGEST_BYTES = 32
 _LANES_MAX = 8
-_CACHE_BYTES = 512  # what a cache takes that holds nothing
+_CACHE_BYTES = 512  # the size of an empty cache
 _LISTED_BYTES_MAX = 64 * 1024 * 1024
 
 
 def blob_digest(blob: bytes) -> bytes:
-    """What a blob is called."""
+    """Return the name of a blob."""
     return hashlib.sha256(blob).digest()
 
 
 class BlobWriter:
     """Collects the blobs of one checkpoint; use it in a `with` block while they are put.
 
-    What would take too much memory is stored ahead of the entry, in an OS thread of its own while
-    the next blobs are made: one part at a time, and none any more when the block ends. Outside of
-    such a block it is waited for at once.
+    Blobs that would take too much memory are stored ahead of the entry, in a separate OS thread
+    while the next blobs are made: one part at a time, and all before the block ends. Outside such a
+    block the writer waits for the storage at once.
 
     Args:
-        storage: Where they will lie.
-        thread: Whose they are.
-        known: Those that may be left out.
-        before: Blobs of the save before by their digests, in order. A state that grew puts mostly
+        storage: The storage that receives the blobs.
+        thread: The thread that owns the blobs.
+        known: The blobs that may be omitted.
+        before: Blobs of the previous save by their digests, in order. A state that grew puts mostly
             the same blobs again, and comparing bytes is ten times faster than hashing them.
-        others: More that may be left out: what other lanes' newest checkpoints hold.
-        collected: How often others have collected what was stored ahead of this entry. Each time
-            twice as much waits for the entry, so however busy they are, it comes to an end.
+        others: More blobs that may be omitted: those of other lanes' newest checkpoints.
+        collected: How often other processes have collected blobs stored ahead of this entry. Each
+            time, the limit for blobs that wait for the entry doubles, so that the save ends even if
+            the other processes are busy.
     """
 
     __slots__ = (
@@ -103,20 +105,20 @@ class BlobWriter:
         self._spills: ThreadPoolExecutor | None = None
         self._spill: Future[None] | None = None
         self.pending: dict[bytes, bytes] = {}
-        """What is still to be stored with the entry."""
+        """The blobs to be stored with the entry."""
         self.spilled: set[bytes] = set()
-        """What has been stored ahead of it."""
+        """The blobs that were stored ahead of the entry."""
         self.fresh: dict[bytes, None] = {}
         """Every blob that is stored for this checkpoint, in order."""
         self.reached: set[bytes] = set()
-        """Every blob of this checkpoint that lies among the blobs."""
+        """Every blob of this checkpoint that is stored as a blob."""
         self.seen: dict[bytes, bytes] = {}
-        """Blobs by their digests, in the order they were put, up to a bound."""
+        """Blobs by their digests, in the order they were put, up to a limit."""
 
     def put(self, blob: bytes) -> bytes:
-        """Take a blob; the codec's `put`."""
+        """Add a blob; the codec's `put`."""
         at = self._at
-        # The same bytes as at this place before, or at the next: their digest is known.
+        # The same bytes as at this place before, or at the next, have a known digest.
         for name in self._order[at : at + _LOOK_AHEAD]:
             at += 1
             if self._before[name] == blob:
@@ -136,7 +138,7 @@ class BlobWriter:
         return name
 
     def again(self, names: Sequence[bytes]) -> bool:
-        """Take blobs of the save before as they are, if they may be left out; the codec's memo."""
+        """Add blobs of the previous save unchanged, if they may be omitted; the codec's memo."""
         if not self._known.issuperset(names):
             return False
         self.reached.update(names)
@@ -154,23 +156,23 @@ class BlobWriter:
             self.seen[name] = blob
 
     def _begin_spill(self) -> None:
-        """Let be stored early what would take too much memory; orphans are legal."""
+        """Store the pending blobs early, to save memory; unreferenced blobs are legal."""
         self._finish_spill()
         blobs, self.pending, self._pending_bytes = self.pending, {}, 0
         self.spilled.update(blobs)
         store = partial(self._storage.put_blobs, self._thread, blobs)
         if not self._is_entered:
-            store()  # nobody would wait for it
+            store()  # no block end would wait for it
             return
         if self._spills is None:
             self._spills = ThreadPoolExecutor(1, "sealpoint-blobs")
         try:
             self._spill = self._spills.submit(store)
-        except RuntimeError:  # no thread can be started
+        except RuntimeError:  # no OS thread can be started
             store()
 
     def _finish_spill(self) -> None:
-        """Wait for what is being stored, and raise what it raised."""
+        """Wait for the blobs that are being stored, and raise their error."""
         spill, self._spill = self._spill, None
         if spill is not None:
             spill.result()
@@ -188,10 +190,10 @@ class BlobWriter:
             self._finish_spill()
 
     def take_root(self, root: bytes) -> bytes | None:
-        """The root blob itself if it is small and fresh: it then lies beside the entry.
+        """Return the root blob if it is small and fresh: it is then stored with the entry.
 
-        A root changes with every save, so there is nothing to share; and a later save must not
-        count on it, because it is not among the blobs.
+        A root changes with every save, so there is nothing to share. A later save must not omit it,
+        because it is not among the blobs.
         """
         blob = self.pending.get(root)
         if blob is None or len(blob) > _ROOT_BYTES_MAX:
@@ -201,7 +203,7 @@ class BlobWriter:
         return blob
 
     def listing(self) -> tuple[tuple[str, ...], str | None]:
-        """How the entry names its fresh blobs: one by one, or by a blob that lists them."""
+        """Return how the entry names its fresh blobs: one by one, or by a blob that lists them."""
         if len(self.fresh) <= _FRESH_INLINE_MAX:
             return tuple(name.hex() for name in self.fresh), None
         listed = b"".join(self.fresh)
@@ -211,16 +213,16 @@ class BlobWriter:
 
 
 class BlobReader:
-    """Fetches blobs of one thread and proves each of them.
+    """Fetches blobs of one thread and checks each of them against its digest.
 
     Args:
-        storage: Where they lie.
-        thread: Whose they are.
-        bytes_max: The most bytes that one may have.
+        storage: The storage of the blobs.
+        thread: The thread that owns the blobs.
+        bytes_max: The maximum size of one blob.
         where: The checkpoint they belong to, for messages.
-        beside: The root's digest, and the root itself if it lies beside the entry.
-        seen: Blobs of the state before by their digests: hashed once by this process and kept in
-            its memory, they need not be fetched again. A digest has no other content.
+        beside: The root's digest, and the root itself if it is stored with the entry.
+        seen: Blobs of the previous state by their digests. This process has hashed them once and
+            kept them in memory, so they need not be fetched again. A digest has no other content.
     """
 
     __slots__ = (
@@ -253,36 +255,36 @@ class BlobReader:
         self._root, self._payload = beside
         self._seen = seen
         self.reached: set[bytes] = set()
-        """What was found among the blobs, and not beside the entry."""
+        """The names of the blobs that were read as blobs, and not with the entry."""
         self._fetched_bytes = 0
         self.fetched: dict[bytes, bytes] = {}
-        """Blobs that came from the storage and were proven, by their digests, up to a bound."""
+        """Fetched and checked blobs, by their digests, up to a limit."""
 
     def again(self, names: Sequence[bytes]) -> bool:
-        """Take blobs for found whose content this process has otherwise; the codec's memo."""
+        """Count blobs as read whose content this process already has; the codec's memo."""
         self.reached.update(names)
         return True
 
     def get_many(self, names: Sequence[bytes]) -> list[bytes]:
-        """Several blobs against their digests; the codec's `get_many`."""
+        """Return several blobs, checked against their digests; the codec's `get_many`."""
         seen, sha256 = self._seen, hashlib.sha256
         asked = [name for name in names if name not in seen]
         found = self._storage.blobs(self._thread, asked, _TOGETHER_BYTES_MAX) if asked else {}
         for name in asked:
             blob = found.get(name)
             if blob is None or sha256(blob).digest() != name:
-                found[name] = self.get(name)  # it is long, or this says what is wrong
+                found[name] = self.get(name)  # it is long, or this raises the error
             else:
                 self._keep(blob, name)
         self.reached.update(names)
         return [seen[name] if name in seen else found[name] for name in names]
 
     def get(self, name: bytes | str, bytes_max: int | None = None) -> bytes:
-        """(7) A blob against its digest; the codec's `get`.
+        """(7) Return a blob, checked against its digest; the codec's `get`.
 
         Args:
             name: Its digest.
-            bytes_max: Another bound than that for the blobs of a state.
+            bytes_max: Another limit than that for the blobs of a state.
 
         Raises:
             Missing: It is not in the store.
@@ -309,7 +311,7 @@ class BlobReader:
         return blob
 
     def _keep(self, blob: bytes, name: bytes) -> None:
-        """Remember a proven blob, as long as there are few: a state may be larger than memory."""
+        """Cache a checked blob up to a limit, because a state may be larger than memory."""
         self._fetched_bytes += len(blob)
         if self._fetched_bytes <= _SEEN_BYTES_MAX:
             self.fetched[name] = blob
@@ -318,10 +320,10 @@ class BlobReader:
 def fresh_digests(
     fresh: Iterable[str], fresh_list: str | None, reader: BlobReader
 ) -> Iterable[bytes]:
-    """The digests of the blobs that were stored with a checkpoint."""
+    """Return the digests of the blobs that were stored with a checkpoint."""
     if fresh_list is None:
         return [bytes.fromhex(name) for name in fresh]
-    # No blob of the state: a registry's bound on those does not hold for it.
+    # The list is not a blob of the state, so a registry's size limit does not apply.
     listed = reader.get(bytes.fromhex(fresh_list), _LISTED_BYTES_MAX)
     return (listed[place : place + _DIGEST_BYTES] for place in range(0, len(listed), _DIGEST_BYTES))
 
@@ -331,10 +333,10 @@ def _never(_names: Sequence[bytes]) -> bool:
 
 
 class BlobCache:
-    """What is remembered of the newest state of a lane.
+    """The cached parts of the newest state of a lane.
 
     Args:
-        memory: What the whole store may remember.
+        memory: The memory budget of the whole store.
     """
 
     __slots__ = ("__weakref__", "_memory", "known", "memo", "seen")
@@ -342,38 +344,38 @@ class BlobCache:
     def __init__(self, memory: StateMemory) -> None:
         self._memory = memory
         self.known: set[bytes] = set()
-        """Blobs of the newest checkpoint: those that a save may leave out."""
+        """Blobs of the newest checkpoint, which a save may omit."""
         self.seen: dict[bytes, bytes] = {}
-        """Blobs of the state by their digests: what they hold is proven, so a save or load need
-        not hash or fetch it again. Those of lists that the memo has are not among them."""
+        """Blobs of the state by their digests. Their content is proven, so a save or load need not
+        hash or fetch them again. Blobs of lists that the memo holds are not included."""
         self.memo = TreeMemo(_never)
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory, but for the digests of `known`."""
+        """Return its size in memory, without the digests of `known`."""
         return _CACHE_BYTES + sum(map(len, self.seen.values())) + self.memo.size_bytes
 
     def remember(self, known: set[bytes], seen: dict[bytes, bytes]) -> None:
-        """A state was saved or loaded, and is the newest of its lane."""
+        """Cache a saved or loaded state, which is the newest of its lane."""
         for name in self.memo.rolled if seen else ():
             seen.pop(name, None)
         self.known, self.seen = known, seen
-        self.memo.again = _never  # what it was told by holds all blobs of a save
+        self.memo.again = _never  # the method of a save would keep all its blobs in memory
         self._memory.hold(self)
 
     def let_go(self) -> None:
-        """Others are used more: what follows is hashed, fetched and encoded as for the first time.
+        """Drop the content, because other caches are used more; the next use starts from empty.
 
-        Another OS thread may be at work with it: what that one has in hand stays as it is.
+        Another OS thread may be using the cache: the objects that it holds are not changed.
         """
         self.seen, self.memo = {}, TreeMemo(_never)
 
 
 class BlobCaches:
-    """The caches of the lanes that were used last.
+    """The caches of the most recently used lanes.
 
     Args:
-        memory: What the whole store may remember.
+        memory: The memory budget of the whole store.
     """
 
     def __init__(self, memory: StateMemory) -> None:
@@ -381,7 +383,7 @@ class BlobCaches:
         self._all: dict[str, BlobCache] = {}
 
     def of(self, lane: str) -> BlobCache:
-        """The cache of a lane, which is the youngest from here on."""
+        """Return the cache of a lane, and make it the most recently used one."""
         cache = self._all.pop(lane, None)
         if cache is None:
             cache = BlobCache(self._memory)
@@ -391,15 +393,15 @@ class BlobCaches:
         return cache
 
     def known_but(self, lane: str) -> tuple[set[bytes], ...]:
-        """What the newest checkpoints of the other lanes hold."""
+        """Return the blobs of the newest checkpoints of the other lanes."""
         return tuple(cache.known for name, cache in self._all.items() if name != lane)
 
     def take_root(self, blob: bytes, known: set[bytes]) -> bytes | None:
-        """The digest of a root that is all of a state, if it is to lie beside its entry.
+        """Return the digest of a root that is a whole state, if it is stored with its entry.
 
         Args:
             blob: The root.
-            known: What else may be left out; see `BlobWriter.take_root`.
+            known: Other blobs that may be omitted; see `BlobWriter.take_root`.
         """
         if len(blob) > _ROOT_BYTES_MAX:
             return None
@@ -410,22 +412,22 @@ class BlobCaches:
         return None if root in known else root
 
     def lose_known(self) -> None:
-        """Somebody else has saved: nothing may be left out any more."""
+        """Forget which blobs may be omitted, because another process has saved."""
         for cache in self._all.values():
             cache.known = set()
 
     def forget(self) -> None:
-        """Let go of everything."""
+        """Drop all caches."""
         self._all = {}
 
 
 class PayloadReader:
-    """Decodes what entries of a thread hold: states, results, and the worlds of runs.
+    """Decodes the payloads of a thread's entries: states, results, and the worlds of runs.
 
     Args:
         core: The store.
         chain: The chain of the thread.
-        caches: What the handle remembers of its states.
+        caches: The handle's caches of its states.
     """
 
     def __init__(self, core: Core, chain: Chain, caches: BlobCaches) -> None:
@@ -436,7 +438,7 @@ class PayloadReader:
     def blobs(
         self, header: Header, record: Record, body: CheckpointBody | ResultsBody
     ) -> BlobReader:
-        """The blobs of an entry."""
+        """Return a reader for the blobs of an entry."""
         return BlobReader(
             self._core.storage,
             self._chain.thread,
@@ -455,13 +457,13 @@ class PayloadReader:
         keep: bool,
         blobs: BlobReader | None = None,
     ) -> Any:
-        """(7) the blobs against their digests, (8) only then decode.
+        """(7) Check the blobs against their digests, (8) and only then decode.
 
         Args:
             header: The header of a verified entry.
-            record: What the store has of it.
+            record: The stored record of the entry.
             body: Its body.
-            keep: Whether it is the newest state of its lane, which is remembered.
+            keep: Whether it is the newest state of its lane, which is cached.
             blobs: Its blobs, if they were opened already.
         """
 
@@ -487,8 +489,9 @@ class PayloadReader:
             if blobs.fetched:
                 kept = {name: blob for name, blob in seen.items() if name in blobs.reached}
                 seen = kept | blobs.fetched
-            # Another writer may have listed none of its blobs, and a sweep drops what nobody lists:
-            # so after a state by another key the next save lists all of them.
+            # Another writer may have listed none of its blobs, and a sweep drops unlisted blobs. So
+            # after
+            # a state by another key, the next save lists all of them.
             signer = self._core.parts.signer
             is_own = signer is not None and header.by == signer.key
             cache.remember(blobs.reached if is_own else set(), seen)
@@ -497,9 +500,9 @@ class PayloadReader:
     def is_same(
         self, value: Any, body: CheckpointBody, header: Header, record: Record | None
     ) -> bool:
-        """Compare trees; a tree that another version cut differently is built anew first.
+        """Compare trees; a tree that another version cut differently is rebuilt first.
 
-        That cannot be done without the record: of a state that was given up only the root is left.
+        Rebuilding needs the record: of a pruned state only the root is left.
         """
         registry, seed, root = self._core.registry, self._chain.thread, bytes.fromhex(body.root)
         mine = registry.encode_tree(value, blob_digest, seed=seed)

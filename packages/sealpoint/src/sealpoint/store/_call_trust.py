@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store chain for the length of one call on a thread."""
+"""The store chain, kept for the duration of one call on a thread."""
 
 from time import monotonic
 
@@ -14,9 +14,9 @@ _JUST_NOW_SECONDS = 0.05
 
 
 def trust_and_position(core: Core, slot: bytes) -> tuple[StoreChain, Position | None]:
-    """The store chain as `Core.trust` gives it, and what the anchor holds of a thread.
+    """Return the store chain as `Core.trust` does, and the anchored position of a thread.
 
-    From a shared anchor both come in one round trip.
+    A shared anchor returns both in one round trip.
     """
     if core.together is None:
         return core.trust(), core.anchor.get(slot)
@@ -25,10 +25,11 @@ def trust_and_position(core: Core, slot: bytes) -> tuple[StoreChain, Position | 
 
 
 class CallTrust:
-    """The store chain for the length of one call on a thread.
+    """The store chain, kept for the duration of one call on a thread.
 
-    An anchor of this machine is asked each time. One that is shared is asked when a call begins,
-    and again if that was not just now: whatever ended since is met after a write.
+    An anchor on this machine is read every time. A shared anchor is read when a call begins, and
+    again if the last read is older than a moment. After a write, the check meets everything that
+    has ended since.
     """
 
     __slots__ = ("_asked", "_core")
@@ -38,12 +39,12 @@ class CallTrust:
         self._asked: tuple[StoreChain, float] | None = None
 
     def note(self, trust: StoreChain) -> None:
-        """A call has begun, and asked."""
+        """Record the store chain that was read at the beginning of a call."""
         if self._core.together is not None:
             self._asked = trust, monotonic()
 
     def get(self) -> StoreChain:
-        """The store chain, as this call has found it."""
+        """Return the store chain of this call."""
         asked = self._asked
         if asked is not None and monotonic() - asked[1] < _JUST_NOW_SECONDS:
             return asked[0]
@@ -51,9 +52,9 @@ class CallTrust:
 
 
 def trust_after_advance(core: Core) -> StoreChain:
-    """The store chain as `Core.trust` gives it, right after the anchor was advanced.
+    """Return the store chain as `Core.trust` does, right after the anchor was advanced.
 
-    From a shared anchor its position came along, read after the advance.
+    A shared anchor returned its position with the advance, read after it.
     """
     watched = None if core.together is None else core.together.take_watched()
     return core.trust(watched)
@@ -68,7 +69,7 @@ def verify_renewed(
     chain: StoreChain,
     check: Check | None = PublicKey.verify,
 ) -> tuple[Entry, StoreChain]:
-    """Verify one entry on its own, under a newer roster if it was written under one.
+    """Verify one entry on its own, with a newer roster if the entry names one.
 
     Returns:
         The entry, and the store chain that it was judged by.

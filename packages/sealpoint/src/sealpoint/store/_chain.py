@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One thread's chain as a reader sees it: the verified head, and the way from it to any entry.
+"""One thread's chain for a reader: the verified head, and the way from it to any entry.
 
-`refresh` is the only way to learn what is current: it compares store and anchor, judges the entry
-that the anchor has seen (`_judge.py`), and verifies every newer one. Whatever is older is reached
-from the verified head by its links. What entries mean is decided in `_state.py`; `_append.py`
-writes new ones, and `_walk.py` verifies a thread from its first entry on.
+Only `refresh` finds the current state: it compares store and anchor, judges the anchored entry
+(`_judge.py`), and verifies every newer one. Older entries are reached from the verified head by its
+links. `_state.py` interprets the entries, `_append.py` writes new ones, and `_walk.py` verifies a
+thread from its first entry on.
 """
 
 import sys
@@ -71,31 +71,31 @@ from sealpoint.store._positions import position_of, require_begun
 
 
 class Observer(Protocol):
-    """Who is told of the entries of a chain: all of them, in their order, before the anchor is."""
+    """Receives all entries of a chain, in their order, before the anchor advances."""
 
     def observe(self, entry: Entry, record: Record) -> None:
-        """An entry that was not known has been verified."""
+        """Receive an entry that was verified and is new to this handle."""
 
     def observe_own(self, entry: Entry, body: Body) -> None:
-        """This handle has just written an entry, which stands whatever comes after."""
+        """Receive an entry that this handle has just written, which stands in any case."""
 
     def cut_off(self) -> None:
-        """A restore has cut off what was known."""
+        """Drop everything known, because a restore has cut it off."""
 
     def forget(self) -> None:
-        """Something failed after an entry was written: nothing that was derived may be kept."""
+        """Drop all derived data, because an error followed the write of an entry."""
 
 
 _VERIFIED_MAX = 16
 _ANCHOR_ROUNDS_MAX = 64
 _NEAR_MAX = 16
-"""A thread of so few entries is read at once, where several of them are needed."""
+"""A thread with this few entries is read at once, if several of them are needed."""
 
 
 class VerifiedEntries:
-    """The entries of a chain that were verified last, with their seals and by which store chain.
+    """The most recently verified entries of a chain, with their seals and the store chain used.
 
-    To verify the same header and seals by the same store chain again would only find the same.
+    Verifying the same header and seals by the same store chain again would give the same result.
     """
 
     __slots__ = ("_known", "_most")
@@ -106,7 +106,7 @@ class VerifiedEntries:
 
     @contextmanager
     def all_kept(self) -> Iterator[None]:
-        """Keep every entry for the length of a read that meets each of them several times."""
+        """Keep every entry during a read that meets each of them several times."""
         before, self._most = self._most, sys.maxsize
         try:
             yield
@@ -116,11 +116,11 @@ class VerifiedEntries:
                 del self._known[next(iter(self._known))]
 
     def forget(self) -> None:
-        """Nothing is known any more: it is another thread."""
+        """Drop everything, because the chain now belongs to another thread."""
         self._known.clear()
 
     def find(self, record: Record, seq: int, trust: StoreChain) -> Entry | None:
-        """The entry of a record, if it is known."""
+        """Return the entry of a record, if it was verified before."""
         known = self._known.get(seq)
         if known is None:
             return None
@@ -129,19 +129,19 @@ class VerifiedEntries:
         return entry if same else None
 
     def note(self, entry: Entry, record: Record, trust: StoreChain) -> None:
-        """An entry was verified by a store chain, or signed by this store's key."""
+        """Record an entry that a store chain verified, or that this store's key signed."""
         self._known[entry.header.seq] = entry, record.seals, trust
         if len(self._known) > self._most:
             del self._known[next(iter(self._known))]
 
 
 class SessionGrant(msgspec.Struct, frozen=True):
-    """Whether this store's key may write in a session, by a roster: found out once for both."""
+    """Whether a roster lets this store's key write in a session, determined once for both."""
 
     trust: StoreChain
     fence: Fence
     writer: str | None
-    """The identity that writes; None: that is looked up at each entry."""
+    """The identity that writes; None: it is determined at each entry."""
 
 
 class Chain:
@@ -159,12 +159,12 @@ class Chain:
     ) -> None:
         self.core = core
         self.entries: EntryReader = core.storage if entries is None else entries
-        """Where entries are read: the storage, or what was read there at once."""
+        """The source of entries: the storage, or entries that were read from it at once."""
         self._check = check
         self.observer = observer
         self.name = name
         self.is_named = True
-        """Whether that is the name of the slot; else something to call it by."""
+        """Whether that is the name of the slot; otherwise it is a substitute."""
         self._title = f"thread {name!r}"
         self.slot = thread_slot(core.parts.secret, core.namespace, name) if slot is None else slot
         self.thread = b""
@@ -174,26 +174,26 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self.judged: JudgedHead | None = None
-        """What is in force at a head that was met first, and not by following what lies below."""
+        """The state in force at a head that was judged first, without reading all entries below."""
         self.unvouched: Entry | None = None
-        """The newest entry that was read, until what one other person wrote last was judged."""
+        """The newest entry read, until the last entries of another person below it were judged."""
         self._tip: Tip | None = None
         self.verified = VerifiedEntries()
         self._version: tuple[int, int, int] | None = None
-        """What the storage says as long as nobody else has committed since the head was read or
-        written: the verified head stands then."""
+        """The storage's version while no other process has committed since the head was read or
+        written: the verified head is then still current."""
         self._is_unread = False
-        """Whether the head was written here, and not read back yet."""
+        """Whether this handle wrote the head, and has not read it back yet."""
         self.grant: SessionGrant | None = None
-        """What `_append.py` has found out about the session in force."""
+        """The rights of the current session, as `_append.py` determined them."""
         self._cutoffs = CutoffCheck()
         self._epoch: int | None = None
         self._kept_of = 0
-        """The newest epoch of which it was found that the thread has what its restore kept."""
+        """The newest epoch whose kept entries the thread was found to have."""
         self.trust = CallTrust(core)
-        """The store chain, as the call that is under way has found it."""
+        """The store chain, as read by the current call."""
         self._words: tuple[StoreChain, CoveredWords] | None = None
-        """By which store chain, the words that were found to be covered."""
+        """The entries found to be covered, with the store chain used for that."""
 
     @classmethod
     def at_slot(
@@ -204,7 +204,7 @@ class Chain:
         entries: EntryReader | None = None,
         check: Check = PublicKey.verify,
     ) -> Self:
-        """The chain of a thread whose name may be erased, and which may be of any namespace."""
+        """Return the chain of a thread whose name may be erased, of any namespace."""
         namespace, name = claimed_name(core.storage if entries is None else entries, thread)
         is_named = thread_slot(core.parts.secret, namespace, name) == slot
         name = name if is_named else thread.hex()[:12]
@@ -215,11 +215,11 @@ class Chain:
 
     @property
     def label(self) -> bytes:
-        """The storage's hint for this name."""
+        """Return the storage's hint for this name."""
         return label_of(self.core.store.raw, self._namespace, self.name)
 
     def bind(self, thread: bytes, namespace: str | None = None) -> None:
-        """Say which thread this is; until a head is verified it may be said again."""
+        """Bind the chain to a thread; it may change until a head is verified."""
         self.thread = thread
         self.verified.forget()
         self._words = None
@@ -227,25 +227,25 @@ class Chain:
         self.place = Place(self.core.store_hex, self._namespace, thread.hex())
 
     def refresh(self, *, reads_back: bool = True) -> None:
-        """Verify whatever is newer than what this handle knows, then let the anchor follow.
+        """Verify all entries that are new to this handle, then advance the anchor.
 
-        The observer is told of every entry that is new to this handle, oldest first; at first use
-        that begins with the anchored entry. If a restore has cut off what this handle knew, it is
-        told that before.
+        The observer receives every entry that is new to this handle, oldest first; on first use,
+        that begins with the anchored entry. If a restore has cut off entries that this handle knew,
+        the observer receives that first.
 
         Args:
-            reads_back: Whether what this handle has just written is read, once.
+            reads_back: Whether to read, once, the entry that this handle has just written.
 
         Raises:
-            UnknownThread: Nobody has saved anything under this name.
+            UnknownThread: Nothing was saved under this name.
             Unanchored: The store has such a thread and the anchor does not know it.
             RolledBack: The store ends before the anchored entry.
-            Forked: The store went another way than the anchored entry.
+            Forked: The store has diverged from the anchored entry.
             Tampered: An entry is edited, missing, forged or misplaced.
             NotTrusted: An entry is signed by a key that may not write it.
         """
         # (0) the pin and the store chain
-        # The anchor is read before the store: what it holds was in the store already.
+        # The anchor is read before the store: the store already had everything that it names.
         trust, anchored = trust_and_position(self.core, self.slot)
         if anchored is not None and anchored.epoch > trust.epoch:
             trust = self.core.renewed_trust()
@@ -253,7 +253,7 @@ class Chain:
         try:
             self._refresh(trust, anchored, reads_back=reads_back)
         except (RolledBack, Forked, Tampered):
-            # A restore that this process has not heard of would explain it.
+            # A restore that this process does not know yet would explain it.
             renewed = self.core.renewed_trust()
             if renewed.epoch == trust.epoch:
                 raise
@@ -267,12 +267,12 @@ class Chain:
             self._follow_restore(trust)
         known = self.head
         if known is not None:
-            # Its key may have come to its end since this handle verified it.
+            # Its key may have ended since this handle verified it.
             trust.accepted_until(known.header, known.hash)
-        # Who looks for the first time may never look again.
+        # A first refresh skips the version, because there may be no second one.
         version = None if known is None else self.core.storage.version()
         if version is None or version != self._version or (self._is_unread and reads_back):
-            self._version = None  # where the look fails, nothing of it is relied on
+            self._version = None  # if the refresh fails, nothing of it may be used
             self._verify_newer(anchored, known)
             self._version, self._is_unread = version, False
         if self._kept_of != trust.epoch:
@@ -280,7 +280,7 @@ class Chain:
         self._compare(anchored, known)
 
     def _verify_newer(self, anchored: Position, known: Entry | None) -> None:
-        """(1) to (4) of every entry after the known head, or from the anchored one on."""
+        """(1) to (4) for every entry after the known head, or from the anchored one on."""
         first = expected = known.seq if known is not None else max(anchored.seq, 0)
         tip: Tip | None = None
         unsettled: list[tuple[Entry, Record]] = []
@@ -294,8 +294,8 @@ class Chain:
                 continue
             entry, tip = self._next(record, seq, anchored, tip, covered=covered)
             unsettled.append((entry, record))
-            # Nobody knows whose the thread is where the body is missing that says so: what follows
-            # could be anybody's, and counts once an erasure tells why.
+            # If the body that names the owner is missing, the owner is unknown. The entries that
+            # follow could be anyone's, and count only once an erasure explains the missing body.
             if tip is None or not tip.lacks_owner:
                 self._settle(unsettled, tip)
                 unsettled.clear()
@@ -307,28 +307,28 @@ class Chain:
     def scan_covered(
         self, first: int, last: int | None = None
     ) -> Iterator[tuple[int, Record, bool]]:
-        """Records in their order, and whether a later entry covers the signature of each."""
+        """Yield records in order, and whether a later entry covers the signature of each."""
         return CoveredWords(self.entries, self.thread, self._verify_alone).rows(first, last)
 
     def _settle(self, entries: Iterable[tuple[Entry, Record]], tip: Tip | None) -> None:
-        """Move to the last of some entries that were judged; a call that fails meets all again."""
+        """Move to the last of some judged entries; a failed call leaves all to the next one."""
         for entry, record in entries:
             if self.observer is not None:
                 self.observer.observe(entry, record)
         self.head, self.head_record, self._tip = entry, record, tip
 
     def begin_call(self) -> StoreChain:
-        """The store chain, by whose roster the call that begins here judges and writes."""
+        """Return the store chain whose roster the call that begins here uses."""
         trust = self.core.trust()
         self.trust.note(trust)
         return trust
 
     def is_cut_off(self, trust: StoreChain) -> bool:
-        """Whether a restore was accepted since this handle looked."""
+        """Whether a restore was accepted since this handle's last refresh."""
         return self._epoch != trust.epoch
 
     def _follow_restore(self, trust: StoreChain) -> None:
-        """Let go of a head that a restore cut off; what was kept is met like something new."""
+        """Drop a head that a restore cut off; the kept entries are then read like new ones."""
         if self.head is not None:
             self._cutoffs = CutoffCheck()  # an entry that it waits for may be lost
             try:
@@ -341,21 +341,21 @@ class Chain:
         self._epoch = trust.epoch
 
     def _require_kept(self, trust: StoreChain) -> None:
-        """After a restore: the thread passes through the entry that the restore kept of it.
+        """After a restore, require the entry that the restore kept of the thread.
 
-        Whoever moves an anchor to the new epoch begins with other marks there, and could leave out
-        what was kept.
+        A process that moves an anchor to the new epoch starts with other marks there, and could
+        otherwise omit the kept entries.
 
         Raises:
-            RolledBack: It ends before that entry.
-            Forked: It has another in its place.
-            Missing, Edited: The list of what was kept is not there, or is another.
+            RolledBack: The thread ends before that entry.
+            Forked: The thread has another entry in its place.
+            Missing, Edited: The list of kept entries is missing or different.
         """
         head = self.verified_head()
         try:
             kept = trust.kept(self.thread)
         except (Missing, Edited):
-            # A list that is not there refuses what it has to judge, and no thread begun since.
+            # A missing list refuses the threads that it must judge, but not those begun since.
             if self.descend(0)[1].epoch < trust.epoch:
                 raise
             kept = None
@@ -386,16 +386,16 @@ class Chain:
         self.anchored = anchored
         if self.core.parts.read_only:
             return
-        # Who moved the anchor to the head may have said something else of it than it says itself.
+        # The process that moved the anchor to the head may have stored other facts than the head's.
         if newest > anchored.seq or (has_moved and anchored != self._position(head)):
-            self._lead_anchor()  # one that is ahead by now is compared by the next look
+            self._lead_anchor()  # if the anchor is ahead by now, the next refresh compares it
         elif self.core.together is not None:
             self.core.together.confirm(self.slot, anchored)
 
     def _anchored_position(self, trust: StoreChain, anchored: Position | None) -> Position:
         if anchored is None:
             unknown = _unknown(self)
-            # Somebody may have made the thread meanwhile: its slot came before its genesis.
+            # The thread may have been created in between: its slot came before its genesis.
             anchored = self.core.anchor.get(self.slot)
             if anchored is None:
                 raise unknown
@@ -420,9 +420,9 @@ class Chain:
         *,
         covered: bool = False,
     ) -> tuple[Entry, Tip | None]:
-        """Verify the next entry: the head from here on, once the caller moves to it.
+        """Verify the next entry, which becomes the head when the caller moves to it.
 
-        It follows `after`, or else the head.
+        It follows `after`, or otherwise the head.
         """
         if seq == anchored.seq and link_hash(record.header) != anchored.entry:
             raise self.differs(record, seq)
@@ -445,13 +445,13 @@ class Chain:
         return entry, tip
 
     def verify(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
-        """Verify one entry on its own, with a newer roster if it was written under one.
+        """Verify one entry on its own, with a newer roster if the entry names one.
 
-        Of a word about requests, a damaged signature may be covered by a later one of its key.
+        For an entry about requests, a later entry of the same key may cover a damaged signature.
 
-        The same header and seals by the same store chain are verified once, as long as they are
-        among the last: results are read again and again until a checkpoint takes them in, and so
-        is the checkpoint of a lane that another one waits for.
+        The same header and seals are verified once by the same store chain, as long as they are
+        among the most recent ones. Results are read repeatedly until a checkpoint includes them,
+        and so is the checkpoint of a lane that another lane waits for.
 
         Args:
             record: The entry.
@@ -478,7 +478,7 @@ class Chain:
         return require_attestations(entry, record.body, trust)
 
     def _covered_words(self) -> CoveredWords:
-        """Asked of the storage itself: what was read there at once may end below the later word."""
+        """Return the covered entries, read from the storage: a batch may end below a later one."""
         trust = self.trust.get()
         if self._words is None or self._words[0] is not trust:
             words = CoveredWords(self.core.storage, self.thread, self._verify_alone)
@@ -488,19 +488,19 @@ class Chain:
     # ------------------------------------------------------------------ from the head downwards
 
     def verified_head(self) -> Entry:
-        """The head; only after `refresh` or `append`."""
+        """Return the head; only after `refresh` or `append`."""
         if self.head is None:
             raise UnknownThread(f"thread {self.name!r}: it has no entries")
         return self.head
 
     def tip(self) -> Tip:
-        """The head with all that is needed to judge or write the next entry."""
+        """Return the head with everything needed to judge or write the next entry."""
         if self._tip is None:
             self._tip = _read_tip(self, self.verified_head(), self.in_force())
         return self._tip
 
     def in_force(self) -> JudgedHead:
-        """Session, owner and pause at the verified head."""
+        """Return session, owner and pause at the verified head."""
         tip = self._tip
         if tip is not None:
             return JudgedHead(tip.fence, tip.owner, tip.paused)
@@ -523,7 +523,7 @@ class Chain:
                 self.observer.observe_own(entry, body)
 
     def descend(self, seq: int) -> tuple[Record, Header]:
-        """(4) An older entry, proven to be an ancestor of the verified head."""
+        """(4) Return an older entry, proven to be an ancestor of the verified head."""
         header, found = self.verified_head().header, self.head_record
         if seq > header.seq:
             raise Missing(f"{self._entry(seq)}: it lies above the newest entry, {header.seq}")
@@ -544,10 +544,10 @@ class Chain:
         return self.linked(seq, link_to(links, seq))
 
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
-        """Every entry from the verified head, or below a proven one, each proven by its link."""
+        """Yield every entry from the verified head, or below a proven one, proven by its link."""
         seq, expected = (head := self.verified_head()).seq, head.hash
         if below is None and self.head_record is not None:
-            yield head.header, self.head_record  # it is at hand, and often enough
+            yield head.header, self.head_record  # already in memory, and often sufficient
             below = head.header
         if below is not None:
             seq, expected = below.seq - 1, bytes.fromhex(below.prev or "")
@@ -566,7 +566,7 @@ class Chain:
             raise Missing(f"{self._entry(seq)}: it is missing from the store")
 
     def linked(self, seq: int, expected: str | None) -> tuple[Record, Header]:
-        """The entry at a position, if it is the one of this hash."""
+        """Return the entry at a position, if it has this hash."""
         record = self.entries.read(self.thread, seq)
         if record is None:
             raise Missing(f"{self._entry(seq)}: it is missing from the store")
@@ -577,19 +577,19 @@ class Chain:
     # ------------------------------------------------------------------ the anchor
 
     def advance_anchor(self) -> None:
-        """Let the anchor follow to the verified head, which this handle has just written.
+        """Advance the anchor to the verified head, which this handle has just written.
 
         Raises:
-            Forked: The anchor went another way. Never retried.
-            NotTrusted: It says of the thread what its entries do not.
+            Forked: The anchor has diverged. Never retried.
+            NotTrusted: The anchor and the thread's entries contradict each other.
             AnchorUnavailable: The anchor cannot be written; the entries stand.
         """
         if not self._lead_anchor():
-            # It holds a descendant, if the store can show that.
+            # The anchor holds a descendant, if the store can show that.
             self.refresh()
 
     def _lead_anchor(self) -> bool:
-        """As `advance_anchor`; False if the anchor is ahead of the head already."""
+        """Do the work of `advance_anchor`; return False if the anchor is already ahead."""
         head, expected = self.verified_head(), self.anchored
         position = self._position(head)
         if expected is None:
@@ -603,7 +603,7 @@ class Chain:
                 self.anchored = position
                 return True
             if found.epoch > position.epoch:
-                return True  # a restore was accepted meanwhile: the next look finds that out
+                return True  # a restore was accepted in between: the next refresh handles it
             if found.seq > head.seq:
                 return False
             if not found.reserved:
@@ -612,7 +612,7 @@ class Chain:
         raise AnchorUnavailable(f"{self._title}: the anchor holds something else at each look")
 
     def _position(self, head: Entry) -> Position:
-        """What the anchor keeps of the verified head."""
+        """Return the anchor position of the verified head."""
         seen, known = self.anchored, self._tip or self.in_force()
         position = position_of(
             head.header, head.hash, known.owner.hash, paused=known.paused is not None
@@ -630,7 +630,7 @@ class Chain:
             )
 
     def differs(self, record: Record, seq: int) -> SealpointError:
-        """Why the entry at a position is not the one that is known to belong there."""
+        """Return the error for an entry that is not the expected one at its position."""
         try:
             self.verify(record, seq)
         except Forged:
@@ -646,24 +646,24 @@ class Chain:
 
 
 def lost_pause(chain: Chain) -> str | None:
-    """Which restore lost a pause of the thread that no operator has ended since, in words.
+    """Name the restore that lost a pause of the thread that no operator has ended since.
 
     Raises:
-        Missing, Edited: A list of a restore is not there, or is another.
+        Missing, Edited: A list of a restore is missing or different.
     """
     return chain.trust.get().lost_pause(chain.thread, chain.verified_head().header.pause)
 
 
 def is_paused(chain: Chain) -> bool:
-    """Whether a pause is in force at the verified head, also one that a restore lost."""
+    """Whether a pause is in force at the verified head, including one that a restore lost."""
     return chain.tip().paused is not None or lost_pause(chain) is not None
 
 
 class _BelowHead:
-    """What lies below a head that is judged, read with few looks at the storage.
+    """The entries below a head under judgment, with few reads of the storage.
 
-    The headers on the way to what the head names are read at once. Each is proven by its link, from
-    the nearest that was proven before.
+    The headers on the way to the entries that the head names are read at once. Each is proven by
+    its link, from the nearest proven one.
     """
 
     def __init__(self, chain: Chain, head: Header) -> None:
@@ -675,7 +675,7 @@ class _BelowHead:
             while at > seq:
                 at = next_link(at, seq)
                 way.add(at)
-        # The session and the owner are often those of the beginning, and lie side by side.
+        # Session and owner often date from the beginning of the thread, next to each other.
         ends = [seq for seq in (head.fence, head.owner) if seq < head.seq]
         self._records: dict[int, Record] = {}
         if ends and max(ends) - min(ends) < _NEAR_MAX:
@@ -685,7 +685,7 @@ class _BelowHead:
         self._headers |= {seq: record.header for seq, record in self._records.items()}
 
     def descend(self, seq: int) -> tuple[Record, Header]:
-        """The entry at a position."""
+        """Return the entry at a position."""
         at = min((known for known in self._proven if known >= seq), default=seq)
         links, found = self._proven.get(at, (None, ""))
         if links is None or (not found and at == seq):
@@ -711,14 +711,14 @@ class _BelowHead:
         return self._chain.linked(seq, expected)[1]
 
     def before(self, header: Header) -> Header:
-        """The entry before a proven one."""
+        """Return the entry before a proven one."""
         raw = self._headers.get(header.seq - 1)
         if raw is not None and link_hash(raw).hex() == header.prev:
             return parse_header(raw)
         return next(iter(self._chain.walk(header)))[0]
 
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
-        """Every entry from the head, or below a proven one, downwards."""
+        """Yield every entry from the head, or below a proven one, downwards."""
         return self._chain.walk(below)
 
     def verify(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
@@ -726,16 +726,16 @@ class _BelowHead:
         return self._chain.verify(record, seq, covered=covered)
 
     def body(self, header: Header, record: Record) -> Any:
-        """The body of a proven entry."""
+        """Return the body of a proven entry."""
         return entry_body(self._chain.name, header, record.body)
 
 
 def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Tip | None:
-    """Judge the entry that the anchor has seen: who anchored it proves nothing about it.
+    """Judge the anchored entry: being anchored proves nothing about its rights.
 
     Returns:
-        The tip, if the body that names the owner is missing: what follows may explain that. None
-        in every other case, because a reader needs no tip.
+        The tip, if the body that names the owner is missing, because later entries may explain
+        that. None in every other case, because a reader needs no tip.
     """
     core, entries = chain.core, chain.entries
     local = None if core.together is None else core.together.local.get(chain.slot)
@@ -757,7 +757,7 @@ def _judge(chain: Chain, entry: Entry, record: Record, anchored: Position) -> Ti
 
 
 def tip_at(chain: Chain, entry: Entry, record: Record) -> Tip:
-    """The tip that the chain had when a verified entry was its newest, judged as a head is."""
+    """Return the tip at the time when a verified entry was the newest, judged as a head is."""
     then = Chain(chain.core, chain.name, entries=chain.entries, slot=chain.slot)
     then.is_named = chain.is_named
     then.bind(chain.thread, chain.place.ns)
@@ -770,7 +770,7 @@ def tip_at(chain: Chain, entry: Entry, record: Record) -> Tip:
 
 
 def _judged_head(chain: Chain, entry: Entry, seen: Sequence[Position]) -> JudgedHead:
-    """Judge the head of a chain by what it names."""
+    """Judge the head of a chain by the entries that it names."""
     return judge_head(
         _BelowHead(chain, entry.header),
         entry,
@@ -782,7 +782,7 @@ def _judged_head(chain: Chain, entry: Entry, seen: Sequence[Position]) -> Judged
 
 
 def _read_tip(chain: Chain, head: Entry, judged: JudgedHead) -> Tip:
-    """What is needed to write the entry after a judged head, read from the store."""
+    """Read from the store what is needed to write the entry after a judged head."""
     seq, header, below = head.seq, head.header, []
     while seq:
         seq = skip_seq(seq)
@@ -799,12 +799,12 @@ def _read_tip(chain: Chain, head: Entry, judged: JudgedHead) -> Tip:
 
 
 def entry_body(name: str, header: Header, data: bytes | None) -> Any:
-    """The body of an entry of a thread, of which a message says where it lies.
+    """Return the body of an entry of a thread; errors name its position.
 
     Raises:
-        Missing: It is gone, and no erasure says so.
+        Missing: It is missing, and no erasure explains that.
         Edited: It is not the one that was sealed, or not one of its kind.
-        Misplaced: It names a position that was not there when it was written.
+        Misplaced: It names a position that did not exist when it was written.
     """
     where = f"entry {header.seq} of thread {name!r}"
     if data is None:
@@ -821,7 +821,7 @@ def entry_body(name: str, header: Header, data: bytes | None) -> Any:
 
 
 def verified_genesis(chain: Chain) -> GenesisBody | None:
-    """The body of the newest genesis, which is verified on its own; None if it was erased."""
+    """Return the body of the newest genesis, verified on its own; None if it was erased."""
     if chain.core.storage.read(chain.thread, 0) is None:
         raise Missing(f"entry 0 of thread {chain.name!r}: it is missing from the store")
     found = newest_genesis(chain.core.storage, chain.thread)
@@ -834,7 +834,7 @@ def verified_genesis(chain: Chain) -> GenesisBody | None:
 
 
 def _unknown(chain: Chain) -> SealpointError:
-    """Nobody knows the name, or only the store does. The label is a hint; genesis decides."""
+    """Return the error for a name without a slot. The label is a hint; the genesis decides."""
     for thread in chain.core.storage.labelled(chain.label):
         found = Chain(chain.core, chain.name)
         found.bind(thread)
@@ -854,7 +854,7 @@ def _never_saved(chain: Chain) -> UnknownThread:
 
 
 def _check_same(chain: Chain, known: Entry, record: Record) -> None:
-    """What the store has where the known head lies must be that, or have another good seal."""
+    """Require that the store still has the known head, possibly with another valid seal."""
     if record.header != known.raw:
         raise chain.differs(record, known.seq)
     if chain.head_record is None or record.seals != chain.head_record.seals:
@@ -871,7 +871,7 @@ def _lacks_kept(title: str, seq: int) -> RolledBack:
 def _misled(
     chain: Chain, expected: Position, position: Position, error: UsageError
 ) -> SealpointError:
-    """Why an anchor does not follow: it was told what the thread does not show."""
+    """Return the error for an anchor that refuses to follow, because it contradicts the thread."""
     local = None if chain.core.together is None else chain.core.together.local.get(chain.slot)
     held = [each for each in (expected, local) if each is not None]
     if all(is_rising(each, position) for each in held):

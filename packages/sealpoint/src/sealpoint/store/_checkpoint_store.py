@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An open store: its threads, the list of their names, and what that list leaves out.
+"""An open store: its threads, the list of their names, and the threads missing from the list.
 
-A name is listed when the anchor knows it for this very thread, and the store has the entry that
-the anchor has seen. Two kinds of threads are left out: those that the anchor knows and of which
-the store has not that entry, whatever their namespace, and those of the namespace that only the
-store knows, which somebody with another anchor saved. A list that leaves something out says so to
-whoever asks, and gives no name to whoever does not.
+A name is listed if the anchor knows it for this very thread, and the store has the anchored entry.
+Two kinds of threads are left out: anchored threads whose anchored entry the store lacks, in any
+namespace; and threads of this namespace that only the store knows, because a process with another
+anchor saved them. An incomplete list returns its names only to callers that explicitly accept a
+partial list.
 
-What has no genuine genesis is no thread of anybody's: planted rows make no list incomplete.
+Rows without a genuine genesis are not a thread, so planted rows do not make a list incomplete.
 """
 
 from collections import OrderedDict
@@ -47,10 +47,10 @@ class LeftOut:
     thread: str
     """Its id in hexadecimal."""
     name: str | None
-    """Its name; None if that cannot be known."""
+    """Its name; None if it is unknown."""
     anchored: bool
-    """Whether the anchor knows it, and the store lacks what the anchor has seen; otherwise the
-    store has it, and the anchor does not know it."""
+    """Whether the anchor knows it and the store lacks the anchored entry; otherwise the store has
+    it, and the anchor does not know it."""
 
     def __str__(self) -> str:
         shown = f"id {self.thread[:_ID_DIGITS]}" if self.name is None else repr(self.name)
@@ -60,26 +60,26 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadNames:
-    """The names of the threads of a namespace; one that is not complete gives none unasked."""
+    """The names of a namespace's threads; an incomplete list raises unless `partial` is set."""
 
     namespace: str
     left_out: tuple[LeftOut, ...]
-    """What it lacks; nothing if it is complete."""
+    """The missing threads; empty if the list is complete."""
     partial: bool
-    """Whether the names were asked for although it may lack some."""
+    """Whether the caller accepts an incomplete list."""
     _found: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether every thread that the anchor knows was found, and no others are there."""
+        """Whether the anchor and the store have exactly the same threads."""
         return not self.left_out
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, sorted.
+        """Return the names, sorted.
 
         Raises:
-            ListIncomplete: Some are left out, and it was not asked for with `partial=True`.
+            ListIncomplete: Some are left out, and the caller did not pass `partial=True`.
         """
         if self.left_out and not self.partial:
             raise self._incomplete()
@@ -95,7 +95,7 @@ class ThreadNames:
         return name in self.names
 
     def _lacks_others(self) -> bool:
-        """Whether an id of another namespace is missing, as ids are drawn; it proves nothing."""
+        """Whether a missing id has the prefix of another namespace; this proves nothing."""
         tag = namespace_tag(self.namespace).hex()
         return any(each.anchored and not each.thread.startswith(tag) for each in self.left_out)
 
@@ -127,7 +127,7 @@ class ThreadNames:
 
 
 def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
-    """List the names of the namespace's threads, and say what the list leaves out.
+    """List the names of the namespace's threads, and report the threads left out.
 
     Args:
         core: The store.
@@ -156,12 +156,12 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
 
 
 def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[LeftOut]:
-    """Of these, the threads of the namespace that the store has and the anchor does not know.
+    """Yield those threads of the namespace that the store has and the anchor does not know.
 
-    They are those with a genuine genesis under a name that has no slot.
+    These have a genuine genesis under a name that has no slot.
     """
     unknown = [each.thread for each in threads if each.anchored is None]
-    # A worker elsewhere may have been entered into the roster a moment ago.
+    # The roster may have gained a worker of another machine a moment ago.
     trust = core.renewed_trust() if unknown else core.trust()
     for thread in unknown:
         name = genuine_name(core, trust, thread)
@@ -170,8 +170,8 @@ def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[Lef
 
 
 def _is_known(core: Core, slot: bytes) -> bool:
-    """Whether the anchor has something in a slot that can be believed."""
-    with suppress(NotTrusted, RolledBack, Forked):  # reading it tells what is wrong
+    """Whether the anchor has a trustworthy position in a slot."""
+    with suppress(NotTrusted, RolledBack, Forked):  # reading the thread raises the error
         return core.anchor.get(slot) is not None
     return False
 
@@ -181,7 +181,7 @@ def _slot(core: Core, namespace: str, name: str) -> bytes:
 
 
 class _SlotListing:
-    """What a slot of the anchor says, held against the store."""
+    """A slot of the anchor, compared with the store."""
 
     def __init__(self, core: Core, slot: bytes, position: Position) -> None:
         self._core = core
@@ -189,27 +189,27 @@ class _SlotListing:
         position = core.restored_or_same(position)
         self.namespace = ""
         self.name: str | None = None
-        """The name, proven by the slot; None if there is none to be listed."""
+        """The name, proven by the slot; None if no name is to be listed."""
         self.missing = False
-        """Whether the store lacks what the anchor has seen."""
+        """Whether the store lacks the anchored entry."""
         if position.erased and self._is_erased(position):
             return
         self._find_name(slot, position.thread)
         if position.reserved:
-            # A name that was only reserved need not have become a thread.
+            # A reserved name need not have become a thread.
             if self.name is not None and self._is_lost(position):
                 self.name = None
         elif self.name is None or not self._stands(position):
             # Unless it was erased this very moment.
             self.missing = True
-            # Of one thread, which is no reason to list none.
+            # A problem of one thread is not a reason to list none.
             with suppress(NotTrusted, RolledBack, Forked):
                 found = core.anchor.get(slot)
                 self.missing = found is None or found == seen or not found.erased
 
     @property
     def is_shown(self) -> bool:
-        """Whether it is a thread of the namespace, and not Sealpoint's own."""
+        """Whether it is a thread of the namespace, and not one of Sealpoint's own."""
         mine = self.namespace == self._core.namespace
         return mine and self.name is not None and not is_reserved(self.name)
 
@@ -222,19 +222,19 @@ class _SlotListing:
             self.namespace, self.name = namespace, name
 
     def _is_erased(self, position: Position) -> bool:
-        """Whether the store shows the entry that erased it: whoever moved the anchor may lie."""
+        """Whether the store shows the entry that erased it: the anchor alone proves nothing."""
         with suppress(SealpointError):
             record = self._core.storage.read(position.thread, position.seq)
             return record is not None and parse_header(record.header).kind is Kind.ERASE
         return False
 
     def _is_lost(self, position: Position) -> bool:
-        """Whether what the store has of a thread was lost in a restore, and has come back."""
+        """Whether the thread in the store was lost in a restore, and has come back."""
         record = self._core.storage.read(position.thread, 0)
         return record is not None and parse_header(record.header).epoch < position.epoch
 
     def _stands(self, position: Position) -> bool:
-        """Whether the entry that the anchor has seen is where it was seen."""
+        """Whether the anchored entry is at its position."""
         try:
             record = self._core.storage.read(position.thread, position.seq)
         except SealpointError:
@@ -252,11 +252,11 @@ class CheckpointStore(Generic[_T]):
     """Checkpoints by thread, in one namespace of one store.
 
     Args:
-        parts: What it is made of.
+        parts: The parts of the store.
         handle: Makes the handle of a thread.
 
     Raises:
-        NotTrusted: The store chain is not signed by the pinned root.
+        NotTrusted: The pinned root did not sign the store chain.
         Unanchored: The anchor does not know this store.
         RolledBack: The store chain ends before the anchored or pinned roster.
     """
@@ -272,16 +272,16 @@ class CheckpointStore(Generic[_T]):
         self._closed = False
 
     def thread(self, name: str) -> _T:
-        """The handle of a thread; the same one for the same name, so that a session has one owner.
+        """Return the handle of a thread; the same for the same name, so a session has one owner.
 
-        Nothing is read yet. A handle that nobody holds any more is given up in time; its session
-        then ends, and the next save opens another.
+        Nothing is read yet. An unreferenced handle is dropped after a while; its session then ends,
+        and the next save opens another.
 
         Raises:
-            NameInvalid: The name is empty, too long or does not print.
+            NameInvalid: The name is empty, too long or not printable.
         """
         with self._lock:
-            # Nearly always it is one of those that were used last, and its name was checked then.
+            # Nearly always it was used recently, and its name was checked then.
             if type(name) is str and name in self._recent and not self._closed:
                 self._recent.move_to_end(name)
                 return self._recent[name]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copying a store to another backend, byte for byte: records, blobs and labels.
 
-Nothing is verified here, and nothing is signed: whoever copies verifies both sides. A copy that was
-interrupted goes on where it ended, because each append that was made already is a success. What the
-target holds and the source does not is refused, and never taken away.
+Nothing is verified here, and nothing is signed: the caller verifies both sides. An interrupted copy
+can be continued, because repeating an append that was already made is a success. If the target has
+data that the source does not, the copy is refused, and that data is never removed.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _BLOBS_BYTES_MAX = 8 * 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class CopiedStore:
-    """What a copy came to, and what was there already from one before."""
+    """The totals of a copy, without data that an earlier copy had already written."""
 
     threads: int = 0
     threads_total: int = 0
@@ -32,24 +32,24 @@ class CopiedStore:
     blobs: int = 0
     """How many blobs were written."""
     bytes: int = 0
-    """What they hold together."""
+    """The total size of the written entries and blobs."""
     left_out: int = 0
-    """Blobs that are not what they are called: no entry can need one."""
+    """Blobs whose bytes do not match their name: no entry can need one."""
 
 
 def copy_store(
     core: Core, target: Storage, progress: Callable[[CopiedStore], object] | None = None
 ) -> CopiedStore:
-    """Copy everything that the storage of a store holds.
+    """Copy everything in the storage of a store.
 
     Args:
         core: The store.
-        target: Where to; it holds nothing, or a part of the same.
-        progress: Called with what was done so far, after each thread.
+        target: The target, which is empty or holds a part of the same store.
+        progress: Called with the totals so far, after each thread.
 
     Raises:
-        StoreExists: The target holds something else.
-        StorageUnavailable: Either side failed; the copy can be begun again.
+        StoreExists: The target holds other data.
+        StorageUnavailable: Either side failed; the copy can be started again.
     """
     source = core.storage
     threads = [STORE_CHAIN, *(each for each, _ in source.heads() if each != STORE_CHAIN)]
@@ -84,7 +84,7 @@ def _copy_records(core: Core, target: Storage, thread: bytes, done: CopiedStore)
 
 
 def _runs(found: Iterator[tuple[int, Record]]) -> Iterator[tuple[int, list[Record]]]:
-    """Records behind one another, some at a time, with the position of the first."""
+    """Yield consecutive records in groups, with the position of the first."""
     run: list[Record] = []
     first = 0
     for seq, record in found:
@@ -121,7 +121,7 @@ def _copy_blobs(source: Storage, target: Storage, thread: bytes, done: CopiedSto
 
 
 def _label(core: Core, thread: bytes) -> bytes | None:
-    """The hint from a thread's name to it; nothing where the name was erased."""
+    """Return the hint from a thread's name to it; None if the name was erased."""
     try:
         namespace, name = claimed_name(core.storage, thread)
     except Missing:

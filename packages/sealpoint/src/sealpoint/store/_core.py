@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all threads of an open store share: the backend, the anchor, the keys, the store chain."""
+"""The shared parts of an open store: backend, anchor, keys, and the store chain."""
 
 import logging
 import threading
@@ -51,13 +51,13 @@ _LOGGER.addHandler(logging.NullHandler())  # a library prints nothing by itself
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreParts:
-    """What an open store is made of. Time and randomness come in here and nowhere else."""
+    """The parts of an open store, and the only source of its time and randomness."""
 
     storage: Storage
     anchor: Anchor
     pin: TrustPin
     secret: bytes
-    """Under which the anchor's slots are keyed."""
+    """The secret that keys the anchor's slots."""
     signer: SigningKey | None
     registry: Registry
     namespace: str
@@ -69,7 +69,7 @@ class StoreParts:
     on_roster: "Callable[[Core, StoreChain], object] | None" = None
     """Called with each store chain that was verified and is new to this process."""
     shared_anchor: Anchor | None = None
-    """An anchor that others ask too, required together with this machine's own."""
+    """An anchor shared with other machines, required together with this machine's own."""
 
     def close(self) -> None:
         """Release storage and anchors, each even if another fails."""
@@ -81,13 +81,13 @@ class StoreParts:
 
 
 class Core:
-    """The parts, and the verified store chain."""
+    """The parts of a store, and the verified store chain."""
 
     def __init__(self, parts: StoreParts) -> None:
         self.parts = parts
         self.storage = parts.storage
         self.together: AnchorsTogether | None = None
-        """Both anchors, where one is shared besides."""
+        """Both anchors, if a shared one exists."""
         if parts.shared_anchor is not None:
             self.together = AnchorsTogether(
                 parts.shared_anchor,
@@ -117,10 +117,10 @@ class Core:
         )
         self._chain = self._begun
         self.warned: tuple[int, date] | None = None
-        """For which roster, and on which day, it was last said that the key expires soon."""
+        """The roster and the day of the last warning that the key expires soon."""
 
     def signer(self) -> SigningKey:
-        """The key that writes.
+        """Return the key that signs entries.
 
         Raises:
             ReadOnly: The store was opened without one.
@@ -130,40 +130,40 @@ class Core:
         return self.parts.signer
 
     def holder(self, trust: StoreChain) -> tuple[Identity, PublicKey] | None:
-        """Who the roster says this store's signer is; looked up once for each roster."""
-        known = self._holder  # read once: another OS thread may be at another roster
+        """Return the identity of this store's signer; looked up once for each roster."""
+        known = self._holder  # read once: another OS thread may use another roster
         if known is None or known[0] is not trust:
             self._holder = known = (trust, trust.roster.holder(self.signer().public.id))
         return known[1]
 
     def granted(self, trust: StoreChain) -> dict[tuple[Kind, str | None], Identity]:
-        """Of which kinds the roster lets this store's signer write entries, by owner of a thread.
+        """Return the cached rights of this store's signer, by kind of entry and owner of a thread.
 
-        It is filled by those who find out, and begins anew with each roster.
+        The callers fill the cache, and each roster has a new one.
         """
-        known = self._granted  # read once: another OS thread may be at another roster
+        known = self._granted  # read once: another OS thread may use another roster
         if known is None or known[0] is not trust:
             self._granted = known = (trust, {})
         return known[1]
 
     def salt(self) -> str:
-        """The random bytes that a body of its own begins with."""
+        """Return the random salt for the body of an entry."""
         return self.parts.random_bytes(_SALT_BYTES).hex()
 
     def random_hex(self, size_bytes: int) -> str:
-        """Fresh random bytes, as digits."""
+        """Return new random bytes, in hexadecimal."""
         return self.parts.random_bytes(size_bytes).hex()
 
     def now(self, newest: datetime | None = None) -> datetime:
-        """The effective time: the clock, unless the thread is already later."""
+        """Return the effective time: the clock, unless the thread is already later."""
         clock = self.parts.now()
         if clock.tzinfo is not UTC:
-            # No reader takes another spelling of an instant.
+            # Readers accept an instant in one encoding only.
             clock = clock.astimezone(UTC)
         return clock if newest is None or clock > newest else newest
 
     def emit(self, code: str, thread: str, seq: int, entry: bytes, detail: str = "") -> None:
-        """Tell whoever listens. Codes and digests, and names in the application's code."""
+        """Log and send an event: codes and digests, and names in the application's code."""
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s thread=%s seq=%d entry=%s", code, thread, seq, entry.hex())
         if self.parts.on_event is not None:
@@ -171,13 +171,13 @@ class Core:
             self._tell(event)
 
     def emit_refused(self, error: SealpointError, thread: str) -> None:
-        """Tell whoever listens that something was refused."""
+        """Log and send the event that something was refused."""
         _LOGGER.warning("refused code=%s thread=%s", error.code, thread)
         if self.parts.on_event is not None:
             self._tell(Event(code=error.code, thread=thread, seq=-1, entry=""))
 
     def emit_lenient(self, policy: str) -> None:
-        """Tell whoever listens that the policy in force asks for nothing."""
+        """Log and send the event that the policy in force requires nothing."""
         _LOGGER.warning(
             "policy %r is in force: everything but tampering passes, and is recorded", policy
         )
@@ -185,16 +185,16 @@ class Core:
             self._tell(Event(code="policy-asks-nothing", thread="", seq=-1, entry=""))
 
     def _tell(self, event: Event) -> None:
-        """A listener that fails must not make a save that stands look as if it did not."""
+        """Call the listener; its failure must not make a successful save look like a failed one."""
         if self.parts.on_event is None:
             return
         try:
             self.parts.on_event(event)
-        except Exception as exc:  # noqa: BLE001 (whatever it is, it is the listener's)
+        except Exception as exc:  # noqa: BLE001 (any error here is the listener's)
             _LOGGER.warning("listener failed event=%s with=%s", event.code, type(exc).__name__)
 
     def writer(self, header: Header) -> str:
-        """The name of the identity whose key a verified header names."""
+        """Return the name of the identity whose key a verified header names."""
         found = self._writers.get((header.roster, header.by))
         if found is None:
             roster = self._chain.roster_at(header.roster)
@@ -207,13 +207,14 @@ class Core:
     # ------------------------------------------------------------------ (0) pin and store chain
 
     def trust(self, told: Position | None = None) -> StoreChain:
-        """The store chain, verified as far as the anchor has seen it.
+        """Return the store chain, verified as far as the anchor has seen it.
 
-        Every read and every write begins here. While the anchor's slot stands still there is no
-        newer roster to look for.
+        Every read and every write begins here. While the anchor's slot is unchanged, there is no
+        newer roster to read.
 
         Args:
-            told: What the anchor holds of it, where that was just found out with something else.
+            told: The anchored position of the store chain, if it was just read along with another
+                one.
 
         Raises:
             Unanchored: The anchor does not know this store.
@@ -232,7 +233,7 @@ class Core:
             return self._follow(anchored)
 
     def renewed_trust(self) -> StoreChain:
-        """The store chain with whatever roster was added since, seen by the anchor or not."""
+        """Return the store chain with every roster added since, even if it is not anchored yet."""
         anchored = self.anchor.get(self._slot)
         if anchored is None:
             raise Unanchored(
@@ -248,7 +249,7 @@ class Core:
             position = raised_position(store_chain_position(chain), anchored)
             if anchored == position or self.parts.read_only:
                 break
-            # Somebody else may have moved it: what it holds then is compared like any other.
+            # Another process may have moved it: its new position is compared like any other.
             anchored = self.anchor.advance(self._slot, anchored, position)
         if self.together is not None:
             self.together.confirm(self._slot, anchored)
@@ -262,7 +263,7 @@ class Core:
         return chain
 
     def read_store_chain(self, chain: StoreChain, anchored: Position | None) -> StoreChain:
-        """Verify what lies beyond `chain`, and that it passes through the anchored entry."""
+        """Verify the entries after `chain`, and that it passes through the anchored entry."""
         for seq, record in self.storage.scan(STORE_CHAIN, chain.seq + 1):
             if seq != chain.seq + 1:
                 raise Missing(f"store chain: expected entry {chain.seq + 1}, found entry {seq}")
@@ -283,7 +284,7 @@ class Core:
         return chain
 
     def restored(self, anchored: Position) -> Position:
-        """What an anchored position of a thread has become by the restores accepted since.
+        """Return an anchored position of a thread, updated for the restores accepted since.
 
         Raises:
             RolledBack: The store does not have the entry that the newest restore kept.
@@ -304,14 +305,14 @@ class Core:
         return found
 
     def restored_or_same(self, anchored: Position) -> Position:
-        """The same, for a look at all threads: what the store lacks, reading it will tell."""
+        """Return the updated position, or the same on error, which a read of the thread raises."""
         try:
             return self.restored(anchored)
         except SealpointError:
             return anchored
 
     def follow_restore(self, slot: bytes, anchored: Position) -> Position:
-        """The anchored position after the restores accepted since, entered into the anchor.
+        """Return the anchored position after the restores accepted since, and anchor it.
 
         Raises:
             RolledBack: The store does not have the entry that the newest restore kept.
@@ -330,30 +331,30 @@ class Core:
         return self.anchor.get(self._slot) is not None
 
     def verified_store_chain(self) -> StoreChain:
-        """The store chain by the pin alone, without the anchor: for `init` and adoption."""
+        """Return the store chain by the pin alone, without the anchor: for `init` and adoption."""
         chain = self.read_store_chain(self._begun, None)
         chain.require_minimum("store chain")
         return chain
 
     def written(self, chain: StoreChain) -> StoreChain:
-        """The store chain, which must show what was just appended to it.
+        """Return the store chain, which must contain the entry that was just appended.
 
         Raises:
-            RolledBack: It does not: what was written is gone again.
+            RolledBack: The appended entry is missing again.
         """
         found = self.renewed_trust()
         _require_shown(found, chain)
         return found
 
     def anchor_store_chain(self, written: StoreChain | None = None) -> StoreChain:
-        """Enter a store chain that the anchor does not know: at `init` and by adoption alone.
+        """Anchor a store chain that the anchor does not know: only at `init` and for adoption.
 
         Args:
             written: The chain as it was just written, which the store must show.
 
         Raises:
-            RolledBack: What was written is gone again.
-            AnchorUnavailable: Somebody else entered another one meanwhile.
+            RolledBack: The written entry is missing again.
+            AnchorUnavailable: Another process anchored another store chain in between.
         """
         chain = self.verified_store_chain()
         if written is not None:

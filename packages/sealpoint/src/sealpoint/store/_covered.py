@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which words about requests need no signature of their own to be looked at.
+"""Which entries about requests can be read without a valid signature of their own.
 
-Any member may add entries about requests, as many as they like. The links of each bind all below
-it, so its signature covers the earlier ones of the same key: one is verified of each key in a
-batch. A word whose own signature is damaged is read where a later one covers it, however far above
-that lies. Whoever reads, judges, lists, adopts or restores a thread asks here, else honest work
-would lie on top of what another refuses. Only a full verification and a bundle ask for every
-signature.
+Any member may add any number of entries about requests. The links of each entry bind everything
+below it, so its signature covers the earlier entries of the same key: in a batch, one signature of
+each key is verified. If the signature of such an entry is damaged, a later entry can cover it, at
+any distance. Every code that reads, judges, lists, adopts or restores a thread checks here;
+otherwise honest entries could follow one that another reader refuses. Only a full verification and
+a bundle require every signature.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,12 +22,12 @@ _BATCH = 64
 
 
 class CoveredWords:
-    """Words about requests with a later one of the same key that is genuine and linked to them.
+    """Entries about requests that a later genuine entry of the same key covers by its links.
 
     Args:
         entries: Gives the records of threads.
-        thread: Which thread.
-        verify: Verifies an entry on its own, its signature included.
+        thread: The thread.
+        verify: Verifies an entry on its own, including its signature.
     """
 
     def __init__(
@@ -40,13 +40,14 @@ class CoveredWords:
         self._thread = thread
         self._verify = verify
         self._damaged: set[bytes] = set()
-        """The hashes of words with a damaged signature that were found to be covered."""
+        """The hashes of entries with a damaged signature that were found to be covered."""
 
     def rows(self, first: int, last: int | None = None) -> Iterator[tuple[int, Record, bool]]:
-        """Records in their order, and whether a later entry covers the signature of each.
+        """Yield records in order, and whether a later entry covers the signature of each.
 
-        Without `last`, it ends at what is the newest after one batch: whoever appends as fast as a
-        reader judges would keep it for ever, and what comes later is left to the next look.
+        Without `last`, it ends at the entry that is newest after one batch. A writer that appends
+        as fast as a reader judges could otherwise keep the reader busy forever; later entries are
+        left to the next read.
         """
         records = iter(self._entries.scan(self._thread, first, last))
         while batch := list(islice(records, _BATCH)):
@@ -72,7 +73,7 @@ class CoveredWords:
                 if header.by in signers or self._is_damaged_but_covered(seq, record):
                     covered.add(seq)
                 signers.add(header.by)
-            except (Tampered, NotTrusted):  # whoever comes to this entry refuses it
+            except (Tampered, NotTrusted):  # the reader of this entry refuses it
                 signers.clear()
         return frozenset(covered)
 
@@ -86,9 +87,10 @@ class CoveredWords:
         return False
 
     def covers(self, record: Record) -> bool:
-        """Whether a later word covers the damaged signature of this one, however far above it lies.
+        """Whether a later entry covers the damaged signature of this one, at any distance.
 
-        Links lead from that one to the very bytes that were given, whatever the store has by now.
+        Links lead from that entry to exactly the given bytes, regardless of the store's current
+        bytes.
 
         Raises:
             Edited: The bytes are not an entry.
@@ -99,7 +101,7 @@ class CoveredWords:
         return entry in self._damaged
 
     def _look_above(self, word: Header, entry: bytes) -> None:
-        """Find the next word of the same key that is genuine, or known to be covered itself."""
+        """Find the next entry of the same key that is genuine, or known to be covered itself."""
         passed, below = [entry], entry
         with suppress(Tampered, NotTrusted):
             for seq, record in self._entries.scan(self._thread, word.seq + 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where entries of threads are read: the storage, or what was read there at once."""
+"""The sources of entries: the storage, or entries that were read from it at once."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -8,33 +8,33 @@ from sealpoint.storage import Record
 
 
 class EntryReader(Protocol):
-    """Where entries of threads are read: the part of a storage that needs no more."""
+    """The part of a storage that reads the entries of threads."""
 
     def read(self, thread: bytes, seq: int) -> Record | None:
-        """The record at a position; None if there is none."""
+        """Return the record at a position; None if there is none."""
         ...
 
     def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
-        """The headers at some of the positions."""
+        """Return the headers at some of the positions."""
         ...
 
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:
-        """The records from `first` up to and with `last`, in order of position."""
+        """Yield the records from `first` to `last` inclusive, in order of position."""
         ...
 
 
 class NearEntries:
-    """The newest entries of a thread, read at once in place of one look for each.
+    """The newest entries of a thread, read at once instead of one by one.
 
-    Nothing is believed for it: whoever reads here verifies as elsewhere. It is a picture of one
-    moment, so what it lacks may have been written since.
+    The entries are not trusted: the caller verifies them as usual. They show one moment, so newer
+    entries may exist since.
 
     Args:
-        storage: Where the rest is read, and every other thread.
+        storage: The source of all other entries, and of every other thread.
         thread: The thread.
-        newest: Its entries from some position to the end, rising.
+        newest: Its entries from some position to the end, in rising order.
     """
 
     def __init__(
@@ -46,19 +46,19 @@ class NearEntries:
         self._records = dict(newest)
 
     def read(self, thread: bytes, seq: int) -> Record | None:
-        """The record at a position."""
+        """Return the record at a position."""
         if thread != self._thread or seq < self._first:
             return self._storage.read(thread, seq)
         return self._records.get(seq)
 
     def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
-        """The headers at those of the positions that are not near: those are at hand."""
+        """Return the headers of the older positions; the newer entries are already in memory."""
         return self._storage.headers(thread, [seq for seq in seqs if seq < self._first])
 
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:
-        """The records of some positions, in their order."""
+        """Yield the records of some positions, in order."""
         if thread != self._thread or (first < self._first and not descending):
             yield from self._storage.scan(thread, first, last, descending=descending)
             return
