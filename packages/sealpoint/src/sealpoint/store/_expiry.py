@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys that expire.
 
-An expired key writes nothing, and proves nothing that is new. The newest roster says when it
-expires. An entry has a time, but the holder of the key chooses it: so a reader refuses what the
-anchor has not seen once the key has expired, whatever time the entry claims, and likewise the
-attestations of a handoff. Now is the later of the clock and the newest verified time on the thread.
+An expired key writes nothing, and proves nothing new. The newest roster says when it expires. An
+entry has a time, but the holder of the key chooses it. So once the key has expired, a reader
+refuses entries that the anchor has not seen, regardless of their claimed time, and also the
+attestations of a handoff. "Now" is the later of the clock and the newest verified time on the
+thread.
 """
 
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ from sealpoint.signing import STOPPED, count
 from sealpoint.store._core import Core
 
 EXPIRY_WARNING = timedelta(days=30)
-"""How long before a key expires the store begins to warn."""
+"""How long before the expiry of a key the store begins to warn."""
 
 _SOON = "key-expires-soon"
 
@@ -33,17 +34,17 @@ _SOON = "key-expires-soon"
 def require_unexpired(
     core: Core, trust: StoreChain, key: str, newest: datetime | None, where: str
 ) -> None:
-    """Refuse to write with a key that has expired, and say so when it soon will.
+    """Refuse to write with an expired key, and warn if it expires soon.
 
     Args:
         core: The store.
         trust: Its chain.
         key: The digits of the key's id.
         newest: The newest verified time on the thread.
-        where: Who would write what.
+        where: A description of the writer and the write.
 
     Raises:
-        NotTrusted: It has.
+        NotTrusted: The key has expired.
     """
     expires = trust.roster.expiries.get(key)
     if expires is None:
@@ -61,20 +62,20 @@ def require_unexpired(
 def check_expiry(
     core: Core, trust: StoreChain, entry: Entry, body: bytes | None, before: Header | None
 ) -> None:
-    """(3) Refuse an entry that the anchor has not seen, by a key that has expired by now.
+    """(3) Refuse an entry that the anchor has not seen, if its key has expired by now.
 
     Args:
         core: The store.
         trust: Its chain.
         entry: A verified entry.
-        body: Its body, if that is there.
-        before: The header of the verified entry before it, if there is one.
+        body: Its body, if it exists.
+        before: The header of the verified entry before it, if it exists.
 
     Raises:
-        NotTrusted: It could have been written at any time since, or it is a handoff that rests
-            on attestations of such keys.
+        NotTrusted: The entry could have been written at any time since, or it is a handoff that
+            rests on attestations of such keys.
     """
-    # What anybody may write tells no time: else it could let the keys of others expire.
+    # Entries that any member may write do not advance time: they could make others' keys expire.
     told = [each.at for each in (entry.header, before) if each and KINDS[each.kind].tells_time]
     newest = max(told, default=None)
     if entry.header.kind is Kind.HANDOFF and body is not None:
@@ -94,11 +95,11 @@ def check_expiry(
 def _check_approvers(
     core: Core, trust: StoreChain, entry: Entry, body: bytes, newest: datetime | None
 ) -> None:
-    """Refuse an operator's handoff if the keys of all who approved it have expired by now."""
+    """Refuse an operator's handoff if the keys of all its approvers have expired by now."""
     parsed: HandoffBody = parse_body(Kind.HANDOFF, entry.header.body, body)
     roster = trust.roster_at(entry.header.roster)
     if parsed.statement is None or roster is None:
-        return  # its owner gave it away
+        return  # its owner handed it off
     at = core.now(newest)
     counted = counted_attestations(entry, parsed, trust)
     living = [each for each in counted if not trust.roster.key_expired_at(each.credential, at)]
@@ -114,7 +115,7 @@ def _check_approvers(
 
 
 def warn_of_expiry(core: Core, trust: StoreChain) -> None:
-    """Tell whoever listens if this store's own key has expired or soon will; for opening."""
+    """Send an event if this store's own key has expired or expires soon; called on opening."""
     if core.parts.read_only or core.parts.signer is None:
         return
     expires = trust.roster.expiries.get(core.parts.signer.key)
@@ -125,7 +126,7 @@ def warn_of_expiry(core: Core, trust: StoreChain) -> None:
 
 
 def _warn(core: Core, roster: int, at: datetime, code: str) -> None:
-    """Say it once a day for each roster."""
+    """Send the warning once a day for each roster."""
     said = (roster, at.date())
     if core.warned != said:
         core.warned = said

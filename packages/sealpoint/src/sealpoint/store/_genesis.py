@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The genesis of a thread, as the store shows it: the entry that says the name.
+"""The genesis of a thread, as the store shows it: the entry that contains the name.
 
-Nothing here is verified. A name is no more than a claim until the anchor's slot of that name turns
-out to be this thread's, or a reader has verified the entry.
+Nothing here is verified. A name is only a claim until the anchor's slot of that name is found to
+belong to this thread, or a reader has verified the entry.
 """
 
 from sealpoint.errors import Missing
@@ -12,7 +12,7 @@ from sealpoint.store._entry_reader import EntryReader
 
 
 def claimed_name(entries: EntryReader, thread: bytes) -> tuple[str, str]:
-    """The namespace and name that a thread claims; the name is empty if it was erased.
+    """Return the namespace and name that a thread claims; the name is empty if it was erased.
 
     Raises:
         Missing: The thread has no first entry.
@@ -34,7 +34,7 @@ def claimed_name(entries: EntryReader, thread: bytes) -> tuple[str, str]:
 
 
 def newest_genesis(entries: EntryReader, thread: bytes) -> tuple[int, Record] | None:
-    """The genesis that still has its body, with its position: the first one or a later one."""
+    """Return the genesis that still has its body, with its position: the first or a later one."""
     first = entries.read(thread, 0)
     if first is not None and first.body is not None:
         return 0, first

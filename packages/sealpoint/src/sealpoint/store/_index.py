@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the checkpoints of a thread lie, and the results that were added to them.
+"""The positions of a thread's checkpoints, and of the results that were added to them.
 
-A thread may hold several lines of work, its *lanes*: a framework keeps those of its subgraphs
-apart. The index is made of verified entries alone: no index that lies in the store is asked, since
-one that hides an entry would make an id look free. It covers the chain from its head down to its
-bottom and grows downwards as far as somebody asks; a complete one, which an audit makes from the
-first entry on, has no chain. Everything that a release says is in it.
+A thread may hold several lines of work, its *lanes*: a framework uses separate lanes for its
+subgraphs. The index is built only from verified entries. An index in the store is never used,
+because one that hides an entry would make an id appear free. The index covers the chain from its
+head down to its bottom, and grows downwards as needed. An audit builds a complete index from the
+first entry on, without a chain. The index contains everything that a release needs.
 
-Whoever asks for one id need not wait until the index has grown down to it: now and then a
-checkpoint carries the ids of a long stretch before it, signed and linked as all of its body is.
-`OlderIds` reads those tables, and the writer makes them.
+A lookup of one id need not wait until the index has grown down to it: some checkpoints carry the
+ids of a long stretch before them, signed and linked like the rest of their body. `OlderIds` reads
+those tables, and the writer makes them.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -44,40 +44,40 @@ from sealpoint.store._chain import Chain, entry_body
 
 
 class Key(NamedTuple):
-    """What names a checkpoint within its thread."""
+    """The lane and id that identify a checkpoint within its thread."""
 
     lane: str
     id: str
 
 
 class CheckpointPlace(NamedTuple):
-    """Where a checkpoint lies, proven by the links from the head, and what its body says."""
+    """The position of a checkpoint, proven by the links from the head, and facts from its body."""
 
     seq: int
     entry: bytes
     """The hash of the entry."""
     key: Key
     rank: int
-    """Where the first checkpoint of the same name lies: that gives it its place in the lane."""
+    """The position of the first checkpoint of the same name, which gives the order in the lane."""
     held: bool
-    """A pause held it back."""
+    """Whether a pause held it back."""
     at: datetime
     world: str | None
     question: Any
     since: int
-    """Where the first results lie that count for it."""
+    """The position of the first results that count for it."""
     origin: Origin | None
     session: int
     """The position of the resume that began the session in which it was saved."""
 
 
 class ResultPlace(NamedTuple):
-    """The same for results that were added to a checkpoint."""
+    """The position of results that were added to a checkpoint, and facts from their body."""
 
     seq: int
     entry: bytes
     key: Key
-    """Of the checkpoint, which may follow later."""
+    """The key of the checkpoint, which may be saved later."""
     task: str
     path: str
     question: Any
@@ -85,7 +85,7 @@ class ResultPlace(NamedTuple):
 
 
 Gone = Callable[[int], bool]
-"""Whether what lies at a position was given up."""
+"""Whether the entry at a position was pruned or deleted."""
 
 
 class CheckpointIndex:
@@ -93,8 +93,8 @@ class CheckpointIndex:
 
     Args:
         chain: A chain with a verified head, for an index that grows downwards; None: a complete
-            one, which is told every entry from the first on.
-        is_complete: Whether it is a complete one although there is a chain.
+            index, which receives every entry from the first on.
+        is_complete: Whether the index is complete although there is a chain.
     """
 
     def __init__(self, chain: Chain | None, *, is_complete: bool = False) -> None:
@@ -104,11 +104,11 @@ class CheckpointIndex:
         """The newest position that it covers."""
         self._complete = chain is None or is_complete
         self._older: OlderIds | None = None
-        """What a table tells of the ids below the bottom, once one was met."""
+        """The ids below the bottom, from the tables, once a table was found."""
         self._places: dict[tuple[str, str], CheckpointPlace] = {}
-        """By their keys, which are found as the pairs that they are."""
+        """By their keys, which are found as plain pairs too."""
         self._superseded: dict[Key, CheckpointPlace] = {}
-        """Of names that were saved more than once, the lowest that was met."""
+        """For names that were saved more than once, the lowest checkpoint found so far."""
         self._lowest: CheckpointBody | None = None
         """The lowest checkpoint on the way down."""
         self._lowest_given_up: PruneBody | None = None
@@ -123,12 +123,12 @@ class CheckpointIndex:
         self._added: deque[tuple[int, Key]] = deque()
         """The same for all results."""
         self._floor = 0
-        """What lies before this position was let go of."""
+        """Entries before this position were dropped from the index."""
         self.asked_too_far = False
-        """Whether somebody has asked for that: the answer may lack something."""
+        """Whether a caller has asked for dropped entries, so that the answer may be incomplete."""
 
     def find(self, key: Key) -> CheckpointPlace | None:
-        """The newest checkpoint of a name."""
+        """Return the newest checkpoint of a name."""
         self._grow(lambda _seq: key in self._places or self._older is not None)
         found = self._places.get(key)
         if found is None and self._older is not None and not self._complete:
@@ -136,11 +136,11 @@ class CheckpointIndex:
         return found
 
     def known(self, key: Key) -> CheckpointPlace | None:
-        """The same, as far as the index reaches already."""
+        """Return the newest checkpoint of a name, as far as the index already reaches."""
         return self._places.get(key)
 
     def newest(self, lane: str, gone: Gone) -> CheckpointPlace | None:
-        """The newest checkpoint of a lane that is not gone."""
+        """Return the newest checkpoint of a lane that is not gone."""
         found = next(self._left(lane, gone), None)
         reaches = found is not None and self._bottom is not None and self._bottom.seq <= found.rank
         if not self._complete and not reaches:
@@ -156,19 +156,19 @@ class CheckpointIndex:
         return found
 
     def each(self, lane: str, gone: Gone) -> Iterator[CheckpointPlace]:
-        """All checkpoints of a lane that are not gone, newest first."""
+        """Yield all checkpoints of a lane that are not gone, newest first."""
         self._grow_down_to(-1)
         yield from list(self._left(lane, gone))
 
     def lanes(self) -> list[str]:
-        """Every lane that has a checkpoint."""
+        """Return every lane that has a checkpoint."""
         self._grow_down_to(-1)
         return sorted(self._order)
 
     def lanes_after(self, seq: int, gone: Gone) -> Iterator[CheckpointPlace]:
-        """The newest checkpoint of every lane in which something was written after a position.
+        """Yield the newest checkpoint of every lane that was written to after a position.
 
-        That is a checkpoint, or results that are not gone, whichever checkpoint they belong to.
+        A write is a checkpoint, or results that are not gone, for any checkpoint.
         """
         for lane in sorted(self.busy_lanes(seq, gone)):
             found = self.newest(lane, gone)
@@ -176,29 +176,29 @@ class CheckpointIndex:
                 yield found
 
     def busy_lanes(self, seq: int, gone: Gone) -> set[str]:
-        """Every lane in which something was written after a position."""
+        """Return every lane that was written to after a position."""
         self._grow_down_to(seq)
         return self._busy_after(seq, gone)
 
     def saved_after(self, seq: int) -> list[CheckpointPlace]:
-        """The newest checkpoint of each name that was saved after a position, newest first."""
+        """Return the newest checkpoint of each name saved after a position, newest first."""
         self._grow_down_to(seq)
         found = {key: self._places[key] for _, key in self._saved_after(seq)}
         return list(found.values())
 
     def results(self, key: Key, since: int) -> list[ResultPlace]:
-        """The results that were added to a checkpoint at `since` or later, oldest first.
+        """Return the results that were added to a checkpoint at `since` or later, oldest first.
 
-        Those before are left out even if they are known: who knows them must not read another
-        state than who does not.
+        Earlier results are left out even if they are known, so that every handle reads the same
+        state.
         """
         self._grow_down_to(since)
         return [place for place in self._results.get(key, ()) if place.seq >= since]
 
     def asking(self, lane: str, since: int) -> list[ResultPlace]:
-        """Results after a position that wait for an answer and whose checkpoint is not after it.
+        """Return results after a position that wait for an answer and have no checkpoint after it.
 
-        Checkpoints before it are not looked at even if they are known, as for `results`.
+        Earlier checkpoints are ignored even if they are known, as for `results`.
         """
         self._grow_down_to(since)
 
@@ -214,9 +214,9 @@ class CheckpointIndex:
         return sorted(found, key=_position)
 
     def earliest(self, key: Key, since: int, gone: Gone) -> int | None:
-        """Where the first results of a checkpoint lie that is about to be written itself.
+        """Return the position of the first results of a checkpoint that is about to be written.
 
-        Whoever adds them before does so in the same session, which begins at `since`.
+        Such results belong to the same session, which begins at `since`.
         """
         self._grow_down_to(since)
         found = (
@@ -233,14 +233,15 @@ class CheckpointIndex:
         body: CheckpointBody | ResultsBody,
         place: CheckpointPlace | None = None,
     ) -> bool:
-        """Take in an entry that has just become the newest; with its place, if that is known.
+        """Add an entry that has just become the newest; with its place, if that is known.
 
         Returns:
-            False if a newer one is in it already. What was saved last would no longer be what is
-            newest, so nothing is taken in, and who keeps the index makes another.
+            False if a newer entry is in the index already. The last saved checkpoint would then no
+            longer be the newest, so nothing is added, and the owner of the index must build
+            another.
         """
         if self._bottom is None and not self._complete:
-            return True  # nothing has been asked for yet: the way down begins above this one
+            return True  # nothing was read yet: the way down begins above this entry
         if header.seq <= self._top:
             return False
         self._top = header.seq
@@ -251,9 +252,9 @@ class CheckpointIndex:
         return True
 
     def forget_before(self, seq: int, gone: Gone) -> None:
-        """Let go of what lies before a position, to keep memory within a bound.
+        """Drop the entries before a position, to limit memory.
 
-        The newest of the main lane stays, and of each lane in which something was written since.
+        The newest checkpoint of the main lane stays, and that of each lane written to since.
         """
         busy = self._busy_after(seq - 1, gone) | {""}
         newest = [self.newest(lane, gone) for lane in busy]
@@ -275,7 +276,7 @@ class CheckpointIndex:
         self._asking = [place for place in self._asking if place.seq >= seq]
 
     def result_count(self) -> int:
-        """How many results it holds."""
+        """Return how many results it holds."""
         return sum(map(len, self._results.values()))
 
     def _saved_after(self, seq: int) -> Iterator[tuple[int, Key]]:
@@ -317,7 +318,7 @@ class CheckpointIndex:
         self._complete = True
 
     def _below(self, chain: Chain) -> Iterator[tuple[Header, Record]]:
-        """The entries below the bottom; at first from the head on."""
+        """Return the entries below the bottom; at first from the head on."""
         if self._bottom is None:
             self._top = chain.verified_head().seq
         return chain.walk(self._bottom)
@@ -336,7 +337,7 @@ class CheckpointIndex:
             self._lowest = body
 
     def _take_given_up(self, name: str, header: Header, record: Record) -> None:
-        """What an earlier one gave up is read by the names in the later ones."""
+        """Check that each later prune or delete names the one before it."""
         above: PruneBody | None = self._lowest_given_up
         if above is not None and above.earlier != header.seq:
             raise Misplaced(
@@ -370,12 +371,12 @@ class CheckpointIndex:
         self._places[place.key] = place
         order = self._order.setdefault(place.key.lane, [])
         if known is not None and known.rank != place.rank:
-            order.remove((known.rank, place.key.id))  # the one before was deleted
+            order.remove((known.rank, place.key.id))  # the previous one was deleted
         if known is None or known.rank != place.rank:
             insort(order, (place.rank, place.key.id))
 
     def _supersede(self, known: CheckpointPlace, place: CheckpointPlace, *, older: bool) -> None:
-        """A second checkpoint of a name was met."""
+        """Record that a second checkpoint of a name was found."""
         if not older:
             require_place_of(place, known)
             self._superseded.setdefault(place.key, known)
@@ -385,14 +386,14 @@ class CheckpointIndex:
 
 
 def require_named(above: CheckpointBody | None, given_up: int | None) -> None:
-    """Refuse a checkpoint that passes over what was given up before it.
+    """Refuse a checkpoint that does not name the newest prune or deletion before it.
 
     Args:
-        above: The checkpoint above, if there is one.
-        given_up: The prune or deletion that was met below it, or that the next checkpoint names.
+        above: The checkpoint above, if it exists.
+        given_up: The prune or deletion that was found below it, or that the next checkpoint names.
 
     Raises:
-        Misplaced: It names an earlier one, or none.
+        Misplaced: The checkpoint names an earlier one, or none.
     """
     if above is None or given_up is None:
         return
@@ -404,9 +405,9 @@ def require_named(above: CheckpointBody | None, given_up: int | None) -> None:
 
 
 class AllCheckpoints:
-    """Every checkpoint of the lanes of a thread, also one that a later one of its name superseded.
+    """Every checkpoint of the lanes of a thread, including superseded ones.
 
-    It reads from the head downwards, as far as somebody asks.
+    It reads from the head downwards, as far as needed.
 
     Args:
         chain: A chain with a verified head.
@@ -420,12 +421,12 @@ class AllCheckpoints:
         """By lane, each lower than the one before it."""
 
     def each(self, lane: str) -> Iterator[Rank]:
-        """Those of a lane by their ranks, the highest first, and of a name the last one first."""
+        """Yield a lane's checkpoints by rank, highest first, and of a name the last one first."""
         places, taken = self._lanes.setdefault(lane, []), 0
         waiting: list[tuple[int, int, int]] = []
         while True:
             highest = -waiting[0][0] if waiting else -1
-            # Nothing ranks above its own position.
+            # No checkpoint ranks above its own position.
             if taken < len(places) and places[taken].seq >= highest:
                 place = places[taken]
                 heappush(waiting, (-place.rank, -place.seq, place.since))
@@ -439,7 +440,7 @@ class AllCheckpoints:
                 return
 
     def lanes_between(self, first: int, end: int) -> set[str]:
-        """Every lane that has a checkpoint at a position from `first` on and before `end`."""
+        """Return every lane with a checkpoint at a position from `first` on and before `end`."""
         if first < end:
             self._grow(first)
         found = set[str]()
@@ -453,7 +454,7 @@ class AllCheckpoints:
         return self._complete or (self._bottom is not None and self._bottom.seq <= seq)
 
     def _grow(self, seq: int, lane: str | None = None) -> None:
-        """Read on down to a position, or to the next checkpoint of a lane."""
+        """Read down to a position, or to the next checkpoint of a lane."""
         if self._reaches(seq):
             return
         for header, record in self._chain.walk(self._bottom):
@@ -471,14 +472,14 @@ class AllCheckpoints:
 
 
 class _GivenUp:
-    """The prunes and deletions of a thread, read from the newest on as far as somebody asks."""
+    """The prunes and deletions of a thread, read from the newest one on, as far as needed."""
 
     def __init__(self, chain: Chain, newest: tuple[int, PruneBody]) -> None:
         self._chain = chain
         self._known = [newest]
 
     def first(self, seq: int) -> tuple[int, PruneBody, PruneBody | None]:
-        """The first that covers what the newest covers, with its position and the one before it."""
+        """Return the first prune that covers a position, its position, and the prune before it."""
         while (body := self._known[-1][1]).covers(seq) and body.earlier is not None:
             self._known.append((body.earlier, retention_at(self._chain, body.earlier)))
         at = bisect_left(self._known, 1, key=lambda each: int(not each[1].covers(seq)))
@@ -488,9 +489,10 @@ class _GivenUp:
 def require_newest_kept(
     chain: Chain, index: CheckpointIndex, lane: str, given_up: tuple[int, PruneBody]
 ) -> None:
-    """Refuse a lane if a prune took what was its newest checkpoint by then.
+    """Refuse a lane if a prune removed the checkpoint that was its newest at that time.
 
-    It made an older one pass for the newest, or nothing. A deletion may do that, and is shown.
+    Such a prune makes an older checkpoint appear as the newest, or none. A deletion may do that,
+    and is shown.
 
     Args:
         chain: A chain with a verified head.
@@ -499,11 +501,11 @@ def require_newest_kept(
         given_up: The newest prune or deletion, with its position.
 
     Raises:
-        Misplaced: A prune took the newest one that was left when it was written: it must keep that.
+        Misplaced: A prune removed the newest remaining checkpoint, which it must keep.
     """
     top = index.newest(lane, lambda _seq: False)
     if top is None or not given_up[1].covers(top.seq):
-        return  # mostly
+        return  # the usual case
     history, above = _GivenUp(chain, given_up), list[int]()
     for place in AllCheckpoints(chain).each(lane):
         if not given_up[1].covers(place.seq):
@@ -519,10 +521,10 @@ def require_newest_kept(
 
 
 def retention_at(chain: Chain, seq: int) -> PruneBody:
-    """What a prune or deletion says that an entry above it names.
+    """Return the body of a prune or deletion that a later entry names.
 
     Raises:
-        Misplaced: There is none.
+        Misplaced: The entry is not a prune or deletion, or removes more than existed.
     """
     record, header = chain.descend(seq)
     if not KINDS[header.kind].is_retention:
@@ -538,13 +540,13 @@ def retention_at(chain: Chain, seq: int) -> PruneBody:
 
 
 def require_place_of(newer: CheckpointPlace, older: CheckpointPlace) -> None:
-    """Refuse a checkpoint that supersedes another and takes another place than that one had.
+    """Refuse a checkpoint that supersedes another and takes a different place.
 
-    By such a one, somebody with its owner's key would make an older state the newest, or have what
-    was done before be done again.
+    Otherwise an attacker with the owner's key could make an older state the newest, or have
+    finished work repeated.
 
     Raises:
-        Misplaced: It names another rank or other results. One without a rank of its own is new.
+        Misplaced: It names another rank or other results. A checkpoint without its own rank is new.
     """
     if newer.rank == newer.seq or (newer.rank, newer.since) == (older.rank, older.since):
         return
@@ -559,7 +561,7 @@ def _position(place: ResultPlace) -> int:
 
 
 def place_of(header: Header, entry: bytes, body: CheckpointBody) -> CheckpointPlace:
-    """What a verified checkpoint says of itself."""
+    """Return the place of a verified checkpoint, from its own fields."""
     rank = header.seq if body.again is None else body.again
     return CheckpointPlace(
         header.seq,
@@ -590,14 +592,14 @@ class _Stretch(NamedTuple):
     first: int
     prints: bytes
     known: frozenset[int]
-    """The same without their order, to see at once that one is not there."""
+    """The prints without their order, to rule out an id quickly."""
 
     @classmethod
     def of(cls, first: int, prints: bytes) -> "_Stretch":
         return cls(first, prints, frozenset(memoryview(prints).cast("I")))
 
     def positions(self, wanted: bytes) -> Iterator[int]:
-        """Where the entries lie that may have an id, newest first."""
+        """Yield the positions of the entries that may have an id, newest first."""
         if memoryview(wanted).cast("I")[0] not in self.known:
             return
         at = self.prints.rfind(wanted)
@@ -609,36 +611,36 @@ class _Stretch(NamedTuple):
 
 
 _POSITIONS_LEAST = TABLE_EVERY // 2
-"""A table that tells of fewer costs more than a walk: its seal, and a way down from the head."""
+"""A table with fewer positions costs more than a walk: its seal, and a way down from the head."""
 
 
 class OlderIds:
-    """The ids of all entries before a position, as the tables there tell.
+    """The ids of all entries before a position, from the tables there.
 
     Args:
         chain: A chain with a verified head.
-        seq: The position, where a checkpoint with a table lies.
+        seq: The position of a checkpoint with a table.
     """
 
     def __init__(self, chain: Chain, seq: int) -> None:
         self._chain = chain
         self._known: list[_Stretch] = []
         self._below = seq
-        """Before this position nothing has been read yet."""
+        """Nothing before this position has been read yet."""
         self._complete = False
 
     def find(self, key: Key) -> CheckpointPlace | None:
-        """The newest checkpoint of a name; its entry is proven by links, not yet by its seal.
+        """Return the newest checkpoint of a name, proven by links; its seal is not checked yet.
 
         Raises:
-            Misplaced: A table says of an entry what that entry does not.
+            Misplaced: A table and the entry at that position contradict each other.
         """
         wanted = id_print(*key)
         for stretch in chained(list(self._known), self._read()):
             for seq in stretch.positions(wanted):
                 record, header = self._chain.descend(seq)
                 body = checkpoint_of(self._chain, header, record)
-                # Ids that share a print are rare: a table that names many has been made to.
+                # Ids with the same print are rare: a table with many of them was crafted.
                 if body is None or id_print(body.lane, body.id) != wanted:
                     raise Misplaced(
                         f"entry {seq} of thread {self._chain.name!r}: a table of ids tells of "
@@ -649,7 +651,7 @@ class OlderIds:
         return None
 
     def _read(self) -> Iterator[_Stretch]:
-        """What no look has read yet; a look that failed leaves the rest to the next one."""
+        """Read the remaining stretches; after an error, the next lookup continues there."""
         if self._complete:
             return
         below = self._below
@@ -663,17 +665,17 @@ class OlderIds:
 def id_stretches(
     chain: Chain, start: int, end: int, *, least: int = 0
 ) -> Iterator[tuple[int, bytes]]:
-    """The prints of all entries of the generation before a position, in stretches, newest first.
+    """Yield the prints of the generation's entries before a position, in stretches, newest first.
 
-    Where a checkpoint carries a table, that is taken for what lies before it, and the way goes on
-    at the table's first entry. The checkpoint is verified on its own: what nobody looks at is told
-    by a key that counts.
+    If a checkpoint carries a table, the table stands for the entries before it, and the walk
+    continues at the table's first entry. The checkpoint is verified on its own, so that a key that
+    counts vouches for the skipped entries.
 
     Args:
         chain: A chain with a verified head.
-        start: Where the way begins: at the last entry before `end`, or at `end` for its table.
+        start: Where the walk begins: at the last entry before `end`, or at `end` for its table.
         end: The position.
-        least: A table of fewer positions is passed over, and the entries are looked at instead.
+        least: A table with fewer positions is skipped, and its entries are read instead.
 
     Yields:
         The first position of a stretch, and four bytes for each of its entries.
@@ -710,7 +712,7 @@ def id_stretches(
 
 
 def join_prints(prints: list[bytes]) -> bytes:
-    """Prints that were met one after the other downwards, in their order; the list is emptied."""
+    """Join prints that were collected downwards, in rising order; the list is emptied."""
     joined = b"".join(reversed(prints))
     prints.clear()
     return joined
@@ -729,7 +731,7 @@ def _table_of(body: CheckpointBody, seq: int, least: int) -> IdTable | None:
 
 
 def checkpoint_of(chain: Chain, header: Header, record: Record) -> CheckpointBody | None:
-    """What a proven entry says as a checkpoint; None if it is another entry."""
+    """Return the checkpoint body of a proven entry; None if it is another kind of entry."""
     if not KINDS[header.kind].is_checkpoint:
         return None
     body: CheckpointBody = entry_body(chain.name, header, record.body)

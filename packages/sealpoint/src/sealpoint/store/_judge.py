@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judging a thread from its head, for a handle that has not read what lies below.
+"""Judging a thread from its head, for a handle that has not read the entries below.
 
-The anchor proves that somebody saw the head. Somebody may be a member of the roster who runs other
-code, so the head is judged by the rules of `ledger/_rules.py` before anything of the thread counts.
-The number of entries that are read does not grow with the thread: the head, its session, the pause
-in force, the handoffs since the genesis, and what was added since the owner wrote last.
+The anchor proves that a process has seen the head. That process may belong to a member of the
+roster who runs other code, so the head is judged by the rules of `ledger/_rules.py` before anything
+of the thread counts. The number of entries that are read does not grow with the thread: the head,
+its session, the pause in force, the handoffs since the genesis, and the entries added after the
+owner's last one.
 
-Why that is enough. The head names the newest session, pause and owner, and the anchor has kept the
-highest of each that it ever saw, so none of them can be left out. The newest entry of the owner
-vouches for what lies below it, because every writer judges before it appends. What lies above is
-verified here, entry by entry: any member of the roster may have written it.
+This is sufficient for the following reasons. The head names the newest session, pause and owner,
+and the anchor keeps the highest of each that it ever saw, so none of them can be left out. The
+owner's newest entry vouches for everything below it, because every writer judges before it appends.
+The entries above it are verified here, one by one: any member of the roster may have written them.
 
-A former owner is the exception: it can leave out the handoff that took the thread from it, and
+A former owner is the exception. It can leave out the handoff that took the thread from it, and
 write a later handoff on top, which the anchor then takes for the newest. So a handoff by an owner
-counts without a look below it only once another person has written on top. Until then every entry
-down to the owner's entry before it is read. Whoever erases a thread, or hands it off with approval,
-does not own it and does not vouch for it: until another person has written on top, the entries that
-the same person wrote right below are verified too.
+counts without a look below it only once another person has written on top. Until then, every entry
+down to the owner's entry before it is read. A person who erases a thread, or hands it off with
+approval, does not own it and does not vouch for it: until another person has written on top, the
+entries that the same person wrote right below are verified too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,31 +61,31 @@ class LinkedEntries(Protocol):
     """Entries below a verified head, each proven by its link."""
 
     def descend(self, seq: int) -> tuple[Record, Header]:
-        """The entry at a position."""
+        """Return the entry at a position."""
         ...
 
     def before(self, header: Header) -> Header:
-        """The entry before a proven one."""
+        """Return the entry before a proven one."""
         ...
 
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
-        """Every entry from the head, or below a proven one, downwards."""
+        """Yield every entry from the head, or below a proven one, downwards."""
         ...
 
     def verify(self, record: Record, seq: int, *, covered: bool = False) -> Entry:
         """Verify one entry on its own: signature, rights, place and cutoffs.
 
-        `covered`: a verified entry of the same key lies above, and covers the signature.
+        `covered`: a verified entry of the same key is above, and covers the signature.
         """
         ...
 
     def body(self, header: Header, record: Record) -> Any:
-        """The body of a proven entry."""
+        """Return the body of a proven entry."""
         ...
 
 
 class JudgedHead(NamedTuple):
-    """What is in force at a head that the rules allow."""
+    """The state in force at a head that the rules allow."""
 
     fence: Fence
     owner: OwnerEntry
@@ -93,10 +94,10 @@ class JudgedHead(NamedTuple):
 
 
 class _Owned(NamedTuple):
-    """Whose a thread is, and the entry that says so."""
+    """The owner of a thread, and the entry that names the owner."""
 
     name: str | None
-    """None: the body that said so is gone, which only an erasure further on can explain."""
+    """None: the body with the name is missing, which only a later erasure can explain."""
     entry: OwnerEntry
     begun: Header
     """The genesis of the generation, or the erasure that ended the last one: not paused there."""
@@ -120,17 +121,17 @@ def judge_head(
     Args:
         entries: The thread below the head.
         head: The head, verified on its own.
-        seen: What anchors have seen of the thread, in the epoch that is in force.
+        seen: The positions of the thread in the anchors, in the epoch that is in force.
         trust: The store chain.
-        reserved: Whether the reader asked for a name of Sealpoint's own. An erasure takes the name
-            in the genesis away, and must not make another thread of it.
-        name: The name that the anchor's slot is of; None: nobody knows.
+        reserved: Whether the reader asked for one of Sealpoint's own names. An erasure removes the
+            name in the genesis, and must not turn the thread into another one.
+        name: The name of the anchor's slot; None if it is unknown.
 
     Raises:
-        NotTrusted: An entry is not allowed at its place, or an anchor says something else of it.
-        Misplaced: A handoff or a genesis is not one of this place.
+        NotTrusted: An entry is not allowed at its place, or an anchor contradicts it.
+        Misplaced: A handoff or a genesis does not belong to this place.
         Forked: The owner's entry is not the one that an anchor has seen.
-        Missing: An entry is gone.
+        Missing: An entry is missing.
     """
     for position in seen:
         _require_marks(head.header, position)
@@ -145,7 +146,7 @@ def judge_head(
                 f"{owned.begun.gen}, found {header.gen}"
             )
     if owned.erased and newest[0].seq != owned.entry.seq:
-        # Nobody's name is known after an erasure, so nobody would be found not to be the owner.
+        # After an erasure the owner is unknown, so no check could find a wrong owner.
         raise Misplaced(
             f"entry {newest[0].seq} of thread {head.header.thread[:12]}: expected a genesis after "
             "an erasure"
@@ -174,7 +175,7 @@ def _require_marks(header: Header, anchored: Position) -> None:
 
 
 def _require_pause(header: Header, anchored: Position, paused: int | None) -> None:
-    """Refuse an anchor that says something else of the pause that the head names."""
+    """Refuse an anchor that contradicts the pause that the head names."""
     if anchored.pause == header.pause and anchored.paused != (paused is not None):
         is_paused = "paused" if paused is not None else "not paused"
         raise NotTrusted(
@@ -189,7 +190,7 @@ def check_name(entry: Entry, record: Record, name: str | None) -> None:
     """Refuse a genesis of another name than that of the anchor's slot.
 
     Raises:
-        Misplaced: Somebody has put a thread into the slot of another name.
+        Misplaced: An attacker has put a thread into the slot of another name.
     """
     if name is None or entry.header.kind is not Kind.GENESIS or record.body is None:
         return
@@ -205,11 +206,11 @@ def check_name(entry: Entry, record: Record, name: str | None) -> None:
 def _judge_additions(
     entries: LinkedEntries, head: Entry
 ) -> tuple[tuple[Entry, Record], list[Header]]:
-    """Judge what others have added since the owner wrote last, and find the owner's last entry."""
+    """Judge the entries after the owner's last one, and find that one."""
     additions, signers = list[Header](), set[str]()
     for header, record in entries.walk():
-        # Any member may have written it: nobody vouches for its writer's role, and for the
-        # signature only who signed a later word.
+        # Any member may have written it. No other entry vouches for its writer's role, and only a
+        # later entry about requests by the same key vouches for the signature.
         rule = KINDS[header.kind]
         covered = rule.about_requests and header.by in signers
         is_head = header.seq == head.seq
@@ -225,15 +226,15 @@ def _judge_additions(
 
 
 def _check_after(before: Header, header: Header) -> None:
-    """Rules 1, 2 and 4, for an entry and the one before it."""
+    """Check rules 1, 2 and 4, for an entry and the one before it."""
     check_succession(before, header)
     check_generation(header, before, erased=before.kind is Kind.ERASE)
 
 
 def _check_keys(entries: LinkedEntries, headers: Sequence[Header], trust: StoreChain) -> None:
-    """Rule 10, for entries that follow each other, newest first.
+    """Check rule 10, for entries that follow each other, newest first.
 
-    Few keys expire: only for them is it read what the time was before.
+    Few keys expire: only for those, the time before the entries is read.
     """
     rosters = ((header.by, trust.roster_at(header.roster)) for header in headers)
     if not any(roster is not None and by in roster.expiries for by, roster in rosters):
@@ -256,7 +257,7 @@ def _judge_ownership(
     reserved: bool,
     name: str | None,
 ) -> _Owned:
-    """Find whose the thread is: judge the handoffs down to the genesis or the newest erasure."""
+    """Find the owner: judge the handoffs down to the genesis or the newest erasure."""
     seq, found = newest.header.owner, list[tuple[Entry, Record]]()
     while True:
         record, header = entries.descend(seq)
@@ -284,17 +285,17 @@ def _judge_ownership(
     if owned.erased and _is_alone(first, [newest, *(entry for entry, _ in found)], trust):
         _walk_own(entries, first, trust)
     while found:
-        # Those who wrote on top of a handoff: the next handoffs, and the owner's last entry.
+        # The writers on top of a handoff: the next handoffs, and the owner's last entry.
         later = [newest, *(entry for entry, _ in found[:-1])]
         owned = _handed_over(entries, owned, found.pop(), later, trust)
     return owned
 
 
 def _vouched(newest: Entry, record: Record, header: Header, trust: StoreChain) -> Entry | None:
-    """The genesis below an entry of the owner that it names, whose signature covers it as well.
+    """Return the genesis below an owner's entry, whose signature covers the genesis as well.
 
-    An owner who signs on top of a genesis that names it as the owner has made the thread its own,
-    whoever signed the genesis.
+    An owner who signs on top of a genesis that names it as the owner has adopted the thread, even
+    if another key signed the genesis.
     """
     if newest.seq == header.seq:
         return None
@@ -304,7 +305,7 @@ def _vouched(newest: Entry, record: Record, header: Header, trust: StoreChain) -
 
 
 def _require_seen(owners: Mapping[int, Entry], first: int, seen: Sequence[Position]) -> None:
-    """Refuse a thread whose handoffs pass by the owner's entry that an anchor has seen."""
+    """Refuse a thread whose handoffs skip the owner's entry that an anchor has seen."""
     for position in seen:
         entry = owners.get(position.owner)
         if position.owner < first or (entry and entry.hash == position.owner_entry):
@@ -316,7 +317,7 @@ def _require_seen(owners: Mapping[int, Entry], first: int, seen: Sequence[Positi
 
 
 def _begun(entry: Entry, record: Record, trust: StoreChain) -> _Owned:
-    """What the first entry says, or an erasure: nothing before it counts."""
+    """Return the owner after the first entry or an erasure: nothing before it counts."""
     if entry.header.kind is Kind.ERASE:
         return _Owned(None, read_owner_entry(entry, None), entry.header)
     tip = begin(entry, record.body, trust)
@@ -330,7 +331,7 @@ def _handed_over(
     later: Sequence[Entry],
     trust: StoreChain,
 ) -> _Owned:
-    """What a genesis after an erasure says, or a handoff that the rules allow."""
+    """Return the owner after a genesis that follows an erasure, or after a permitted handoff."""
     entry, record = handoff
     header = entry.header
     check_reserved(header, reserved=before.entry.reserved)
@@ -354,13 +355,13 @@ def _handed_over(
             _walk_own(entries, entry, trust)
         else:
             _walk_down(entries, header, before.entry.seq, trust)
-    # Where the owner is unknown it stays so up to the erasure, whatever a later body says.
+    # An unknown owner stays unknown up to the erasure, regardless of later bodies.
     owner = read_fence(entry, None if before.name is None else record.body).owner
     return _Owned(owner, read_owner_entry(entry, record.body), before.begun)
 
 
 def _is_alone(entry: Entry, later: Sequence[Entry], trust: StoreChain) -> bool:
-    """Whether nobody but the writer of an entry has written on top of it."""
+    """Whether only the writer of an entry has written on top of it."""
     person = trust.person_of(entry)
     return all(trust.person_of(each) == person for each in later)
 
@@ -376,7 +377,7 @@ def _walk_down(entries: LinkedEntries, above: Header, owner: int, trust: StoreCh
 
 
 def _walk_own(entries: LinkedEntries, entry: Entry, trust: StoreChain) -> None:
-    """Judge what the writer of an entry wrote right below it, up to what another person wrote."""
+    """Judge the entries by the same person right below an entry, down to another person's."""
     above, person = entry.header, trust.person_of(entry)
     own = list[Header]()
     for header, record in entries.walk(above):
@@ -392,7 +393,7 @@ def _walk_own(entries: LinkedEntries, entry: Entry, trust: StoreChain) -> None:
 def _judge_pause(
     entries: LinkedEntries, head: Header, owned: _Owned, trust: StoreChain
 ) -> int | None:
-    """The pause in force at the head, if there is one; nothing that it stops lies above it."""
+    """Return the pause in force at the head, if any; refuse entries above it that it blocks."""
     paused = _paused_at(entries, head, owned, trust)
     if paused is None:
         _judge_lost_pause(entries, head, trust)
@@ -405,7 +406,7 @@ def _judge_pause(
 
 
 def _judge_lost_pause(entries: LinkedEntries, head: Header, trust: StoreChain) -> None:
-    """Refuse what a pause stops that a restore lost, however it is hidden, since that restore."""
+    """Refuse entries since a restore that a pause would block which that restore lost."""
     thread, above = bytes.fromhex(head.thread), head
     for header, record in entries.walk():
         if trust.lost_pause(thread, head.pause, header.epoch) is None:
@@ -419,7 +420,7 @@ def _judge_lost_pause(entries: LinkedEntries, head: Header, trust: StoreChain) -
 def _paused_at(
     entries: LinkedEntries, header: Header, owned: _Owned, trust: StoreChain
 ) -> int | None:
-    """The pause that an entry names as in force; None if it names the end of one.
+    """Return the pause that an entry names as in force; None if it names the end of one.
 
     Raises:
         Misplaced: It names an entry that settles nothing.
@@ -429,8 +430,7 @@ def _paused_at(
     record, settled = entries.descend(header.pause)
     entries.verify(record, header.pause)
     _check_keys(entries, [settled], trust)
-    # A genesis or an erasure settles it as well: they are where the generation begins, and so not
-    # here.
+    # A genesis or an erasure also settles it. They begin the generation, which was checked above.
     settles = settled.kind in (Kind.PAUSE, Kind.UNPAUSE) and settled.pause == header.pause
     if not settles or settled.gen != header.gen:
         raise Misplaced(
@@ -446,7 +446,7 @@ def _judge_session(
     owned: _Owned,
     trust: StoreChain,
 ) -> Fence:
-    """Judge the owner's last entry and the one that opened its session: by whom, and no pause."""
+    """Judge the owner's last entry and the opening of its session: the writer, and no pause."""
     entry, record = newest
     header, saved = entry.header, record
     if header.seq == owned.entry.seq:
@@ -457,7 +457,7 @@ def _judge_session(
     else:
         record, opened = entries.descend(header.fence)
         if opened.by == header.by:
-            # Mostly: then the signature of the later entry covers that one too.
+            # The usual case: the signature of the later entry covers that one too.
             opening = Entry.verified(record.header, opened, entry.writer)
             trust.require_counted(opened, opening.hash)
         else:
@@ -478,7 +478,7 @@ def _judge_session(
 
 
 def _judge_owned(entries: LinkedEntries, entry: Entry, owned: _Owned, trust: StoreChain) -> None:
-    """Judge an entry of the owner: by whom it is, and whether a pause stopped it."""
+    """Judge an entry of the owner: its writer, and whether a pause blocked it."""
     header, rule = entry.header, KINDS[entry.header.kind]
     if header.seq == owned.entry.seq:
         return

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that people give, and the keys under which anchor and storage know them.
+"""Names that people choose, and the keys under which anchor and storage know them.
 
-Two names that a person cannot tell apart would be two threads, and one of them is paused by
-mistake: so a name has no space at its ends, nothing in it that does not show, and one spelling of
-each letter. What a framework makes of names, such as a lane, is taken as it comes.
+Two names that a person cannot tell apart would be two threads, and a person could pause the wrong
+one. So a name has no space at its ends, no invisible characters, and one encoding of each letter.
+Names that a framework makes, such as a lane, are taken unchanged.
 
-The anchor's slot is an HMAC under a secret that lies with the keys, so that neither store nor
-anchor can be searched for a name. The storage's label is a plain digest: it is only a hint, lies
-beside the name itself, and goes when the name is erased.
+The anchor's slot is an HMAC under a secret that is stored with the keys, so neither store nor
+anchor can be searched for a name. The storage's label is a plain digest: it is only a hint, is
+stored along with the name itself, and is removed when the name is erased.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ from sealpoint.limits import LANE_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.world import visible
 
 _PLAIN = re.compile(r"[0-9A-Za-z_.:/-]+")
-"""Names in which nothing can hide, as most are."""
+"""Simple names without invisible characters, the usual case."""
 
 
 def check_name(text: object, what: str) -> str:
-    """Refuse what could not be shown, stored or told apart.
+    """Refuse a name that could not be shown, stored or told apart.
 
     Raises:
-        NameInvalid: It is no text, empty, too long, holds characters that do not print or show,
-            has a space at one end, or spells letters in another way than NFC does.
+        NameInvalid: It is not a text, empty, too long, contains characters that do not print or are
+            invisible, has a space at one end, or is not in Unicode's NFC form.
     """
     if type(text) is str and _PLAIN.fullmatch(text) and len(text) <= NAME_BYTES_MAX:
         return text
@@ -53,15 +53,15 @@ def check_name(text: object, what: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a thread of this name is Sealpoint's own, and none of the application's."""
+    """Whether a thread of this name is Sealpoint's own, and not one of the application's."""
     return name.startswith(RESERVED)
 
 
 def check_path(text: object, what: str) -> str:
-    """Refuse what could not be stored; for names that frameworks make, of lanes and of tasks.
+    """Refuse a name that could not be stored; for names of lanes and tasks by frameworks.
 
     Raises:
-        NameInvalid: It is no text, empty, too long, or holds characters that do not print.
+        NameInvalid: It is not a text, empty, too long, or contains characters that do not print.
     """
     return _check_text(text, what, LANE_BYTES_MAX)
 
@@ -78,22 +78,22 @@ def _check_text(text: object, what: str, bytes_max: int) -> str:
 
 
 def _framed(*parts: bytes) -> bytes:
-    """The parts with their lengths in front, so that no two lists give the same bytes."""
+    """Prefix each part with its length, so that no two lists give the same bytes."""
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
 def thread_slot(secret: bytes, namespace: str, name: str) -> bytes:
-    """The anchor slot of a thread."""
+    """Return the anchor slot of a thread."""
     message = _framed(b"sealpoint thread slot", namespace.encode(), name.encode())
     return hmac.digest(secret, message, "sha256")
 
 
 def store_slot(secret: bytes) -> bytes:
-    """The anchor slot of the store chain."""
+    """Return the anchor slot of the store chain."""
     return hmac.digest(secret, _framed(b"sealpoint store slot"), "sha256")
 
 
 def label_of(store: bytes, namespace: str, name: str) -> bytes:
-    """The storage's hint from a name to its thread."""
+    """Return the storage's hint from a name to its thread."""
     message = _framed(b"sealpoint label", store, namespace.encode(), name.encode())
     return hashlib.sha256(message).digest()

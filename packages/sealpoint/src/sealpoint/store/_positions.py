@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an anchor keeps of a thread, and of the store chain."""
+"""The positions that an anchor keeps, of a thread and of the store chain."""
 
 import msgspec
 
@@ -22,7 +22,7 @@ from sealpoint.store._entry_reader import EntryReader
 def shown_position(
     entries: EntryReader, thread: bytes, seq: int, entry: bytes, *, epoch: int
 ) -> Position | None:
-    """What an anchor keeps of a thread at an entry that is known to count.
+    """Return the anchor position of a thread at an entry that is known to count.
 
     Returns:
         None if the store lacks the entry, or one that it names.
@@ -40,18 +40,18 @@ def shown_position(
 
 
 def tip_position(tip: Tip) -> Position:
-    """What an anchor keeps of a thread that was verified up to a tip."""
+    """Return the anchor position of a thread that was verified up to a tip."""
     head = tip.entry
     return position_of(head.header, head.hash, tip.owner.hash, paused=tip.paused is not None)
 
 
 def position_of(header: Header, entry: bytes, owner: bytes, *, paused: bool) -> Position:
-    """What an anchor keeps of a thread whose head is judged.
+    """Return the anchor position of a thread whose head is judged.
 
     Args:
         header: The header of the head.
         entry: Its hash.
-        owner: The hash of the entry that says whose the thread is.
+        owner: The hash of the entry that names the owner.
         paused: Whether a pause is in force.
     """
     return Position(
@@ -70,7 +70,7 @@ def position_of(header: Header, entry: bytes, owner: bytes, *, paused: bool) -> 
 
 
 def store_chain_position(chain: StoreChain) -> Position:
-    """What an anchor keeps of the store chain: what the root signed last is its owner's entry.
+    """Return the anchor position of the store chain; the root's last entry is its owner entry.
 
     An operator may add entries, and must not be able to put them in the place of a roster.
     """
@@ -86,9 +86,9 @@ def store_chain_position(chain: StoreChain) -> Position:
 
 
 def raised_position(position: Position, anchored: Position) -> Position:
-    """The same with marks that somebody has raised in the anchor, where they never go down.
+    """Return the position with any higher marks of the anchor, where marks never go down.
 
-    They mean nothing for the store chain, and must not keep it from following.
+    They mean nothing for the store chain, and must not prevent the anchor from following.
     """
     higher = anchored.owner > position.owner
     return msgspec.structs.replace(
@@ -117,7 +117,7 @@ def require_settled(chain: StoreChain, anchored: Position) -> None:
 def require_begun(position: Position, epoch: int) -> None:
     """Refuse an anchored position of an epoch that no accepted restore has begun.
 
-    Its marks would count for nothing: a restore is the only reason for which marks go down.
+    Its marks would count for nothing: only a restore lets marks go down.
 
     Raises:
         NotTrusted: It is of such an epoch.
@@ -133,7 +133,7 @@ def require_begun(position: Position, epoch: int) -> None:
 def ancestor_hash(
     entries: EntryReader, thread: bytes, seq: int, entry: bytes, target: int
 ) -> bytes | None:
-    """The hash of the entry at `target`, by links from another; None if the store lacks the way."""
+    """Return the hash of the entry at `target`, by links from another; None if one is missing."""
     while True:
         record = entries.read(thread, seq)
         if record is None or link_hash(record.header) != entry:

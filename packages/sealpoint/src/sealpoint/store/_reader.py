@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a thread: states, lists of checkpoints, and what a resume would release.
+"""Reading a thread: states, lists of checkpoints, and releases.
 
 The read path is numbered here and in `_chain.py`, in the order of the design: (0) the pin and the
 store chain, (1) bounds, (2) strict parsing, (3) signature, (4) place and descent, (5) the anchor,
-(6) erased, deleted, given up or superseded, (7) body and blobs against their digests, (8) decoding.
-A read writes nothing but the anchor's memory of what was verified; it begins, ends and judges
-nothing. Results are taken only from the stretch of the verified chain that begins where the
-checkpoint says and ends at the head, so that none can be left out or slipped in.
+(6) erased, deleted, pruned or superseded, (7) body and blobs against their digests, (8) decoding. A
+read writes nothing but the anchor's record of the verified position; it begins, ends and judges no
+session. Results are read only from the stretch of the verified chain from the position that the
+checkpoint names to the head, so none can be left out or inserted.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ _OPENINGS_MAX = 8
 
 
 class _FoundCheckpoint(NamedTuple):
-    """A checkpoint whose entry was verified, and whose body is the one that was sealed."""
+    """A checkpoint with a verified entry and a body that matches the signed digest."""
 
     header: Header
     record: Record
@@ -88,7 +88,7 @@ class _FoundCheckpoint(NamedTuple):
 
 
 class RunScope:
-    """What a run that is under way may read: what was released to it, and what it saved itself."""
+    """The checkpoints that a current run may read: those released to it, and its own."""
 
     def __init__(self, state: ThreadState) -> None:
         self._state = state
@@ -96,9 +96,9 @@ class RunScope:
         self._session = state.session
 
     def find_name(self, lane: str, name: str | None) -> str | None:
-        """The checkpoint that the run goes on from, which may be older than others that are there.
+        """Return the checkpoint that the run continues from, which may not be the newest.
 
-        Once the run has saved in the lane, and for any other one, that is what is asked for.
+        Once the run has saved in the lane, and for any other lane, the requested name is returned.
         """
         if name is None and self._released is not None and lane == self._released.lane:
             place = self._state.checkpoints.newest(lane)
@@ -107,7 +107,7 @@ class RunScope:
         return name
 
     def find_earlier(self, lane: str, name: str | None) -> Release | None:
-        """What was released, where the same name was put once more before the run began."""
+        """Return the release, if another checkpoint replaced its name before the run began."""
         released = self._released
         if released is None or (lane, name) != (released.lane, released.id):
             return None
@@ -117,18 +117,18 @@ class RunScope:
         return None if place.entry.hex() == released.entry else released
 
     def includes(self, lane: str, name: str | None) -> bool:
-        """Whether what lies in a lane was released to the run, or the run saved it itself.
+        """Whether a checkpoint of a lane was released to the run, or the run saved it itself.
 
         Raises:
-            Superseded: What was the newest of the lane was deleted since the run began.
-            ResumeRefused: Something else was released to it.
+            Superseded: The newest checkpoint of the lane was deleted since the run began.
+            ResumeRefused: Another checkpoint was released to the run.
         """
         state = self._state
         index = state.checkpoints.get()
         place = index.newest(lane, state.retention.deletes)
         if self._session is None:
-            # Nothing is written yet: the gate decided about the main lane, if there is one, and
-            # has judged what had been deleted by then.
+            # Nothing is written yet: the gate decided about the main lane, if it has a checkpoint,
+            # and has judged earlier deletions.
             return not lane or index.newest("", state.retention.deletes) is not None
         if name is None:
             self._require_undeleted(lane, place)
@@ -141,13 +141,13 @@ class RunScope:
         return True
 
     def require_left(self, place: CheckpointPlace | ResultPlace) -> None:
-        """Refuse to run on without what was there when the run began: it would be done again.
+        """Refuse to continue without an entry from before the run: its work would be repeated.
 
-        A prune keeps the newest of a lane and all results of what it keeps; somebody with other
-        code, or a deletion, may have taken them since.
+        A prune keeps the newest of a lane and all results of the checkpoints it keeps. A process
+        with other code, or a deletion, may have removed them since.
 
         Raises:
-            Superseded: It was given up since.
+            Superseded: The entry was removed since.
         """
         state = self._state
         if self._session is None or not state.retention.covers(place.seq):
@@ -160,7 +160,7 @@ class RunScope:
             )
 
     def _require_undeleted(self, lane: str, left: CheckpointPlace | None) -> None:
-        """Refuse to go on where something newer than what is left was deleted since."""
+        """Refuse to continue if a checkpoint newer than the remaining ones was deleted since."""
         state = self._state
         standpoint = state.standpoint()
         now, before = standpoint.given_up, standpoint.given_up_before
@@ -179,12 +179,12 @@ class RunScope:
     def _require_released(
         self, released: Release, place: CheckpointPlace, name: str | None
     ) -> None:
-        """Refuse a checkpoint that lay there before the run and was not released to it."""
+        """Refuse a checkpoint from before the run that was not released to it."""
         state, lane, session = self._state, place.key.lane, self._session or 0
         if lane == released.lane:
             fits = place.entry.hex() == released.entry
         elif name is None or not released.newest:
-            fits = True  # what lies in other lanes comes with it
+            fits = True  # the checkpoints of other lanes come with it
         else:
             newest = state.checkpoints.get().newest(
                 lane, lambda seq: seq > session or state.retention.deletes(seq)
@@ -200,7 +200,7 @@ class RunScope:
 
 
 class ThreadReader:
-    """Reads what a thread holds, as its newest verified head says."""
+    """Reads the contents of a thread, below its newest verified head."""
 
     def __init__(self, state: ThreadState) -> None:
         self._state = state
@@ -208,14 +208,14 @@ class ThreadReader:
         self._chain = state.chain
         self.payloads = PayloadReader(state.core, state.chain, state.caches)
         self._openings: tuple[StoreChain | None, dict[int, tuple[Entry, ResumeBody]]] = None, {}
-        """By which store chain, the openings that were proven: a restore makes another one."""
+        """The proven openings, with the store chain used: a restore makes a new chain."""
 
     # ------------------------------------------------------------------ loading
 
     def load(self, ref: "str | CheckpointRef | None") -> Loaded:
         """Load the newest checkpoint, or the one that `ref` names; see `Thread.load`."""
         state = self._state
-        with state.lock:  # as `reporting` does, without what that costs
+        with state.lock:  # as `reporting` does, without its cost
             try:
                 return state.retry_if_pruned(lambda: self._load(ref))
             except SealpointError as error:
@@ -227,7 +227,7 @@ class ThreadReader:
         try:
             self._state.refresh()
         except UnknownThread:
-            # That there is nothing is what the caller is given, and may go on from.
+            # The caller learns that the thread is empty, and may continue from that.
             self._state.mark_seen()
             raise
         # (6) and (7): a checkpoint that has its state, and its body against its digest
@@ -237,7 +237,7 @@ class ThreadReader:
         else:
             try:
                 found = self._newest()
-            except UnknownCheckpoint:  # as above: all was deleted, or lies in other lanes
+            except UnknownCheckpoint:  # as above: all was deleted, or is in other lanes
                 self._state.mark_seen()
                 raise
         loaded = self._read_loaded(found, keep=ref is None)
@@ -245,13 +245,13 @@ class ThreadReader:
         return loaded
 
     def _newest(self) -> _FoundCheckpoint:
-        """The newest checkpoint of the main lane: mostly the head itself."""
+        """Return the newest checkpoint of the main lane, which is usually the head itself."""
         head, record = self._chain.verified_head(), self._chain.head_record
         if KINDS[head.header.kind].is_checkpoint and record is not None:
             body = self._state.checkpoint_body(head.header, record)
             if not body.lane and body.again is None:
                 if body.prune is not None:
-                    self._state.retention.newest()  # what it names must be there, as for a release
+                    self._state.retention.newest()  # must be readable, as for a release
                 return _FoundCheckpoint(head.header, record, body, head.hash)
         if head.header.kind is Kind.ERASE:
             self._state.mark_seen()
@@ -262,7 +262,7 @@ class ThreadReader:
         return self._at(place.seq, place.entry)
 
     def _newest_place(self, index: CheckpointIndex, lane: str) -> CheckpointPlace | None:
-        """(6) The newest checkpoint of a lane that has its state."""
+        """(6) Return the newest checkpoint of a lane that has its state."""
         self._require_newest_kept(index, lane)
         return index.newest(lane, self._state.retention.covers)
 
@@ -273,7 +273,7 @@ class ThreadReader:
             require_newest_kept(self._chain, index, lane, (seq, given_up))
 
     def _require_kept(self, place: CheckpointPlace) -> None:
-        """(6) Refuse a checkpoint that has lost its state, whoever took it."""
+        """(6) Refuse a checkpoint that has lost its state by a prune or deletion."""
         if self._is_pruned(place):
             self._require_newest_kept(self._state.checkpoints.get(), place.key.lane)
         self._state.retention.require_kept(place.seq)
@@ -287,7 +287,7 @@ class ThreadReader:
         return _FoundCheckpoint(header, record, self._state.checkpoint_body(header, record), entry)
 
     def _entry_at(self, seq: int, entry: bytes) -> tuple[Header, Record]:
-        """(3) and (4) The entry at a proven place, and its signature."""
+        """(3) and (4) Return the entry at a proven place, after its signature was checked."""
         head, found = self._chain.verified_head(), self._chain.head_record
         if found is not None and entry == head.hash:
             return head.header, found
@@ -316,12 +316,12 @@ class ThreadReader:
     # ------------------------------------------------------------------ releases
 
     def release(self, ref: "str | CheckpointRef | None" = None) -> Release:
-        """What would be executed if the thread went on from the newest checkpoint, or from `ref`.
+        """Make the release of the newest checkpoint, or of `ref`.
 
-        It is made below the head that was found last; the caller looks first.
+        It is made below the head of the last refresh; the caller refreshes first.
 
         Raises:
-            UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            UnknownCheckpoint, Erased, Pruned: There is nothing to resume from.
         """
         state = self._state
         index = state.checkpoints.get(keep=False)
@@ -339,7 +339,7 @@ class ThreadReader:
         return make_release(index, target, state.standpoint())
 
     def _require_world(self, target: CheckpointPlace) -> None:
-        """Refuse a checkpoint that names another world than its session, whoever saved it."""
+        """Refuse a checkpoint that names another world than its session does."""
         fence = self._chain.in_force().fence
         session = fence.world
         if target.entry != self._chain.verified_head().hash:
@@ -351,14 +351,13 @@ class ThreadReader:
         check_world(f"entry {target.seq} of thread {self._state.name!r}", target.world, session)
 
     def saved_in(self, header: Header, record: Record) -> tuple[Entry, ResumeBody]:
-        """The resume that began the session in which a checkpoint was saved.
+        """Return the resume that began the session in which a checkpoint was saved.
 
-        Whoever saved it may have named an earlier session than its own, and have buried that under
-        entries of its own. So the entries between are looked at; but not where this store's own key
-        saved it.
+        Its writer may have named an earlier session than its own, and hidden that below later
+        entries of its own. So the entries between are read, unless this store's own key saved it.
 
         Raises:
-            NotTrusted: It was saved in another session than it says, or by another key.
+            NotTrusted: It was saved in another session than it names, or by another key.
         """
         entry = self._chain.verify(record, header.seq)
         opened = self.opening(header.fence)
@@ -378,11 +377,11 @@ class ThreadReader:
         return opened
 
     def opening(self, session: int) -> tuple[Entry, ResumeBody]:
-        """The resume that began a session, verified on its own.
+        """Return the resume that began a session, verified on its own.
 
         Raises:
-            Misplaced: There is no resume.
-            Missing: Its body is gone.
+            Misplaced: The entry is not a resume.
+            Missing: Its body is missing.
         """
         trust = self._chain.trust.get()
         if self._openings[0] is not trust:
@@ -390,7 +389,7 @@ class ThreadReader:
         openings = self._openings[1]
         known = openings.pop(session, None)
         if known is not None:
-            openings[session] = known  # the last that was asked for goes last
+            openings[session] = known  # the most recently used one goes last
             return known
         followed = self._state.resume
         if followed is not None and followed[0] == session:
@@ -410,7 +409,7 @@ class ThreadReader:
         return entry, body
 
     def release_of(self, entry: str) -> Release | None:
-        """The same for the checkpoint of an entry's hash; None if the thread has no such one."""
+        """Make the release of the checkpoint with an entry hash; None if it does not exist."""
         given_up = self._state.retention.newest()
         for ref in list_checkpoints(self._state, self._chain, given_up, superseded_too=True):
             if ref.entry == entry:
@@ -418,12 +417,12 @@ class ThreadReader:
         return None
 
     def read_loaded(self, release: Release) -> Loaded:
-        """The state of a release, and of nothing else."""
+        """Read the state of a release, and of nothing else."""
         found = self._at(release.seq, bytes.fromhex(release.entry))
         return self._read_loaded(found, keep=release.newest, question=release.question)
 
     def read_snapshot(self, release: Release) -> Snapshot:
-        """The same with the results that are part of it."""
+        """Read the state of a release with the results that are part of it."""
         found = self._at(release.seq, bytes.fromhex(release.entry))
         return Snapshot(
             state=self.payloads.decode(found.header, found.record, found.body, keep=release.newest),
@@ -432,7 +431,7 @@ class ThreadReader:
         )
 
     def question(self) -> Any:
-        """What the thread waits for; None if for nothing, or it holds nothing."""
+        """Return the question that the thread waits for; None if there is none."""
         with self._state.reporting():
             if not self._state.find():
                 return None
@@ -442,14 +441,14 @@ class ThreadReader:
                 return None
 
     def read_world(self, release: Release) -> dict[str, Any] | None:
-        """What the run was able to do when the state of a release was saved."""
+        """Return the capabilities of the run when the state of a release was saved."""
         if release.world is None:
             return None
         found = self._at(release.seq, bytes.fromhex(release.entry))
         return _world(found, self.payloads.blobs(found.header, found.record, found.body))
 
     def read_result(self, result: PendingResult) -> Results:
-        """What a task wrote that is part of a release."""
+        """Return the output of a task that is part of a release."""
         header, record = self._entry_at(result.seq, bytes.fromhex(result.entry))
         body: ResultsBody = entry_body(self._state.name, header, record.body)
         return Results(
@@ -462,13 +461,13 @@ class ThreadReader:
         )
 
     def read_pending(self, result: PendingResult) -> Results:
-        """The same for whoever shows it; see `Thread.read_result`."""
+        """Return the output of a task, after a refresh, for display; see `Thread.read_result`."""
         with self._state.reporting():
             self._state.refresh()
             return self.read_result(result)
 
     def ref_of(self, release: Release) -> CheckpointRef:
-        """The checkpoint of a release, without its state; see `Thread.ref_of`."""
+        """Return the checkpoint of a release, without its state; see `Thread.ref_of`."""
         with self._state.reporting():
             self._state.refresh()
             return self._at(release.seq, bytes.fromhex(release.entry)).ref(self._core)
@@ -478,7 +477,7 @@ class ThreadReader:
     def snapshot(
         self, lane: str, name: str | None, *, running: bool, session: int | None
     ) -> Snapshot | None:
-        """A checkpoint of a lane with what was added to it; see `Thread.snapshot`."""
+        """Return a checkpoint of a lane with all additions; see `AdapterThread.snapshot`."""
         with self._state.reporting():
             return self._state.retry_if_pruned(
                 lambda: self._snapshot(lane, name, running=running, session=session)
@@ -500,7 +499,7 @@ class ThreadReader:
         name = scope.find_name(lane, name)
         released = scope.find_earlier(lane, name)
         if released is not None:
-            # It was put once more before: what was decided about is the earlier one.
+            # Its name was saved again before the run: the gate decided about the earlier one.
             found = self._at(released.seq, bytes.fromhex(released.entry))
             scope.require_left(found.place)
             return self._with_results(found, keep=False, scope=scope)
@@ -509,11 +508,11 @@ class ThreadReader:
     def read_lane(
         self, lane: str, name: str | None, scope: RunScope | None = None
     ) -> Snapshot | None:
-        """Read below the verified head; with a scope, for a run that is under way."""
+        """Read a lane below the verified head; with a scope, for a current run."""
         state = self._state
         index = state.checkpoints.get()
         place = self._newest_place(index, lane) if name is None else index.find(Key(lane, name))
-        # (6) deleted, given up or superseded
+        # (6) deleted, pruned or superseded
         if place is not None and state.retention.covers(place.seq):
             if self._is_pruned(place):
                 self._require_newest_kept(index, lane)
@@ -527,7 +526,7 @@ class ThreadReader:
     def _with_results(
         self, found: _FoundCheckpoint, *, keep: bool, scope: RunScope | None = None
     ) -> Snapshot:
-        """(7) and (8): the bodies and blobs against their digests, then the decoding."""
+        """(7) and (8): check the bodies and blobs against their digests, then decode."""
         state, place = self._state, found.place
         if scope is not None:
             for each in state.checkpoints.get().results(place.key, place.since):
@@ -541,7 +540,7 @@ class ThreadReader:
         return Snapshot(state=value, ref=found.ref(self._core), results=tuple(results))
 
     def snapshots(self, lane: str | None, *, by_id: bool = False) -> Iterator[CheckpointRef]:
-        """The checkpoints of a lane, or of all, that still have their state, newest first."""
+        """Yield the checkpoints of a lane, or of all, that still have their state, newest first."""
         state = self._state
         with state.reporting():
             if not state.find():
@@ -557,16 +556,16 @@ class ThreadReader:
                 record, header = self._chain.linked(place.seq, place.entry.hex())
                 body = state.checkpoint_body(header, record)
                 ref = _FoundCheckpoint(header, record, body, place.entry).ref(self._core)
-            yield ref  # without the lock: who reads may be slow, or another OS thread next time
+            yield ref  # without the lock: the consumer may be slow, or switch OS threads
 
     # ------------------------------------------------------------------ history
 
     def history(self) -> Iterator[CheckpointRef]:
-        """The checkpoints, newest first. Every link from the head to genesis is walked."""
+        """Yield the checkpoints, newest first; checks every link from the head to genesis."""
         state = self._state
         with state.reporting():
             state.refresh()
-            # A view of its own, so that saving goes on while somebody reads.
+            # A separate chain, so that saves can continue during the iteration.
             view = Chain(self._core, state.name)
             view.bind(self._chain.thread)
             view.head = self._chain.verified_head()
@@ -580,7 +579,7 @@ class ThreadReader:
             raise
 
     def _require_unerased(self, view: Chain) -> None:
-        """Say so if what is missing below an older head has been erased since."""
+        """Raise `Erased` if the entries missing below an older head have been erased since."""
         with self._state.reporting(), suppress(Missing):
             self._state.refresh()
             self._state.require_generation(view.verified_head().header)
@@ -603,18 +602,18 @@ class ThreadReader:
 
 
 def _check_session_key(chain: Chain, header: Header) -> None:
-    """Rule 6, of the session in force: of an earlier one `saved_in` asks for it."""
+    """Check rule 6, for the session in force; `saved_in` checks it for earlier sessions."""
     fence = chain.in_force().fence
     if header.fence == fence.seq < header.seq:
         check_session(header, fence)
 
 
 def _at_position(state: ThreadState, seq: int) -> _FoundCheckpoint | None:
-    """The checkpoint at a position below the verified head; None if none lies there."""
+    """Return the checkpoint at a position below the verified head; None if there is none."""
     chain = state.chain
     if not 0 <= seq <= chain.verified_head().seq:
         return None
-    # (4) it reaches the verified head; (3) its own signature
+    # (4) it is an ancestor of the verified head; (3) its own signature
     record, header = chain.descend(seq)
     chain.verify(record, seq)
     state.require_generation(header)
@@ -626,7 +625,7 @@ def _at_position(state: ThreadState, seq: int) -> _FoundCheckpoint | None:
 
 
 def checkpoint_at(state: ThreadState, seq: int) -> CheckpointRef:
-    """The checkpoint at a position, without its state; see `Thread.checkpoint_at`."""
+    """Return the checkpoint at a position, without its state; see `Thread.checkpoint_at`."""
     with state.reporting():
         state.refresh()
         found = _at_position(state, seq)
@@ -645,7 +644,7 @@ def list_checkpoints(
     *,
     superseded_too: bool = False,
 ) -> Iterator[CheckpointRef]:
-    """The checkpoints below a verified head; what an erasure took is walked, no more."""
+    """Yield the checkpoints below a verified head; erased entries are walked, but not shown."""
     superseded = set[Key]()
     above: CheckpointBody | None = None
     erased = False
@@ -679,7 +678,7 @@ def _world(found: _FoundCheckpoint, blobs: BlobReader) -> dict[str, Any] | None:
 
 
 def decode_world(data: bytes) -> dict[str, Any]:
-    """Read a world.
+    """Decode a world.
 
     Raises:
         BytesMalformed: It is not a JSON object.
@@ -693,10 +692,10 @@ def decode_world(data: bytes) -> dict[str, Any]:
 
 
 def read_world(core: Core, thread: bytes, digest: str) -> dict[str, Any] | None:
-    """A world that a checkpoint of a thread names; None if it was pruned, or is none."""
+    """Return a world that a checkpoint names; None if it was pruned, or is invalid."""
     data = core.storage.blob(thread, bytes.fromhex(digest), WORLD_BYTES_MAX)
     if data is None or hashlib.sha256(data).hexdigest() != digest:
-        return None  # that nobody gave it up, `verify` finds
+        return None  # `verify` reports a blob that is missing without a prune
     try:
         return decode_world(data)
     except BytesMalformed:

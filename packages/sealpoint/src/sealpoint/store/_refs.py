@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store hands out: references to checkpoints, loaded states, what was given up.
+"""The return values of the store: references to checkpoints, loaded states, removed data.
 
-What every save and load makes is a struct: a frozen dataclass takes five times as long to make.
+The values of every save and load are structs: a frozen dataclass takes five times as long to make.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import msgspec
 
 
 class CheckpointRef(msgspec.Struct, frozen=True, kw_only=True):
-    """One checkpoint of a thread: where it is and who wrote it, without its state."""
+    """One checkpoint of a thread: its position and its writer, without its state."""
 
     id: str
     seq: int
@@ -25,23 +25,23 @@ class CheckpointRef(msgspec.Struct, frozen=True, kw_only=True):
     entry: str = ""
     """The hash of its entry, which no other checkpoint of any thread has."""
     pruned: bool = False
-    """Its state was given up by a prune."""
+    """Whether a prune removed its state."""
     question: Any = None
-    """What the run was waiting for somebody to answer."""
+    """The question that the run was waiting for a person to answer."""
     lane: str = ""
-    """Which of several lines of work inside the thread it belongs to, such as a subgraph's."""
+    """The line of work inside the thread that it belongs to, such as a subgraph's."""
     parent: str | None = None
     """The id of the checkpoint it came from, as the application said."""
     held: bool = False
-    """A pause held it back."""
+    """Whether a pause held it back."""
 
     def __hash__(self) -> int:
-        # Its metadata and its question have none; its entry is no other's.
+        # Metadata and question are not hashable; the hash of the entry is unique.
         return hash((self.entry, self.id, self.seq))
 
 
 class ResultsRef(msgspec.Struct, frozen=True, kw_only=True):
-    """Where results that were added to a checkpoint lie."""
+    """The position of results that were added to a checkpoint."""
 
     seq: int
     entry: str
@@ -52,13 +52,13 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
     task: str
     path: str
-    """Where the task stands in the program."""
+    """The position of the task in the program."""
     value: Any
     ref: ResultsRef
     question: Any = None
-    """What the task waits for somebody to answer."""
+    """The question that the task waits for a person to answer."""
     answers: bool = False
-    """They are an answer that somebody gave."""
+    """Whether they are an answer that a person gave."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,31 +77,31 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     ref: CheckpointRef
     metadata: dict[str, Any]
     world: dict[str, Any] | None
-    """What the run was able to do when it was saved, if that was declared."""
+    """The capabilities of the run when the state was saved, if they were declared."""
     question: Any = None
-    """What the run was waiting for."""
+    """The question that the run was waiting for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruning:
-    """What a prune gave up, or would."""
+    """The result of a prune, or of its dry run."""
 
     pruned: tuple[CheckpointRef, ...]
     """The checkpoints that lost their state, newest first."""
     blobs: int
     """How many blobs were dropped."""
     size_bytes: int
-    """How much they held; a state that lies beside its entry is not counted."""
+    """The size of the dropped blobs; a state that is stored with its entry is not counted."""
     entry: int | None
-    """The position of the entry that records it; None: nothing was to be recorded."""
+    """The position of the entry that records it; None: there was nothing to record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What an erasure removed, or would."""
+    """The result of an erasure, or of its dry run."""
 
     entries: int
-    """How many entries it took the bodies of."""
+    """How many entries lost their bodies."""
     blobs: int
     size_bytes: int
     entry: int | None
@@ -110,25 +110,25 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What a collection found to remove in a whole store."""
+    """The data that a collection found to remove in a whole store."""
 
     threads: int
-    """How many threads were looked at."""
+    """How many threads were read."""
     blobs: int
     size_bytes: int
     failures: tuple[tuple[str, str], ...]
-    """The threads that could not be read, which are left as they are: id and message."""
+    """The threads that could not be read, which are not changed: id and message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened: codes and digests, never a payload or a name that data has."""
+    """An event: codes and digests, never a payload or a name from the data."""
 
     code: str
     thread: str
     """The thread's id in hexadecimal."""
     seq: int
     entry: str
-    """The hash of the entry in hexadecimal; empty where no single entry is meant."""
+    """The hash of the entry in hexadecimal; empty if no single entry is meant."""
     detail: str = ""
-    """What of the application's own code is meant: names of rules, types and fields."""
+    """Names of rules, types and fields of the application's own code."""

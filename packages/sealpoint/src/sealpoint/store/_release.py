@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A release: exactly what would be executed if a thread went on from a checkpoint.
+"""A release: exactly the state that a resume from a checkpoint would execute.
 
-It is one immutable value, made here and nowhere else, from the index of a verified chain. The gate
-decides on it, a statement binds its digest, people are shown it, the state that is handed over is
-read from it, the resume entry records its digest, and an audit makes it again and compares. Making
-it reads no clock and writes nothing. Whether it may run is left to the gate, and reading the state
-to `_reader.py`. The format is docs/formats/release.md.
+It is one immutable value, made only here, from the index of a verified chain. The gate decides on
+it, a statement binds its digest, people see it, the released state is read from it, the resume
+entry records its digest, and an audit makes it again and compares. Making it reads no clock and
+writes nothing. The gate decides whether it may run, and `_reader.py` reads the state. The format is
+docs/formats/release.md.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,27 +25,27 @@ _encode_json = msgspec.json.Encoder(order="sorted").encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingResult:
-    """Results of a task that the run would take as done, or an answer that it would take."""
+    """Results of a task that the run would treat as done, or an answer that it would use."""
 
     task: str
     path: str
-    """Where the task stands in the program."""
+    """The position of the task in the program."""
     seq: int
     entry: str
     """The hash of the entry that holds them."""
     question: Any = field(hash=False)
-    """What the task waits for somebody to answer."""
+    """The question that the task waits for a person to answer."""
     answers: bool
-    """They are an answer that somebody gave."""
+    """Whether they are an answer that a person gave."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedLane:
-    """Another line of work, such as a subgraph's, in which something was written since."""
+    """Another line of work, such as a subgraph's, that was written to since."""
 
     lane: str
     id: str
@@ -56,43 +56,44 @@ class ReleasedLane:
     results: tuple[PendingResult, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What a run would have gone on with, had it not been given up since the last resume.
+    """A checkpoint or results removed since the last resume, which the run would have used.
 
-    A checkpoint that was newer than what is left; or results of a task, whose checkpoint is left.
+    It is a checkpoint that was newer than the remaining ones; or results of a task, whose
+    checkpoint remains.
     """
 
     lane: str
     id: str
-    """Of the checkpoint."""
+    """The id of the checkpoint."""
     seq: int
     entry: str
     task: str | None
-    """Of results, the task; None: the checkpoint itself."""
+    """The task of the results; None: the checkpoint itself."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Exactly what would be executed, and where it stands on its thread."""
+    """Exactly the state that would be executed, with its position on its thread."""
 
     digest: str
-    """The SHA-256 of all of it, in hexadecimal: what statements bind and resumes record."""
+    """The SHA-256 of all of it, in hexadecimal, which statements bind and resumes record."""
     thread: str
     """The thread's id in hexadecimal."""
     gen: int
     basis: str
     """The hash of the newest entry that changes what a resume would mean."""
     fence: int
-    """The session under which it was found; under another one it is no longer this release."""
+    """The session under which it was made; under another one it is no longer this release."""
     session: int
     """The session in which the checkpoint was saved."""
     id: str
@@ -101,27 +102,27 @@ class Release:
     seq: int
     entry: str
     held: bool
-    """A pause held the checkpoint back."""
+    """Whether a pause held the checkpoint back."""
     newest: bool
     """Whether it is the newest of the thread."""
     rank: int
     time: datetime
-    """When the state was saved first: of a copy, when the original was."""
+    """When the state was first saved; for a copy, when the original was saved."""
     origin: Origin | None
-    """What it is a copy of."""
+    """The original that it is a copy of."""
     copied: bool
     """Whether it was copied since the thread was last resumed."""
     world: str | None
-    """The digest of what the run was able to do when it was saved, if that was declared."""
+    """The digest of the run's capabilities at the save, if they were declared."""
     question: Any = field(hash=False)
-    """What the run waits for somebody to answer."""
+    """The question that the run waits for a person to answer."""
     results: tuple[PendingResult, ...]
-    """What was added to the checkpoint and counts, in the order in which it was."""
+    """The counted results that were added to the checkpoint, in order of addition."""
     lanes: tuple[ReleasedLane, ...]
     deleted: tuple[Deleted, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return json_form(
             self,
             *("digest", "id", "lane", "seq", "entry", "held", "newest", "time", "origin", "copied"),
@@ -130,7 +131,7 @@ class Release:
 
 
 class Standpoint(NamedTuple):
-    """Where a thread stands when a release is made."""
+    """The position of a thread when a release is made."""
 
     thread: str
     gen: int
@@ -139,20 +140,20 @@ class Standpoint(NamedTuple):
     resumed: int
     """The position of the newest resume; -1 if there is none."""
     given_up: PruneBody | None
-    """What has been given up by now."""
+    """The prune or delete in force now."""
     given_up_before: PruneBody | None
-    """What had been, when the thread was last resumed."""
+    """The prune or delete in force when the thread was last resumed."""
 
 
 def make_release(
     index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
 ) -> Release:
-    """Say what would be executed if the thread went on from a checkpoint.
+    """Make the release of a checkpoint.
 
     Args:
-        index: Of the verified chain, up to where the thread stands.
+        index: The index of the verified chain, up to the thread's position.
         target: The checkpoint.
-        standpoint: Where the thread stands.
+        standpoint: The thread's position.
     """
     gone = _gone(standpoint.given_up)
     newest = index.newest("", gone)
@@ -225,7 +226,7 @@ def _results(index: CheckpointIndex, key: Key, since: int, gone: Gone) -> tuple[
 
 
 def pending_result(place: ResultPlace) -> PendingResult:
-    """Results that lie somewhere, for whoever is given or shown them."""
+    """Return the results at a place, in the form for runs and people."""
     return PendingResult(
         task=place.task,
         path=place.path,
@@ -242,10 +243,10 @@ def _question(
     results: Iterable[PendingResult],
     gone: Gone,
 ) -> Any:
-    """What the checkpoint, or tasks that go on from it, wait for somebody to answer."""
+    """Return the question that the checkpoint, or tasks that continue from it, wait for."""
     if target.question is not None:
         return target.question
-    # A checkpoint that is still on its way may have tasks that wait, too.
+    # A checkpoint that is not saved yet may have waiting tasks, too.
     coming = [place for place in index.asking(target.key.lane, target.rank) if not gone(place.seq)]
     waiting = {each.task: each.question for each in results if not each.answers}
     waiting |= {each.task: each.question for each in coming if not each.answers}
@@ -255,7 +256,7 @@ def _question(
 def _deleted(
     index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
 ) -> tuple[Deleted, ...]:
-    """What was given up since the last resume, and would count otherwise."""
+    """Return the entries that were removed since the last resume, and would count otherwise."""
     now, before = standpoint.given_up, standpoint.given_up_before
     if now is None or now is before:
         return ()
@@ -264,8 +265,8 @@ def _deleted(
     newest = index.newest("", gone)
     low = target.rank if newest is None else newest.rank
     hidden = now.newly_deleted(before)
-    # Of a lane that is gone altogether, only what was saved after the target: work that had been
-    # finished before is missed by nobody.
+    # For a lane that is completely gone, only checkpoints saved after the target count: nothing
+    # depends on work that had finished before.
     for place in index.saved_after(low if hidden is None else min(low, hidden - 1)):
         if not gone(place.seq) or was_gone(place.seq):
             continue
@@ -284,13 +285,13 @@ def _deleted(
 def _results_then(
     index: CheckpointIndex, target: CheckpointPlace, was_gone: Gone
 ) -> Iterator[ResultPlace]:
-    """The results that were pending when the thread was last resumed, or have been added since."""
+    """Yield the results that were pending at the last resume, or were added since."""
     lanes = index.lanes_after(target.rank, was_gone)
     for place in (target, *(each for each in lanes if each.key.lane != target.key.lane)):
         yield from (
             each for each in index.results(place.key, place.since) if not was_gone(each.seq)
         )
-    # Those of a checkpoint that is still on its way.
+    # The results of a checkpoint that is not saved yet.
     coming = index.asking(target.key.lane, target.rank)
     yield from (each for each in coming if not was_gone(each.seq))
 
