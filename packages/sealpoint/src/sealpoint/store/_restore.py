@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a restore: what of a restored store would be kept, and what is lost.
+"""The plan of a restore: the data of a restored store that would be kept or lost.
 
-Every thread is compared with what the anchor has seen of it and judged as its next writer would
-judge it, and nothing is written. A thread that a writer would refuse is cut before the first entry
-that is refused. The store chain has to be the newest that the anchor has seen, so no restore brings
-back a key. The anchor also knows whether a thread was paused, and where its newest session and
-handoff lie: the plan lists what a cut thread loses of that. No restore lifts a pause: the thread
-stays paused until an operator decides. `accept_restore` records what was shown. ADR 0010 says why.
+Every thread is compared with its position in the anchor and judged as its next writer would judge
+it, and nothing is written. A thread that a writer would refuse is cut before the first refused
+entry. The store chain must be the newest that the anchor has seen, so no restore brings back a key.
+The anchor also knows whether a thread was paused, and the positions of its newest session and
+handoff: the plan lists what a cut thread loses of these. No restore lifts a pause: the thread stays
+paused until an operator decides. `accept_restore` records the plan that was shown. ADR 0010 gives
+the reasons.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -59,30 +60,30 @@ Progress = Callable[[int, int], object]
 _Line = tuple[bytes, int, bytes]
 
 _DECISIONS_MAX = 100
-"""So many lost decisions are named for each thread; whoever can write the store can put more rows
-there than anybody reads."""
+"""The plan names at most this many lost decisions for each thread, because an attacker with write
+access to the store can add any number of rows."""
 
 
 @unique
 class ThreadOutcome(StrEnum):
-    """How a thread of a restored store stands to what the anchor has seen."""
+    """The state of a restored thread, compared with the anchor."""
 
     INTACT = "intact"
-    """Everything that the anchor has seen is there."""
+    """Every entry that the anchor has seen is there."""
     BEHIND = "behind"
-    """The newest entries are gone."""
+    """The newest entries are missing."""
     BESIDE = "beside"
-    """It went on another way than the anchor has seen."""
+    """It has diverged from the history that the anchor has seen."""
     DAMAGED = "damaged"
-    """Everything that the anchor has seen is there, and what lies after it does not verify."""
+    """Every entry that the anchor has seen is there, and the entries after it do not verify."""
     ERASED = "erased"
     """It was erased since: nothing is kept, so that it stays erased."""
     GONE = "gone"
-    """Nothing of it verifies."""
+    """No entry of it verifies."""
     LEFTOVER = "leftover"
-    """It is whole, and entries that an earlier restore has cut off lie after it."""
+    """It is complete, and entries that an earlier restore has cut off follow it."""
     UNSEEN = "unseen"
-    """This anchor has never seen it: it is kept as it is, for an anchor that has."""
+    """This anchor has never seen it: it is kept unchanged, for an anchor that has."""
 
 
 _LOSES_NOTHING = (
@@ -95,39 +96,39 @@ _LOSES_NOTHING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostDecision:
-    """A decision of a person in an entry that is lost, and that the store still shows."""
+    """A decision of a person in a lost entry that the store still shows."""
 
     seq: int
     """The position of the entry."""
     kind: str
-    """What it records: a pause, a handoff, a request, an approval, a denial."""
+    """The kind of decision: a pause, a handoff, a request, an approval, a denial."""
     by: str
     """The identity that signed the entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRestore:
-    """What a restore does to one thread."""
+    """The effect of a restore on one thread."""
 
     thread: str
     """Its id in hexadecimal."""
     name: str
-    """What it calls itself; empty if that is gone."""
+    """Its claimed name; empty if the name is gone."""
     outcome: ThreadOutcome
     kept: int | None
-    """The position of the newest entry that stays; None: nothing does."""
+    """The position of the newest entry that stays; None: no entry stays."""
     seen: int
     """The position of the newest entry that the anchor has seen; -1: none."""
     beyond: int = 0
-    """How many entries of the store lie beyond what stays, and will be taken out of it."""
+    """How many entries of the store come after the kept ones, and will be removed."""
     stopped: str = ""
     """Why the first of those does not count; empty if there are none."""
     paused: bool = False
     """Whether the thread was paused when the anchor last saw it. Such a thread is never
     released."""
     loses_pause: bool = False
-    """Whether that pause is lost and nothing that is kept pauses the thread. If anything of the
-    thread is kept, the restore records that it stays paused until an operator decides."""
+    """Whether that pause is lost and no kept entry pauses the thread. If any entry of the thread is
+    kept, the restore records that it stays paused until an operator decides."""
     lost_handoff: int | None = None
     """The position of the newest handoff, if it is lost: an earlier owner has the thread again."""
     lost_session: int | None = None
@@ -137,31 +138,31 @@ class ThreadRestore:
 
     @property
     def reserved(self) -> bool:
-        """Whether it is a thread of Sealpoint's own: the book of rollouts."""
+        """Whether it is one of Sealpoint's own threads: the book of rollouts."""
         return self.name.startswith(RESERVED)
 
     @property
     def lost_range(self) -> tuple[int, int] | None:
-        """The first and the last lost position, if entries are lost and it is known which."""
+        """Return the first and the last lost position, if entries are lost and these are known."""
         if not self.lost or self.outcome is ThreadOutcome.BESIDE:
             return None
         return (0 if self.kept is None else self.kept + 1), self.seen
 
     @property
     def lost(self) -> int:
-        """How many entries that the anchor has seen are gone; beside it, at least so many."""
+        """Return how many anchored entries are lost; for a diverged thread, the minimum."""
         if self.outcome in _LOSES_NOTHING:
             return 0
         return self.seen - (-1 if self.kept is None else min(self.kept, self.seen - 1))
 
     @property
     def is_cut(self) -> bool:
-        """Whether it lost something and something stays: whoever goes on with it is asked why."""
+        """Whether it lost something and something stays: the next resume then needs a reason."""
         return self.kept is not None and (self.lost > 0 or self.loses_pause)
 
     @property
     def not_released(self) -> str:
-        """Why the thread cannot be released, in words; empty if it can."""
+        """Return why the thread cannot be released; empty if it can."""
         if not self.is_cut:
             gone = "nothing of it is left to go on from"
             return gone if self.lost or self.loses_pause else "this restore does not cut it"
@@ -170,22 +171,22 @@ class ThreadRestore:
         return "it is paused" if self.paused else ""
 
     def is_called(self, name: str) -> bool:
-        """Whether that is its name or its id."""
+        """Whether the text is its name or its id."""
         return name == self.thread or (name == self.name and bool(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What accepting the store as it is would keep and lose."""
+    """The data that accepting the store in its current state would keep and lose."""
 
     threads: int
     """How many threads the anchor knows."""
     losses: tuple[ThreadRestore, ...]
-    """The threads that do not stay as they are."""
+    """The threads that would change."""
     leftovers: tuple[ThreadRestore, ...]
-    """The threads in whose way lies what an earlier restore has cut off."""
+    """The threads that entries cut off by an earlier restore still block."""
     unseen: tuple[ThreadRestore, ...]
-    """The threads that are in the store, and that this anchor has never seen."""
+    """The threads in the store that this anchor has never seen."""
     rollouts: bool
     """Whether the store has a book of rollouts: accepting a restore voids every rollout."""
     kept: PositionList = field(repr=False)
@@ -193,16 +194,16 @@ class RestorePlan:
 
     @property
     def digest(self) -> str:
-        """A digest of all of it: the same plan has the same."""
+        """Return a digest of the whole plan: equal plans have equal digests."""
         return (self.kept.digest + self.lost.digest + self.paused.digest).hex()
 
     @property
     def paused(self) -> PositionList:
-        """What is kept of the threads whose pause is lost: they stay paused."""
+        """Return the kept positions of the threads whose pause is lost: they stay paused."""
         return self.lines([each for each in self.losses if each.is_cut and each.loses_pause])
 
     def lines(self, threads: Sequence[ThreadRestore]) -> PositionList:
-        """What is kept of these threads, as the list of all that is kept has it."""
+        """Return the kept positions of these threads, from the list of all kept positions."""
         ids = (bytes.fromhex(each.thread) for each in threads)
         kept = ((thread, self.kept.position(thread)) for thread in ids)
         return PositionList.of((thread, *line) for thread, line in kept if line is not None)
@@ -211,13 +212,13 @@ class RestorePlan:
         self,
         release: bool | Collection[str],  # noqa: FBT001 # the same choice as accept_restore takes
     ) -> tuple[ThreadRestore, ...]:
-        """The cut threads that a choice names, without those that were paused.
+        """Return the cut threads that a choice names, without those that were paused.
 
         Args:
             release: True for all of them, False for none; or their names, or ids in hexadecimal.
 
         Raises:
-            UsageError: A name is that of no cut thread, of one that was paused, or of several.
+            UsageError: A name belongs to no cut thread, to one that was paused, or to several.
         """
         cut = tuple(each for each in self.losses if not each.not_released)
         if isinstance(release, bool):
@@ -249,16 +250,16 @@ class RestorePlan:
 
 
 def plan_restore(core: Core, progress: Progress | None = None) -> RestorePlan:
-    """Compare every thread with the anchor. Writes nothing, except that the anchor may follow.
+    """Compare every thread with the anchor. Writes nothing, but the anchor may advance.
 
     Args:
         core: The store.
-        progress: Called after each thread with how many are done, and how many there are.
+        progress: Called after each thread with the number of finished threads and the total.
 
     Raises:
         RolledBack: The store chain is older than the anchor has seen: bring back the roster first.
-        Tampered, NotTrusted, Forked: The store chain cannot be believed.
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
+        Tampered, NotTrusted, Forked: The store chain does not verify.
+        StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
     """
     try:
         core.renewed_trust()
@@ -306,7 +307,7 @@ class _Planner:
         return tuple(each for each in self._found if each.outcome is outcome)
 
     def _look(self, slot: bytes, position: Position) -> None:
-        """A thread that the anchor knows."""
+        """Plan a thread that the anchor knows."""
         core, thread = self._core, position.thread
         seen = self._seen(position)
         misled = position.epoch > self._chain.epoch
@@ -325,7 +326,7 @@ class _Planner:
             chain.bind(thread, _namespace(core, thread, 0 if seen is None else seen[0]))
             chain.refresh()
             walk = ThreadWalk(core, thread, core.restored_or_same(position), title)
-            # As whoever would write next: that somebody can read it is not enough.
+            # Judge it as the next writer would: readable is not enough.
             judge_unvouched(chain, by_own_key=False)
             head: Entry | None = chain.verified_head()
             outcome, stop = ThreadOutcome.INTACT, None
@@ -334,7 +335,7 @@ class _Planner:
         except SealpointError as error:
             tip, stop = walk.verified_prefix()
             if is_book and tip is not None and not tip.owner.reserved:
-                tip = None  # without its name nobody can tell what it may hold
+                tip = None  # without its name, the permitted kinds of entries are unknown
             head = None if tip is None else tip.entry
             outcome = self._outcome(position, seen, head)
             stop = error if stop is None else stop
@@ -346,11 +347,11 @@ class _Planner:
         if loss is not None and loss.lost:
             self._found[-1] = self._with_what_is_lost(loss, position, tip)
         if loss is not None and misled:
-            # Whoever moved it to an epoch that never began has wiped what the anchor had seen.
+            # Another program moved the anchor to an epoch that never began, and wiped its marks.
             self._found[-1] = replace(self._found[-1], paused=True, loses_pause=True)
 
     def _seen(self, position: Position) -> tuple[int, bytes] | None:
-        """The newest entry that the anchor has seen; after a restore, at least what it kept."""
+        """Return the newest anchored entry; after a restore, at least the kept one."""
         kept = self._chain.kept(position.thread)
         if position.epoch < self._chain.epoch or (kept is not None and kept[0] > position.seq):
             return kept
@@ -359,12 +360,12 @@ class _Planner:
     def _outcome(
         self, position: Position, seen: tuple[int, bytes] | None, head: Entry | None
     ) -> ThreadOutcome:
-        """What has become of a thread that is refused."""
+        """Return the outcome of a thread that is refused."""
         if seen is not None:
             if head is None:
                 return ThreadOutcome.ERASED if position.erased else ThreadOutcome.GONE
-            # Erasures that the anchor has seen, and those below the newest entry that is there. A
-            # lost one says whose the thread is, so the anchor's mark of that is lost with it.
+            # Erasures that the anchor has seen, and those up to the newest remaining entry. An
+            # erasure names the owner, so if it is lost, the anchor's owner mark is above the head.
             erased = head.header.gen + (head.header.kind is Kind.ERASE)
             if erased < position.gen + position.erased and position.owner > head.seq:
                 return ThreadOutcome.ERASED
@@ -381,12 +382,12 @@ class _Planner:
     def _with_what_is_lost(
         self, loss: ThreadRestore, position: Position, tip: Tip | None
     ) -> ThreadRestore:
-        """The same with what the anchor says of the lost entries, and what the store still shows.
+        """Add the anchor's facts about the lost entries, and the decisions still in the store.
 
         Args:
             loss: A thread that loses entries.
-            position: What the anchor has seen of it.
-            tip: The end of what is kept; None: nothing is.
+            position: The anchor's position of the thread.
+            tip: The end of the kept entries; None: nothing is kept.
         """
         if loss.outcome is ThreadOutcome.ERASED:
             return loss
@@ -403,11 +404,11 @@ class _Planner:
     def _lost_marks(
         self, loss: ThreadRestore, position: Position, tip: Tip | None
     ) -> tuple[int | None, int | None]:
-        """Where the newest handoff and the newest session lie, each None if it is not lost."""
+        """Return the positions of the newest handoff and session, each None if it is not lost."""
         if tip is None or position.epoch < self._chain.epoch:
-            return None, None  # nothing to hand off, or the marks are from before another restore
+            return None, None  # nothing to hand off, or the marks are from before a restore
         if loss.outcome is ThreadOutcome.BESIDE:
-            # The histories part at an unknown position; only the owner's entry can be compared.
+            # The histories diverge at an unknown position; only the owner's entry is comparable.
             record = self._core.storage.read(position.thread, position.owner)
             same = record is not None and link_hash(record.header) == position.owner_entry
             return None if same else position.owner, None
@@ -416,11 +417,11 @@ class _Planner:
         return handoff, session
 
     def _lost_decisions(self, loss: ThreadRestore) -> Iterator[LostDecision]:
-        """The decisions beyond what is kept that the store still shows, each verified alone."""
+        """Yield the decisions after the kept entries that the store still shows and that verify."""
         thread = bytes.fromhex(loss.thread)
         entries = self._core.storage.scan(thread, 0 if loss.kept is None else loss.kept + 1)
         count = 0
-        with suppress(Edited):  # nobody can read the rest
+        with suppress(Edited):  # the rest cannot be read
             for seq, record in entries:
                 entry = self._verified_decision(thread, seq, record)
                 if entry is not None and count < _DECISIONS_MAX:
@@ -428,7 +429,7 @@ class _Planner:
                     yield LostDecision(seq=seq, kind=entry.header.kind.word, by=entry.writer)
 
     def _verified_decision(self, thread: bytes, seq: int, record: Record) -> Entry | None:
-        """An entry that verifies on its own and records what a person decided or was asked."""
+        """Return an entry that verifies on its own and records a person's decision or a request."""
         try:
             header = parse_header(record.header)
             rule = KINDS[header.kind]
@@ -441,7 +442,7 @@ class _Planner:
             return None
 
     def _look_unseen(self, thread: bytes) -> None:
-        """A thread that this anchor does not know. What is not genuine is nobody's."""
+        """Plan a thread that this anchor does not know; a thread that is not genuine is ignored."""
         tip, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
         if tip is not None:
             self._note(thread, None, ThreadOutcome.UNSEEN, tip.entry, stop)
@@ -475,7 +476,7 @@ class _Planner:
 
 
 def first_beyond(core: Core, thread: bytes, seq: int) -> tuple[int, bytes | None] | None:
-    """Position and header of the first record after a position, None for one nobody can read."""
+    """Return position and header of the first record after a position; None if unreadable."""
     try:
         found = next(core.storage.scan(thread, seq + 1), None)
     except Edited:
@@ -484,7 +485,7 @@ def first_beyond(core: Core, thread: bytes, seq: int) -> tuple[int, bytes | None
 
 
 def _epoch(header: bytes | None) -> float:
-    """The epoch that a header names; one that nobody can read has no end."""
+    """Return the epoch that a header names; infinity if it is unreadable."""
     try:
         return inf if header is None else parse_header(header).epoch
     except Edited:
@@ -502,14 +503,14 @@ def _count_beyond(core: Core, thread: bytes, seq: int) -> int:
 
 
 def _is_book(core: Core, thread: bytes, slot: bytes) -> bool:
-    """Whether a slot is that of a book of rollouts, whose name an erasure may have taken."""
+    """Whether a slot belongs to a book of rollouts, whose name may have been erased."""
     with suppress(Tampered):
         return slot == thread_slot(core.parts.secret, _namespace(core, thread, 0), ROLLOUTS)
     return False
 
 
 def _namespace(core: Core, thread: bytes, seq: int) -> str:
-    """The namespace that an entry of a thread claims; its signature will prove it."""
+    """Return the namespace that an entry of a thread claims; its signature will prove it."""
     record = core.storage.read(thread, seq)
     if record is None:
         raise Missing(f"thread {thread.hex()[:12]}: entry {seq} is missing from the store")
@@ -517,7 +518,7 @@ def _namespace(core: Core, thread: bytes, seq: int) -> str:
 
 
 def _title(core: Core, thread: bytes) -> str:
-    """What messages call a thread."""
+    """Return the name of a thread for messages."""
     return _name(core, thread) or thread.hex()[:12]
 
 
@@ -528,30 +529,30 @@ def _name(core: Core, thread: bytes) -> str:
         return ""
 
 
-# Accepting a restored store: the entry that says so, and the store made to follow it.
+# Accepting a restored store: record the restore, and make the store follow it.
 #
-# What is written is found anew and must be what was shown. Entries that the restore has cut off
-# are then taken out of the store, where nothing could be saved in their place and nobody may read
-# them; only those that were shown. ADR 0010 says why.
+# The plan is made again and must equal the plan that was shown. Then the entries that the restore
+# has cut off are removed from the store, because no entry could be saved in their place and no
+# reader may use them; only entries that were shown are removed. ADR 0010 gives the reasons.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedRestore:
-    """What became of a restored store."""
+    """The result of accepting a restored store."""
 
     plan: RestorePlan
     epoch: int
     """The epoch in force from now on."""
     entry: int | None
-    """The position of the restore on the store chain; None: only leftovers were taken out."""
+    """The position of the restore on the store chain; None: only leftovers were removed."""
     removed: int
-    """How many entries that do not count were taken out of the store."""
+    """How many entries that do not count were removed from the store."""
     compacted: bool
-    """Whether they are out of the files as well; if not, `gc` does it."""
+    """Whether the files no longer contain them either; if not, `gc` removes them."""
     released: tuple[ThreadRestore, ...]
-    """The cut threads that may go on from the entry that stays, without being asked why."""
+    """The cut threads that may resume from the kept entry without a reason."""
     in_the_way: tuple[ThreadRestore, ...]
-    """Threads with entries that do not count and were not shown: somebody saved meanwhile."""
+    """Threads with uncounted entries that were not shown, because a process saved in between."""
 
 
 def accept_restore(
@@ -564,31 +565,31 @@ def accept_restore(
     operators: Sequence[PrivateKey] = (),
     progress: Progress | None = None,
 ) -> AcceptedRestore:
-    """Record that the store is accepted as the plan says, and take out what does not count.
+    """Record that the store is accepted as the plan says, and remove entries that do not count.
 
-    It may be repeated when it was interrupted; a plan with nothing but leftovers records nothing.
+    It may be repeated if it was interrupted; a plan with only leftovers records nothing.
 
     Args:
         core: The store.
-        plan: What was shown to whoever decided.
+        plan: The plan that the person saw who decided.
         reason: Why.
-        release: The cut threads that may go on from the entry that stays: all of them, or those
-            of these names. It is part of what is signed. No thread that was paused is released.
-        roots: The root keys that are here.
-        operators: Keys of operators, for a quorum that the roster may ask for.
-        progress: Called after each thread with how many are done, and how many there are.
+        release: The cut threads that may resume from the kept entry: all of them, or those of these
+            names. The choice is signed. No thread that was paused is released.
+        roots: The available root keys.
+        operators: Keys of operators, for a quorum that the roster may require.
+        progress: Called after each thread with the number of finished threads and the total.
 
     Raises:
         UsageError: There is no reason, nothing to accept, or a thread that cannot be released.
-        HeadMoved: The store is no longer what was shown; nothing was written.
-        KeyMissing: Neither enough root keys nor a quorum of operators is here.
+        HeadMoved: The store no longer matches the plan; nothing was written.
+        KeyMissing: Neither enough root keys nor a quorum of operators is available.
     """
     check_reason(reason, "accept-restore")
     if not plan.losses and not plan.leftovers:
         raise UsageError(
             "accept-restore: the store has lost nothing, so there is nothing to accept"
         )
-    plan.released(release)  # what is asked for must be there before anybody signs
+    plan.released(release)  # check the requested names before anything is signed
     chain = core.renewed_trust()
     signers = _signers(core, chain, roots, operators) if plan.losses else []
     now = plan_restore(core, progress)
@@ -614,7 +615,7 @@ def accept_restore(
     concerned = (*now.losses, *now.leftovers)
     removed = sum(_removed(core, chain, each) for each in concerned)
     compacted = not any(each.beyond for each in concerned) or _is_compacted(core)
-    # The second look also lets the anchor follow.
+    # Planning again also lets the anchor advance.
     return AcceptedRestore(
         plan=now,
         epoch=chain.epoch,
@@ -634,14 +635,14 @@ def _is_compacted(core: Core) -> bool:
     try:
         core.storage.compact()
     except StorageUnavailable:
-        return False  # somebody reads; what is recorded stands, and gc does it later
+        return False  # a reader is active; the record stands, and gc compacts later
     return True
 
 
 def _signers(
     core: Core, chain: StoreChain, roots: Sequence[PrivateKey], operators: Sequence[PrivateKey]
 ) -> list[PrivateKey]:
-    """As many root keys as the root demands, or operators as the roster does."""
+    """Return the number of root keys that the root requires, or of operators for the roster."""
     root = chain.root
     found = [signer for signer in roots if signer.public in root.keys][: root.threshold]
     if len(found) == root.threshold:
@@ -670,20 +671,20 @@ def _by_person(
 
 
 def _removed(core: Core, chain: StoreChain, shown: ThreadRestore) -> int:
-    """Take out what lies beyond what a thread keeps; of one that keeps nothing, all there is."""
+    """Remove the entries after the kept ones of a thread; all entries if nothing is kept."""
     thread = bytes.fromhex(shown.thread)
     label = _label(core, thread) if shown.kept is None else None
     beyond = first_beyond(core, thread, -1 if shown.kept is None else shown.kept)
     try:
         if beyond is not None:
             if _is_of_epoch(beyond[1], chain.epoch):
-                return 0  # somebody saves there already
+                return 0  # a process saves there already
             core.storage.truncate(thread, *beyond)
         if shown.kept is None:
             drop_orphans(core, thread)
             core.storage.drop(thread, -1, label=label)
     except HeadMoved:
-        return 0  # something else lies there now: the second look tells
+        return 0  # other entries are there now: the second plan shows them
     return shown.beyond
 
 

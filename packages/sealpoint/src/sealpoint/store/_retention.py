@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retention of a thread: giving up old states, and erasing all it held.
+"""Retention of a thread: removing old states, and erasing everything it held.
 
-First the signed entry that says what goes, then the bytes: a crash in between leaves bytes that
-nobody may read any more, and the next call, or `gc`, takes them away. ADR 0009 says why.
+The signed entry that records the removal comes first, then the removal of bytes. A crash in between
+leaves bytes that no reader may use any more, and the next call, or `gc`, removes them. ADR 0009
+gives the reasons.
 """
 
 from collections import Counter
@@ -35,7 +36,7 @@ from sealpoint.store._sweep import Swept, sweep, would_sweep
 
 @dataclass(frozen=True, slots=True)
 class _Keep:
-    """Which checkpoints a prune keeps: those that any of the rules names."""
+    """The rules of a prune: it keeps every checkpoint that any rule names."""
 
     last: int | None
     since: datetime | None
@@ -63,7 +64,7 @@ class _Keep:
         return cls(last, since, named)
 
     def keeps(self, place: int, ref: CheckpointRef) -> bool:
-        """Whether the checkpoint that is number `place`, counted from the newest, is kept."""
+        """Whether to keep the checkpoint with number `place`, counted from the newest."""
         return (
             place == 0
             or (self.last is not None and place < self.last)
@@ -78,12 +79,12 @@ class _Holding(NamedTuple):
     seq: int
     kind: Kind
     key: Key
-    """Of its checkpoint."""
+    """The key of its checkpoint."""
     rank: int
 
 
 class ThreadRetention:
-    """Gives up what a thread holds: old states, what the application deletes, or everything."""
+    """Removes data of a thread: old states, checkpoints that the application deletes, or all."""
 
     def __init__(self, state: ThreadState) -> None:
         self._state = state
@@ -100,7 +101,7 @@ class ThreadRetention:
         dry_run: bool,
         compact: bool,
     ) -> Pruning:
-        """Give up the states of older checkpoints; see `Thread.prune`."""
+        """Remove the states of older checkpoints; see `Thread.prune`."""
         rule = _Keep.checked(last, since, ids)
         if reason is not None:
             check_reason_size(reason, "prune")
@@ -128,10 +129,10 @@ class ThreadRetention:
                 return _pruning(gone, self._sweep(compact=compact), seq)
 
     def _plan(self, rule: _Keep, reason: str | None) -> tuple[list[CheckpointRef], PruneBody]:
-        """What the rule gives up now, and the entry that says so together with all before."""
+        """Return the checkpoints that the rule removes now, and the entry for all removals."""
         earlier, holding = self._given_up_before(), list(self._holding())
         kept, given_up = self._divide(rule, {each.seq: each.rank for each in holding})
-        # A checkpoint that another one of the same name superseded goes with that one's name.
+        # A checkpoint that another one of the same name superseded is removed with that name.
         gone = _keys(given_up) - _keys(kept)
         results = [each for each in holding if each.kind is Kind.RESULTS]
         lost = {ref.seq for ref in given_up} | {each.seq for each in results if each.key in gone}
@@ -151,17 +152,17 @@ class ThreadRetention:
     def _divide(
         self, rule: _Keep, ranks: Mapping[int, int]
     ) -> tuple[list[CheckpointRef], list[CheckpointRef]]:
-        """The checkpoints that still have their state: those that are kept, and the others.
+        """Return the checkpoints that still have their state: the kept ones, and the others.
 
         Raises:
-            UnknownCheckpoint: One that is to be kept is not there.
+            UnknownCheckpoint: A checkpoint to keep does not exist.
         """
         kept: list[CheckpointRef] = []
         given_up: list[CheckpointRef] = []
         places: Counter[str] = Counter()
         all_listed = list_checkpoints(self._state, self._chain, self._state.retention.newest())
         listed = [ref for ref in all_listed if not ref.pruned]
-        # Whoever saves meanwhile counts on what was saved last, and that may rank lower.
+        # A process that saves at the same time relies on the last save, which may rank lower.
         last = {ref.lane: ref.seq for ref in reversed(listed)}
         for ref in sorted(listed, key=lambda ref: ranks[ref.seq], reverse=True):
             keeps = rule.keeps(places[ref.lane], ref) or ref.seq == last[ref.lane]
@@ -178,7 +179,7 @@ class ThreadRetention:
         return PruneBody(salt="", before=0) if earlier is None else earlier
 
     def _holding(self) -> Iterator[_Holding]:
-        """Every entry of this generation that holds something, newest first."""
+        """Yield every entry of this generation that holds a payload, newest first."""
         for header, record in self._chain.walk():
             if header.kind is Kind.ERASE:
                 return
@@ -193,7 +194,7 @@ class ThreadRetention:
                 yield _Holding(header.seq, header.kind, Key(body.lane, name), rank)
 
     def delete(self, names: "Iterable[Key] | None", reason: str | None) -> int | None:
-        """Delete checkpoints with their results; see `Thread.delete`."""
+        """Delete checkpoints with their results; see `AdapterThread.delete`."""
         chosen = None if names is None else frozenset(names)
         with self._state.reporting():
             self._core.signer()
@@ -222,7 +223,7 @@ class ThreadRetention:
                 return seq
 
     def erase(self, reason: str, *, dry_run: bool) -> Erasure:
-        """Remove all that the thread ever held; see `Thread.erase`."""
+        """Remove everything that the thread ever held; see `Thread.erase`."""
         check_reason(reason, "erase")
         with self._state.reporting():
             if dry_run:
@@ -255,7 +256,7 @@ def _keys(refs: Iterable[CheckpointRef]) -> set[Key]:
 
 
 def _spans(places: Iterable[tuple[int, bool]]) -> tuple[tuple[int, int], ...]:
-    """First and last of each stretch of what goes; what lies between holds nothing."""
+    """Return first and last of each stretch to delete; the entries between hold no payload."""
     spans: list[tuple[int, int]] = []
     open_span = False
     for seq, goes in places:

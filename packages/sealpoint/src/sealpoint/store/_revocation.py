@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ending keys: look, stop them, look until nothing moves, write the cutoffs.
+"""Ending keys: look, stop them, look until nothing changes, write the cutoffs.
 
-A cutoff is final, so it must not miss what an honest worker saved meanwhile. The stop is a roster
-in which the keys have expired: workers refuse to sign, and nobody takes from such a key what the
-anchor has not seen. What they wrote until then stands still, and is listed. ADR 0008 says why.
+A cutoff is final, so it must include everything that an honest worker has saved in the meantime.
+The stop is a roster in which the keys have expired: workers refuse to sign, and no reader accepts
+from such a key an entry that the anchor has not seen. The entries written until then no longer
+change, and are listed. ADR 0008 gives the reasons.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +29,14 @@ from sealpoint.store._genesis import claimed_name
 from sealpoint.store._roster import anchored_entry, append_roster
 from sealpoint.store._thread_list import ListedThread, all_threads
 
-# A look at every thread of a store: where some keys wrote last, for the cutoffs that end them.
+# The search finds the last entries of some keys in every thread of a store, for the cutoffs that
+# end those keys.
 #
-# A thread's head is verified as for any read, and from it the links lead down to the newest entry
-# by each key, or that carries a word of it: an approval counts up to there. A thread that does
-# not verify is listed with the entry that the anchor has seen: what was good before the key ended
-# stays good once the damage is repaired. One that the anchor does not know is in no list, so
-# nothing there by such a key will count.
+# A thread's head is verified as for any read. From the head, the links lead down to the newest
+# entry that each key signed, or that carries an attestation by it: an approval counts up to there.
+# A thread that does not verify is listed with the anchored entry, because entries from before the
+# end of the key stay valid once the damage is repaired. A thread that the anchor does not know is
+# in no list, so no entry there by such a key will count.
 
 
 Progress = Callable[[int, int], object]
@@ -48,9 +50,9 @@ class UnverifiedThread:
     thread: str
     """Its id in hexadecimal."""
     name: str
-    """What it calls itself, if that could be read: no more than a claim."""
+    """Its claimed name, if that could be read."""
     code: str
-    """The code of the error that a reader gets."""
+    """The code of the error that a reader receives."""
     message: str
     kept: int | None
     """The anchored position, up to which entries of an ended key still count; None: none do."""
@@ -58,7 +60,7 @@ class UnverifiedThread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUsage:
-    """Where some keys wrote last, in every thread."""
+    """The last positions of some keys, in every thread."""
 
     positions: Mapping[str, PositionList]
     """For each key, by the digits of its id, the threads that it wrote."""
@@ -68,17 +70,17 @@ class KeyUsage:
 
     @property
     def threads(self) -> int:
-        """How many threads some of the keys wrote, or may have written."""
+        """Return how many threads some of the keys wrote, or may have written."""
         lists = list(self.positions.values())
         if len(lists) == 1:
             return len(lists[0])
         return len({thread for made in lists for thread in made.threads()})
 
     def same_as(self, other: "KeyUsage") -> bool:
-        """Whether two looks found the same: the keys wrote nothing in between.
+        """Whether two searches found the same: the keys wrote nothing in between.
 
-        A thread that verifies in one of them alone may be about to change: its worker has written
-        an entry and the anchor does not know it yet.
+        A thread that verifies in only one of them may be about to change: its worker has written an
+        entry that the anchor does not know yet.
         """
         return _outcome(self) == _outcome(other)
 
@@ -96,17 +98,17 @@ def find_key_usage(
     before: KeyUsage | None = None,
     progress: Progress | None = None,
 ) -> KeyUsage:
-    """Look at every thread.
+    """Search every thread.
 
     Args:
-        core: The store. Unless it is read-only, the anchor follows to every verified head.
-        keys: The digits of the ids of the keys that are looked for.
-        before: An earlier look for the same keys: threads that stand still are not walked again.
-        progress: Called now and then with how many threads are done, and how many there are.
+        core: The store. Unless it is read-only, the anchor advances to every verified head.
+        keys: The digits of the ids of the keys to find.
+        before: An earlier search for the same keys: unchanged threads are not walked again.
+        progress: Called regularly with the number of finished threads and the total.
 
     Raises:
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
-        Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+        StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
+        Tampered, NotTrusted, RolledBack, Forked: The store chain does not verify.
     """
     return _KeyUsageFinder(core, keys, before).run(progress)
 
@@ -121,7 +123,7 @@ class _KeyUsageFinder:
         self._unverified: list[UnverifiedThread] = []
 
     def run(self, progress: Progress | None) -> KeyUsage:
-        # Those that the store has lost too: they may be brought back from a copy.
+        # Includes threads that the store has lost: they may be restored from a copy.
         threads = all_threads(self._core)
         for number, each in enumerate(threads, start=1):
             self._look(each)
@@ -160,7 +162,7 @@ class _KeyUsageFinder:
             self._found[key].append((thread, seq, entry))
 
     def _newest(self, chain: Chain) -> dict[str, tuple[int, bytes]]:
-        """The newest entry by each key, or that carries a word of it."""
+        """Return the newest entry that each key signed, or that carries an attestation by it."""
         head = chain.verified_head()
         if self._before is not None and self._before.heads.position(chain.thread) == (
             head.seq,
@@ -177,7 +179,7 @@ class _KeyUsageFinder:
             for key in {header.by, *(word.credential for word in words)} & wanted.keys():
                 del wanted[key]
                 found[key] = header.seq, link_hash(record.header)
-            # Along a thread the roster never goes back: before its first one, no key wrote.
+            # Along a thread the roster never goes back: before its first roster, no key wrote.
             if all(first > header.roster for first in wanted.values()):
                 break
         return found
@@ -208,7 +210,7 @@ def _claimed_name(core: Core, thread: bytes) -> str:
 
 
 def _first_rosters(chain: StoreChain, keys: frozenset[str]) -> dict[str, int]:
-    """For each key, the first roster that holds it; 0 for one that none does."""
+    """Return for each key the first roster that lists it; 0 if no roster does."""
     found = {}
     for key in keys:
         name = KeyId(bytes.fromhex(key))
@@ -228,11 +230,11 @@ class EndedKeys:
     roster: int
     """The position of the roster that carries their cutoffs."""
     threads: int
-    """In how many threads some entries of theirs still count."""
+    """The number of threads in which some of their entries still count."""
     unverified: tuple[UnverifiedThread, ...]
-    """Threads that did not verify when the positions were taken."""
+    """Threads that did not verify when the positions were recorded."""
     beyond: tuple[UnverifiedThread, ...]
-    """Threads that verified then and do not now: something came after the cutoff."""
+    """Threads that verified then and do not now: an entry came after the cutoff."""
 
 
 def revoke_keys(
@@ -247,30 +249,30 @@ def revoke_keys(
 ) -> EndedKeys:
     """End keys for good, and change the roster in the same step.
 
-    It may be repeated when it was interrupted: a key that is stopped already is not stopped again.
+    It may be repeated if it was interrupted: a key that is already stopped is not stopped again.
 
     Args:
         core: The store, open for writing.
         keys: The digits of their ids.
-        roots: The root keys that are here.
-        change: Makes of a roster without the keys the one that is to follow.
+        roots: The available root keys.
+        change: Makes the next roster from a roster without the keys.
         reason: Why, for the record.
-        settle: Called between two looks that differ, to let some time pass.
-        progress: Called now and then with how many threads are done, and how many there are.
+        settle: Called between two searches that differ, to let some time pass.
+        progress: Called regularly with the number of finished threads and the total.
 
     Raises:
-        KeyMissing: There are too few root keys here.
-        HeadMoved: Somebody else changes the store chain, or the keys go on writing.
+        KeyMissing: Too few root keys are available.
+        HeadMoved: Another process changes the store chain, or the keys continue to write.
         NotTrusted: The roster would contradict itself.
     """
-    # (1) The anchor comes to know whatever was saved: after the stop, only that counts.
+    # (1) Anchor everything that was saved: after the stop, only anchored entries count.
     usage = find_key_usage(core, keys, None, progress)
     # (2) Stop.
     chain = core.renewed_trust()
     stopped = _stopped(chain.roster.document, keys)
     if stopped != chain.roster.document:
         core.written(append_roster(core, chain, stopped, roots, reason=reason))
-    # (3) Look until nothing moves.
+    # (3) Search until nothing changes.
     for _ in range(_LOOKS_MAX):
         before, usage = usage, find_key_usage(core, keys, usage, progress)
         if usage.same_as(before):
@@ -292,7 +294,7 @@ def revoke_keys(
     blobs = {found.digest: found.data for found in lists.values()}
     written = append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
     core.written(written)
-    # (5) What came in between is refused from now on: say where.
+    # (5) Entries that came in between are refused from now on: report their threads.
     after = find_key_usage(core, keys, usage, progress)
     known = {each.thread for each in usage.unverified}
     return EndedKeys(
@@ -304,7 +306,7 @@ def revoke_keys(
 
 
 def _stopped(document: RosterDocument, keys: frozenset[str]) -> RosterDocument:
-    """The roster in which these keys have expired."""
+    """Return the roster in which these keys have expired."""
 
     def stopped(identity: Identity) -> Identity:
         held = tuple(
@@ -319,7 +321,7 @@ def _stopped(document: RosterDocument, keys: frozenset[str]) -> RosterDocument:
 
 
 def _without(document: RosterDocument, keys: frozenset[str]) -> RosterDocument:
-    """The roster in which nobody holds these keys; identities keep their lines."""
+    """Return the roster in which no identity holds these keys; the identities stay listed."""
     return msgspec.structs.replace(
         document,
         identities=tuple(

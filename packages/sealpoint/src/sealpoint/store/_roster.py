@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing to the store chain: a roster or a new root by the root, an adoption by an operator."""
+"""Writing to the store chain: rosters and new roots by the root, adoptions by an operator."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -55,23 +55,23 @@ def append_roster(
     blobs: Mapping[bytes, bytes] | None = None,
     positions: PositionList | None = None,
 ) -> StoreChain:
-    """Append a roster, signed by as many root keys as the root demands.
+    """Append a roster, signed by as many root keys as the root requires.
 
-    One that changes a policy lists where each thread stands.
+    A roster that changes a policy lists the position of each thread.
 
     Args:
         core: The store.
-        chain: Its chain, as it is now.
+        chain: Its current chain.
         document: The roster.
-        roots: The root keys that are here.
+        roots: The available root keys.
         reason: Why, for the record.
         blobs: The lists that its new cutoffs name, and new policies, by their digests.
-        positions: The list for a change of policy before it, in place of the one that is there.
+        positions: A new list for an earlier change of policy, which replaces the existing one.
 
     Raises:
-        KeyMissing: There are fewer root keys here than that.
-        NotTrusted: The roster contradicts itself or takes a right away without a cutoff.
-        HeadMoved: Somebody else has written the store chain.
+        KeyMissing: There are too few root keys here.
+        NotTrusted: The roster contradicts itself or removes a right without a cutoff.
+        HeadMoved: Another process has written the store chain.
     """
     if reason is not None:
         check_reason_size(reason, "roster")
@@ -85,18 +85,18 @@ def append_roster(
 
 
 def anchored_entry(chain: StoreChain, anchored: Position) -> tuple[int, bytes] | None:
-    """The entry that the anchor, or a restore accepted since, vouches for; None: there is none."""
+    """Return the entry that the anchor, or a restore accepted since, vouches for; else None."""
     if anchored.epoch < chain.epoch:
         return chain.kept(anchored.thread)
     return None if anchored.reserved else (anchored.seq, anchored.entry)
 
 
 def anchored_positions(core: Core, chain: StoreChain) -> PositionList:
-    """Where each thread stands that the anchor knows; no thread is read.
+    """Return the position of each thread that the anchor knows; no thread is read.
 
     Raises:
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
-        Missing, Edited: The list of the newest restore is not there, or is another.
+        StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
+        Missing, Edited: The list of the newest restore is missing or different.
     """
     entries = (
         (each.thread, anchored_entry(chain, each.least))
@@ -107,23 +107,23 @@ def anchored_positions(core: Core, chain: StoreChain) -> PositionList:
 
 
 def list_positions_again(core: Core, chain: StoreChain, roots: Sequence[PrivateKey]) -> None:
-    """Replace the list of a change of policy, if threads have moved while it was written.
+    """Replace the position list of a policy change, if threads have moved while it was written.
 
-    The list was taken before the roster was there, so a worker that resumed in between did nothing
-    wrong, and nothing told it. From the moment that the anchor has the roster, every worker meets
-    it after its append. So a list that is taken then has every entry that reported success.
+    The list was made before the roster existed, so a worker that resumed in between did nothing
+    wrong, and received no error. Once the anchor has the roster, every worker meets it after its
+    append. So a list made after that contains every entry that was reported as a success.
 
     Args:
         core: The store.
-        chain: Its chain, which the anchor has, with the roster that changes a policy.
-        roots: The root keys that are here.
+        chain: Its anchored chain, with the roster that changes a policy.
+        roots: The available root keys.
     """
     document = chain.roster.document
     while chain.roster.document.policies == document.policies:
         positions = anchored_positions(core, chain)
         if positions.digest.hex() == chain.roster.positions:
             return
-        with suppress(HeadMoved):  # then another process has written a roster: look again
+        with suppress(HeadMoved):  # then another process has written a roster: try again
             again = append_roster(core, chain, chain.roster.document, roots, positions=positions)
             core.written(again)
             return
@@ -138,13 +138,13 @@ def append_root(
     *,
     reason: str | None = None,
 ) -> StoreChain:
-    """Append a new root, signed by as many keys as the old root demands and as the new one does.
+    """Append a new root, signed by as many keys as the old and the new root each require.
 
     Raises:
-        KeyMissing: There are fewer keys of the old or of the new root here than that.
+        KeyMissing: There are too few keys of the old or of the new root here.
         UsageError: Together they are more than an entry has room for.
         NotTrusted: It is not the next root.
-        HeadMoved: Somebody else has written the store chain.
+        HeadMoved: Another process has written the store chain.
     """
     old, new = require_roots(chain.root, roots), require_roots(root, roots)
     signers = {signer.public.id: signer for signer in (*old, *new)}
@@ -160,7 +160,7 @@ def append_root(
 
 
 def require_roots(root: Root, roots: Sequence[PrivateKey]) -> list[PrivateKey]:
-    """As many keys of a root as it demands.
+    """Return as many keys of a root as it requires.
 
     Raises:
         KeyMissing: There are fewer here.
@@ -188,8 +188,8 @@ def append_restore(
     """Append a restore, signed by the root or by a quorum of operators.
 
     Raises:
-        NotTrusted: These are not enough to sign it.
-        HeadMoved: Somebody else has written the store chain.
+        NotTrusted: These keys are not enough to sign it.
+        HeadMoved: Another process has written the store chain.
     """
     body = RestoreBody(
         salt=core.salt(),
@@ -205,7 +205,7 @@ def append_restore(
 
 
 def append_store_adoption(core: Core, chain: StoreChain, reason: str) -> StoreChain:
-    """Record that an operator takes the store chain into an anchor that does not know it."""
+    """Record that an operator adopts the store chain into an anchor that does not know it."""
     signer = core.signer()
     require_unexpired(core, chain, signer.key, None, f"identity {signer.name!r}")
     holder, roles = chain.roster.holder(signer.public.id), KINDS[Kind.ADOPT].roles
@@ -252,34 +252,34 @@ def _append(
     raw = encode_header(header)
     message = pae(ENTRY_TYPE, raw)
     seals = encode_seals([Seal(signer.public.id, signer.sign(message)) for signer in signers])
-    # Judged by the rules that every reader applies, before anything is written.
+    # The rules that every reader applies judge the entry before anything is written.
     extended = chain.extended(raw, seals, data)
     core.storage.append(STORE_CHAIN, seq, [Record(raw, seals, data)], blobs=blobs or {})
     return extended
 
 
-# Taking the store chain out of a store as a document, and putting back what a store lacks of it.
+# Exporting the store chain as a document, and putting back the parts that a store lacks.
 #
-# What is put back is verified from the pin alone, so it works for a store that cannot be opened
-# because its chain is behind the anchor. Nothing that is there is changed, and the anchor is only
-# read: whoever opens the store next compares the two as ever.
+# The imported data is verified from the pin alone, so this works for a store that cannot be opened
+# because its chain is behind the anchor. Existing data is not changed, and the anchor is only read:
+# the next process that opens the store compares the two as usual.
 
 
 def export_roster(core: Core) -> bytes:
-    """The store chain as a document, as new as the anchor has seen it.
+    """Return the store chain as a document, as new as the anchor has seen it.
 
     Raises:
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
-        Missing, Edited: A list or policy that it names is not there, or is another.
+        Missing, Edited: A list or policy that it names is missing or different.
     """
     return copy_roster(core, core.renewed_trust())
 
 
 def copy_roster(core: Core, chain: StoreChain) -> bytes:
-    """The same for a store chain that was verified already.
+    """Return a store chain that was already verified as a document.
 
     Raises:
-        Missing, Edited: A list or policy that it names is not there, or is another.
+        Missing, Edited: A list or policy that it names is missing or different.
     """
     entries = [
         CopiedEntry(_text(record.header), _text(record.seals), _text(record.body or b""))
@@ -299,18 +299,18 @@ def import_roster(core: Core, data: bytes) -> int:
         How many entries were put back.
 
     Raises:
-        NotTrusted: The document is none, is of another store, or the root did not sign it.
-        Tampered: The document, or an entry that is in the store, was changed.
-        Forked: The store, or the anchor, has another entry where the document has one.
+        NotTrusted: The document is invalid, belongs to another store, or the root did not sign it.
+        Tampered: The document, or an entry in the store, was changed.
+        Forked: The store, or the anchor, has another entry in place of one in the document.
     """
     # (1) The document, by the pin alone.
     copy = RosterCopy.parse(data, core.parts.pin)
-    # (2) The anchor: what it has seen is not gone back on.
+    # (2) The anchor: entries that it has seen must not change.
     hashes = copy.chain.hashes
     anchored = core.anchor.get(store_slot(core.parts.secret))
     if anchored is not None and anchored.seq < len(hashes):
         _require_same(hashes[anchored.seq] == anchored.entry, anchored.seq, "the anchor")
-    # (3) The store: all of it before anything is written.
+    # (3) The store: check all of it before anything is written.
     records = [
         Record(entry.header.encode(), entry.seals.encode(), entry.body.encode())
         for entry in copy.entries

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to be written, checked before anything is read or written."""
+"""Drafts of checkpoints and results, checked before the store is read or written."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def plain_object(value: object, what: str) -> dict[str, Any]:
-    """A JSON object of its own: a copy, so that later edits of the caller's do not matter.
+    """Return a copy of a JSON object, so that later changes by the caller have no effect.
 
     Raises:
         ValueNotAllowed: The value is not a mapping of JSON values; the message has the path.
@@ -36,10 +36,10 @@ def plain_object(value: object, what: str) -> dict[str, Any]:
 
 
 def plain_value(value: object, what: str) -> Any:
-    """Any JSON value of its own, which comes back exactly: a tuple is refused, and no list.
+    """Return a copy of a JSON value that decodes to an equal value: a tuple is refused.
 
     Raises:
-        ValueNotAllowed: The value is not one; the message has the path.
+        ValueNotAllowed: The value is not JSON; the message has the path.
     """
     try:
         return JsonCopy(exact=True).copy(value)
@@ -48,7 +48,7 @@ def plain_value(value: object, what: str) -> Any:
 
 
 def _check_question(question: object) -> Any:
-    """What the run waits for somebody to answer, which has to fit the body of its entry.
+    """Check the question that a run waits for a person to answer; it must fit the entry's body.
 
     Raises:
         ValueNotAllowed: It is not JSON.
@@ -65,21 +65,21 @@ def _check_question(question: object) -> Any:
 
 
 _BESIDE_QUESTION_BYTES = 64 * 1024
-"""Room in the body of an entry for what stands beside a question."""
+"""The space in the body of an entry for everything but the question."""
 
 _REPEATS_MAX = 64
-"""How often a save begins anew. Every time somebody else got on, but one who writes without end
-must not keep it for ever."""
+"""How often a save starts again. Each time another process made progress, but a process that
+writes without end must not block the save forever."""
 
 _THREAD = re.compile("[0-9a-f]{32}")
 _ENTRY = re.compile("[0-9a-f]{64}")
 
 
 def _check_origin(origin: Any) -> Origin:
-    """What a copy was taken from, as every reader will take it; its time in UTC.
+    """Check the original of a copy, as every reader will; return it with its time in UTC.
 
     Raises:
-        UsageError: No reader would take it, and the thread could not be read any more.
+        UsageError: Readers would refuse it, and the thread would become unreadable.
     """
     if not isinstance(origin, Origin):
         raise UsageError(f"origin: expected an Origin, found {type(origin).__name__}")
@@ -88,7 +88,7 @@ def _check_origin(origin: Any) -> Origin:
         if not isinstance(text, str) or form.fullmatch(text) is None:
             digits = form.pattern.partition("{")[2].rstrip("}")
             raise UsageError(f"origin: {name} must be {digits} lower-case hexadecimal digits")
-    at: Any = origin.at  # nothing checks what a caller gives
+    at: Any = origin.at  # the caller's value is not checked yet
     if not isinstance(at, datetime) or at.utcoffset() is None:
         raise UsageError(
             "origin: the time needs a zone",
@@ -101,44 +101,44 @@ def _check_origin(origin: Any) -> Origin:
 
 
 class RunPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the run stands that writes something, as its framework says with each write.
+    """The position of the run that writes, which its framework states with each write.
 
-    A framework reads for many reasons and does not say for which, so nothing is decided when it
-    reads. By this the gate finds whether a write goes on with the run of the handle's session, or
-    another run begins with it.
+    A framework reads for many reasons and does not state them, so the gate decides nothing on a
+    read. From this value the gate determines whether a write continues the run of the handle's
+    session, or begins another run.
     """
 
     run: object | None = None
-    """An object that all writes of a run have and no other run has; None: nobody knows the run."""
+    """An object shared by all writes of a run and by no other run; None: the run is unknown."""
     token: str | None = None
-    """What `begin` was given for the run; None: nobody has decided about it before."""
+    """The token that `begin` received for the run; None: the run was not judged before."""
     checkpoint: str | None = None
-    """The checkpoint of the main lane that the run goes on from; None: it does not say."""
+    """The checkpoint of the main lane that the run continues from; None: not stated."""
     lanes: Mapping[str, str] = {}
-    """The checkpoints of other lanes that the run was told to go on from, by lane."""
+    """The checkpoints of other lanes that the run was asked to continue from, by lane."""
     begins: bool = False
     """Whether a run begins with this write: an input, an edit, an answer."""
     rising: bool = True
     """Whether the ids of the framework's checkpoints rise, as texts: a higher one is a new one."""
     inside: bool = False
-    """Whether code of a task of the run itself writes it, beside what the run writes."""
+    """Whether code of a task of the run itself writes it, in addition to the run's own writes."""
     answered: bool = False
-    """Whether something is brought in from outside that answers or edits."""
+    """Whether the write brings an answer or an edit from outside."""
     deliberate: str | None = None
-    """Why this is meant, where the policy asks for that."""
+    """Why this is intended, if the policy asks for that."""
 
     def __post_init__(self) -> None:
-        """Check what a caller gives.
+        """Check the caller's values.
 
         Raises:
-            UsageError: The reason is no text, shows nothing, or is too long.
+            UsageError: The reason is not a text, has no visible content, or is too long.
         """
         if self.deliberate is not None:
             check_reason(self.deliberate, "deliberate")
 
 
 class _PayloadDraft:
-    """What both kinds of drafts have: a value, and the world of the run that wrote it."""
+    """The common part of both kinds of drafts: a value, and the world of the run that wrote it."""
 
     __slots__ = (
         "_repeats",
@@ -171,14 +171,14 @@ class _PayloadDraft:
         self.question = None if question is None else _check_question(question)
         self.origin = None if origin is None else _check_origin(origin)
         self.blocked_by_pause = False
-        """A pause stops it although its kind would be let pass."""
+        """Whether a pause blocks it although its kind is not blocked."""
         self.collected = 0
-        """How often somebody collected what was put ahead of its entry."""
+        """How often another process has collected blobs stored ahead of its entry."""
         self._repeats = _REPEATS_MAX
         self.declare(world)
 
     def declare(self, world: World | None) -> None:
-        """Say what the run is able to do."""
+        """Set the capabilities of the run."""
         if world is not None and not isinstance(world, World):
             raise UsageError(
                 f"world: expected a World, which the gate can judge, found {type(world).__name__}"
@@ -187,10 +187,10 @@ class _PayloadDraft:
         self.world = None if world is None else world.encode()
 
     def repeat_after(self, newest: Entry, thread: str) -> None:
-        """Begin once more because somebody else wrote first, but not for ever.
+        """Count another attempt after a lost write, up to a limit.
 
         Raises:
-            HeadMoved: It has been so too often.
+            HeadMoved: The limit is reached.
         """
         self._repeats -= 1
         if self._repeats < 0:
@@ -206,18 +206,18 @@ class SaveDraft(_PayloadDraft):
 
     Args:
         state: Any value that the store's registry allows.
-        name: A name of the caller's own; None: one is drawn.
+        name: A name that the caller chooses; None: a random one is made.
         parent: The checkpoint it came from, as the application says.
-        metadata: A JSON object beside the state.
-        world: What the run was able to do.
-        question: What the run waits for somebody to answer, as JSON.
-        lane: Which of several lines of work inside the thread it belongs to.
-        supersedes: Whether another state under the same name replaces the one that is there;
-            otherwise it is refused. The names of a lane rise then, as texts.
-        holds: Whether a pause holds it back instead of refusing it: it is kept, and nobody goes on
-            from it before the pause has ended. Only for work that is done already.
-        origin: What it is a copy of.
-        position: Where the run stands that saves it; None: the session of the handle goes on.
+        metadata: A JSON object stored with the state.
+        world: The capabilities of the run.
+        question: The question that the run waits for a person to answer, as JSON.
+        lane: The line of work inside the thread that it belongs to.
+        supersedes: Whether another state under the same name replaces the existing one; otherwise
+            it is refused. The names of a lane then rise, as texts.
+        holds: Whether a pause holds it back instead of refusing it: it is kept, and no run
+            continues from it before the pause has ended. Only for work that is already done.
+        origin: The original that it is a copy of.
+        position: The position of the run that saves it; None: the session of the handle continues.
     """
 
     __slots__ = ("holds", "id", "key", "metadata", "parent", "supersedes")
@@ -244,7 +244,7 @@ class SaveDraft(_PayloadDraft):
         )
         self.id = None if name is None else check_name(name, "checkpoint id")
         self.key = None if self.id is None else Key(self.lane, self.id)
-        """What names it within the thread."""
+        """The key that identifies it within the thread."""
         if isinstance(parent, CheckpointRef):
             parent = parent.id
         self.parent = None if parent is None else check_name(parent, "parent id")
@@ -253,7 +253,7 @@ class SaveDraft(_PayloadDraft):
         self.holds = holds
 
     def says_what(self, body: CheckpointBody, world: str | None) -> bool:
-        """Whether a checkpoint says the same, beside its state."""
+        """Whether a checkpoint has the same content, apart from its state."""
         # As JSON: in Python, 1 equals 1.0 and True.
         mine = (self.parent, _encode_json((self.metadata, self.question)), world)
         return (body.parent, _encode_json((body.metadata, body.question)), body.world) == mine
@@ -264,15 +264,15 @@ class ResultsDraft(_PayloadDraft):
 
     Args:
         results: Any value that the store's registry allows.
-        checkpoint: The id of the checkpoint, which may follow later.
-        task: Whose results they are.
-        path: Where the task stands in the program.
+        checkpoint: The id of the checkpoint, which may be saved later.
+        task: The task that produced the results.
+        path: The position of the task in the program.
         lane: The lane of the checkpoint.
-        question: What the task waits for somebody to answer, as JSON.
-        answers: Whether they answer a question: a paused thread takes no answers.
-        world: What the run is able to do, if a session begins with them.
-        origin: What it is a copy of.
-        position: Where the run stands that adds them; None: the session of the handle goes on.
+        question: The question that the task waits for a person to answer, as JSON.
+        answers: Whether they answer a question: a paused thread accepts no answers.
+        world: The capabilities of the run, if a session begins with them.
+        origin: The original that it is a copy of.
+        position: The position of the run that adds them; None: the session of the handle continues.
     """
 
     __slots__ = ("checkpoint", "key", "path", "task")
@@ -298,7 +298,7 @@ class ResultsDraft(_PayloadDraft):
         )
         self.checkpoint = check_name(checkpoint, "checkpoint id")
         self.key = Key(self.lane, self.checkpoint)
-        """What names the checkpoint within the thread."""
+        """The key that identifies the checkpoint within the thread."""
         self.task = check_name(task, "task id")
         self.path = "" if path == "" else check_path(path, "task path")
         self.blocked_by_pause = answers

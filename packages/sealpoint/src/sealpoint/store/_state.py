@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one handle knows of its thread: the verified head, what lies where, and its session.
+"""The state of one handle on its thread: the verified head, the positions, and its session.
 
-Each piece of that is kept here and nowhere else; the reader, the writer and the gate ask for it and
-change it through the methods below. Whatever is known comes from verified entries, and is let go of
-as soon as one of them cannot be read: a handle that has been open for long knows what a new one
-would find, or less.
+Each piece of that state is kept only here; the reader, the writer and the gate access it through
+the methods below. All of it comes from verified entries, and is dropped as soon as one of them
+cannot be read. So a handle that has been open for long knows the same as a new one would find, or
+less.
 """
 
 import threading
@@ -56,11 +56,11 @@ from sealpoint.store._release import Release, Standpoint
 _T = TypeVar("_T")
 _encoded = msgspec.json.Encoder().encode
 _copied = msgspec.json.Decoder(dict[str, Any]).decode
-"""Metadata, which are JSON, as an object of the caller's own: its readers share the body."""
+"""Metadata, which are JSON, as a new object for the caller: its readers share the body."""
 
 
 class Retention:
-    """What was given up of a thread, as its newest prune or delete says; looked up when asked for.
+    """The removals of a thread, from its newest prune or delete; looked up when needed.
 
     Args:
         chain: The chain of the thread.
@@ -76,53 +76,53 @@ class Retention:
         self._is_known = False
         """Whether `_newest` is the newest prune or delete, with its position."""
         self.changes = 0
-        """How often something was given up, as far as this handle has met it."""
+        """How many removals this handle has observed."""
 
     def observe(self, header: Header) -> None:
-        """An entry that this handle did not know has been verified."""
+        """Handle a verified entry that is new to this handle."""
         rule = KINDS[header.kind]
         if rule.is_checkpoint or rule.gives_up or header.kind is Kind.GENESIS:
             self._is_known = False
             self.changes += rule.gives_up
 
     def observe_own(self, seq: int, body: PruneBody | None) -> None:
-        """This handle has written a prune or delete; without a body, an erasure or a genesis."""
+        """Handle this handle's own prune or delete; without a body, an erasure or a genesis."""
         self._newest = None if body is None else (seq, body)
         self._is_known = True
 
     def forget(self) -> None:
-        """Look again when it is asked for."""
+        """Drop the state; it is read again when needed."""
         self._newest, self._is_known = None, False
 
     def newest(self) -> PruneBody | None:
-        """What the newest prune or delete says; the newest checkpoint names it."""
+        """Return the body of the newest prune or delete; the newest checkpoint names it."""
         newest = self._newest if self._is_known else self._find()
         return None if newest is None else newest[1]
 
     def seq(self) -> int | None:
-        """The position of the newest prune or delete, for the checkpoint that follows it."""
+        """Return the position of the newest prune or delete, for the next checkpoint."""
         newest = None if self._chain.head is None else self._find()
         return None if newest is None else newest[0]
 
     def covers(self, seq: int) -> bool:
-        """Whether a checkpoint or results have lost what they held."""
+        """Whether a checkpoint or results have lost their payload."""
         body = self.newest()
         return body is not None and body.covers(seq)
 
     def deletes(self, seq: int) -> bool:
-        """Whether the application deleted what lies at a position."""
+        """Whether the application deleted the entry at a position."""
         body = self.newest()
         return body is not None and body.deletes(seq)
 
     def require_kept(self, seq: int) -> None:
-        """(6) Refuse a checkpoint whose state was given up, whether or not its bytes are there."""
+        """(6) Refuse a checkpoint whose state was removed, even if its bytes are still there."""
         body = self.newest()
         if body is not None and body.covers(seq):
             how = "it was deleted" if body.deletes(seq) else "a prune gave its state up"
             raise Pruned(f"entry {seq} of thread {self._chain.name!r}: {how}")
 
     def newest_before(self, resumed: int) -> PruneBody | None:
-        """What the newest prune or delete below a position said."""
+        """Return the body of the newest prune or delete below a position."""
         found = self._find()
         seq, body = (-1, None) if found is None else found
         while body is not None and seq > resumed:
@@ -155,7 +155,7 @@ class Retention:
         return body
 
     def _named_seq(self) -> int | None:
-        """The position of the newest prune or delete, as the first entry below the head says."""
+        """Return the position of the newest prune or delete, from the first suitable entry."""
         head, head_record = self._chain.verified_head().header, self._chain.head_record
         if KINDS[head.kind].is_checkpoint and head_record is not None:
             return self._checkpoint_body(head, head_record).prune
@@ -175,11 +175,11 @@ _OPENED_MAX = 4
 
 
 class KeptIndex:
-    """The index of the verified chain, kept from one call to the next while it follows.
+    """The index of the verified chain, kept between calls while it follows.
 
     Args:
         chain: The chain of the thread.
-        retention: What was given up.
+        retention: The removals of the thread.
     """
 
     def __init__(self, chain: Chain, retention: Retention) -> None:
@@ -187,24 +187,24 @@ class KeptIndex:
         self._retention = retention
         self._index: CheckpointIndex | None = None
         self._begun: list[tuple[Entry, CheckpointBody | ResultsBody]] | None = None
-        """All that the generation holds, if this handle began it and that is little: an index of
-        it is made without reading it."""
+        """All entries of the generation, if this handle began it and they are few: an index of them
+        is made without reading them."""
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is one, or what it is made of."""
+        """Whether an index exists, or the entries to make it from."""
         return self._index is not None or self._begun is not None
 
     def begin(self) -> None:
-        """This handle has just begun a generation, which holds nothing yet."""
+        """Record that this handle has just begun a generation, which is empty."""
         self._index, self._begun = None, []
 
     def get(self, *, keep: bool = True) -> CheckpointIndex:
-        """The index.
+        """Return the index.
 
         Args:
-            keep: Whether it is kept once it is made: what it holds follows the length of the
-                thread, which who asks only for the newest need not pay for.
+            keep: Whether to keep a new index: its size grows with the thread, which a caller that
+                needs only the newest checkpoint can avoid.
         """
         if self._index is not None:
             return self._index
@@ -216,7 +216,7 @@ class KeptIndex:
         return found
 
     def follow(self, entry: Entry, body: CheckpointBody | ResultsBody) -> None:
-        """Take in an entry that has become the newest."""
+        """Add an entry that has become the newest."""
         if self._begun is not None:
             self._begun.append((entry, body))
             if len(self._begun) > _BEGUN_MAX:
@@ -225,22 +225,22 @@ class KeptIndex:
             self._index = None  # it is made again, from the head downwards
 
     def forget(self) -> None:
-        """Make it again when it is asked for."""
+        """Drop the index; it is made again when needed."""
         self._index = self._begun = None
 
     def newest(self, lane: str) -> CheckpointPlace | None:
-        """The newest checkpoint of a lane that was not deleted."""
+        """Return the newest checkpoint of a lane that was not deleted."""
         return (
             None if self._chain.head is None else self.get().newest(lane, self._retention.deletes)
         )
 
     def find(self, key: Key, *, rises: bool = False) -> CheckpointPlace | None:
-        """The newest checkpoint of a name, unless it was deleted.
+        """Return the newest checkpoint of a name, unless it was deleted.
 
         Args:
             key: Lane and name.
             rises: Whether the names of a lane rise, as texts: a higher one than the newest is new,
-                and nobody has to look for it.
+                and needs no search.
         """
         if self._chain.head is None:
             return None
@@ -252,16 +252,16 @@ class KeptIndex:
 
 
 class Freshness(Enum):
-    """How what the caller was shown relates to what is newest."""
+    """How the state that the caller has seen relates to the newest one."""
 
     UNSEEN = auto()
-    """The caller has been shown nothing yet; the first look adopts what is there."""
+    """The caller has seen nothing yet; the first refresh adopts the current state."""
     CURRENT = auto()
-    """Nobody else has written since."""
+    """No other process has written since."""
     MOVED = auto()
-    """Somebody else has."""
+    """Another process has written since."""
     OVERTAKEN = auto()
-    """A write was refused for that, outside a session: the caller has to load again."""
+    """A write was refused for that, outside a session: the caller must load again."""
     SUPERSEDED = auto()
     """The same, inside a session."""
 
@@ -273,7 +273,7 @@ _LOST: dict[Freshness, type[SealpointError]] = {
 
 
 class _Reporting:
-    """Holds the lock of a thread, and tells of refusals; it may be entered again inside."""
+    """Holds the lock of a thread, and reports refusals; it is reentrant."""
 
     __slots__ = ("_state",)
 
@@ -292,7 +292,7 @@ class _Reporting:
 
 
 class ThreadState:
-    """What a handle knows of its thread. Whoever uses it holds `lock`."""
+    """The state of a handle on its thread. Callers hold `lock`."""
 
     def __init__(self, core: Core, name: str, chain: Chain | None = None) -> None:
         self.core = core
@@ -305,45 +305,45 @@ class ThreadState:
         self.session: int | None = None
         """The position of the resume that began this handle's session."""
         self.released: Release | None = None
-        """What was released to that session; None: it began from nothing."""
+        """The release of that session; None: it began from an empty thread."""
         self.released_lanes: Mapping[str, str] = {}
         """The checkpoints of other lanes that were released although they are not the newest."""
         self.opened: dict[int, ResumeBody] = {}
-        """What this handle has begun its last sessions with, by their positions."""
+        """The bodies of the resumes of this handle's last sessions, by their positions."""
         self.resume: tuple[int, Record] | None = None
-        """The last resume of somebody else that this handle has followed, and where it lies."""
+        """The last resume of another process that this handle has observed, with its position."""
         self.freshness = Freshness.UNSEEN
         self.was_overtaken = False
-        """Whether `mark_seen` has met entries of others, since somebody last asked."""
+        """Whether `mark_seen` has met entries of other processes since this was last reset."""
         self.uncertain = False
-        """Whether nobody knows what became of the last write: the next one looks first."""
+        """Whether the outcome of the last write is unknown: the next write refreshes first."""
         self.own: frozenset[str] = frozenset()
         """Digests of the bodies of an attempt whose outcome is unknown."""
         self._read_body: tuple[Header, bytes | None, CheckpointBody] | None = None
         self.retention = Retention(self.chain, self.checkpoint_body)
         self.checkpoints = KeptIndex(self.chain, self.retention)
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ refreshing
 
     def refresh(self, *, reads_back: bool = True) -> None:
-        """Learn what is newest. At first use that is adopted; later it may be others' entries.
+        """Find the newest state. The first call adopts it; later it may contain others' entries.
 
         Args:
-            reads_back: Whether what this handle has just written is read, once: whoever only asks
-                what others have done need not.
+            reads_back: Whether to read, once, the entry that this handle has just written: a caller
+                that only looks for others' entries does not need that.
         """
         first = self.freshness is Freshness.UNSEEN
         try:
             self.chain.refresh(reads_back=reads_back)
         except UnknownThread:
             if first:
-                self.freshness = Freshness.CURRENT  # it was seen that nobody has saved
+                self.freshness = Freshness.CURRENT  # an empty thread was seen
             raise
         if first:
             self.freshness = Freshness.CURRENT
 
     def find(self, *, reads_back: bool = True) -> bool:
-        """Look, as `refresh` does; False if the thread holds nothing."""
+        """Refresh; return False if the thread holds nothing."""
         try:
             self.refresh(reads_back=reads_back)
         except UnknownThread:
@@ -352,9 +352,9 @@ class ThreadState:
         return head is not None and head.header.kind is not Kind.ERASE
 
     def retry_if_pruned(self, call: Callable[[], _T]) -> _T:
-        """The result of a call, which is repeated where a prune or an erasure came in between.
+        """Return the result of a call, repeated if a prune or an erasure interrupted it.
 
-        A read while another process gives up what is read would take that for damage.
+        A read during a removal by another process would otherwise look like damage.
         """
         while True:
             changes = self.retention.changes
@@ -365,18 +365,18 @@ class ThreadState:
                     raise
 
     def gave_up_since(self, changes: int) -> bool:
-        """Whether a prune or an erasure has come since `retention.changes` was this number."""
+        """Whether a removal has happened since `retention.changes` had this value."""
         with suppress(SealpointError):
             self.refresh()
         return self.retention.changes != changes
 
-    # ------------------------------------------------------------------ told by the chain
+    # ------------------------------------------------------------------ called by the chain
 
     def observe(self, entry: Entry, record: Record) -> None:
-        """An entry that this handle did not know has been verified."""
+        """Handle a verified entry that is new to this handle."""
         header, rule = entry.header, KINDS[entry.header.kind]
-        # A prune keeps what the newest checkpoint holds, so a session goes on after it: whoever
-        # writes or runs next judges whether it does (`judge_unvouched`).
+        # A prune keeps the newest checkpoint's data, so a session continues after it. The next
+        # write or run judges whether it does (`judge_unvouched`).
         others = rule.moves_basis and not rule.is_retention and header.body not in self.own
         if others and self.freshness is Freshness.CURRENT:
             self.freshness = Freshness.MOVED
@@ -388,17 +388,17 @@ class ThreadState:
         elif rule.is_checkpoint or rule.is_retention:
             self.caches.lose_known()
         if rule.holds_payload and self.checkpoints.is_kept:
-            # Either an erasure follows, or the store was edited, or its writer lied: whoever reads
-            # next looks from the head downwards, as a handle does that has just been opened.
+            # An erasure follows, or the store was edited, or the writer lied. The next read starts
+            # from the head downwards, as in a new handle.
             try:
                 self.checkpoints.follow(entry, entry_body(self.name, header, record.body))
             except (Missing, Misplaced):
                 self.checkpoints.forget()
 
     def observe_own(self, entry: Entry, body: Body) -> None:
-        """This handle has just written an entry: nobody else has, so where it stands stays.
+        """Handle an entry that this handle has just written, which changes no position of others.
 
-        The blobs of the state that it saved are remembered once the save has returned.
+        The blobs of the saved state are cached after the save has returned.
         """
         if isinstance(body, (CheckpointBody, ResultsBody)):
             self.checkpoints.follow(entry, body)
@@ -417,13 +417,13 @@ class ThreadState:
             self.retention.observe_own(entry.seq, None)
 
     def note_opened(self, session: int, body: ResumeBody) -> None:
-        """This handle has begun a session."""
+        """Record that this handle has begun a session."""
         self.opened[session] = body
         if len(self.opened) > _OPENED_MAX:
             del self.opened[next(iter(self.opened))]
 
     def cut_off(self) -> None:
-        """A restore has cut off what this handle knew."""
+        """Handle a restore that has cut off entries known to this handle."""
         self.forget()
         self.opened.clear()
         self.resume = None
@@ -432,7 +432,7 @@ class ThreadState:
             self.freshness = Freshness.MOVED
 
     def forget(self) -> None:
-        """Let go of whatever was derived from entries; it is found again from the head."""
+        """Drop everything derived from entries; it is derived again from the head."""
         self._forget_states()
         self.retention.forget()
 
@@ -441,10 +441,10 @@ class ThreadState:
         self.checkpoints.forget()
 
     def checkpoint_body(self, header: Header, record: Record) -> CheckpointBody:
-        """The body of a checkpoint of the generation that is there.
+        """Return the body of a checkpoint of the current generation.
 
-        The same bytes in the same place are read once, unless the caller gets at something in them
-        that could be changed: metadata are copied, questions are not.
+        The same bytes in the same place are parsed once, unless the caller can change a part of the
+        result: metadata are copied, questions are not.
         """
         known = self._read_body
         if known is not None and known[0] == header and known[1] == record.body:
@@ -455,7 +455,7 @@ class ThreadState:
         return body
 
     def require_generation(self, header: Header) -> None:
-        """(6) Refuse what an erasure took, whether or not its bytes are there."""
+        """(6) Refuse an erased entry, even if its bytes are still there."""
         head = self.chain.verified_head().header
         if head.kind is Kind.ERASE:
             raise self.erased(head)
@@ -463,13 +463,13 @@ class ThreadState:
             raise Erased(f"entry {header.seq} of thread {self.name!r}: it was erased on purpose")
 
     def erased(self, header: Header) -> Erased:
-        """What to say of a thread whose newest entry is an erasure."""
+        """Return the error for a thread whose newest entry is an erasure."""
         return Erased(f"thread {self.name!r}: it was erased at entry {header.seq}")
 
     # ------------------------------------------------------------------ releases
 
     def standpoint(self) -> Standpoint:
-        """Where the thread stands, for a release."""
+        """Return the position of the thread, for a release."""
         head, tip = self.chain.verified_head().header, self.chain.tip()
         resumed = self.last_resume()
         return Standpoint(
@@ -483,7 +483,7 @@ class ThreadState:
         )
 
     def last_resume(self) -> int:
-        """The position of the newest resume; -1 if there is none."""
+        """Return the position of the newest resume; -1 if there is none."""
         fence = self.chain.tip().fence
         if fence.is_session:
             return fence.seq
@@ -493,17 +493,17 @@ class ThreadState:
     # ------------------------------------------------------------------ the session
 
     def mark_seen(self) -> None:
-        """The caller is given what is newest, and may write again."""
+        """Record that the caller receives the newest state, and may write again."""
         head, moved = self.chain.head, self.freshness is Freshness.MOVED
         self.was_overtaken = self.was_overtaken or moved
         self.freshness, self.uncertain = Freshness.CURRENT, False
-        # After a restore the session of somebody else may begin at the very position of this one.
+        # After a restore, another process's session may begin at the position of this one.
         if head is None or moved or head.header.fence != self.session:
             self.session = None
 
     @contextmanager
     def shown_only_if_it_passes(self) -> Iterator[None]:
-        """For a resume: one that is refused is no load, so who had to load again still has to."""
+        """Undo the effect of a load if a resume is refused: a required load is still required."""
         freshness, session, self.was_overtaken = self.freshness, self.session, False
         try:
             yield
@@ -518,13 +518,13 @@ class ThreadState:
             raise
 
     def admit_write(self) -> StoreChain:
-        """Adopt the verified head at first use; refuse to go on after having lost the thread.
+        """Adopt the verified head at first use; refuse a handle that has lost the thread.
 
         Returns:
             The store chain, by whose roster this call writes.
 
         Raises:
-            HeadMoved, Superseded: Others have written: the caller has to load again.
+            HeadMoved, Superseded: Others have written: the caller must load again.
         """
         if self.freshness is not Freshness.CURRENT and self.freshness in _LOST:
             raise _LOST[self.freshness](
@@ -532,9 +532,9 @@ class ThreadState:
             )
         chain = self.chain
         trust = chain.begin_call()
-        # A look that failed halfway has a head and nothing that it was compared with.
+        # A refresh that failed halfway has a head but no anchored position to compare with.
         unknown = chain.head is None or chain.anchored is None or chain.is_cut_off(trust)
-        # A pause that was met may be over, although results were let pass meanwhile.
+        # A known pause may have ended, even if results were let through since.
         if unknown or self.uncertain or chain.tip().paused is not None:
             try:
                 self.refresh()
@@ -549,7 +549,7 @@ class ThreadState:
         return trust
 
     def begin_empty(self) -> None:
-        """Write the first entry of a thread on which nobody saves; nothing if others were first."""
+        """Write the first entry of a thread without saves; does nothing if others were first."""
         chain = self.chain
         trust = self.admit_write()
         writer = check_rights(chain, trust, Kind.GENESIS, None).name
@@ -561,9 +561,9 @@ class ThreadState:
             append(chain, EntryDraft(Kind.GENESIS, genesis), trust=trust)
 
     def check_session(self) -> None:
-        """Refuse to go on where others have written, whichever call has met their entries.
+        """Refuse to continue if other processes have written, regardless of the call that found it.
 
-        The anchor may show them even to a save that succeeded.
+        The anchor may reveal their entries even to a save that succeeded.
         """
         head = self.chain.head
         if self.session is not None and head is not None and head.header.fence != self.session:
@@ -572,13 +572,13 @@ class ThreadState:
             self._lose(Freshness.OVERTAKEN)
 
     def require_session(self, session: int | None) -> None:
-        """Refuse to read for a run that does not go on with the thread any more.
+        """Refuse to read for a run that no longer holds the thread.
 
         Args:
             session: The session of the run; None: that of this handle, if it has one.
 
         Raises:
-            Superseded: Somebody else goes on with the thread.
+            Superseded: Another run has resumed the thread.
         """
         head = self.chain.verified_head()
         expected = self.session if session is None else session
@@ -602,7 +602,7 @@ class ThreadState:
     # ------------------------------------------------------------------ small entries
 
     def record(self, draft: EntryDraft, blobs: Mapping[bytes, bytes] | None = None) -> int | None:
-        """Append an entry; None if somebody else wrote first, and it is to be decided anew."""
+        """Append an entry; None if another process wrote first: the caller must decide again."""
         before = self.chain.head
         try:
             entry = append_all(self.chain, [draft], blobs=blobs or {})[-1]
@@ -614,7 +614,7 @@ class ThreadState:
         return entry.seq
 
     def require_moved(self, before: Entry | None) -> None:
-        """Refuse to try again for ever: a damaged index may hold a position that no read shows."""
+        """Refuse endless retries: a damaged index may list a position that no read shows."""
         if self.chain.head is before:
             raise Edited(
                 f"thread {self.name!r}: the store says that another entry was first, and does "
@@ -622,18 +622,18 @@ class ThreadState:
             ) from None
 
     def reporting(self) -> AbstractContextManager[None]:
-        """Hold the lock, and tell whoever listens of a refusal."""
+        """Return a context that holds the lock, and sends an event for a refusal."""
         return self._reporting
 
     def report(self, error: SealpointError) -> None:
-        """Tell whoever listens of a refusal."""
+        """Send an event for a refusal."""
         self.core.emit_refused(error, self.chain.place.thread)
 
 
 def make_ref(
     header: Header, body: CheckpointBody, writer: str, entry: bytes, *, pruned: bool = False
 ) -> CheckpointRef:
-    """The reference to a checkpoint that was verified."""
+    """Return the reference to a verified checkpoint."""
     return CheckpointRef(
         id=body.id,
         seq=header.seq,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an open store remembers of states: the caches of its threads, within one bound."""
+"""The cached states of an open store: the caches of its threads, within one limit."""
 
 import threading
 import weakref
@@ -9,34 +9,34 @@ from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 
 
 class StateCache(Protocol):
-    """What is remembered of one state."""
+    """The cached parts of one state."""
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in memory."""
+        """Return its size in memory."""
         ...
 
     def let_go(self) -> None:
-        """Forget it. MAY be called while another OS thread uses it."""
+        """Drop the content. MAY be called while another OS thread uses it."""
         ...
 
 
 class StateMemory:
-    """What one open store remembers of states, over all its threads: those that were used last.
+    """The most recently used caches of an open store, over all its threads.
 
-    All of it was proven or made by this process, and nothing of it says what is newest. It may be
-    used by any number of OS threads.
+    This process has proven or made everything in the caches, and they do not say which state is
+    newest. Any number of OS threads may use them.
     """
 
     def __init__(self, bytes_max: int = STATE_MEMORY_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
-        # Weak, so that a handle that nobody holds is let go of; it counts until it is the oldest.
+        # Weak, so that an unused handle is freed; it counts until it is the oldest.
         self._sizes: dict[weakref.ref[StateCache], int] = {}
         self._total_bytes = 0
 
     def hold(self, cache: StateCache) -> None:
-        """A cache was used: it is the youngest, and the oldest go until all fit."""
+        """Make a used cache the youngest, and drop the oldest caches until all fit."""
         size_bytes, mine = cache.size_bytes, weakref.ref(cache)
         with self._lock:
             self._total_bytes += size_bytes - self._sizes.pop(mine, 0)

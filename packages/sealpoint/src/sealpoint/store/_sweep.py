@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Taking away what no living checkpoint needs: what a prune or an erasure gave up, and orphans.
+"""Removing data that no remaining checkpoint needs: pruned or erased data, and orphans.
 
-A sweep decides by the verified chain alone and reads what lives before it drops anything; a thread
-whose living blobs cannot be read is left as it is. Whatever it drops is dropped only while the
-head stands where it looked, so that a save which goes on meanwhile never loses a blob that it
-names. It can be repeated at any time.
+A sweep decides by the verified chain alone, and reads the remaining data before it drops anything.
+A thread whose remaining blobs cannot be read is left unchanged. Data is dropped only while the head
+is where the sweep read it, so a save at the same time never loses a blob that it names. A sweep can
+be repeated at any time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,12 +39,12 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep took away."""
+    """The data that a sweep removed."""
 
     blobs: int = 0
     size_bytes: int = 0
     payloads: int = 0
-    """How many entries lost the payload beside them, or their body."""
+    """How many entries lost the payload stored with them, or their body."""
 
     def __add__(self, other: "Swept") -> "Swept":
         return Swept(
@@ -55,7 +55,7 @@ class Swept:
 
 
 class _Living:
-    """What has to stay of a thread, by the entries below a verified head."""
+    """The data that a thread needs, from the entries below a verified head."""
 
     def __init__(
         self, chain: Chain, prune: PruneBody | None = None, *, erased: bool = False
@@ -64,7 +64,7 @@ class _Living:
         self._reached = Reached()
         self.blobs: set[bytes] = set()
         self.payloads: list[int] = []
-        """Entries that were given up and still have a payload beside them."""
+        """Pruned or deleted entries that still have a payload stored with them."""
         self.bodies: list[int] = []
         """Erased entries that still have a body."""
         for header, record in chain.walk():
@@ -81,10 +81,10 @@ class _Living:
                 self._add_positions(header, record)
 
     def follow(self, seq: int) -> bool:
-        """Take in what was saved after `seq`.
+        """Add the data of entries that were saved after `seq`.
 
         Returns:
-            False if that is not all that happened, and everything has to be looked at anew.
+            False if other entries came too, so that everything must be read again.
         """
         for header, record in _newer(self._chain, seq):
             if KINDS[header.kind].gives_up:
@@ -96,13 +96,13 @@ class _Living:
         return True
 
     def _add_positions(self, header: Header, record: Record) -> None:
-        """Keep the list that the end of a rollout names; what nobody can read names none."""
+        """Keep the list that the end of a rollout names; an unreadable body names none."""
         body: ExpiryBody | None = readable_body(header, _body(header, record))
         if body is not None and body.positions is not None:
             self.blobs.add(bytes.fromhex(body.positions))
 
     def _add(self, header: Header, record: Record, prune: PruneBody | None) -> None:
-        """Keep what an entry needs, unless the prune or delete that came after gave it up."""
+        """Keep the data that an entry needs, unless a later prune or delete removed the entry."""
         if prune is not None and prune.covers(header.seq):
             if record.payload is not None:
                 self.payloads.append(header.seq)
@@ -125,7 +125,7 @@ class _Living:
             bytes.fromhex(name) for name in (body.fresh_list, world) if name is not None
         )
         if prune is None:
-            # Whatever it did not bring itself, a checkpoint that lived before it reaches.
+            # An older checkpoint that remains references the other blobs.
             self.blobs.update(fresh_digests(body.fresh, body.fresh_list, reader))
         else:
             limits = core.registry.limits
@@ -133,7 +133,7 @@ class _Living:
 
 
 def _looked(chain: Chain, prune: PruneBody | None = None, *, erased: bool = False) -> _Living:
-    """What lives; looked at anew if somebody else swept away meanwhile what was being read."""
+    """Return the needed data; read again if another sweep removed data during the read."""
     while True:
         seq = chain.verified_head().seq
         try:
@@ -146,10 +146,10 @@ def _looked(chain: Chain, prune: PruneBody | None = None, *, erased: bool = Fals
 
 
 def _judge(chain: Chain) -> None:
-    """Judge what may give something up; an erasure takes lies as well.
+    """Judge the prunes and deletes; an erasure removes false ones as well.
 
-    What another key gave up is asked of every lane: whoever went on from it asked of the lanes that
-    they needed.
+    If another key pruned or deleted, every lane is checked: the writers that continued from it
+    checked only the lanes that they needed.
     """
     if chain.verified_head().header.kind is Kind.ERASE:
         return
@@ -164,7 +164,7 @@ def _judge(chain: Chain) -> None:
 
 
 def _newest_given_up(chain: Chain) -> tuple[Header, PruneBody] | None:
-    """The newest prune or delete of the generation."""
+    """Return the newest prune or delete of the generation."""
     for header, record in chain.walk():
         if header.kind is Kind.ERASE:
             break
@@ -174,19 +174,19 @@ def _newest_given_up(chain: Chain) -> tuple[Header, PruneBody] | None:
 
 
 def _newer(chain: Chain, seq: int) -> Iterator[tuple[Header, Record]]:
-    """The entries after a position, newest first."""
+    """Yield the entries after a position, newest first."""
     return takewhile(lambda found: found[0].seq > seq, chain.walk())
 
 
 def sweep(chain: Chain) -> Swept:
-    """Drop what the newest prune or erasure gave up, and blobs that no entry names.
+    """Drop the data of the newest prune or erasure, and blobs that no entry names.
 
     Args:
         chain: A thread with a verified head.
 
     Raises:
-        Tampered: Something that lives is missing or damaged, or what gives it up is not true;
-            nothing was dropped.
+        Tampered: Needed data is missing or damaged, or the prune or delete is false; nothing was
+            dropped.
     """
     swept = Swept()
     while True:
@@ -199,7 +199,7 @@ def sweep(chain: Chain) -> Swept:
 
 
 class _Sweeper:
-    """A sweep by what lives now. Whatever is saved meanwhile is added to that."""
+    """A sweep by the data that is needed now; data saved during the sweep is added to that."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
@@ -208,10 +208,10 @@ class _Sweeper:
         self.swept = Swept()
 
     def run(self) -> bool:
-        """Drop everything that may go; False if somebody gave up more, and it is to begin anew."""
+        """Drop all unneeded data; False if more was removed, so that the sweep must start again."""
         if self._chain.verified_head().header.kind is Kind.ERASE:
-            # First, while the bodies still say what the thread was called: `gc` may have to do it.
-            # Not once there is a new generation, which has the same name.
+            # The label first, while the bodies still contain the name: `gc` may have to do it. Not
+            # once there is a new generation, which has the same name.
             try:
                 self._chain.core.storage.drop(
                     self._chain.thread, self._head, label=self._chain.label
@@ -221,7 +221,7 @@ class _Sweeper:
         return all(self._drop(batch) for batch in _batches(self._chain, self._living))
 
     def _drop(self, batch: "_Batch") -> bool:
-        """Drop a little; the same once more without what has come to life meanwhile."""
+        """Drop a batch; after a concurrent save, try again without the newly needed blobs."""
         while True:
             blobs = [pair for pair in batch.blobs if pair[0] not in self._living.blobs]
             try:
@@ -240,7 +240,7 @@ class _Sweeper:
                 return True
 
     def _follow(self) -> bool:
-        """Take in what was saved meanwhile; False if something was given up as well."""
+        """Add the data saved since; return False if a removal was recorded as well."""
         self._chain.refresh()
         followed = self._living.follow(self._head)
         self._head = self._chain.verified_head().seq
@@ -248,7 +248,7 @@ class _Sweeper:
 
 
 def would_sweep(chain: Chain, *, prune: PruneBody | None = None, erased: bool = False) -> Swept:
-    """What a sweep would drop if the thread were pruned so, or erased, or as it is."""
+    """Return what a sweep would drop after this prune, after an erasure, or now."""
     return sum(
         (_counted(batch) for batch in _batches(chain, _looked(chain, prune, erased=erased))),
         Swept(),
@@ -264,7 +264,7 @@ def drop_orphans(core: Core, thread: bytes, *, dry_run: bool = False) -> Swept:
                 core.storage.drop(thread, -1, blobs=[digest for digest, _ in blobs])
             swept += Swept(len(blobs), sum(size for _, size in blobs))
     except HeadMoved:
-        pass  # somebody saved there just now: its blobs are no orphans any more
+        pass  # a process saved there just now: its blobs are no longer orphans
     return swept
 
 
@@ -276,7 +276,7 @@ class _Batch:
 
 
 def _batches(chain: Chain, living: _Living) -> Iterator[_Batch]:
-    """What may go, a little at a time: no transaction is long, and no list follows the store."""
+    """Yield unneeded data in small batches: transactions stay short, and lists stay small."""
     for place in range(0, len(living.payloads), _BATCH):
         yield _Batch([], living.payloads[place : place + _BATCH], [])
     for place in range(0, len(living.bodies), _BATCH):
@@ -303,7 +303,7 @@ def _body(header: Header, record: Record) -> bytes:
     return record.body
 
 
-# Collecting garbage over a whole store: unfinished sweeps, and blobs of saves that never ended.
+# Collecting garbage over a whole store: unfinished sweeps, and blobs of saves that never finished.
 
 
 def collect(
@@ -313,13 +313,13 @@ def collect(
     compact: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Collected:
-    """Sweep every thread that the anchor knows, and what belongs to no thread at all."""
+    """Sweep every thread that the anchor knows, and the blobs that belong to no thread at all."""
     if not dry_run:
         core.signer()
     core.trust()
     threads = [each for each in all_threads(core) if each.anchored is not None]
     swept, failures = Swept(), []
-    # A thread that the anchor has seen, and the store has not, is damage: nothing of it is touched.
+    # A thread that the anchor has seen and the store lacks is damage: its blobs are not touched.
     seen = {STORE_CHAIN}
     for number, each in enumerate(threads, start=1):
         try:
@@ -345,16 +345,16 @@ def collect(
 
 
 def _without_entries(core: Core, seen: set[bytes]) -> Iterator[bytes]:
-    """The threads that have blobs and nothing else."""
+    """Yield the threads that have only blobs."""
     for thread in core.storage.blob_threads():
         if thread not in seen and core.storage.read(thread, 0) is None:
             yield thread
 
 
 def _seen_chain(core: Core, listed: ListedThread) -> Chain | None:
-    """The chain of a thread of which the anchor has seen an entry; else None.
+    """Return the chain of a thread of which the anchor has seen an entry; else None.
 
-    A thread that was lost in a restore is one that was never saved.
+    A thread that was lost in a restore counts as one that was never saved.
     """
     anchored = listed.anchored
     if anchored is None or core.follow_restore(listed.slot, anchored).reserved:

@@ -19,16 +19,16 @@ class ListedThread(NamedTuple):
 
     thread: bytes
     head: int | None
-    """Where the store says that its last entry lies, which proves nothing; None: it has none."""
+    """The claimed position of its last entry in the store, unproven; None: it has none."""
     slot: bytes
-    """Under which the anchor knows it; empty: it does not."""
+    """The anchor's slot of the thread; empty: the anchor does not know it."""
     anchored: Position | None
-    """What the anchor has seen of it; None: it does not know it."""
+    """The anchor's position of the thread; None: the anchor does not know it."""
     least: Position | None = None
-    """The same for what is signed: where several slots name the thread and the store does not show
-    which is that of its name, the lowest, and `anchored` is the highest."""
+    """The position to use in signed data. If several slots name the thread and the store does not
+    show which slot belongs to its name, it is the lowest, and `anchored` is the highest."""
     doubles: tuple[bytes, ...] = ()
-    """Further slots that name it: somebody who may write the anchor has made them."""
+    """Further slots that name it, made by an attacker with write access to the anchor."""
 
     @property
     def stored(self) -> bool:
@@ -37,18 +37,18 @@ class ListedThread(NamedTuple):
 
     @property
     def is_begun(self) -> bool:
-        """Whether the anchor has seen an entry of it; that may be one that erased it."""
+        """Whether the anchor has seen an entry of it, which may be the one that erased it."""
         return not (self.anchored is None or self.anchored.reserved)
 
 
 def all_threads(core: Core) -> list[ListedThread]:
-    """Every thread that the store has or the anchor knows, by id; not the store chain.
+    """Return every thread that the store has or the anchor knows, by id; not the store chain.
 
-    Nothing is left out and nothing is read. Threads come before slots: a name is reserved
-    before it has an entry, so a thread that comes into being meanwhile has its slot. Whoever
-    reads entries does so after this: the store then has what the anchor has seen. A slot
-    without a stored thread may be a reserved name, a thread begun since, or one that the store
-    has lost; a thread without a slot is another anchor's, or planted.
+    No thread is left out and no entry is read. Threads are listed before slots: a name is reserved
+    before it has an entry, so a thread that is created in between has its slot. The caller reads
+    entries after this call, so the store then has everything that the anchor has seen. A slot
+    without a stored thread may be a reserved name, a thread begun since, or one that the store has
+    lost. A thread without a slot belongs to another anchor, or is planted.
     """
     heads = dict(core.storage.heads())
     found = match_heads(core, heads, core.anchor.slots())
@@ -58,22 +58,22 @@ def all_threads(core: Core) -> list[ListedThread]:
 def match_heads(
     core: Core, heads: Mapping[bytes, int], slots: Iterable[tuple[bytes, Position]]
 ) -> list[ListedThread]:
-    """As `all_threads` in no order, for who has listed threads and then slots.
+    """Match heads and slots like `all_threads`, unsorted, for callers that listed them in order.
 
-    Each thread is listed once, so that nobody who can make a slot keeps others from what lists all
-    threads.
+    Each thread is listed once, so that an attacker who can make a slot cannot block the functions
+    that list all threads.
 
     Args:
         core: The store.
-        heads: The last position of each thread, as the storage says.
-        slots: What the anchor holds.
+        heads: The last position of each thread, as the storage claims.
+        slots: The slots of the anchor.
     """
     found: dict[bytes, ListedThread] = {}
     several: dict[bytes, dict[bytes, Position]] = {}
     for slot, position in slots:
         thread = position.thread
         if thread == STORE_CHAIN:
-            continue  # its own slot, or one that is nobody's
+            continue  # its own slot, or a slot without an owner
         if (before := found.get(thread)) is not None and before.anchored is not None:
             several.setdefault(thread, {before.slot: before.anchored})[slot] = position
             continue
@@ -87,13 +87,13 @@ def match_heads(
 
 
 def _listed_once(core: Core, listed: ListedThread, slots: Mapping[bytes, Position]) -> ListedThread:
-    """A thread that several slots name, by the one that is that of its name."""
+    """List a thread that several slots name once, by the slot of its name if that is known."""
     highest, lowest = (choose(slots, key=lambda each: _place(slots[each])) for choose in (max, min))
     named = named_slot(core, listed.thread)
     if named is not None and named in slots:
         highest = lowest = named
-    # Else nobody can tell: what is looked for is the most that was seen, and what is signed is the
-    # least, since anybody can have planted a position that no entry will ever have.
+    # If it is unknown, the highest position is used for searches and the lowest for signed data,
+    # since an attacker may have planted a position that no entry will ever have.
     doubles = tuple(sorted(slots.keys() - {highest}))
     return listed._replace(
         slot=highest, anchored=slots[highest], least=slots[lowest], doubles=doubles
@@ -105,7 +105,7 @@ def _place(position: Position) -> tuple[int, int]:
 
 
 def named_slot(core: Core, thread: bytes) -> bytes | None:
-    """The slot of the name that a thread has, by a genesis that is genuine on its own.
+    """Return the slot of a thread's name, from a genesis that is genuine on its own.
 
     None if its name was erased, or is not shown.
     """

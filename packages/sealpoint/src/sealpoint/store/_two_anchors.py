@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two anchors of one store, of which one may have seen more than the other.
 
-The store has to show that the position that one holds descends from the position that the other
-held. Links alone prove that; the reader that continues from there verifies the rest.
+The store must show that the position in one anchor descends from the position in the other. The
+links alone prove that; the reader that continues from there verifies the rest.
 """
 
 from contextlib import suppress
@@ -19,41 +19,42 @@ from sealpoint.store._positions import ancestor_hash, require_begun
 
 
 class AnchoredStore(Protocol):
-    """What the comparison needs of an open store."""
+    """The part of an open store that the comparison needs."""
 
     storage: Storage
     secret: bytes
-    """Under which the slots are keyed."""
+    """The secret that keys the slots."""
 
     def trust(self) -> StoreChain:
-        """The verified store chain."""
+        """Return the verified store chain."""
         ...
 
     def restored(self, anchored: Position) -> Position:
-        """What a position has become by the restores accepted since."""
+        """Return a position, updated for the restores accepted since."""
         ...
 
 
 def judge_slot(
     store: AnchoredStore, slot: bytes, local: Position, shared: Position
 ) -> tuple[Position, bool]:
-    """As `judge_positions`, once the thread that the shared anchor names is the slot's.
+    """Judge as `judge_positions`, after a check that the shared anchor's thread fits the slot.
 
-    What this machine has seen names the thread itself. Where it has seen nothing yet, whoever
-    writes the shared anchor could put a genuine thread under the name of another.
+    A position that this machine has seen names the thread itself. If the machine has seen nothing
+    yet, an attacker with write access to the shared anchor could put a genuine thread under another
+    name.
 
     Raises:
-        NotTrusted: It is another's.
+        NotTrusted: The thread belongs to another slot.
         AnchorUnavailable: The same for the slot of the store chain.
     """
     is_chain = slot == store_slot(store.secret)
     named = is_chain == (shared.thread == STORE_CHAIN)
     if named and not is_chain and local.reserved and not shared.reserved:
-        with suppress(SealpointError):  # whoever reads the thread says what is wrong with it
+        with suppress(SealpointError):  # a read of the thread reports the error
             namespace, name = claimed_name(store.storage, shared.thread)
             named = not name or thread_slot(store.secret, namespace, name) == slot
     if not named:
-        # Without the store chain nobody can look; a thread keeps nobody from the others.
+        # Without the store chain no thread can be read; one thread must not block the others.
         error = AnchorUnavailable if is_chain else NotTrusted
         raise error(
             f"shared anchor: it has thread {shared.thread.hex()[:12]} in slot {slot.hex()[:12]}, "
@@ -67,18 +68,18 @@ def judge_slot(
 def judge_positions(
     store: AnchoredStore, local: Position, shared: Position
 ) -> tuple[Position, bool]:
-    """The newer of two positions of a slot, and whether the store shows it as a descendant.
+    """Return the newer of two positions of a slot, and whether the store shows it as a descendant.
 
     Positions of different epochs are compared after the restores accepted since, so that no claim
-    of a restore goes beyond what the store chain has.
+    of a restore goes beyond the store chain.
 
     Raises:
         Forked: They belong to different histories.
-        NotTrusted: One names a restore that nobody accepted.
+        NotTrusted: One names a restore that was not accepted.
         RolledBack: The store does not have the entry that the newest restore kept.
     """
     if local.thread != shared.thread:
-        newer = newer_position(local, shared)  # of the other, a name was reserved and no more
+        newer = newer_position(local, shared)  # for the other thread, only a name was reserved
         return newer, _descends(store, local if newer is shared else shared, newer)
     one, other = local, shared
     if local.thread != STORE_CHAIN:
@@ -98,14 +99,14 @@ def _descends(store: AnchoredStore, older: Position, newer: Position) -> bool:
     """Whether the store has the newer entry, and the older one below it.
 
     Raises:
-        Forked: It has the newer one, and another below it than the older one.
+        Forked: It has the newer one, and below it another entry than the older one.
     """
     if newer.reserved:
         return True
     target = newer.seq if older.reserved else older.seq
     found = ancestor_hash(store.storage, newer.thread, newer.seq, newer.entry, target)
     if found is None:
-        return False  # reading the thread says what is wrong with it
+        return False  # a read of the thread reports the error
     if not older.reserved and found != older.entry:
         raise Forked(
             f"thread {newer.thread.hex()[:12]}: expected entry {target} to be "

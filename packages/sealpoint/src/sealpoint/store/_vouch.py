@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judging, entry by entry, what nobody has vouched for yet.
+"""Judging, one by one, the entries that no other writer has vouched for yet.
 
-A reader that meets a thread for the first time judges its head by what the head names (`_judge.py`)
-and does not read the rest: every writer judges before it appends, so whoever wrote on top of
-somebody else's entries vouches for them. That leaves the entries which one person has written since
-another one wrote. Their writer may run other code, and say of itself whatever it likes.
+A reader that meets a thread for the first time judges its head by the entries that the head names
+(`_judge.py`), and does not read the rest. Every writer judges before it appends, so a writer on top
+of another person's entries vouches for them. That leaves the entries that one person has written
+since another person wrote. Their writer may run other code, and make any claim about itself.
 
-So before this store's key goes on from there, all of them are judged from below, by the same rules
-that an audit applies. It costs one look at each of those entries, once for each handle, and nothing
-where one's own key wrote the newest; a handle that is at work judges what others add meanwhile.
-Reading alone does not do it: the work of a cold load does not grow with the thread. Words that
-anybody may write vouch for nothing and are judged along with the rest.
+So before this store's key continues from there, all of them are judged from below, by the same
+rules that an audit applies. Each of those entries is read once for each handle, and none if our own
+key wrote the newest entry; an active handle judges the entries that others add. A plain read does
+not judge them, so that the cost of a cold load does not grow with the thread. Entries that any
+member may write vouch for nothing, and are judged along with the rest.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,20 +45,20 @@ from sealpoint.store._index import (
 
 
 class _Unvouched(NamedTuple):
-    """Entries that nobody vouches for."""
+    """Entries that no other writer vouches for."""
 
     below: tuple[Entry, Record] | None
-    """The newest entry that somebody else vouches for; None: the genesis is the first."""
+    """The newest entry that another writer vouches for; None: the genesis is the first."""
     erased: int
-    """The position of the newest erasure among them; -1: there is none."""
+    """The position of the newest erasure among them; -1 if none."""
 
 
 def judge_unvouched(chain: Chain, *, by_own_key: bool = True) -> None:
-    """Judge what one other person wrote last, up to the newest entry that this handle has met.
+    """Judge the last entries of one other person, up to the newest entry that this handle has met.
 
     Args:
         chain: The chain, with a verified head.
-        by_own_key: Whether this store's own key vouches for what it wrote, and what lies below.
+        by_own_key: Whether this store's own key vouches for its entries, and everything below.
 
     Raises:
         Tampered, NotTrusted, Forked: An entry is not allowed at its place.
@@ -81,7 +81,7 @@ def _down_from(chain: Chain, head: Entry) -> Iterator[tuple[Header, Record]]:
 
 
 def _newest_of_owner(chain: Chain, head: Entry) -> Entry | None:
-    """The newest entry of the owner; who claims to be somebody must have that key."""
+    """Return the newest entry of the owner, after its signature was checked."""
     for header, record in _down_from(chain, head):
         if KINDS[header.kind].by_owner:
             return chain.verify(record, header.seq)
@@ -89,9 +89,9 @@ def _newest_of_owner(chain: Chain, head: Entry) -> Entry | None:
 
 
 def _find_unvouched(chain: Chain, head: Entry, newest: Entry | None, own: str) -> _Unvouched:
-    """What lies above the newest entry of an owner that another person or one's own key wrote.
+    """Return the entries above the newest owner entry by another person or by our own key.
 
-    Another key of one's own person vouches for nothing: who has stolen two of them would vouch for
+    Another key of our own person vouches for nothing: a thief of two such keys would vouch for
     itself.
     """
     trust, erased = chain.trust.get(), -1
@@ -107,14 +107,14 @@ def _find_unvouched(chain: Chain, head: Entry, newest: Entry | None, own: str) -
 
 
 def _claimed(header: Header, trust: StoreChain) -> str | None:
-    """The person whose key a header names."""
+    """Return the person whose key a header names."""
     roster = trust.roster_at(header.roster)
     holder = None if roster is None else roster.holder(KeyId(bytes.fromhex(header.by)))
     return None if holder is None else holder[0].person
 
 
 class _Below:
-    """What lies below an entry that is vouched for, as claims of later ones are compared with it.
+    """The thread below a vouched entry, for comparison with the claims of later entries.
 
     Args:
         chain: The chain.
@@ -149,18 +149,18 @@ class _Below:
             self.given_up = named, retention_at(self._chain, named)
 
     def find(self, lane: str, name: str) -> Rank | None:
-        """The newest checkpoint of a name."""
+        """Return the newest checkpoint of a name."""
         place = self._index.find(Key(lane, name))
         return None if place is None else Rank(place.seq, place.rank, place.since)
 
     def newest(self, lane: str, is_gone: Callable[[int], bool]) -> Rank | None:
-        """The checkpoint of a lane with the highest rank that is not gone."""
+        """Return the checkpoint of a lane with the highest rank that is not gone."""
         return next((place for place in self._all.each(lane) if not is_gone(place.seq)), None)
 
     def lanes_given_up(self, earlier: PruneBody, now: PruneBody) -> set[str]:
-        """Every lane of which a prune gives up a checkpoint that was left by then.
+        """Return every lane of which a prune removes a checkpoint that remained until then.
 
-        It gives up what lies above the earlier ones, and what those have kept.
+        The prune removes checkpoints above the earlier removals, and checkpoints that those kept.
         """
         lanes = self._all.lanes_between(earlier.before, now.before)
         top, kept = self._chain.verified_head().seq, set(now.kept)
@@ -172,18 +172,18 @@ class _Below:
         return lanes
 
     def prints(self) -> tuple[int, bytes]:
-        """The first position of the generation, and the prints of its entries."""
+        """Return the first position of the generation, and the prints of its entries."""
         head = self._chain.verified_head().seq
         stretches = list(id_stretches(self._chain, head, head + 1))
         return stretches[-1][0], b"".join(found for _, found in reversed(stretches))
 
 
 class _UnvouchedJudge:
-    """Entries being judged one after the other, from one that is vouched for.
+    """Judges entries one after the other, starting from a vouched entry.
 
     Args:
         chain: The chain.
-        unvouched: Which entries.
+        unvouched: The entries to judge.
     """
 
     def __init__(self, chain: Chain, unvouched: _Unvouched) -> None:
@@ -211,8 +211,9 @@ class _UnvouchedJudge:
     def _follow(self, seq: int, record: Record, *, covered: bool) -> Tip:
         entry = self._chain.verify(record, seq, covered=covered)
         trust = self._chain.trust.get()
-        # What an erasure has taken counts for nobody, also where somebody has put it back. Nothing
-        # else takes a body: without it, a claim could not be held to what it names.
+        # An erased body counts for no one, even if an attacker has put it back. Only an erasure
+        # removes a
+        # body: without the body, a claim could not be compared with the named entries.
         is_there = seq >= self._erased
         data, body = record.body if is_there else None, None
         if is_there and _makes_claims(entry.header):

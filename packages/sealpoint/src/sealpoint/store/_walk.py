@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going through a stored thread from its first entry to its last, each verified before it is shown.
+"""Walking a stored thread from its first entry to its last, each verified before it is returned.
 
-It feeds a `Follower` from the store and compares with the anchor; what the anchor has not seen is
-refused where its key has expired. It writes nothing, and believes no head: only at the end is it
-certain that nothing is missing. Blobs are left to a full verification.
+The walk feeds a `Follower` from the store and compares with the anchor. Entries that the anchor has
+not seen are refused if their key has expired. The walk writes nothing, and trusts no head: only at
+the end it is certain that no entry is missing. Blobs are left to a full verification.
 """
 
 from collections.abc import Iterator
@@ -46,8 +46,8 @@ from sealpoint.store._genesis import claimed_name
 from sealpoint.store._thread_list import all_threads
 
 _TOGETHER = 64
-"""So many entries are verified before the first is followed: of one that was put in the place of
-another it is said that it is, and not what seems to be missing because of it."""
+"""This many entries are verified before the first is followed. So for a replaced entry the error
+says that it was replaced, and not that other entries seem to be missing."""
 
 _Row = tuple[int, Record]
 
@@ -58,8 +58,8 @@ class ThreadWalk:
     Args:
         core: The store.
         thread: The thread's id.
-        anchored: What the anchor knows of it, or what stands for that.
-        name: What it is called, where that is known otherwise than from the thread itself.
+        anchored: The anchor's position of the thread, or a substitute.
+        name: The thread's name, if it is known from another source than the thread itself.
         pool: Checks signatures ahead on all cores; without it, they are checked here.
     """
 
@@ -81,14 +81,14 @@ class ThreadWalk:
 
     @classmethod
     def each(cls, core: Core) -> Iterator[Self]:
-        """A walk for every thread of the namespace, by the anchor and by the store.
+        """Yield a walk for every thread of the namespace, by the anchor and by the store.
 
-        The namespace of a thread is taken from an entry that the anchor vouches for. Where that is
-        not there, or is another, the thread counts as one of this namespace, so that it is found
-        out.
+        The namespace of a thread is read from the anchored entry. If that entry is missing or
+        different, the thread counts as one of this namespace, so that the walk finds the fault.
 
         Raises:
-            SealpointError: The store chain cannot be believed, or nobody can look.
+            SealpointError: The store chain does not verify, or the store or the anchor cannot be
+                read.
         """
         core.renewed_trust()
         for each in all_threads(core):
@@ -101,15 +101,15 @@ class ThreadWalk:
     def without_anchor(
         cls, core: Core, thread: bytes, name: str = "", *, pool: SignaturePool | None = None
     ) -> Self:
-        """A walk that asks no anchor, as if it had only reserved the name: nothing was seen."""
+        """Return a walk without an anchor position, as if the anchor had only reserved the name."""
         nowhere = Position(thread, 0, 0, RESERVED_SEQ, bytes(32))
         return cls(core, thread, nowhere, name, pool=pool)
 
     def steps(self) -> Iterator[ChainStep]:
-        """Every entry; at the end, and only there, it is certain that none is missing.
+        """Yield every entry; only at the end it is certain that none is missing.
 
-        As every reader does, it takes words about requests whose own signature is damaged and
-        covered by a later one: honest work lies on top of them.
+        Like every reader, it accepts entries about requests whose own signature is damaged and
+        covered by a later one, because honest entries follow them.
 
         Raises:
             Tampered, NotTrusted, Forked, RolledBack, Unanchored: The thread does not verify.
@@ -120,12 +120,12 @@ class ThreadWalk:
         self.require_kept()
 
     def entries(self, *, for_restore: bool = False) -> Iterator[tuple[Record, ChainStep]]:
-        """The same with what the store has of each; whoever takes all of them calls `finish`.
+        """Yield every entry with its record; a caller that reads all of them calls `finish`.
 
         Args:
-            for_restore: Show bodies that lie below an erasure too. Else they are left out, by what
-                the store says of erasures: nothing may be given up because of that. And take what
-                `steps` takes; else every signature is checked.
+            for_restore: Also return bodies below an erasure. Otherwise they are left out, based on
+                the store's unverified erasures, so nothing may be removed because of that. Also
+                accept covered entries as `steps` does; otherwise every signature is checked.
         """
         return self._entries(takes_covered=for_restore, as_stored=for_restore)
 
@@ -136,7 +136,7 @@ class ThreadWalk:
         first = next(core.storage.scan(self.thread, 0), None)
         if first is None and self.anchored is not None:
             if self.anchored.reserved:
-                return  # somebody is about to begin it
+                return  # a process is about to begin it
             raise self._ends_before(self.anchored, -1)
         if first is None or first[0] != 0:
             raise Missing(f"{self._title()}: its genesis is missing")
@@ -152,10 +152,10 @@ class ThreadWalk:
             yield record, step
 
     def finish(self) -> Tip | None:
-        """The end of the thread, once all entries were taken; None if it was only reserved.
+        """Return the end of the thread, after all entries; None if it was only reserved.
 
         Raises:
-            Missing, RolledBack: Something is gone.
+            Missing, RolledBack: Entries are missing.
             Unanchored: The anchor does not know the thread.
         """
         if self._follower is None:
@@ -168,26 +168,26 @@ class ThreadWalk:
         return tip
 
     def require_kept(self) -> None:
-        """Refuse a thread that ends before what the newest restore kept of it.
+        """Refuse a thread that ends before the entry that the newest restore kept.
 
-        Whoever looks at a beginning of a thread does not ask.
+        A caller that reads only the beginning of a thread does not call this.
 
         Raises:
-            RolledBack: It does, and the anchor has seen no more either.
-            Missing, Edited: The list of what was kept is not there, or is another.
+            RolledBack: It does, and the anchor has not seen more either.
+            Missing, Edited: The list of kept entries is missing or different.
         """
         if self._follower is not None:
             self._follower.require_kept()
 
     def verified_prefix(self) -> tuple[Tip | None, SealpointError | None]:
-        """How far the thread verifies, bodies included, and what comes then.
+        """Return how far the thread verifies, including bodies, and the error after that.
 
         Returns:
-            The tip there, None if not even a genesis verifies; and why it goes no further, None if
+            The tip there, None if not even a genesis verifies; and the error that stops it, None if
             the store ends there.
 
         Raises:
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
         """
         good: Tip | None = None
         stop: SealpointError | None = None
@@ -210,7 +210,7 @@ class ThreadWalk:
     def _verified(
         self, follower: Follower, rows: Iterator[_Row], covered: CoveredWords | None
     ) -> Iterator[tuple[Record, Entry]]:
-        """Every record with its entry, verified on its own; with a pool, many before the first."""
+        """Yield every record with its verified entry; with a pool, many are verified first."""
 
         def signed(row: _Row) -> tuple[Signed, ...]:
             return claimed_signatures(row[1].header, row[1].seals, follower.chain)
@@ -252,19 +252,19 @@ class ThreadWalk:
                     f"entry {expected} of thread {self.thread.hex()[:12]}: it is missing from the "
                     "store"
                 )
-            # What an erasure has taken is not shown again because it was interrupted.
+            # An interrupted erasure must not show erased bodies again.
             gone = erased is not None and seq < erased
             yield seq, Record(record.header, record.seals, None) if gone else record
 
     def _newest_erasure(self) -> int | None:
-        """Where the newest erasure lies, as the store says; the walk itself must come to it."""
-        with suppress(Tampered):  # the walk finds what is wrong, and tells what lies before it
+        """Return the claimed position of the newest erasure; the walk itself must reach it."""
+        with suppress(Tampered):  # the walk finds the fault, and returns the entries before it
             for seq, record in self._core.storage.scan(self.thread, 0, descending=True):
                 header = parse_header(record.header)
                 if header.kind is Kind.ERASE:
                     return seq
                 if not header.gen and (self.anchored is None or seq <= self.anchored.seq):
-                    break  # above that, anybody can have put a row
+                    break  # above that, an attacker may have added rows
         return None
 
     def _compare(self, record: Record, step: ChainStep) -> None:
@@ -291,7 +291,7 @@ class ThreadWalk:
 
 
 def _namespace(core: Core, thread: bytes, anchored: Position | None) -> str | None:
-    """The namespace of a thread; None if nobody can tell."""
+    """Return the namespace of a thread; None if it cannot be determined."""
     vouched = anchored if anchored is not None and not anchored.reserved else None
     try:
         record = core.storage.read(thread, 0 if vouched is None else vouched.seq)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing to a thread: every save goes through `commit`.
 
-It writes several drafts in their order, as one durable step where it can. The steps, numbered
-below: (1) admit: this handle has not lost the thread to another writer; (2) encode: bodies and
-blobs are made of the drafts; (3) the session: the gate begins one, or agrees that the drafts belong
-to the one under way; (4) seal and append, (5) the anchor follows: both in `_append.py`. If another
-writer came first, all of it is repeated, or the caller is told that it lost the thread.
+It writes several drafts in order, as one durable step where possible. The steps, numbered below:
+(1) admit: this handle has not lost the thread to another writer; (2) encode: make bodies and blobs
+from the drafts; (3) the session: the gate begins one, or agrees that the drafts belong to the
+current one; (4) seal and append, (5) advance the anchor: both in `_append.py`. If another writer
+came first, everything is repeated, or the caller learns that it lost the thread.
 """
 
 import copy
@@ -69,10 +69,10 @@ from sealpoint.store._state import ThreadState, make_ref
 CommitDraft = SaveDraft | ResultsDraft
 
 Outcome = CheckpointRef | ResultsRef | SealpointError
-"""What became of something that was to be written."""
+"""The result of writing one draft."""
 
 _Newest = tuple[set[bytes], dict[bytes, bytes]]
-"""What the newest state of a lane reaches, and its blobs by their digests."""
+"""The blobs that the newest state of a lane references, and their bytes by digest."""
 
 
 class SessionStart(NamedTuple):
@@ -80,15 +80,15 @@ class SessionStart(NamedTuple):
 
     body: ResumeBody
     trust: StoreChain
-    """By whose roster it was decided."""
+    """The store chain whose roster the decision used."""
     release: Release | None = None
-    """What is released to it; None: it begins from nothing."""
+    """The release of the session; None: it begins from an empty thread."""
     lanes: Mapping[str, str] = {}
     """The checkpoints of other lanes that are released although they are not the newest."""
 
 
 class SessionGate(Protocol):
-    """Decides about the sessions that saves belong to. The gate, which lies above, is one."""
+    """Decides about the sessions that saves belong to; the gate, a higher layer, implements it."""
 
     def begin_session(
         self, draft: CommitDraft, owner: str, basis: int, trust: StoreChain
@@ -99,28 +99,28 @@ class SessionGate(Protocol):
             draft: The first draft that is to be written.
             owner: The owner of the thread.
             basis: The position of the entry that the session continues from.
-            trust: The store chain, by whose roster the session is judged and written.
+            trust: The store chain whose roster the session is judged by and written under.
         """
         ...
 
     def continue_session(self, draft: CommitDraft) -> None:
-        """Judge a save in the session under way; raises if it does not belong there."""
+        """Judge a save in the current session; raises if it does not belong there."""
         ...
 
 
 class _Item(msgspec.Struct, frozen=True):
-    """One thing of a group, ready to be signed."""
+    """One draft of a group, ready to be signed."""
 
     at: int
-    """Its number among those that were asked for."""
+    """Its number among the given drafts."""
     draft: CommitDraft
     body: CheckpointBody | ResultsBody
     payload: bytes | None
     blobs: BlobWriter | None
-    """None: there are none, but for the root that lies beside the entry."""
+    """None: there are none, except the root that is stored with the entry."""
 
     def entry(self, *, paused: bool) -> EntryDraft:
-        """The entry that it becomes."""
+        """Return the entry that it becomes."""
         draft = self.draft
         holds = paused and isinstance(draft, SaveDraft) and draft.holds
         kind = Kind.HELD if holds else draft.kind
@@ -130,7 +130,7 @@ class _Item(msgspec.Struct, frozen=True):
 
 
 def _blobs_of(group: Sequence[_Item]) -> tuple[dict[bytes, bytes], set[bytes]]:
-    """The blobs that are stored with the entries of a group, and those that were put ahead."""
+    """Return the blobs to store with the entries of a group, and those stored ahead of them."""
     pending: dict[bytes, bytes] = {}
     spilled: set[bytes] = set()
     for item in group:
@@ -148,11 +148,11 @@ _UNPRINTED_MAX = 32
 
 
 class _RecentIds:
-    """The ids of the entries that were written last, and the tables that are made of them.
+    """The ids of the most recently written entries, and the tables made from them.
 
-    The first checkpoint at or after each multiple of `TABLE_EVERY` carries one. It tells of what
-    lies since the table before it; the second of them tells of the stretch of that one too, the
-    fourth of those of the three before it, and so on: few tables tell of a whole thread.
+    The first checkpoint at or after each multiple of `TABLE_EVERY` carries a table of the entries
+    since the previous table. Every second table also includes the stretch of the table before it,
+    every fourth those of the three before it, and so on: so few tables cover a whole thread.
 
     Args:
         chain: The chain of the thread.
@@ -163,14 +163,14 @@ class _RecentIds:
         self._first = 0
         self._prints = bytearray()
         self._unprinted: list[CheckpointBody | None] = []
-        """The bodies of the entries after those: their prints are made a few at a time."""
+        """The bodies of the entries after those; their prints are made in small batches."""
         self._last = b""
-        """The hash of the last entry of which there are prints."""
+        """The hash of the last entry that has a print."""
         self._newest = -1
         """The position of the last checkpoint among them."""
 
     def follow(self, entries: Sequence[Entry], drafts: Sequence[EntryDraft]) -> None:
-        """Take in entries that were written, of which the tables were made here."""
+        """Add written entries, whose tables were made here."""
         if entries[0].header.prev != self._last.hex():
             self._begin(entries[0].header.seq)
             self._newest = -1
@@ -188,7 +188,7 @@ class _RecentIds:
             self._print()
 
     def _begin(self, seq: int) -> None:
-        """Let go of what lies before a position."""
+        """Drop the entries before a position."""
         self._first = seq
         self._prints.clear()
         self._unprinted.clear()
@@ -202,14 +202,15 @@ class _RecentIds:
             del self._prints[: beyond * PRINT_BYTES]
 
     def with_tables(self, drafts: list[EntryDraft]) -> list[EntryDraft]:
-        """Drafts with a table where one is due.
+        """Return the drafts, with a table where one is due.
 
-        A thread that is damaged far below goes on without: whoever looks for an id there finds out.
+        A thread that is damaged far below continues without a table; a search for an id there finds
+        the damage.
         """
         head = self._chain.head
         first = 0 if head is None else head.seq + 1
         told = self._newest // TABLE_EVERY if head is not None and head.hash == self._last else -1
-        begins = drafts[0].kind is Kind.GENESIS  # what lies before is of another generation
+        begins = drafts[0].kind is Kind.GENESIS  # earlier entries are of another generation
         if begins or (first + len(drafts) - 1) // TABLE_EVERY in (0, told):
             return drafts
         made: list[EntryDraft] = []
@@ -231,7 +232,7 @@ class _RecentIds:
         return made
 
     def _is_told(self, stretch: int) -> bool:
-        """Whether a checkpoint of this stretch of positions is there, or its generation is new."""
+        """Whether this stretch of positions already has a checkpoint, or its generation is new."""
         for header, _ in self._chain.walk():
             if header.seq // TABLE_EVERY < stretch:
                 return False
@@ -240,7 +241,7 @@ class _RecentIds:
         return True
 
     def _table(self, seq: int, ahead: Sequence[bytes]) -> IdTable:
-        """The table of a checkpoint at a position, before which others are written with it."""
+        """Return the table of a checkpoint at a position, given the prints of earlier drafts."""
         number = seq // TABLE_EVERY
         reach = min(number & -number, TABLE_POSITIONS_MAX // TABLE_EVERY)
         first = end = seq - len(ahead)
@@ -252,12 +253,12 @@ class _RecentIds:
         return IdTable(first=first, prints=join_prints(prints).hex())
 
     def _before(self, end: int) -> Iterator[tuple[int, bytes]]:
-        """The prints before a position, newest first: what is known, then what the store has."""
+        """Yield the prints before a position, newest first: known ones, then those in the store."""
         start = end - 1
         self._print()
         if self._prints and self._chain.verified_head().hash == self._last:
             yield self._first, bytes(self._prints)
-            start = end = self._first  # it may carry a table itself
+            start = end = self._first  # this entry may carry a table itself
         yield from id_stretches(self._chain, start, end)
 
 
@@ -265,8 +266,8 @@ class ThreadWriter:
     """Writes entries of a thread under the session of its handle.
 
     Args:
-        state: What the handle knows.
-        reader: Reads what is there.
+        state: The state of the handle.
+        reader: Reads the thread.
         gate: Decides about the sessions that saves belong to.
     """
 
@@ -279,7 +280,7 @@ class ThreadWriter:
         self.gate = gate
 
     def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
-        """Write several drafts in their order; see `AdapterThread.commit`."""
+        """Write several drafts in order; see `AdapterThread.commit`."""
         state = self._state
         outcomes: list[Outcome | None] = [None] * len(drafts)
         with state.lock:
@@ -302,10 +303,10 @@ class ThreadWriter:
         return written
 
     def open_session(self, start: SessionStart) -> Entry | None:
-        """Begin a session of its own, without a save.
+        """Begin a session without a save.
 
         Returns:
-            None if somebody else wrote first, and everything has to be looked at anew.
+            None if another process wrote first, so that all steps must start again.
         """
         state = self._state
         try:
@@ -330,15 +331,15 @@ class ThreadWriter:
     def _write_group(
         self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None], *, hold: bool
     ) -> bool:
-        """Write the next drafts that make one group, and note what became of each.
+        """Write the next drafts that make one group, and record the outcome of each.
 
         Args:
-            drafts: All that is to be written.
-            outcomes: What became of each; None: nothing yet.
-            hold: Whether to keep other writers out meanwhile: one came first before.
+            drafts: All drafts.
+            outcomes: The outcome of each; None: none yet.
+            hold: Whether to lock out other writers, because one came first before.
 
         Returns:
-            Whether another writer came first, and the group is to be written once more.
+            Whether another writer came first, so that the group must be written again.
         """
         # (1) this handle has not lost the thread
         trust = self._state.admit_write()
@@ -360,16 +361,16 @@ class ThreadWriter:
         return not written
 
     def _write(self, group: Sequence[_Item], trust: StoreChain) -> list[tuple[_Item, Outcome]]:
-        # (3) the session that they belong to
+        # (3) the session of the drafts
         opening, start = self._open(group[0].draft, trust)
         # (4) (5) sealed, appended, anchored
         return self._append(group, opening, start, trust)
 
     def _write_alone(self, group: Sequence[_Item]) -> list[tuple[_Item, Outcome]]:
-        """The same while no other writer can append: one may do that all the time.
+        """Write the group while no other writer can append, because one may append all the time.
 
-        What the group was made from must still stand; else it is made again. Nothing is encoded
-        here: blobs are put by other OS threads, which would wait for this one.
+        The state that the group was made from must be unchanged; otherwise the group is made again.
+        Nothing is encoded here, because the OS threads that store blobs would wait for this one.
         """
         state, chain = self._state, self._chain
         made_from = self._standpoint()
@@ -379,7 +380,7 @@ class ThreadWriter:
             return self._write(group, trust) if self._standpoint() == made_from else []
 
     def _standpoint(self) -> tuple[int, tuple[int, bytes] | None]:
-        """What bodies and blobs are made from: the basis of the thread, and what was given up."""
+        """Return the state that bodies and blobs are made from: the basis, and the removals."""
         basis = None if self._chain.head is None else self._chain.tip().basis
         return self._state.retention.changes, basis
 
@@ -389,8 +390,8 @@ class ThreadWriter:
         """Ask the gate about the session of a draft.
 
         Returns:
-            The entries that the session begins with, and how it begins; nothing and None if the
-            draft belongs to the one under way.
+            The entries that the session begins with, and how it begins; empty and None if the draft
+            belongs to the current session.
         """
         chain = self._chain
         if chain.head is not None and self._state.session is not None:
@@ -400,8 +401,8 @@ class ThreadWriter:
         basis = 0 if chain.head is None else chain.tip().basis[0]
         owner = None if chain.head is None else chain.tip().fence.owner
         if owner is None:
-            # A new thread, or a new generation of one that was erased.
-            # The pool owns it if there is one pool that the writer stands for.
+            # A new thread, or a new generation of an erased one. If the writer is a member of
+            # exactly one pool, the pool owns it.
             writer = check_rights(chain, trust, Kind.RESUME, None).name
             owner = trust.roster.pool_of(writer) or writer
             genesis = GenesisBody(salt=self._core.salt(), name=self._state.name, owner=owner)
@@ -421,7 +422,7 @@ class ThreadWriter:
         """Seal and append a group after the entries that its session begins with.
 
         Returns:
-            What became of each; nothing if the group has to be written once more.
+            The outcome of each; empty if the group must be written again.
         """
         chain = self._chain
         paused = chain.head is not None and chain.tip().paused is not None
@@ -433,11 +434,11 @@ class ThreadWriter:
         try:
             entries = append_all(chain, drafts, blobs=pending, needs=spilled, trust=trust)
         except HeadMoved:
-            entries = []  # what became of it is said below, without this as its context
+            entries = []  # handled below, so that this error is not its context
         except Missing:
             if not spilled:
                 raise
-            # Another process collected blobs that were put ahead: put them again, and fewer ahead.
+            # Another process collected blobs stored ahead: store them again, and fewer ahead.
             for item in group:
                 item.draft.collected += 1
             return []
@@ -452,13 +453,13 @@ class ThreadWriter:
         return []
 
     def _reserve_name(self) -> bool:
-        """Reserve the name of a new thread; False if another process did, and it is to be read."""
+        """Reserve the name of a new thread; False if another process did, so it must be read."""
         reserved = reserve(self._chain, self._chain.thread)
         self._state.uncertain = self._state.uncertain or not reserved
         return reserved
 
     def _lost_swap(self, draft: CommitDraft) -> None:
-        """Somebody else wrote first. Entries that move no basis are let pass, but not for ever."""
+        """Handle a lost write; entries that move no basis are tolerated, up to a limit."""
         before = self._chain.head
         self._chain.refresh()
         self._state.check_session()
@@ -468,7 +469,7 @@ class ThreadWriter:
     def _saved(
         self, entries: Sequence[Entry], group: Sequence[_Item], start: SessionStart | None
     ) -> list[tuple[_Item, Outcome]]:
-        """Take note of what was written, and tell where it lies."""
+        """Record the written entries, and return their positions."""
         state, last = self._state, entries[-1]
         outcomes: list[tuple[_Item, Outcome]] = []
         opened = state.session != last.header.fence
@@ -490,14 +491,14 @@ class ThreadWriter:
                 if cache.known or cache.seen:
                     cache.remember(set(), {})
             else:
-                # Others may have written on top of it by now.
+                # Another process may have written on top of it since.
                 known = blobs.reached if self._chain.head is last else set()
                 state.caches.of(body.lane).remember(known, blobs.seen)
             outcomes.append((item, make_ref(entry.header, body, entry.writer, entry.hash)))
         return outcomes
 
     def _standing(self, last: Entry, count: int) -> list[Entry]:
-        """So many entries up to one that this handle has just written."""
+        """Return this many entries up to one that this handle has just written."""
         entries = [last]
         while len(entries) < count:
             above = entries[0].header
@@ -512,16 +513,16 @@ class ThreadWriter:
         group: Sequence[_Item],
         start: SessionStart | None,
     ) -> list[tuple[_Item, Outcome]] | None:
-        """Look up before the next save signs anything whether the entries stand.
+        """Determine whether the entries stand, before the next save signs anything.
 
-        If the chain knows that they do, only what came after them failed, and each of them is
-        told so with where it lies.
+        If the chain knows that they do, only a later step failed, and the error for each of them
+        includes its reference.
         """
         self._state.uncertain = True
         digests = [sha256(encode_body(draft.body)).hexdigest() for draft in drafts]
         self._state.own = frozenset(digests)
         if isinstance(exc, Superseded):
-            return None  # a restore was accepted meanwhile, and did not keep them
+            return None  # a restore was accepted in between, and did not keep them
         head = self._chain.head
         if head is None or head.header.body != digests[-1]:
             return None
@@ -538,7 +539,7 @@ class ThreadWriter:
     # ------------------------------------------------------------------ from drafts to bodies
 
     def _encode(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> list[_Item]:
-        """Make bodies and blobs of what is still to be written, as far as it can be one group."""
+        """Make bodies and blobs of the remaining drafts, as far as they form one group."""
         group: list[_Item] = []
         named: set[object] = set()
         newest: dict[str, _Newest] = {}
@@ -547,14 +548,14 @@ class ThreadWriter:
                 continue
             saves, key = isinstance(draft, SaveDraft), draft.key
             if saves and key in named:
-                break  # it has to say where the others of its name lie, which is not yet known
+                break  # it must name the position of its namesake, which is not yet known
             if group and draft.world not in (None, group[0].draft.world):
-                break  # what a run is able to do is judged once for a group
+                break  # the world of a run is judged once for a group
             try:
                 built = self._encode_one(draft, newest)
             except (Missing, HeadMoved, Superseded):
-                # Somebody may have erased it meanwhile, then all begins anew; or this handle has
-                # lost the thread, and nothing of the group may be written.
+                # The thread may have been erased in between, so all steps start again; or this
+                # handle has lost the thread, and nothing of the group may be written.
                 raise
             except SealpointError as error:
                 outcomes[at] = error
@@ -600,12 +601,12 @@ class ThreadWriter:
         return body, payload, blobs
 
     def _find_namesake(self, draft: SaveDraft, key: Key) -> CheckpointRef | CheckpointPlace | None:
-        """The checkpoint of this name that says the same, or else where the newest of it lies."""
+        """Return the equal checkpoint of this name, or otherwise the place of the newest one."""
         state = self._state
         place = self._namesake(draft, key)
         if place is None or self._repeated(draft, place) is None:
             return place
-        # Nothing will be written that would meet it if somebody has replaced or deleted it.
+        # No write would detect that another process has replaced or deleted it.
         state.refresh()
         state.check_session()
         place = self._namesake(draft, key)
@@ -615,10 +616,10 @@ class ThreadWriter:
     def _encode_short(
         self, draft: CommitDraft, known: set[bytes], memo: TreeMemo | None
     ) -> tuple[bytes, bytes] | None:
-        """Root and payload of what lies beside its entry, all of it, as most states do.
+        """Return root and payload of a state that fits with its entry completely, as most do.
 
         Returns:
-            None if there is more, or it is longer.
+            None if it has more blobs, or is longer.
         """
         if isinstance(draft, SaveDraft) and draft.world is not None:
             return None
@@ -629,7 +630,7 @@ class ThreadWriter:
     def _put_blobs(
         self, draft: CommitDraft, blobs: BlobWriter, memo: TreeMemo | None
     ) -> tuple[bytes, str | None]:
-        """Put what a draft holds: its root, and what the world of a checkpoint is called."""
+        """Store the blobs of a draft; return its root, and the name of the checkpoint's world."""
         if memo is not None:
             memo.again = blobs.again
         with blobs:
@@ -642,7 +643,7 @@ class ThreadWriter:
             return root, None if world is None else blobs.put(world).hex()
 
     def _since(self, key: Key, place: CheckpointPlace | None) -> int | None:
-        """Where the first results lie that were added to a checkpoint before it was there."""
+        """Return the position of the first results that were added before their checkpoint."""
         state = self._state
         if place is not None:
             record, header = self._chain.linked(place.seq, place.entry.hex())
@@ -700,11 +701,11 @@ class ThreadWriter:
         )
 
     def _namesake(self, draft: SaveDraft, key: Key) -> CheckpointPlace | None:
-        """The newest checkpoint that has this name already, unless it was deleted."""
+        """Return the newest checkpoint that already has this name, unless it was deleted."""
         return self._state.checkpoints.find(key, rises=draft.supersedes)
 
     def _repeated(self, draft: SaveDraft, place: CheckpointPlace) -> CheckpointRef | None:
-        """The checkpoint that has this name already, if it says the same."""
+        """Return the checkpoint that already has this name, if it has the same content."""
         state = self._state
         record, header = self._chain.linked(place.seq, place.entry.hex())
         body = state.checkpoint_body(header, record)
