@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The face: what users hold, composed of everything below.
+"""The public API for users, composed of the layers below.
 
-Opening a store is loaded at once; what administers one, reads requests elsewhere or explains, on
-its first use.
+The module for opening a store is loaded at once. The modules for administration, for answering
+requests elsewhere and for explanations are loaded on first use.
 """
 
 from importlib import import_module
@@ -114,7 +114,7 @@ __all__ = [
     "verify_bundle",
 ]
 
-# Where the other names live; what is needed most and loaded soonest comes first.
+# The modules of the other names; those that are most needed and fastest to load come first.
 _HOMES = (
     *("sealpoint.api._why", "sealpoint.store", "sealpoint.audit", "sealpoint.api._offline"),
     *(
@@ -129,7 +129,7 @@ _HOMES = (
     *("sealpoint.api._watched_threads", "sealpoint.api.checks"),
 )
 
-if not TYPE_CHECKING:  # which would take any name for one of ours
+if not TYPE_CHECKING:  # a type checker would otherwise accept any name
 
     def __getattr__(name: str) -> Any:
         """Load a public name on its first use."""
@@ -143,5 +143,5 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
         raise AttributeError(message)
 
     def __dir__() -> list[str]:
-        """The public names, loaded or not."""
+        """Return the public names, loaded or not."""
         return sorted({*globals(), *__all__})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Administration of a store: one object, by noun, for what people do around it.
+"""Administration of a store: one object with the tasks of people, by noun.
 
 ```python
 import sealpoint
@@ -10,8 +10,8 @@ admin.keys.add("billing", person="alice", roles=["writer"], namespaces=["billing
 admin.policy.apply("team")
 ```
 
-Nothing is held open: every call opens the store that the pin on this machine vouches for, and
-closes it again.
+Nothing stays open: every call opens the store that the pin on this machine vouches for, and closes
+it again.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -34,7 +34,7 @@ _Progress = Callable[[int, int], object]
 
 
 class Admin:
-    """What `sealpoint.admin` gives."""
+    """The return value of `sealpoint.admin`."""
 
     def __init__(self, location: StoreLocation) -> None:
         self._location = location
@@ -45,31 +45,32 @@ class Admin:
         self.trust = TrustAdmin(location)
         """The pin of this machine: export, import, and a store that was moved."""
         self.policy = PolicyAdmin(location)
-        """The policy in force, and who can approve what it asks for."""
+        """The policy in force, and who can approve its requests."""
         self.anchor = AnchorAdmin(location)
-        """Where the anchor stands against the store, and adoption."""
+        """The anchor compared with the store, and adoption."""
         self.restore = RestoreAdmin(location)
-        """Coming back from a backup."""
+        """Recovering from a backup."""
 
     def __repr__(self) -> str:
         return f"<Admin of {self._location.url}>"
 
     def status(self, *, identity: str | None = None, namespace: str = "default") -> StoreStatus:
-        """Say how a store stands on this machine. Writes nothing, and opens no private key.
+        """Return the status of a store on this machine. Writes nothing, and opens no private key.
 
         Args:
-            identity: Who would open it: that their key is here, and safe, is looked at too.
-            namespace: Whose policy and approvers to tell.
+            identity: The identity that would open it: its key must be here and safe, which is
+                checked too.
+            namespace: The namespace whose policy and approvers to show.
         """
         return check_status(self._location, identity, namespace)
 
     def doctor(self, *, namespace: str = "default") -> Diagnosis:
-        """Say whether a store is set up as production asks for, line by line of the checklist.
+        """Check whether a store is ready for production, line by line of the checklist.
 
-        Writes nothing, and opens no private key. What cannot be looked at is a finding.
+        Writes nothing, and opens no private key. A line that cannot be checked is a finding.
 
         Args:
-            namespace: Whose policy, approvers and threads to look at.
+            namespace: The namespace whose policy, approvers and threads to check.
         """
         return diagnose(self._location, namespace)
 
@@ -82,17 +83,17 @@ class Admin:
     ) -> MovedStore:
         """Move the store to another backend or place, with every byte and signature.
 
-        Both sides are verified whole. Stop the workers first. A move that was interrupted goes on
-        where it ended; the source is left as it is, and is not trusted here afterwards.
+        Both sides are verified completely. Stop the workers first. An interrupted move can be
+        continued; the source is not changed, and is not trusted here afterwards.
 
         Args:
-            url: Where to: an empty place, or one that a move of this store was begun to.
-            password: What a database there asks for, as for `open_store`.
-            progress: Called with how far it has come.
+            url: The target: an empty place, or one where a move of this store was started.
+            password: The password of a database there, as for `open_store`.
+            progress: Called with the progress so far.
 
         Raises:
-            Tampered: Something is not as it was written, or somebody saved meanwhile.
-            StoreExists: There is something else at the target.
+            Tampered: The data is not what was written, or a process saved during the move.
+            StoreExists: The target has other data.
             StorageUnavailable: Either place cannot be used.
         """
         return move_store(self._location, url, password=password, progress=progress)
@@ -112,17 +113,17 @@ def admin(
 
     Args:
         url: The store.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
+        config_dir: The directory of keys and pin, instead of the user's configuration directory.
+        state_dir: The directory of the anchor, instead of the user's state directory.
         secrets_dir: The directory of a mounted secret, as for `open_store`.
-        passphrase: What opens keys that are encrypted, as for `open_store`. Keys that are made get
-            the `new_passphrase` of the call that makes them.
-        password: What a database asks for, as for `open_store`.
-        anchor_password: What that of a shared anchor asks for.
+        passphrase: The passphrase of encrypted keys, as for `open_store`. New keys get the
+            `new_passphrase` of the call that makes them.
+        password: The password of a database, as for `open_store`.
+        anchor_password: The password of a shared anchor's database.
 
     Raises:
         UrlInvalid: The URL names no store on disk.
-        StoreMisplaced: The store lies in the configuration or state directory.
+        StoreMisplaced: The store is in the configuration or state directory.
     """
     return Admin(
         StoreLocation.find(
@@ -138,24 +139,24 @@ def admin(
 
 
 class RestoreAdmin:
-    """`admin.restore`: what was lost, and accepting it.
+    """`admin.restore`: show the losses of a restored store, and accept it.
 
-    A plan only looks. Accepting needs the root's private keys on this machine, or those of as many
-    operators as the roster asks for, and the newest roster (`admin.roster.import_copy`).
+    A plan only reads. Accepting needs the root's private keys on this machine, or those of as many
+    operators as the roster requires, and the newest roster (`admin.roster.import_copy`).
     """
 
     def __init__(self, location: StoreLocation) -> None:
         self._location = location
 
     def plan(self, *, progress: _Progress | None = None) -> RestorePlan:
-        """Say what accepting a restored store would keep and lose. Writes nothing, needs no key.
+        """Show what accepting a restored store would keep and lose. Writes nothing, needs no key.
 
         Args:
-            progress: Called after each thread with how many are done, and how many there are.
+            progress: Called after each thread with the number of finished threads and the total.
 
         Raises:
             RolledBack: The store chain is older than the anchor has seen: import the roster first.
-            Tampered, NotTrusted, Forked, Unanchored: The store chain cannot be believed.
+            Tampered, NotTrusted, Forked, Unanchored: The store chain does not verify.
         """
         with self._location.open_core(read_only=True) as core:
             return store.plan_restore(core, progress)
@@ -169,34 +170,34 @@ class RestoreAdmin:
         identities: Sequence[str] = (),
         progress: _Progress | None = None,
     ) -> AcceptedRestore:
-        """Accept a restored store as a plan shows it, and record that for everybody.
+        """Accept a restored store as a plan shows it, and record that for all machines.
 
-        Stop the workers first: what somebody saves meanwhile does not count, and is reported.
-        Entries that the plan shows to lie beyond what is kept are taken out of the store.
+        Stop the workers first: an entry that a process saves in the meantime does not count, and is
+        reported. Entries that the plan shows after the kept ones are removed from the store.
 
-        The first execution of a thread that lost something is a decision of its own (the rule
-        `after-restore`), unless it is released here: then it goes on from exactly the entry that
-        was kept, if nothing else stands against it. `plan.released(release)` says which threads
-        these are. A thread that was paused is never released, and one whose pause is lost stays
-        paused until an operator pauses or unpauses it.
+        The first execution of a thread that lost entries needs its own decision (the rule
+        `after-restore`), unless the thread is released here: then it resumes from exactly the entry
+        that was kept, unless another rule prevents it. `plan.released(release)` lists the threads
+        that would be released. A thread that was paused is never released, and one whose pause is
+        lost stays paused until an operator pauses or unpauses it.
 
         Args:
-            plan: What `plan` gave. If the store has changed since, nothing is written.
+            plan: The result of `plan`. If the store has changed since, nothing is written.
             reason: Why; it is recorded on the store chain.
-            release: The cut threads that may go on: True for all of them, or names, or ids in
+            release: The cut threads that may resume: True for all of them, or names, or ids in
                 hexadecimal. Recorded in the same entry.
             identities: Operators whose keys are here, if the roster lets a quorum of them decide;
                 without any, the root's keys that are here sign.
-            progress: Called after each thread with how many are done, and how many there are.
+            progress: Called after each thread with the number of finished threads and the total.
 
         Raises:
             UsageError: There is no reason, or nothing to accept; or a thread to release is not cut,
                 or was paused.
-            HeadMoved: The store is no longer what the plan shows; nothing was written.
+            HeadMoved: The store no longer matches the plan; nothing was written.
             KeyMissing: Too few root keys, or operators of different persons, are here.
-            KeyLocked: A key is encrypted, and the passphrase is missing or does not open it.
+            KeyLocked: A key is encrypted, and the passphrase is missing or wrong.
             RolledBack: The store chain is older than the anchor has seen: import the roster first.
-            Tampered, NotTrusted, Forked, Unanchored: The store chain cannot be believed.
+            Tampered, NotTrusted, Forked, Unanchored: The store chain does not verify.
         """
         location = self._location
         operators = [location.signer(name) for name in identities]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the anchor stands against the store, for people who look; adoption; sharing an anchor.
+"""The anchor compared with the store, for people; adoption; sharing an anchor.
 
-Looking compares positions and hashes and nothing else: no signature is verified, no name is proven
-beyond the anchor's slot for it, and nothing is written. So it answers also for a store that every
-read refuses. Adoption verifies everything from its first entry.
+The comparison uses only positions and hashes: it verifies no signature, proves no name beyond the
+anchor's slot for it, and writes nothing. So it also works for a store that every read refuses.
+Adoption verifies everything from its first entry.
 
-A machine that joins a shared anchor brings along what it has seen, and nobody's memory is lost by
-it: whatever either of the two anchors holds, the store has to show it as one history before
-anything is written, and what the shared one learns by it is recorded on the store chain.
+A machine that joins a shared anchor contributes the positions that it has seen, and neither anchor
+loses information: the store must show the positions of both anchors as one history before anything
+is written. The store chain records what the shared anchor learns.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ from sealpoint.store import (
 
 
 class AnchorStanding(StrEnum):
-    """How the anchor and the store stand to each other, for one chain."""
+    """How the anchor and the store compare, for one chain."""
 
     IN_STEP = "in-step"
     """Both end at the same entry."""
@@ -59,61 +59,61 @@ class AnchorStanding(StrEnum):
     STORE_BEHIND = "store-behind"
     """The store ends before the anchored entry: it was rolled back."""
     FORKED = "forked"
-    """Another entry, or another thread, lies where the anchored one was."""
+    """Another entry, or another thread, is at the anchored position."""
     MISSING = "missing"
-    """The anchor knows the thread, and the store has nothing of it."""
+    """The anchor knows the thread, and the store has no entry of it."""
     UNANCHORED = "unanchored"
     """The store has the thread, and the anchor does not know it."""
     RESERVED = "reserved"
-    """A first save began and never came to an entry."""
+    """A first save began and never wrote an entry."""
     ERASED = "erased"
     """It was erased on purpose."""
     UNREADABLE = "unreadable"
-    """What the store has cannot be read, so there is nothing to compare."""
+    """The store's data cannot be read, so there is nothing to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorPosition:
-    """One chain: what the anchor holds, and where the store says that it ends."""
+    """One chain: the anchored position, and the claimed end in the store."""
 
     name: str | None
-    """The thread's name; None for the store chain and for threads whose name cannot be known."""
+    """The thread's name; None for the store chain and for threads with unknown names."""
     thread: str
     """The thread's id in hexadecimal."""
     is_store_chain: bool
     anchored: int | None
     """The anchored sequence number; None if the anchor does not know it."""
     head: int | None
-    """The newest sequence number in the store; None if there is none."""
+    """The newest sequence number in the store; None if it has no entry."""
     standing: AnchorStanding
     local: int | None = None
-    """What the anchor of this machine holds, where one is shared besides."""
+    """The position in the anchor of this machine, if another one is shared too."""
     shared: int | None = None
-    """What the shared anchor holds, if there is one."""
+    """The position in the shared anchor, if one exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """What joining a shared anchor came to."""
+    """The result of joining a shared anchor."""
 
     url: str
-    """The anchor that is asked from now on."""
+    """The shared anchor that is used from now on."""
     taken: int
-    """Of how many chains it had seen less than this machine, and has seen as much now."""
+    """The number of chains for which the shared anchor has learned a newer position."""
     threads: int
     """How many threads it knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopted:
-    """What was taken into the anchor, or would be."""
+    """The chains that were adopted, or would be in a dry run."""
 
     store_chain: bool
     threads: tuple[str, ...]
 
 
 class AnchorAdmin:
-    """`admin.anchor`: the memory of heads on this machine."""
+    """`admin.anchor`: the record of heads on this machine."""
 
     def __init__(self, location: StoreLocation) -> None:
         self._location = location
@@ -124,9 +124,9 @@ class AnchorAdmin:
         """Compare the anchor with the store: the store chain first, then threads by name.
 
         Args:
-            threads: Names; without them, all threads of the namespace, and all that the anchor
-                knows and the store does not have, whatever their namespace was.
-            namespace: Where the threads are.
+            threads: Names; without them, all threads of the namespace, and all threads in any
+                namespace that the anchor knows and the store does not have.
+            namespace: The namespace of the threads.
 
         Raises:
             NotTrusted: There is no pin for this store here.
@@ -145,21 +145,21 @@ class AnchorAdmin:
         identity: str = OPERATOR,
         namespace: str = "default",
     ) -> Adopted:
-        """Take the store chain and threads into an anchor that does not know them, and record it.
+        """Adopt the store chain and threads into an anchor that does not know them, and record it.
 
-        Whoever does this vouches that the store is the newest copy there is: an older one would be
-        believed from now on. Everything is verified from its first entry before it is adopted.
+        The operator who adopts vouches that the store is the newest copy: an older one would be
+        trusted from now on. Everything is verified from its first entry before it is adopted.
 
         Args:
             reason: Why; it is recorded in every adopted chain.
-            threads: Names; without them, all that the anchor does not know.
-            dry_run: Only say what would be adopted.
+            threads: Names; without them, all threads that the anchor does not know.
+            dry_run: Only show what would be adopted.
             identity: An operator.
-            namespace: Where the threads are.
+            namespace: The namespace of the threads.
 
         Raises:
             UnknownThread: There is no such thread that the anchor does not know.
-            NotTrusted: The identity is no operator, or a chain is not signed as it must be.
+            NotTrusted: The identity is not an operator, or a chain lacks a required signature.
             Tampered: A chain does not verify; it is not adopted.
         """
         signer = None if dry_run else self._location.signer(identity)
@@ -185,23 +185,25 @@ class AnchorAdmin:
             return Adopted(store_chain=new_store, threads=names)
 
     def join(self, url: str, *, reason: str | None = None, identity: str = OPERATOR) -> Joined:
-        """Ask a shared anchor from now on, besides the one of this machine.
+        """Use a shared anchor from now on, in addition to the one of this machine.
 
-        The first machine that joins takes along what it has seen; that is recorded. One that has
-        seen nothing yet needs no more than the pin and a login to the anchor.
+        The first machine that joins contributes the positions that it has seen; that is recorded. A
+        machine that has seen nothing yet needs only the pin and a login to the anchor.
 
         Args:
             url: The database, such as `postgresql://USER@HOST/DATABASE`.
-            reason: Why, if the shared anchor learns something; it is recorded on the store chain.
+            reason: Why, if the shared anchor learns new positions; it is recorded on the store
+                chain.
             identity: An operator, for the same case.
 
         Raises:
-            Unanchored: Neither anchor knows the store; or this machine's own has seen something
-                under a secret of its own that the shared one has not.
-            RolledBack: The store does not show what one of the two has seen.
+            Unanchored: Neither anchor knows the store; or this machine's own has seen an entry,
+                under its own secret, that the shared one has not.
+            RolledBack: The store does not show an entry that one of the two has seen.
             Forked: The two have seen different histories.
             StoreExists: Another anchor is shared already.
-            UsageError: The shared anchor would learn something, and there is no reason to record.
+            UsageError: The shared anchor would learn new positions, and there is no reason to
+                record.
             AnchorUnavailable: It cannot be used, or has another secret than this machine saw.
         """
         location, target = self._location, parse_anchor_url(url)
@@ -221,7 +223,7 @@ class AnchorAdmin:
             raise
 
     def _take_along(self, url: AnchorUrl, reason: str | None, identity: str) -> Joined:
-        """Let the shared anchor know what this machine has seen, and record that."""
+        """Advance the shared anchor to the positions seen by this machine, and record that."""
         with self._location.open_core(read_only=True) as core:
             ahead = _ahead_of_shared(core)
             threads = sum(1 for _ in core.anchor.slots()) - 1
@@ -241,14 +243,14 @@ class AnchorAdmin:
         return Joined(url=str(url), taken=len(ahead), threads=threads)
 
     def leave(self) -> None:
-        """Ask the shared anchor no more, once this machine's own has seen as much.
+        """Stop using the shared anchor, once this machine's own has seen as much.
 
         Raises:
             NoPin: This machine does not know the store.
-            UsageError: None is shared.
-            RolledBack: The store does not show what the shared anchor has seen.
+            UsageError: No anchor is shared.
+            RolledBack: The store does not show an entry that the shared anchor has seen.
             Forked: The two have seen different histories.
-            AnchorUnavailable: The shared anchor cannot be asked for what others have seen.
+            AnchorUnavailable: The shared anchor cannot be read.
         """
         self._location.files.pin()
         declared = self._location.files.shared_anchor
@@ -262,7 +264,7 @@ class AnchorAdmin:
             for slot, _ in core.anchor.slots():
                 newest = core.anchor.get(slot)
                 if newest is not None and newest != core.parts.anchor.get(slot):
-                    # This machine's own follows once the thread is judged.
+                    # This machine's own anchor advances once the thread is judged.
                     with suppress(Missing, RolledBack):
                         Chain.at_slot(core, slot, newest.thread).refresh()
                     newest = core.anchor.get(slot)
@@ -281,7 +283,7 @@ class AnchorAdmin:
 
 
 class _SecretOfSlots:
-    """The secret that keys the slots, of a machine that joins a shared anchor."""
+    """The secret that keys the slots, for a machine that joins a shared anchor."""
 
     def __init__(self, location: StoreLocation, shared: SharedAnchor, url: AnchorUrl) -> None:
         self._location = location
@@ -291,10 +293,10 @@ class _SecretOfSlots:
         self._store = location.files.pin().store
 
     def settle(self, *, declared: bool) -> None:
-        """Have the same secret here and there, without either side losing what it knows.
+        """Make the secrets here and there equal, without either side losing its knowledge.
 
         Args:
-            declared: This machine asked the anchor before: another secret is refused then.
+            declared: Whether this machine used the anchor before: another secret is then refused.
         """
         mine = self._files.secret() if self._files.has_secret() else None
         kept, known = self._shared.secret(), self._known(mine)
@@ -322,7 +324,7 @@ class _SecretOfSlots:
         self._files.take_secret(kept, replace=mine is not None)
 
     def _known(self, secret: bytes | None) -> dict[bytes, Position]:
-        """What the anchor of this machine has seen."""
+        """Return the positions in the anchor of this machine."""
         if secret is None:
             return {}
         gid = self._files.gid()
@@ -332,7 +334,7 @@ class _SecretOfSlots:
             return {slot: each for slot, each in local.slots() if not each.reserved}
 
     def _require_covered(self, known: dict[bytes, Position]) -> None:
-        """Refuse to give up the memory of this machine unless the shared one has seen as much."""
+        """Refuse to drop this machine's positions unless the shared anchor has seen as much."""
         theirs = {each.thread: each for _, each in self._shared.slots()}
         with self._location.open_core(read_only=True) as core:
             core.renewed_trust()
@@ -364,10 +366,10 @@ class _SecretOfSlots:
 
 
 def _ahead_of_shared(core: Core) -> dict[bytes, Position]:
-    """What this machine has seen beyond the shared anchor, by slot: the store shows all of it.
+    """Return the positions of this machine beyond the shared anchor, by slot.
 
     Raises:
-        RolledBack: It does not, or not what the shared one has seen.
+        RolledBack: The store does not show one of these positions, or one of the shared anchor's.
         Forked: The two have seen different histories.
     """
     core.renewed_trust()
@@ -389,7 +391,7 @@ def _ahead_of_shared(core: Core) -> dict[bytes, Position]:
 
 
 def _teach(core: Core, slot: bytes, position: Position) -> None:
-    """Bring the shared anchor to a position that was found to lie beyond what it held."""
+    """Advance the shared anchor to a position that is newer than its own."""
     shared = core.parts.shared_anchor
     if shared is None:
         return
@@ -416,15 +418,15 @@ def anchor_positions(core: Core) -> list[AnchorPosition]:
 
 
 class _AnchorComparison:
-    """The positions that the anchor holds beside those at which the store ends."""
+    """Compares the anchored positions with the ends of the chains in the store."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         with suppress(SealpointError):
-            core.renewed_trust()  # for the restores; without it, positions are shown as they are
+            core.renewed_trust()  # for the restores; without it, positions are shown unchanged
         self._slots: dict[bytes, Position] = {}
         self._each: list[dict[bytes, int | None]] = []
-        """By thread, what the local and the shared anchor hold, where there are both."""
+        """By thread, the positions in the local and the shared anchor, if both exist."""
         if (shared := core.parts.shared_anchor) is not None:
             self._each = [
                 {each.thread: _seen(each) for _, each in anchor.slots()}
@@ -432,7 +434,7 @@ class _AnchorComparison:
             ]
 
     def positions(self, names: Sequence[str] | None) -> list[AnchorPosition]:
-        """Every chain, or those of some names: the store chain, by name, then without a name."""
+        """Return every chain, or those of some names: the store chain, named ones, unnamed ones."""
         core, asked = self._core, {self._slot(name): name for name in names or ()}
         chain = self._compared(None, STORE_CHAIN, core.anchor.get(store_slot(core.parts.secret)))
         threads = all_threads(core)
@@ -447,7 +449,7 @@ class _AnchorComparison:
         return [chain, *(rows if names is None else _of_names(rows, names))]
 
     def _listed(self, listed: ListedThread, asked: str | None) -> AnchorPosition | None:
-        """A thread of the namespace, or one of which nobody can tell; None for another."""
+        """Return the row of a thread of the namespace or of an unknown one; None for others."""
         position = self._slots.get(listed.slot)
         if not listed.stored:
             return self._compared(asked, listed.thread, position)
@@ -509,7 +511,7 @@ class _AnchorComparison:
 
 
 def _seen(position: Position) -> int | None:
-    """The newest entry that a position says was seen."""
+    """Return the newest entry that a position records as seen."""
     return None if position.reserved else position.seq
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys and identities: making keys here, entering them into the roster, exchanging and ending them.
+"""Keys and identities: making keys here, adding them to the roster, replacing and ending them.
 
-Only the root's private keys, on this machine, change what the roster says. A new private key is on
-the disk before any roster names it, and takes the place of an old file last: whatever interrupts a
-rotation, repeating it brings it to its end with the same key. What a key wrote before its end stays
-readable; nothing that is signed with it later counts, whatever time or roster it names. Its end is
-final.
+Only the root's private keys, on this machine, change the roster. A new private key is on the disk
+before any roster names it, and replaces the old file last: if a rotation is interrupted, repeating
+it completes it with the same key. The entries that a key signed before its end stay readable; an
+entry that it signs later never counts, regardless of the time or roster that it names. The end of a
+key is final.
 """
 
 import os
@@ -50,7 +50,7 @@ _DIGITS_LEAST = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revocation:
-    """What a revocation did, or would do."""
+    """The result of a revocation, or of its dry run."""
 
     name: str
     """The identity."""
@@ -59,17 +59,17 @@ class Revocation:
     roster: int | None
     """The position of the roster that ended them; None after a dry run."""
     threads: int
-    """In how many threads something by these keys is there, and stays good."""
+    """The number of threads with entries by these keys, which stay valid."""
     unverified: tuple[UnverifiedThread, ...]
-    """Threads that did not verify: what the anchor has seen of them stays good, and nothing of
-    those that it does not know."""
+    """Threads that did not verify: their anchored entries stay valid; if the anchor does not know
+    the thread, none do."""
     beyond: tuple[UnverifiedThread, ...] = ()
-    """Threads that do not verify any more, because something came after the end."""
+    """Threads that no longer verify, because an entry came after the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rotation:
-    """What a rotation did, or would do."""
+    """The result of a rotation, or of its dry run."""
 
     name: str
     """The identity."""
@@ -80,16 +80,16 @@ class Rotation:
     ended: tuple[str, ...]
     """The ids of the keys that end."""
     roster: int | None
-    """The position of the roster that exchanged them; None after a dry run."""
+    """The position of the roster that replaced them; None after a dry run."""
     threads: int
-    """In how many threads something by the old keys is there, and stays good."""
+    """The number of threads with entries by the old keys, which stay valid."""
     here: bool
     """Whether the new private key is on this machine, in the place of the old one."""
     unverified: tuple[UnverifiedThread, ...] = ()
-    """Threads that did not verify: what the anchor has seen of them stays good, and nothing of
-    those that it does not know."""
+    """Threads that did not verify: their anchored entries stay valid; if the anchor does not know
+    the thread, none do."""
     beyond: tuple[UnverifiedThread, ...] = ()
-    """Threads that do not verify any more, because something came after the end."""
+    """Threads that no longer verify, because an entry came after the end."""
 
 
 class KeyAdmin:
@@ -99,16 +99,16 @@ class KeyAdmin:
         self._location = location
 
     def create(self, name: str, *, new_passphrase: PassphraseSource | None = None) -> PublicKey:
-        """Make a private key for an identity on this machine. It may do nothing until it is added.
+        """Make a private key for an identity on this machine. It has no rights until it is added.
 
         Args:
             name: The identity.
-            new_passphrase: Under which the key is encrypted, or a function that is called with its
-                name; without it, the key is not.
+            new_passphrase: The passphrase that encrypts the key, or a function that receives its
+                name; without it, the key is not encrypted.
 
         Raises:
             StoreExists: There is a key of this name here.
-            NameInvalid: No identity can be called this.
+            NameInvalid: The name is not valid for an identity.
         """
         files = self._location.files
         files.pin()
@@ -129,23 +129,25 @@ class KeyAdmin:
         break_glass: bool = False,
         reason: str | None = None,
     ) -> int:
-        """Enter an identity into the roster, or give one that is there more rights.
+        """Add an identity to the roster, or give an existing one more rights.
 
-        The root's private keys must be on this machine. One that is there keeps its person, roles
-        and namespaces where nothing is said of them: so it gets another key, and no right with it.
+        The root's private keys must be on this machine. An existing identity keeps its person,
+        roles and namespaces if the call does not give them: so it gets another key, without new
+        rights.
 
         Args:
             name: The identity.
             public: Its public key, or that of a passkey which it has already; without it, the key
                 of that name on this machine, or the one passkey that it has.
-            passkey: A passkey instead, as the person enrolled it. Whether it is theirs, nothing
-                here can tell: have them read its id to you.
-            person: Who stands behind it; one person counts once, whatever the number of keys.
+            passkey: A passkey instead, as the person enrolled it. Sealpoint cannot check that it is
+                theirs: have them read its id to you.
+            person: The person who uses it; one person counts once, regardless of the number of
+                keys.
             roles: Some of writer, approver, operator, auditor, privacy.
-            namespaces: Where it has them; `*` means everywhere. These three are needed for an
-                identity that is new.
-            expires: From when on the key may not write any more, with a zone; "never" takes an
-                expiry away, and without this one that is there stays.
+            namespaces: The namespaces of these roles; `*` means everywhere. Person, roles and
+                namespaces are required for a new identity.
+            expires: The time from which the key may no longer write, with a zone; "never" removes
+                an expiry, and without this, an existing expiry stays.
             break_glass: Whether it may, as an operator, let a request pass without approvals.
             reason: Why, for the record.
 
@@ -154,15 +156,15 @@ class KeyAdmin:
 
         Raises:
             KeyMissing: The root's keys, or the identity's, are not here.
-            KeyLocked: A root key is encrypted, and the passphrase is missing or does not open it.
-            NotTrusted: The roster would contradict itself or take a right away.
-            UsageError: It is new, and not all is said that is needed for that.
+            KeyLocked: A root key is encrypted, and the passphrase is missing or wrong.
+            NotTrusted: The roster would contradict itself or remove a right.
+            UsageError: It is new, and a required value is missing.
         """
         if check_identity_name(name) == ROOT:
             raise UsageError("identity: the name root is taken by the key that signs rosters")
-        self._location.files.pin()  # before anything else: without one nothing here counts
+        self._location.files.pin()  # first, because without a pin nothing else counts
         given = _given(public, passkey)
-        # Whatever is wrong with what was said is told before the store is opened.
+        # Errors in the arguments are reported before the store is opened.
         said = {
             "person": None if person is None else check_name(person, "person"),
             "roles": None if roles is None else _roles(roles),
@@ -182,7 +184,7 @@ class KeyAdmin:
     def _meant(
         self, chain: StoreChain, name: str, given: PublicKey | Passkey | str | None
     ) -> PublicKey | Passkey:
-        """The key that was given; else the one here, or the one passkey of who has no key here."""
+        """Return the given key; otherwise the key here, or the only passkey of the identity."""
         if isinstance(given, str):
             return _held_passkey(chain, name, given)
         if given is not None:
@@ -194,24 +196,24 @@ class KeyAdmin:
         return keys.facts(name).public
 
     def change_passphrase(self, name: str, *, new: PassphraseSource | None) -> PublicKey:
-        """Encrypt a private key on this machine under another passphrase, or under none.
+        """Encrypt a private key on this machine with another passphrase, or with none.
 
-        The key stays the same, and so does everything that it signed. The new file takes the place
-        of the old one when it is durable, and not before.
+        The key does not change, and its signatures stay valid. The new file replaces the old one
+        only when it is durable.
 
         Args:
             name: The identity.
-            new: The new passphrase, or a function that is called with the key's name once the old
-                one is open; None leaves the key unencrypted.
+            new: The new passphrase, or a function that receives the key's name once the old one is
+                open; None leaves the key unencrypted.
 
         Returns:
             The public half.
 
         Raises:
-            KeyLocked: The key is encrypted, and the passphrase is missing or does not open it.
+            KeyLocked: The key is encrypted, and the passphrase is missing or wrong.
             KeyMissing: The key is not on this machine.
-            UsageError: The new passphrase is empty, too long, or no line of text.
-            ConfigError: The key file was changed by somebody else meanwhile.
+            UsageError: The new passphrase is empty, too long, or not a line of text.
+            ConfigError: Another process changed the key file in between.
         """
         location = self._location
         location.files.pin()
@@ -229,23 +231,24 @@ class KeyAdmin:
     ) -> Revocation:
         """End every key of an identity, or one of them, for good.
 
-        The identity keeps its line in the roster: its name, its person and its threads wait for a
-        new key, which `rotate` gives. The root's private keys must be on this machine. It may be
-        repeated when it was interrupted.
+        The identity stays in the roster: its name, its person and its threads wait for a new key,
+        which `rotate` gives. The root's private keys must be on this machine. It may be repeated if
+        it was interrupted.
 
         Args:
             name: The identity.
-            key: The id of one key of it, or its first 12 digits or more; without it, all of them.
+            key: The id of one of its keys, or the first 12 digits or more; without it, all of them.
             reason: Why, for the record.
-            dry_run: Only say what would end.
-            progress: Called now and then with how many threads are done, and how many there are.
+            dry_run: Only show what would end.
+            progress: Called regularly with the number of finished threads and the total.
 
         Raises:
             UsageError: There is no such identity or key, it has ended already, or there is no
                 reason.
             KeyMissing: The root's keys are not here.
-            HeadMoved: Somebody else changed the roster, or the keys went on writing: repeat it.
-            Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
+            HeadMoved: Another process changed the roster, or the keys continued to write: repeat
+                it.
+            Tampered, RolledBack, Forked, NotTrusted: The store chain does not verify.
         """
         if not reason.strip():
             raise UsageError(
@@ -283,18 +286,18 @@ class KeyAdmin:
     ) -> PublicKey:
         """Prepare the next key of an identity on this machine, for a root that is on another one.
 
-        There the public half is given to `rotate`; here `take_next` then brings it into use.
+        Pass the public half to `rotate` there; then `take_next` brings the key into use here.
 
         Args:
-            name: The identity, whose key lies here.
-            new_passphrase: Under which the new key is encrypted, as for `create`.
+            name: The identity, whose key is on this machine.
+            new_passphrase: The passphrase that encrypts the new key, as for `create`.
 
         Returns:
-            The public half; of the key that was prepared already, if one was.
+            The public half; that of the already prepared key, if one exists.
 
         Raises:
             KeyMissing: The identity has no key here.
-            KeyLocked: The present key is encrypted, and there is no passphrase for the next one.
+            KeyLocked: The current key is encrypted, and there is no passphrase for the next one.
         """
         files = self._location.files
         files.pin()
@@ -315,10 +318,10 @@ class KeyAdmin:
         return signer.public if facts is None else facts.public
 
     def take_next(self, name: str) -> PublicKey:
-        """Bring a prepared key into use here, once the roster has it; the old file goes with that.
+        """Bring a prepared key into use here, once the roster has it; this replaces the old file.
 
         Raises:
-            KeyMissing: None was prepared here.
+            KeyMissing: No key was prepared here.
             KeyNotInForce: The roster does not have it.
         """
         files = self._location.files
@@ -349,35 +352,36 @@ class KeyAdmin:
         progress: _Progress | None = None,
         new_passphrase: PassphraseSource | None = None,
     ) -> Rotation:
-        """Give an identity a new key, and end those that it had.
+        """Give an identity a new key, and end its previous keys.
 
-        Passkeys end if a new one is given, or other rights; else they stay, as the other keys do
-        where a passkey is exchanged.
+        Passkeys end if a new passkey or other rights are given; otherwise they stay. If a passkey
+        is replaced, the other keys stay.
 
-        Processes that hold an old key are refused at their next save; start them again. What the
-        old keys wrote stays readable, and the new key goes on with the threads. The root's private
-        keys must be on this machine. It may be repeated when it was interrupted.
+        Processes that hold an old key are refused at their next save; start them again. The entries
+        of the old keys stay readable, and the new key continues with the threads. The root's
+        private keys must be on this machine. It may be repeated if it was interrupted.
 
         Args:
             name: The identity.
             public: Its new public key, made elsewhere; without it, a new private key is made here
-                and takes the place of the old one.
+                and replaces the old one.
             passkey: Its new passkey instead, as the person enrolled it.
-            roles: What it may do from now on; without this, what it might before.
-            namespaces: Where it may do it from now on; without this, where it might before.
-            expires: From when on the new key may not write any more, with a zone.
+            roles: Its roles from now on; without this, the previous ones.
+            namespaces: The namespaces of the roles from now on; without this, the previous ones.
+            expires: The time from which the new key may no longer write, with a zone.
             reason: Why, for the record.
-            dry_run: Only say what would end.
-            progress: Called now and then with how many threads are done, and how many there are.
-            new_passphrase: Under which the new private key is encrypted.
+            dry_run: Only show what would end.
+            progress: Called regularly with the number of finished threads and the total.
+            new_passphrase: The passphrase that encrypts the new private key.
 
         Raises:
-            UsageError: There is no such identity, or what is given is the only one that it has.
+            UsageError: There is no such identity, or the given key is the only one that it has.
             KeyMissing: The root's keys are not here, or the identity's is not and `public` is
                 missing.
             KeyLocked: The old private key is encrypted, and there is no passphrase for the new one.
-            HeadMoved: Somebody else changed the roster, or the keys went on writing: repeat it.
-            Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
+            HeadMoved: Another process changed the roster, or the keys continued to write: repeat
+                it.
+            Tampered, RolledBack, Forked, NotTrusted: The store chain does not verify.
         """
         rights = _NewRights(
             name=name,
@@ -415,7 +419,7 @@ class KeyAdmin:
             )
 
     def list(self) -> tuple[KeyInfo, ...]:
-        """Every key of the roster in force, every private key on this machine, every revoked key.
+        """Return every key of the roster in force, private keys on this machine, and revoked keys.
 
         Raises:
             NotTrusted: There is no pin for this store here.
@@ -428,7 +432,7 @@ class KeyAdmin:
 
 
 def _require_other(name: str, given: PublicKey | Passkey | None, old: set[KeyId]) -> None:
-    """Refuse to exchange a key for itself: whoever took the wrong file would think that it ended.
+    """Refuse to replace a key by itself: a caller with the wrong file would think that it ended.
 
     Raises:
         UsageError: No other key ends.
@@ -465,7 +469,7 @@ def _rotation(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NewRights:
-    """What an identity has from now on, where None means as before."""
+    """The new rights of an identity, where None means unchanged."""
 
     name: str
     roles: tuple[Role, ...] | None
@@ -473,7 +477,7 @@ class _NewRights:
     expires: datetime | None
 
     def ending(self, identity: Identity, passkey: Passkey | None) -> set[KeyId]:
-        """The keys that end: those of the new one's scheme; with other rights, all."""
+        """Return the keys that end: those of the new key's scheme; with other rights, all."""
         keys = [each.key for each in identity.keys]
         if self.roles is None and self.namespaces is None:
             keys = [key for key in keys if isinstance(key, Passkey) == (passkey is not None)]
@@ -489,7 +493,7 @@ class _NewRights:
         reason: str | None,
         progress: _Progress | None,
     ) -> EndedKeys:
-        """Exchange the keys; an identity without one, or with the new one alone, loses none."""
+        """Replace the keys; an identity without a key, or with only the new one, loses none."""
         ending = _digits(old)
         if ending:
             return revoke_keys(
@@ -508,7 +512,7 @@ class _NewRights:
         return EndedKeys(roster=chain.roster.seq, threads=0, unverified=(), beyond=())
 
     def _applied_to(self, document: RosterDocument, made: PublicKey | Passkey) -> RosterDocument:
-        """The roster in which the identity has these rights, and the new key with them."""
+        """Return the roster in which the identity has these rights and the new key."""
 
         def changed(identity: Identity) -> Identity:
             if identity.name != self.name:
@@ -528,7 +532,7 @@ class _NewRights:
 
 
 def _plan_end(core: Core, keys: frozenset[str], progress: _Progress | None) -> EndedKeys:
-    """What ending keys would do."""
+    """Return what ending keys would do."""
     usage = find_key_usage(core, keys, None, progress)
     return EndedKeys(roster=-1, threads=usage.threads, unverified=usage.unverified, beyond=())
 
@@ -538,7 +542,7 @@ def _digits(keys: Iterable[KeyId]) -> frozenset[str]:
 
 
 def _given(public: str | None, passkey: Passkey | None) -> PublicKey | Passkey | str | None:
-    """The key that a caller gave; that of a passkey which the roster has is a text so far."""
+    """Return the given key; a passkey that the roster already has is still a text here."""
     _require_one(public, passkey)
     if public is None or ":" in public:
         return passkey or public
@@ -551,7 +555,7 @@ def _require_one(public: str | None, passkey: Passkey | None) -> None:
 
 
 def _held_passkey(chain: StoreChain, name: str, public: str) -> Passkey:
-    """The passkey of an identity that has this public key."""
+    """Return the passkey of an identity that has this public key."""
     for identity, passkey in chain.roster.passkeys.values():
         if (identity.name, passkey.public) == (name, public):
             return passkey
@@ -573,10 +577,10 @@ def _namespaces(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _said_or_known(known: Identity | None, name: str, said: Mapping[str, Any]) -> Identity:
-    """An identity as it was described, and where nothing was said, as the roster has it.
+    """Return an identity as described, with missing values from the roster.
 
     Raises:
-        UsageError: The roster does not have it, and not everything was said.
+        UsageError: The roster does not have it, and a value is missing.
     """
     given = {what: value for what, value in said.items() if value is not None}
     if known is not None:
@@ -592,7 +596,7 @@ def _said_or_known(known: Identity | None, name: str, said: Mapping[str, Any]) -
 
 
 def _roles(names: Sequence[str]) -> tuple[Role, ...]:
-    """Roles by their names, each once and in order."""
+    """Return roles by their names, each once and in order."""
     known = {str(role): role for role in Role}
     for name in names:
         if name not in known:
@@ -601,7 +605,7 @@ def _roles(names: Sequence[str]) -> tuple[Role, ...]:
 
 
 def _expiry(expires: datetime | str | None) -> datetime | None:
-    """An expiry as a roster has it: in UTC; None for "never" and where nothing was said."""
+    """Return an expiry for a roster, in UTC; None for "never" and if none was given."""
     if isinstance(expires, str):
         if expires != _NEVER:
             raise UsageError(f"expires: expected a time or {_NEVER!r}, found {expires!r}")
@@ -617,10 +621,10 @@ def _expiry(expires: datetime | str | None) -> datetime | None:
 
 
 def identity_in(chain: StoreChain, name: str) -> Identity:
-    """An identity of the roster in force.
+    """Return an identity of the roster in force.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: No identity has this name.
     """
     identity = chain.roster.identity(name)
     if identity is None:
@@ -633,7 +637,7 @@ def identity_in(chain: StoreChain, name: str) -> Identity:
 
 
 def _chosen(identity: Identity, key: str | None) -> frozenset[str]:
-    """The digits of the ids of the keys that are meant."""
+    """Return the digits of the ids of the chosen keys."""
     held = [each.digits for each in identity.keys]
     if not held:
         raise UsageError(
@@ -654,7 +658,7 @@ def _chosen(identity: Identity, key: str | None) -> frozenset[str]:
 
 
 def _with(document: RosterDocument, added: Identity, *, keep_expiry: bool) -> RosterDocument:
-    """The roster with an identity added, or with more rights for one that is there."""
+    """Return the roster with an identity added, or with more rights for an existing one."""
     merged = []
     found = False
     for identity in document.identities:

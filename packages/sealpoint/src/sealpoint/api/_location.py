@@ -65,17 +65,17 @@ now = partial(datetime.now, UTC)
 
 @dataclass(frozen=True, slots=True)
 class StoreLocation:
-    """A store on this machine: where it lies, and the files that belong to it."""
+    """A store on this machine: its place, and the files that belong to it."""
 
     url: StoreUrl
     files: StoreFiles
     settings: Settings
     unlock: Unlock = field(repr=False)
-    """Gives the passphrase of an encrypted key."""
+    """Returns the passphrase of an encrypted key."""
     password: Callable[[], str] | None = field(default=None, repr=False)
-    """Gives the password of a database."""
+    """Returns the password of a database."""
     anchor_password: Callable[[], str] | None = field(default=None, repr=False)
-    """Gives that of the shared anchor's."""
+    """Returns the password of the shared anchor's database."""
 
     @classmethod
     def find(
@@ -90,14 +90,14 @@ class StoreLocation:
         password: PasswordSource | None = None,
         anchor_password: PasswordSource | None = None,
     ) -> "StoreLocation":
-        """Find the files of a store, and refuse a store that lies among its own keys.
+        """Find the files of a store, and refuse a store that is stored among its own keys.
 
-        The passphrase is looked for only when an encrypted key is opened: this one, or else the
+        The passphrase is needed only when an encrypted key is opened: this one, or otherwise the
         one that the environment names.
 
         Raises:
             UrlInvalid: The URL names no store on disk.
-            StoreMisplaced: The store lies in the configuration or state directory.
+            StoreMisplaced: The store is in the configuration or state directory.
         """
         settings = load_settings(
             config_dir=config_dir, state_dir=state_dir, secrets_dir=secrets_dir, key_fd=key_fd
@@ -120,28 +120,28 @@ class StoreLocation:
         )
 
     def is_vacant(self) -> bool:
-        """Whether there is nothing where the store should lie.
+        """Whether the store's place is empty.
 
         Raises:
-            NotTrusted: The URL leads elsewhere than it did.
-            StorageUnavailable: That cannot be told.
+            NotTrusted: The URL leads to another place than before.
+            StorageUnavailable: This cannot be determined.
         """
         return self.url.is_vacant(self.target(), self.password)
 
     def target(self) -> str:
-        """Where the store lies, with no link on the way.
+        """Return the store's place, without links on the way.
 
         Raises:
-            NotTrusted: The URL leads elsewhere than it did.
+            NotTrusted: The URL leads to another place than before.
         """
         return self.files.target()
 
     def directory(self) -> Path:
-        """The directory that is the store's: itself, or that of its file, which gets others beside.
+        """Return the store's directory: itself, or that of its file, which may get more files.
 
         Raises:
-            NotTrusted: The URL leads elsewhere than it did.
-            UsageError: The store does not lie on this machine.
+            NotTrusted: The URL leads to another place than before.
+            UsageError: The store is not on this machine.
         """
         if self.url.path is None:
             raise UsageError(
@@ -153,11 +153,11 @@ class StoreLocation:
         return path.parent if self.url.backend.lies_as == "file" else path
 
     def shared_paths(self) -> tuple[list[Path], list[Path]]:
-        """The directories and files that a group shares.
+        """Return the directories and files that a group shares.
 
         Raises:
-            NotTrusted: There is no pin, or the URL leads elsewhere than it did.
-            UsageError: The store does not lie on this machine.
+            NotTrusted: There is no pin, or the URL leads to another place than before.
+            UsageError: The store is not on this machine.
         """
         anchor = self.files.anchor_directory(self.files.pin().store)
         files = [anchor / "anchor.slots"]
@@ -167,20 +167,20 @@ class StoreLocation:
         return [self.files.state_dir, anchor.parent, anchor, self.directory()], files
 
     def make_secret(self) -> None:
-        """Make the secret that keys the anchor's slots, unless there is one, or one is shared."""
+        """Make the secret that keys the anchor's slots, unless it exists or an anchor is shared."""
         if self.files.shared_anchor.url() is None:
             self.files.ensure_secret(os.urandom)
 
     def open_shared_anchor(
         self, store: StoreId, *, url: AnchorUrl | None = None, read_only: bool, create: bool
     ) -> SharedAnchor | None:
-        """The anchor that other machines ask too, or None if this store shares none.
+        """Open the shared anchor; None if this store shares none.
 
         Args:
             store: The store.
-            url: One that is not declared yet.
+            url: The URL of an anchor that is not declared yet.
             read_only: Write nothing.
-            create: Make its tables where there are none.
+            create: Make its tables if they are missing.
 
         Raises:
             AnchorUnavailable: It cannot be used.
@@ -197,10 +197,10 @@ class StoreLocation:
         )
 
     def _secret(self, shared: SharedAnchor | None, *, read_only: bool) -> bytes:
-        """The secret that keys the slots: the one that this machine first saw.
+        """Return the secret that keys the slots: the one that this machine first saw.
 
         Raises:
-            KeyMissing: It is gone.
+            KeyMissing: It is missing.
             AnchorUnavailable: The shared anchor has none, or another one.
         """
         if shared is None:
@@ -238,9 +238,9 @@ class StoreLocation:
         """Open anchor and backend.
 
         Raises:
-            KeyMissing: The secret that keys the anchor's slots is gone.
-            NotTrusted: The URL leads elsewhere than it did.
-            RolledBack: There is no file to open where the anchor has seen a store.
+            KeyMissing: The secret that keys the anchor's slots is missing.
+            NotTrusted: The URL leads to another place than before.
+            RolledBack: The store is missing, although the anchor has seen it.
         """
         target = self.target()
         gid = self.files.gid()
@@ -278,7 +278,7 @@ class StoreLocation:
         )
 
     def _gone(self) -> RolledBack:
-        """The error where there is nothing of a store that is known here."""
+        """Return the error for a known store that is missing."""
         what = f"store {self.url}: this machine knows the store, and"
         hint = (
             f"Bring the newest copy back, or if it was moved: sealpoint trust move {self.url} "
@@ -295,7 +295,7 @@ class StoreLocation:
     def open_local_anchor(
         self, store: StoreId, secret: bytes, *, gid: int | None, read_only: bool = False
     ) -> LocalAnchor:
-        """The anchor of this machine, whose slots are keyed by a secret, or that of a group.
+        """Open the anchor of this machine or of a group, whose slots are keyed by a secret.
 
         Raises:
             AnchorUnavailable: Its file is damaged, or was written under another secret.
@@ -338,12 +338,13 @@ class StoreLocation:
             parts.close()
 
     def root_signers(self, root: Root) -> list[PrivateKey]:
-        """The private keys of a root that are on this machine.
+        """Return the private keys of a root that are on this machine.
 
         Raises:
-            KeyLocked: One is encrypted, and the passphrase is missing or does not open it.
+            KeyLocked: One is encrypted, and the passphrase is missing or wrong.
         """
-        # By what the files say, so that no other key needs its passphrase; opening proves it.
+        # Chosen by the claims of the files, so no other key needs its passphrase; opening proves
+        # it.
         names = [
             name
             for name in self.files.keys.names()
@@ -352,11 +353,11 @@ class StoreLocation:
         return [self.files.keys.signer(name, self.unlock) for name in names]
 
     def enough_root_signers(self, root: Root) -> list[PrivateKey]:
-        """As many private keys of a root as it demands.
+        """Return as many private keys of a root as it requires.
 
         Raises:
             KeyMissing: There are fewer on this machine.
-            KeyLocked: One is encrypted, and the passphrase is missing or does not open it.
+            KeyLocked: One is encrypted, and the passphrase is missing or wrong.
         """
         return require_roots(root, self.root_signers(root))
 
@@ -373,7 +374,7 @@ class StoreLocation:
 
         Raises:
             KeyMissing, KeyLocked: They are not here, or do not open.
-            HeadMoved: Somebody else changed the roster meanwhile.
+            HeadMoved: Another process changed the roster in between.
         """
         roots = self.enough_root_signers(chain.root)
         written = append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
@@ -385,8 +386,8 @@ class StoreLocation:
     def raise_pin_minimum(self, chain: StoreChain) -> None:
         """Let the pin of this machine name the roster and the root in force.
 
-        Should the anchor be lost, an older store chain is still refused here: one without the end
-        of a key that ended.
+        If the anchor is lost, this machine still refuses an older store chain, which might lack the
+        end of a key.
         """
         pin = self.files.pin()
         newer = pin.with_roster(chain.roster.seq).with_root(chain.root)
@@ -394,11 +395,11 @@ class StoreLocation:
             self.files.write_pin(newer, replace=True)
 
     def signer(self, identity: str) -> PrivateKey:
-        """The private key of an identity.
+        """Return the private key of an identity.
 
         Raises:
             KeyMissing: It is not on this machine.
-            KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
+            KeyLocked: It is encrypted, and the passphrase is missing or wrong.
             NotTrusted: There is no pin either: nothing is known about this store.
         """
         try:
@@ -408,13 +409,13 @@ class StoreLocation:
             raise
 
     def own_key(self, identity: str) -> PrivateKey:
-        """The same, from the descriptor that the settings name if they do."""
+        """Return the private key, from the descriptor in the settings if that is set."""
         if self.settings.key_fd is None:
             return self.signer(identity)
         return self.files.keys.signer_from_descriptor(self.settings.key_fd, identity, self.unlock)
 
     def pin(self, trust: Trust | None) -> TrustPin:
-        """The pin that the caller brings along, or else the one that the settings lead to.
+        """Return the caller's pin, or otherwise the one that the settings lead to.
 
         Raises:
             NotTrusted: There is none.
@@ -428,14 +429,14 @@ class StoreLocation:
 
 
 def wait_between_looks() -> None:
-    """Let a moment pass, in which a save that is under way comes to its end."""
+    """Wait a moment, so that a running save can finish."""
     time.sleep(_SETTLE_SECONDS)
 
 
 def identity_of(
     signer: PrivateKey, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
 ) -> Identity:
-    """A roster's line for a key."""
+    """Return a roster's entry for a key."""
     key = RosterKey.of(signer.public)
     return Identity(
         name=signer.name, person=person, roles=roles, namespaces=namespaces, keys=(key,)
@@ -443,10 +444,10 @@ def identity_of(
 
 
 def read_pin(trust: Trust) -> TrustPin:
-    """A pin that the caller brings along: itself, the path of its file, or a descriptor.
+    """Return the caller's pin: a pin, the path of its file, or a descriptor.
 
     Raises:
-        NotTrusted: The file is missing or no pin.
+        NotTrusted: The file is missing or not a pin.
         KeyFileUnsafe: Others can change it.
     """
     if isinstance(trust, TrustPin):

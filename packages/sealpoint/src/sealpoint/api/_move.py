@@ -2,13 +2,12 @@
 """Moving a store to another backend: everything is verified, every byte and signature stays.
 
 The source is verified first, then copied, then the target is verified in the same way, against the
-same anchor: a copy that lacks anything that the anchor has seen is refused. Only then do pin, keys
-and anchor belong to the new URL. Until that last step nothing changes for anybody, and a move that
-was interrupted goes on where it ended. The source is left as it is, and is not trusted here any
-more.
+same anchor: a copy that lacks an anchored entry is refused. Only then do pin, keys and anchor
+belong to the new URL. Until that last step nothing changes for any user, and an interrupted move
+can be continued. The source is not changed, and is no longer trusted here.
 
-Workers are to be stopped meanwhile. One that goes on writing at the source is noticed: the target
-is then behind the anchor, and the move ends with an error; after the move, the anchor refuses it.
+Stop the workers during the move. If a worker continues to write to the source, the target is behind
+the anchor, and the move ends with an error; after the move, the anchor refuses that worker.
 """
 
 from collections.abc import Callable
@@ -24,21 +23,21 @@ from sealpoint.store import CopiedStore, Core, copy_store
 
 
 class MoveProgress(NamedTuple):
-    """How far a move has come."""
+    """The progress of a move."""
 
     step: str
     """`verify the source`, `copy` or `verify the target`."""
     done: int
-    """Threads."""
+    """The number of finished threads."""
     total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedStore:
-    """What was moved."""
+    """The result of a move."""
 
     url: str
-    """Where the store is now."""
+    """The new URL of the store."""
     pin: TrustPin
     copied: CopiedStore
     entries: int
@@ -52,14 +51,14 @@ def move_store(
     password: PasswordSource | None = None,
     progress: Callable[[MoveProgress], object] | None = None,
 ) -> MovedStore:
-    """Move a store to where another URL leads.
+    """Move a store to the place of another URL.
 
     Raises:
-        Tampered: Something at the source, or at the target once it was copied, is not as it was
-            written, or the target lacks what the anchor has seen.
+        Tampered: Data at the source, or at the target after the copy, is not what was written, or
+            the target lacks an entry that the anchor has seen.
         StoreExists: There is another store at the target, or a pin for its URL.
         UsageError: Source and target are one place.
-        StorageUnavailable: Either cannot be used; the move can be begun again.
+        StorageUnavailable: Either cannot be used; the move can be started again.
     """
     target = StoreLocation.find(
         url,
@@ -110,7 +109,7 @@ def _require_sound(
     """Verify everything.
 
     Raises:
-        Tampered: Something is not as it was written, or is missing.
+        Tampered: Data is not what was written, or is missing.
     """
     report = verify_store(
         core, lambda done: tell(MoveProgress(step, done.threads, done.threads_total))

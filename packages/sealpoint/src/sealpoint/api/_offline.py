@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answering a request where the store is not: an export that carries all that has to be shown.
+"""Answering a request on a machine without the store, from an export with everything to be shown.
 
-An export is a copy of the request's thread and of the store chain, with the blobs that showing the
-request needs and no state. Nothing in it is believed: it is put into a store in memory, verified
-from the first entry on against the reader's own pin, and read the way that any store is read. So
-what an approver is shown there is what they would be shown here, whatever the request asks for.
-What happened after the export nobody can know from it: whether the request is still open is decided
-when the answer is relayed, and again when it is spent. The format is docs/formats/request.md.
+An export is a copy of the request's thread and of the store chain, with the blobs that are needed
+to show the request, and without states. It is not trusted: it is loaded into a store in memory,
+verified from the first entry on against the reader's own pin, and read like any store. So an
+approver sees the same there as here, regardless of what the request claims. The export does not
+show what happened after it: whether the request is still open is decided when the answer is
+relayed, and again when it is used. The format is docs/formats/request.md.
 """
 
 import os
@@ -53,10 +53,10 @@ from sealpoint.store import (
 )
 from sealpoint.world import WorldDiff
 
-# A request with all that people are shown of it: made anew from the thread, never from its words.
+# A request with everything that people see of it is made from the thread again, and does not use
+# the request's own claims.
 #
-# What an approver sees on the command line and what an export holds is what `examine` finds, and
-# nothing besides.
+# The command line and an export show an approver exactly the result of `examine`.
 
 
 _CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
@@ -64,18 +64,18 @@ _CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownResult:
-    """Results of a task, and what they say if that can be decoded here."""
+    """Results of a task, with their value if it can be decoded here."""
 
     lane: str
     result: PendingResult
     value: Any
     fault: str | None
-    """Why the value is not known here."""
+    """Why the value is unknown here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRelease:
-    """A release with the values of what is pending."""
+    """A release with the values of its pending results."""
 
     release: Release
     ref: CheckpointRef
@@ -84,22 +84,22 @@ class ShownRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedRequest:
-    """A request, and what was found out about it here."""
+    """A request, with the findings about it here."""
 
     request: Request
     shown: ShownRelease | None
-    """What it would release, made anew from the thread; None if nothing, or if that failed."""
+    """The release that it asks for, made from the thread; None if there is none or on error."""
     diff: WorldDiff | None
     fault: SealpointError | None
-    """Why what it shows cannot be believed."""
+    """Why its content is not trustworthy."""
 
     def require_agreeable(self) -> None:
-        """Refuse what nobody may be asked to approve, or to let pass without approvals.
+        """Refuse a request that must not be approved, or let pass without approvals.
 
-        A request that shows something else than what would run can still be denied.
+        A request that shows another state than the one that would run can still be denied.
 
         Raises:
-            NotTrusted: It shows something else than what would be signed.
+            NotTrusted: It shows another state than the one that would be signed.
             RequestClosed: It was denied, has expired, or another policy is in force.
         """
         if self.fault is not None:
@@ -109,7 +109,7 @@ class ExaminedRequest:
 
 
 def examine(store: Store, request: Request) -> ExaminedRequest:
-    """Make the release of a request anew from its thread, and compare what it shows with that."""
+    """Make the release of a request from its thread, and compare the request with it."""
     shown, diff, fault = None, None, None
     if request.statement.checkpoint is not None:
         handle = store.thread(request.thread)
@@ -122,7 +122,7 @@ def examine(store: Store, request: Request) -> ExaminedRequest:
 
 
 def read_release(thread: Thread, release: Release) -> ShownRelease:
-    """Read what a release says, as far as the registry of the store knows its types.
+    """Read the content of a release, as far as the store's registry knows its types.
 
     Raises:
         SealpointError: The thread is not what it was when the release was made.
@@ -194,14 +194,14 @@ _read_answer = msgspec.json.Decoder(_Answer).decode
 
 
 class _CopyingStorage(MemoryStorage):
-    """Holds a copy of entries, and fetches blobs from elsewhere when somebody first reads them."""
+    """Holds a copy of entries, and fetches blobs from the source on first read."""
 
     def __init__(self, source: Storage) -> None:
         super().__init__()
         self._source = source
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
-        """The bytes stored under a digest, or None; from here on they are a part of the copy."""
+        """Return the bytes of a digest, or None; the blob is now part of the copy."""
         found = super().blob(thread, digest, size_bytes_max)
         if found is None:
             found = self._source.blob(thread, digest, size_bytes_max)
@@ -212,16 +212,16 @@ class _CopyingStorage(MemoryStorage):
     def blobs(
         self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
     ) -> dict[bytes, bytes]:
-        """Those of the blobs that are stored."""
+        """Return those of the blobs that are stored."""
         found = {each: self.blob(thread, each, size_bytes_max) for each in digests}
         return {digest: data for digest, data in found.items() if data is not None}
 
 
 def export_request(store: Store, request_id: str) -> bytes:
-    """Write all that has to be shown of a request, for somebody who answers it elsewhere.
+    """Write everything to be shown of a request, for a person who answers it elsewhere.
 
-    It holds no key and no state. It holds what an approver is shown: whoever has the file can read
-    the question, the answer, pending results and what the run could do.
+    It holds no key and no state. It holds what an approver sees: anyone with the file can read the
+    question, the answer, pending results and the capabilities of the run.
 
     Args:
         store: The open store; reading it is enough.
@@ -229,8 +229,8 @@ def export_request(store: Store, request_id: str) -> bytes:
 
     Raises:
         UnknownRequest: There is no such request, or the thread has moved on.
-        NotTrusted: The request shows something else than what lies on the thread.
-        UsageError: It is too large to be carried.
+        NotTrusted: The request shows another state than the thread has.
+        UsageError: It is too large to be exported.
     """
     request = store.request(request_id)
     core = store._core  # noqa: SLF001 (of the same package)
@@ -242,7 +242,7 @@ def export_request(store: Store, request_id: str) -> bytes:
         copy.append(chain, 0, records, blobs={})
     for digest in trust.blobs:
         copy.blob(STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX)
-    # Examined in the very copy, as it will be elsewhere: what that reads is what is exported.
+    # Examined in the copy itself, as it will be elsewhere: what that reads is exported.
     parts = _boxed(
         copy,
         thread,
@@ -281,13 +281,13 @@ def export_request(store: Store, request_id: str) -> bytes:
 
 
 def _shown_positions(examined: ExaminedRequest) -> frozenset[int]:
-    """Where the results lie whose values are shown."""
+    """Return the positions of the results whose values are shown."""
     shown = examined.shown
     return frozenset() if shown is None else frozenset(each.result.seq for each in shown.results)
 
 
 def _take_values(copy: Storage, thread: bytes, shown: frozenset[int], registry: Registry) -> None:
-    """Take all of each value that is shown in, whether its types are known here or not."""
+    """Copy all blobs of each shown value, even if its types are unknown here."""
     limits = registry.limits
     for seq in sorted(shown):
         record = copy.read(thread, seq)
@@ -317,23 +317,23 @@ def _blobs(copy: Storage, thread: bytes) -> tuple[bytes, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRequest:
-    """A request that was exported, verified; use it in a `with` block, or close it."""
+    """An exported and verified request; use it in a `with` block, or close it."""
 
     store: Store
-    """The thread of the request as it was, in memory: what is written there is gone with it."""
+    """The thread of the request at the export, in memory: writes to it are lost on close."""
     request: Request
     last: int
-    """The position of the newest entry in it; what was written since is not known here."""
+    """The position of the newest entry in the export; later entries are unknown here."""
 
     def examine(self) -> ExaminedRequest:
-        """All that people are shown of it, made anew from the verified copy."""
+        """Return everything that people see of it, made from the verified copy."""
         return examine(self.store, self.request)
 
     def answer(self, verdict: Verdict, *, reason: str) -> bytes:
-        """Approve or deny it, as the identity that it was opened with.
+        """Approve or deny it, as the identity that opened it.
 
         Returns:
-            What `relay_answer` records where the store is: a signature, and no secret.
+            The input of `relay_answer` where the store is: a signature, and no secret.
 
         Raises:
             RequestClosed: It was denied or had expired when it was exported, or has expired now.
@@ -347,7 +347,7 @@ class ExportedRequest:
         )
 
     def close(self) -> None:
-        """Forget it. Closing twice is allowed."""
+        """Drop the copy. Closing twice is allowed."""
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -372,29 +372,29 @@ def open_request(
     secrets_dir: Directory = None,
     key_fd: int | None = None,
 ) -> ExportedRequest:
-    """Open a request that `export_request` wrote, where its store is not.
+    """Open a request that `export_request` wrote, on a machine without its store.
 
-    The pin and the key are those of this machine; the store itself is not looked for.
+    The pin and the key are those of this machine; the store itself is not used.
 
     Args:
-        data: What was exported.
-        url: What the store is called here: its pin and keys are kept under it.
-        identity: Whose key signs an answer; `worker` if nobody says another.
+        data: The export.
+        url: The URL of the store here: its pin and keys are kept under it.
+        identity: The identity whose key signs an answer; without it, `worker`.
         registry: The types that may be loaded; without it, plain data and built-ins.
         trust: A pin, instead of the one in the configuration directory, as for `open_store`.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
+        config_dir: The directory of keys and pin, instead of the user's configuration directory.
         state_dir: As for `open_store`; nothing is read or written there.
         read_only: No key is needed, and nothing can be answered.
-        passphrase: What opens the identity's key, as for `open_store`.
-        signer: A key that lives elsewhere, as for `open_store`.
+        passphrase: The passphrase of the identity's key, as for `open_store`.
+        signer: A key that is held elsewhere, as for `open_store`.
         secrets_dir: The directory of a mounted secret, as for `open_store`.
         key_fd: The descriptor of the key, as for `open_store`.
 
     Raises:
-        BundleInvalid: It is no exported request.
-        NotTrusted: It is of another store than the pin, or somebody signed who may not.
-        Tampered, Forked, RolledBack: It is not what was written, or older than the pin says.
-        UnknownRequest: The thread in it does not ask for this.
+        BundleInvalid: The data is not an exported request.
+        NotTrusted: It belongs to another store than the pin, or a signer had no right to sign.
+        Tampered, Forked, RolledBack: It is not what was written, or is older than the pin.
+        UnknownRequest: The thread in it does not have this request.
         KeyMissing, KeyLocked: The identity's private key is not here, or does not open.
     """
     found: _Export = _parsed(data, REQUEST_BYTES_MAX, _read_export, "exported request")
@@ -438,7 +438,7 @@ def _require_store(found: _Export, pin: TrustPin) -> None:
 
 
 def _filled(found: _Export) -> tuple[MemoryStorage, bytes]:
-    """A store in memory with what an export holds; nothing of it is verified yet."""
+    """Return a store in memory with the content of an export, which is not verified yet."""
     storage = MemoryStorage()
     try:
         thread = bytes.fromhex(found.thread)
@@ -467,7 +467,7 @@ def _boxed(
     name: str,
     registry: Registry,
 ) -> StoreParts:
-    """The parts of a store in memory, whose chain and thread are verified from the beginning."""
+    """Return the parts of a store in memory, with chain and thread verified from the beginning."""
     parts = _memory_parts(storage, pin, signer=signer, namespace=namespace, registry=registry)
     core = Core(parts)
     core.anchor_store_chain()
@@ -501,8 +501,8 @@ def _memory_parts(
 def open_bundle(source: bytes | BinaryIO, trust: Trust) -> Store:
     """Open an evidence bundle to read it: a copy in memory, verified from the beginning.
 
-    `audit` and `why` tell of it what they tell of the store; of the states, only what the bundle
-    holds. It is read as it was when it was exported: later entries may exist.
+    `audit` and `why` show the same for it as for the store; of the states, only those in the
+    bundle. It shows the time of the export: later entries may exist.
 
     Args:
         source: The bundle, or a file that is open for reading its bytes.
@@ -525,35 +525,35 @@ def open_bundle(source: bytes | BinaryIO, trust: Trust) -> Store:
 
 
 def _enter_proven(core: Core, thread: BundleThread) -> None:
-    """Let the anchor of a copy know how far a bundle proves a thread.
+    """Record in the anchor of a copy how far a bundle proves a thread.
 
-    So it is read as what was seen then: a key that has expired since takes nothing back.
+    So its entries count as seen then: a later expiry of a key does not invalidate them.
     """
     uid = bytes.fromhex(thread.thread)
     entry, epoch = bytes.fromhex(thread.entry), core.trust().epoch
     position = shown_position(core.storage, uid, thread.seq, entry, epoch=epoch)
     if position is None:
         raise Missing(f"bundle: entry {thread.seq} of thread {thread.name!r} is missing")
-    # An erasure has taken the name of a thread that has none.
+    # A thread without a name has lost it by an erasure.
     slot = Chain(core, thread.name).slot if thread.name else os.urandom(_SECRET_BYTES)
     if core.anchor.create(slot, position) != position:
         raise Forked(f"bundle: two of its threads are called {thread.name!r}")
 
 
 def relay_answer(store: Store, data: bytes) -> tuple[Attestation, int]:
-    """Record an answer that somebody gave elsewhere; it counts by its own proof.
+    """Record an answer that a person gave elsewhere; its own signature proves it.
 
     Args:
         store: The open store; any identity of the namespace may relay.
-        data: What `ExportedRequest.answer` gave.
+        data: The result of `ExportedRequest.answer`.
 
     Returns:
         The answer, and the position of the entry that records it.
 
     Raises:
-        BundleInvalid: It is no answer.
-        NotTrusted: It is of another store or namespace, or whoever signed it has no say in this.
-        Forged: Its proof is none.
+        BundleInvalid: The data is not an answer.
+        NotTrusted: It belongs to another store or namespace, or its signer may not answer this.
+        Forged: Its proof is invalid.
         UnknownRequest, RequestClosed: There is no such open request.
     """
     found = _parsed(data, _ANSWER_BYTES_MAX, _read_answer, "answer")

@@ -2,7 +2,7 @@
 """Making a store, and opening it.
 
 The order makes an interrupted `init` safe to repeat: keys, then the pin that names them, then the
-roster in the store, then the anchor. What is there already is used, never replaced.
+roster in the store, then the anchor. Existing parts are used, never replaced.
 """
 
 import os
@@ -74,33 +74,32 @@ def init(
 ) -> TrustPin:
     """Make a new store, its keys and its anchor.
 
-    Two identities are made besides the root: `worker`, who writes, and `operator`, who may do
-    everything else. Both belong to one person and to all namespaces.
+    Two identities are made in addition to the root: `worker`, which writes, and `operator`, which
+    may do everything else. Both belong to one person and to all namespaces.
 
     Args:
-        url: Where the store lies, such as `sqlite:///agents.db` or `file:///srv/agents`.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        passphrase: Under which all three keys are encrypted, or a function that is called with
-            the name of each; without it they are not.
-        policy: What the gate asks for in every namespace: `solo`, `team`, or the bytes of a
-            policy file.
-        group: The name of a group of this machine whose members share store and anchor, in a
-            `state_dir` of theirs. They trust each other not to turn the anchor back.
-        password: What a database asks for, as for `open_store`.
-        anchor: `postgresql://USER@HOST/DATABASE`: an anchor that other machines ask too.
-        anchor_password: What that one asks for.
+        url: The place of the store, such as `sqlite:///agents.db` or `file:///srv/agents`.
+        config_dir: The directory of keys and pin, instead of the user's configuration directory.
+        state_dir: The directory of the anchor, instead of the user's state directory.
+        passphrase: The passphrase that encrypts all three keys, or a function that receives the
+            name of each; without it they are not encrypted.
+        policy: The policy for every namespace: `solo`, `team`, or the bytes of a policy file.
+        group: The name of a group of this machine whose members share store and anchor, in a shared
+            `state_dir`. They trust each other not to set back the anchor.
+        password: The password of a database, as for `open_store`.
+        anchor: `postgresql://USER@HOST/DATABASE`: an anchor that other machines use too.
+        anchor_password: The password of that database.
 
     Returns:
         The pin, which holds no secret.
 
     Raises:
         StoreExists: There is a store already.
-        RolledBack: There was one, and it is gone.
-        ConfigError: A directory cannot be used, or the store would lie among its keys.
+        RolledBack: There was a store, and it is gone.
+        ConfigError: A directory cannot be used, or the store would be stored among its keys.
         KeyLocked: An interrupted `init` made keys under another passphrase.
         UrlInvalid: The URL names no store on disk.
-        PolicyInvalid: The policy is none.
+        PolicyInvalid: The policy is invalid.
     """
     chosen = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
     others = None if anchor is None else parse_anchor_url(anchor)
@@ -128,7 +127,7 @@ def init(
 
 
 def _first_pin(location: StoreLocation, root: PrivateKey) -> TrustPin:
-    """The pin of an interrupted `init`, or a new one, which comes after the secret of the slots."""
+    """Return the pin of an interrupted `init`, or make a new one, after the secret of the slots."""
     if not location.files.has_pin():
         location.make_secret()
         location.files.write_pin(
@@ -141,7 +140,7 @@ def _first_pin(location: StoreLocation, root: PrivateKey) -> TrustPin:
 
 
 def _share_anchor(location: StoreLocation, pin: TrustPin, url: AnchorUrl) -> None:
-    """Let a new store share its anchor: the database has the secret before anybody asks there."""
+    """Make a new store share its anchor: the database has the secret before its first use."""
     shared = location.open_shared_anchor(pin.store, url=url, read_only=False, create=True)
     if shared is not None:
         with closing(shared):
@@ -152,7 +151,7 @@ def _share_anchor(location: StoreLocation, pin: TrustPin, url: AnchorUrl) -> Non
 def _begin(
     core: Core, location: StoreLocation, root: PrivateKey, document: RosterDocument, policy: Policy
 ) -> None:
-    """Write the first roster and let the anchor know it, as far as that was not done before."""
+    """Write the first roster and anchor it, as far as an earlier call has not done so."""
     storage = core.storage
     if storage.read(STORE_CHAIN, 0) is None:
         if core.is_anchored():
@@ -170,7 +169,7 @@ def _begin(
 
 
 def _shared(location: StoreLocation, name: str | None) -> Group | None:
-    """The group that is to share the store, once it can; nothing is made where one is already."""
+    """Return the group that will share the store; changes nothing if a store already exists."""
     if name is None:
         _require_new(location)
         return None
@@ -184,7 +183,7 @@ def _shared(location: StoreLocation, name: str | None) -> Group | None:
 
 
 def _require_new(location: StoreLocation) -> None:
-    """Refuse to make a store where there is one, before anything is written."""
+    """Refuse to make a store where one already exists, before anything is written."""
     target = location.target()
     if location.url.path is not None:
         _require_directory(location, Path(target).parent)
@@ -197,7 +196,7 @@ def _require_new(location: StoreLocation) -> None:
     if location.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(
         location.files.keys.names()
     ):
-        # An interrupted `init` has its keys before its pin: this pin came from elsewhere.
+        # An interrupted `init` has its keys before its pin: this pin came from another machine.
         raise StoreExists(
             f"store {location.url}: this machine has a pin of it already, without the keys of a "
             "new store",
@@ -222,12 +221,12 @@ def _require_directory(location: StoreLocation, directory: Path) -> None:
 
 
 def _is_new(storage: Storage) -> bool:
-    """Whether there is no more than an interrupted `init` leaves: the rest is for adoption."""
+    """Whether the store has only what an interrupted `init` leaves: the rest is for adoption."""
     return storage.read(STORE_CHAIN, 1) is None and {*dict(storage.heads())} == {STORE_CHAIN}
 
 
 def first_roster(worker: PrivateKey, operator: PrivateKey, policy: Policy) -> RosterDocument:
-    """The roster of a store that one person runs."""
+    """Return the roster of a store that one person runs."""
     others = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY)
     return RosterDocument(
         identities=(
@@ -239,13 +238,13 @@ def first_roster(worker: PrivateKey, operator: PrivateKey, policy: Policy) -> Ro
 
 
 def _key(location: StoreLocation, name: str, choose: Unlock | None) -> PrivateKey:
-    """A key of an interrupted `init`, or a new one."""
+    """Return the key of an interrupted `init`, or make a new one."""
     if name not in location.files.keys.names():
         signer = PrivateKey.draw(name, os.urandom)
         location.files.keys.write(signer, choose)
         return signer
     if choose is not None and not location.files.keys.facts(name).encrypted:
-        # It was made without a passphrase, and is now asked for with one.
+        # It was made without a passphrase, and this call gives one.
         return location.files.keys.relock(name, location.unlock, choose)
     return location.signer(name)
 
@@ -272,20 +271,20 @@ def open_store(
 
     Args:
         url: Such as `memory:` (nothing is kept), `sqlite:////absolute.db` or `postgresql://...`.
-        identity: Whose key signs: `worker` if nobody says another; with `signer=`, the roster does.
-        namespace: Which threads: the roster gives rights by namespace.
+        identity: Whose key signs; without it `worker`, or with `signer=` the roster decides.
+        namespace: The namespace of the threads: the roster gives rights by namespace.
         registry: The types that may be saved and loaded; without it, plain data and built-ins.
         trust: A pin, its path or an open descriptor; else SEALPOINT_TRUST_FD, else the one here.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
+        config_dir: The directory of keys and pin, instead of the user's configuration directory.
+        state_dir: The directory of the anchor, instead of the user's state directory.
         read_only: No private key is needed and nothing at all is written.
         on_event: Called with an `Event` for what happens: codes and digests only.
         passphrase: Of an encrypted key, or a function of its name; else SEALPOINT_PASSPHRASE_FILE.
-        signer: A key that lives elsewhere, such as in a KMS: none is read here.
-        secrets_dir: A mounted secret, looked into before config_dir; else SEALPOINT_SECRETS_DIR.
+        signer: A key that is held elsewhere, such as in a KMS: no key is read here.
+        secrets_dir: A mounted secret, searched before config_dir; else SEALPOINT_SECRETS_DIR.
         key_fd: An open descriptor that the key is read from; else SEALPOINT_KEY_FD.
-        password: A database's, or what gives it; else SEALPOINT_STORE_PASSWORD_FILE or PGPASSFILE.
-        anchor_password: That of a shared anchor; else SEALPOINT_ANCHOR_PASSWORD_FILE or PGPASSFILE.
+        password: Of a database, or its source; else SEALPOINT_STORE_PASSWORD_FILE or PGPASSFILE.
+        anchor_password: Of a shared anchor; else SEALPOINT_ANCHOR_PASSWORD_FILE or PGPASSFILE.
 
     Raises:
         NotTrusted: No pin vouches for the store, or its roster is not signed by the root.
@@ -323,7 +322,7 @@ def open_store(
 
 
 def _known_pin(location: StoreLocation, trust: Trust | None, *, read_only: bool) -> TrustPin:
-    """Whom to trust; a machine that has only been told so gets a secret for its anchor."""
+    """Return the pin to trust; a machine with only a pin also gets a secret for its anchor."""
     pin = location.pin(trust)
     if not read_only and not location.files.has_pin():
         location.make_secret()
@@ -331,7 +330,7 @@ def _known_pin(location: StoreLocation, trust: Trust | None, *, read_only: bool)
 
 
 def _require_types(registry: Registry | None, *, read_only: bool) -> None:
-    """Refuse to write what a registry loads that shows values of unknown types as data."""
+    """Refuse to write with a registry that shows values of unknown types as data."""
     if registry is not None and registry.shows_untyped and not read_only:
         raise UsageError(
             "registry: it shows values of unknown types as data, which is for reading alone",
@@ -345,7 +344,7 @@ def _require_plain(trust: Trust | None, *, read_only: bool) -> None:
 
 
 def _require_alone(signer: Signer | None, *, other_key: object, keyless: bool) -> None:
-    """Refuse a signer beside another key, or where nothing is signed with it."""
+    """Refuse a signer together with another key, or where nothing is signed."""
     if signer is not None and (other_key != (None, None) or keyless):
         raise UsageError(
             "signer: it cannot be combined with memory:, read_only=, key_fd= or passphrase="
@@ -363,12 +362,12 @@ def _opened(parts: StoreParts, signer: Signer | None = None, identity: str | Non
 
 
 def remote_key(trust: StoreChain, signer: Signer, identity: str | None) -> RemoteKey:
-    """A key that lives elsewhere, under the name that the roster has for it.
+    """Return a key that is held elsewhere, under its name in the roster.
 
     Raises:
         KeyNotInForce: The roster does not have the key.
-        NoRight: It is another identity's.
-        SignerFailed: The signer does not tell its public key.
+        NoRight: It belongs to another identity.
+        SignerFailed: The signer does not return its public key.
     """
     public = public_key_of(signer)
     holder = trust.roster.holder(public.id)
@@ -390,7 +389,7 @@ def remote_key(trust: StoreChain, signer: Signer, identity: str | None) -> Remot
 def _memory(
     identity: str, namespace: str, registry: Registry | None, on_event: OnEvent | None
 ) -> Store:
-    """A store that lives as long as the process, with keys that nobody else ever has."""
+    """Return a store that lives as long as the process, with keys that are never shared."""
     root = PrivateKey.draw("root", os.urandom)
     worker = PrivateKey.draw(check_identity_name(identity), os.urandom)
     operator = PrivateKey.draw("operator" if identity != "operator" else "worker", os.urandom)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting a policy in force, its digest into the roster and its bytes beside it; who can approve.
+"""Putting a policy in force, with its digest in the roster and its bytes stored with it; approvers.
 
 A request is never approved by the person who made it, so the persons of workers are not counted
-among those who can approve: they can approve what other workers ask for, at most.
+among those who can approve: at most they can approve the requests of other workers.
 """
 
 from collections.abc import Mapping
@@ -27,34 +27,34 @@ class AppliedPolicy:
 
     policy: Policy
     namespace: str
-    """Where; `*` for every namespace that has none of its own."""
+    """The namespace; `*` for every namespace without its own policy."""
     before: str | None
-    """The digest of the one that was in force there."""
+    """The digest of the previous policy there."""
     before_name: str | None
     """Its name; None if there was none, or it cannot be read."""
     roster: int | None
-    """The position of the roster that says so; None: it was in force already."""
+    """The position of the roster that names it; None: it was in force already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approvers:
-    """Who can approve requests under a policy."""
+    """The people who can approve requests under a policy."""
 
     needed: int
-    """How many people have to approve; 0 if the policy asks nobody."""
+    """How many people must approve; 0 if the policy never asks for approvals."""
     people: tuple[str, ...]
-    """The persons who can, whoever asks."""
+    """The persons who can approve every request."""
     askers: tuple[str, ...]
-    """Persons with the right to approve who are workers too: never for what they ask themselves."""
+    """Persons with the right to approve who are workers too: never for their own requests."""
 
     @property
     def missing(self) -> int:
-        """How many more people are needed before anything can be approved."""
+        """Return how many more people are needed before anything can be approved."""
         return max(0, self.needed - len(self.people))
 
 
 class PolicyAdmin:
-    """`admin.policy`: what the gate asks for, and who can give it."""
+    """`admin.policy`: the policies in force, and the people who can approve."""
 
     def __init__(self, location: StoreLocation) -> None:
         self._location = location
@@ -62,13 +62,13 @@ class PolicyAdmin:
     def apply(
         self, policy: str | bytes, *, namespace: str = ANY_NAMESPACE, reason: str | None = None
     ) -> AppliedPolicy:
-        """Put a policy in force. Open requests are void: they were made under another one.
+        """Put a policy in force. Open requests become void, because another policy was in force.
 
         The root's private keys must be on this machine.
 
         Args:
             policy: `solo`, `team`, or the bytes of a policy file.
-            namespace: Where it holds; `*`: in every namespace that has none of its own.
+            namespace: The namespace; `*`: every namespace without its own policy.
             reason: Why, for the record.
 
         Raises:
@@ -91,7 +91,7 @@ class PolicyAdmin:
             )
             blobs = {bytes.fromhex(parsed.digest): parsed.source}
             if before == parsed.digest:
-                # Its bytes may have been lost or changed: the roster says which they have to be.
+                # Its bytes may have been lost or changed: the roster names the right ones.
                 core.storage.put_blobs(STORE_CHAIN, blobs)
                 return applied
             document = msgspec.structs.replace(
@@ -103,18 +103,18 @@ class PolicyAdmin:
         return replace(applied, roster=written.roster.seq)
 
     def approvers(self, policy: Policy | None, *, namespace: str = ANY_NAMESPACE) -> Approvers:
-        """Say who can approve what a policy asks for in a namespace.
+        """Return the people who can approve the requests of a policy in a namespace.
 
         Args:
-            policy: The policy; None asks nobody.
-            namespace: Where; `*`: of those who may approve everywhere.
+            policy: The policy; None asks for no approvals.
+            namespace: The namespace; `*`: people who may approve everywhere.
         """
         with self._location.open_core(read_only=True) as core:
             return who_can_approve(core.renewed_trust().roster, policy, namespace, now())
 
 
 def _name(core: Core, digest: str | None) -> str | None:
-    """What the policy of a digest calls itself, for people to read."""
+    """Return the name in the policy of a digest, for people to read."""
     try:
         name = bytes.fromhex(digest or "")
         data = core.storage.blob(STORE_CHAIN, name, POLICY_BYTES_MAX) if name else None
@@ -125,7 +125,7 @@ def _name(core: Core, digest: str | None) -> str | None:
 
 
 def policy_in_force(core: Core, chain: StoreChain, namespace: str) -> Policy | None:
-    """The policy that a store chain puts in force in a namespace; None: there is none."""
+    """Return the policy that a store chain puts in force in a namespace; None if none is."""
     digest = chain.roster.policy_digest(namespace)
     return None if digest is None else Policies(core).get(digest)
 
@@ -133,7 +133,7 @@ def policy_in_force(core: Core, chain: StoreChain, namespace: str) -> Policy | N
 def who_can_approve(
     roster: Roster, policy: Policy | None, namespace: str, at: datetime
 ) -> Approvers:
-    """Who can approve what a policy asks for, by a roster, at a time."""
+    """Return the people who can approve the requests of a policy, by a roster, at a time."""
     able = _persons(roster, roster.holders(), Role.APPROVER, namespace, at)
     askers = _persons(roster, roster.keys, Role.WRITER, namespace, at)
     return Approvers(
@@ -144,7 +144,7 @@ def who_can_approve(
 
 
 def _needed(policy: Policy) -> int:
-    """How many people have to approve before a run goes on; a handoff is no run."""
+    """Return how many people must approve a resume; the rule for handoffs is not considered."""
     runs = (each for rule, each in policy.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR)
     return max(measure.people for measure in runs)
 
@@ -156,7 +156,7 @@ def _persons(
     namespace: str,
     at: datetime,
 ) -> set[str]:
-    """Who has a role, and one of these keys that has not expired."""
+    """Return the persons who have a role, and one of these keys that has not expired."""
     return {
         holder.person
         for key, (holder, _) in keys.items()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The roster as a whole: its root, its pools, who may accept a restore, and copies of it.
+"""The roster as a whole: its root, its pools, the quorum for restores, and copies of it.
 
 A new root is signed by the old one and by itself, on one machine: collecting signatures from
-several is not offered. Pins that name the first root alone stay good.
+several machines is not supported. Pins that name only the first root stay valid.
 """
 
 import os
@@ -31,13 +31,13 @@ class RootRotation:
     keys: tuple[str, ...]
     """The public halves of its keys."""
     made: str | None
-    """The name of the private key that was made for it here, if one was."""
+    """The name of the private key that was made for it here, if any."""
     entry: int
     """Its position on the store chain."""
 
 
 class RosterAdmin:
-    """`admin.roster`: what the root signs for the whole store, and copies of the store chain."""
+    """`admin.roster`: the parts that the root signs for the whole store, and copies of them."""
 
     def __init__(self, location: StoreLocation) -> None:
         self._location = location
@@ -51,9 +51,9 @@ class RosterAdmin:
         reason: str | None = None,
         new_passphrase: PassphraseSource | None = None,
     ) -> RootRotation:
-        """Put a new root in the place of the one in force.
+        """Replace the root in force with a new one.
 
-        As many private keys of the old root as it demands, and of the new one, must be on this
+        As many private keys of the old root as it requires, and of the new one, must be on this
         machine. The pin here names the new root from now on; export it again for other machines.
 
         Args:
@@ -62,14 +62,15 @@ class RosterAdmin:
             publics: Public keys whose private halves are elsewhere.
             threshold: How many of the keys must sign; without it, as many as before.
             reason: Why, for the record.
-            new_passphrase: Under which the key that is made is encrypted.
+            new_passphrase: The passphrase that encrypts the new key.
 
         Raises:
-            UsageError: A key belongs to an identity, or is given twice, or the threshold cannot be.
+            UsageError: A key belongs to an identity, or is given twice, or the threshold is
+                impossible.
             KeyMissing: Too few keys of the old or the new root are here.
-            KeyLocked: A key is encrypted, and the passphrase is missing or does not open it.
-            HeadMoved: Somebody else changed the store chain: repeat it.
-            Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
+            KeyLocked: A key is encrypted, and the passphrase is missing or wrong.
+            HeadMoved: Another process changed the store chain: repeat it.
+            Tampered, RolledBack, Forked, NotTrusted: The store chain does not verify.
         """
         location = self._location
         with location.open_core() as core:
@@ -115,11 +116,11 @@ class RosterAdmin:
     def set_pool(
         self, name: str, members: Sequence[str], *, reason: str | None = None
     ) -> tuple[str, ...]:
-        """Put identities into a pool, which is made if there is none of this name.
+        """Put identities into a pool, which is made if it does not exist.
 
-        Threads that a member begins from now on belong to the pool, and every member may go on with
-        them; threads that are there keep their owner. Who is in a pool stays in it: what a member
-        may do is taken away by revoking its key. The root's private keys must be on this machine.
+        Threads that a member begins from now on belong to the pool, and every member may continue
+        them; existing threads keep their owner. A member never leaves a pool: to remove a member's
+        rights, revoke its key. The root's private keys must be on this machine.
 
         Args:
             name: The pool.
@@ -154,21 +155,21 @@ class RosterAdmin:
         return everybody
 
     def set_restore_quorum(self, persons: int, *, reason: str | None = None) -> int:
-        """Let so many operators, of different persons, accept a restore without the root.
+        """Let this many operators, of different persons, accept a restore without the root.
 
         They must be operators of all namespaces. The root's private keys must be on this machine.
 
         Args:
-            persons: How many; 0 leaves it to the root alone, as it is in a new store.
+            persons: How many; 0 leaves it to the root alone, as in a new store.
             reason: Why, for the record.
 
         Returns:
             The sequence number of the new roster.
 
         Raises:
-            UsageError: There are not so many such persons.
+            UsageError: There are not enough such persons.
             KeyMissing: The root's keys are not here.
-            HeadMoved: Somebody else changed the roster: repeat it.
+            HeadMoved: Another process changed the roster: repeat it.
         """
         with self._location.open_core() as core:
             chain = core.renewed_trust()
@@ -184,7 +185,7 @@ class RosterAdmin:
             return self._location.append_roster(core, chain, document, reason=reason).roster.seq
 
     def export_copy(self) -> bytes:
-        """The whole store chain of a store in one document, for its backup. It holds no secret.
+        """Return the whole store chain in one document, for its backup. It holds no secret.
 
         Raises:
             NotTrusted: There is no pin for this store here.
@@ -194,21 +195,21 @@ class RosterAdmin:
             return store.export_roster(core)
 
     def import_copy(self, data: bytes | None = None) -> int:
-        """Put entries of the store chain back that a restored store lacks.
+        """Put back entries of the store chain that a restored store lacks.
 
-        Every entry is verified from the pin of this machine alone; nothing that is there changes.
+        Every entry is verified from the pin of this machine alone; existing entries do not change.
 
         Args:
-            data: What `export_copy` gave; without it, the newest roster that was verified on this
-                machine, which is kept beside the keys.
+            data: The result of `export_copy`; without it, the newest roster that was verified on
+                this machine, which is kept with the keys.
 
         Returns:
             How many entries were put back.
 
         Raises:
             UsageError: No data is given, and none is kept.
-            NotTrusted: The data is no roster export, is of another store, or the pin's root did not
-                sign it.
+            NotTrusted: The data is not a roster export, belongs to another store, or the pin's root
+                did not sign it.
             Tampered: An entry, in the data or in the store, was changed.
             Forked: The store or the anchor has another entry where the data has one.
         """
@@ -244,7 +245,7 @@ def _require_no_identity(chain: StoreChain, root: Root) -> None:
 
 
 def _require_free(roster: Roster, member: str, pool: str) -> None:
-    """Nobody is put into a second pool: it would no longer be plain who owns what it begins."""
+    """Refuse a second pool for an identity, because the owner of its threads would be ambiguous."""
     for name, members in roster.members.items():
         if name != pool and member in members:
             raise UsageError(
@@ -254,6 +255,6 @@ def _require_free(roster: Roster, member: str, pool: str) -> None:
 
 
 def _restorers(chain: StoreChain) -> set[str]:
-    """The persons who count for the quorum."""
+    """Return the persons who count for the quorum."""
     holders = (chain.restorer(key, now()) for key in chain.roster.keys)
     return {holder[0].person for holder in holders if holder is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The object that users hold."""
+"""The store object of the public API."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -41,7 +41,7 @@ from sealpoint.store import (
     list_threads,
 )
 
-if TYPE_CHECKING:  # it is loaded when somebody first watches
+if TYPE_CHECKING:  # it is loaded on the first watch
     from sealpoint.api._watch import StoreWatch
 
 
@@ -61,27 +61,27 @@ class Store:
 
     @property
     def id(self) -> StoreId:
-        """The store's id, as the pin has it."""
+        """Return the store's id, from the pin."""
         return self._core.store
 
     @property
     def namespace(self) -> str:
-        """The namespace that the threads are in."""
+        """Return the namespace of the threads."""
         return self._core.namespace
 
     @property
     def registry(self) -> Registry:
-        """The types that may be saved and loaded."""
+        """Return the types that may be saved and loaded."""
         return self._core.registry
 
     def __repr__(self) -> str:
         return f"<Store {self.id} namespace {self.namespace!r}>"
 
     def thread(self, name: str) -> Thread:
-        """The thread of a name; it need not exist yet. The same name gives the same handle.
+        """Return the thread of a name; it need not exist yet. The same name gives the same handle.
 
         Raises:
-            NameInvalid: The name is empty, too long, does not print, or is one of Sealpoint's own.
+            NameInvalid: The name is empty, too long, not printable, or one of Sealpoint's own.
         """
         if is_reserved(str(name)):
             raise NameInvalid(
@@ -91,37 +91,37 @@ class Store:
         return self._checkpoints.thread(name)
 
     def threads(self, *, partial: bool = False) -> ThreadNames:
-        """The names of all threads of the namespace; `complete` and `left_out` say what is not.
+        """Return the names of all threads of the namespace; `left_out` lists the missing ones.
 
         Args:
-            partial: Give the names that are there even if some are left out. Otherwise whoever
-                goes through such a list gets `ListIncomplete`.
+            partial: Return the available names even if some are left out. Otherwise reading an
+                incomplete list raises `ListIncomplete`.
         """
         return list_threads(self._core, partial=partial)
 
     def overview(self, *, partial: bool = False) -> Iterator[ThreadSummary]:
-        """What every thread of the namespace is at, by name, one after the other.
+        """Yield the status of every thread of the namespace, by name, one after the other.
 
-        Each is read and verified when it is asked for; one that does not verify says so. Nothing
-        is kept of those before it.
+        Each thread is read and verified when it is its turn; a thread that does not verify is
+        reported as such. Nothing is kept of the previous threads.
 
         Args:
             partial: As for `threads`.
 
         Raises:
             ListIncomplete: Some would be left out, and `partial` is not given.
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
         """
         core = self._core
         for name in self.threads(partial=partial).names:
             yield summarise(core, name, self._policies)
 
     def watch(self) -> "StoreWatch":
-        """What every thread of the namespace is at, kept warm: for a page that many look at.
+        """Return a cached status of every thread of the namespace, for a page with many viewers.
 
-        Nothing is read yet: `StoreWatch.refresh` does that, and is called again and again.
+        Nothing is read yet: `StoreWatch.refresh` does that, and is called repeatedly.
         """
-        from sealpoint.api._watch import StoreWatch  # noqa: PLC0415 (who opens a store need not wait)
+        from sealpoint.api._watch import StoreWatch  # noqa: PLC0415 (a faster start for most users)
 
         return StoreWatch(self._core.parts)
 
@@ -129,30 +129,30 @@ class Store:
 
     @property
     def policy(self) -> Policy | None:
-        """The policy in force in the namespace; None if the roster names none.
+        """Return the policy in force in the namespace; None if the roster names none.
 
         Raises:
-            PolicyInvalid: Its bytes are not there, or not the ones that the root signed for.
+            PolicyInvalid: Its bytes are missing, or are not the ones that the root signed.
         """
         return self._policies.in_force(self._core.trust().roster)
 
     def requests(self) -> Requests:
-        """Every request of the namespace that is about its thread as that is now.
+        """Return every request of the namespace about the current state of its thread.
 
-        Threads that cannot be read are named in the result.
+        The result names threads that cannot be read.
 
         Raises:
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
-            Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
+            Tampered, NotTrusted, RolledBack, Forked: The store chain does not verify.
         """
         return self._requests.list()
 
     def request(self, request_id: str, *, thread: str | None = None) -> Request:
-        """One request, by its id or the first digits of it.
+        """Return one request, by its id or the first digits of it.
 
         Args:
             request_id: The id, or the first digits of it.
-            thread: The name of the thread that it is on, where that is known: no other is read.
+            thread: The name of its thread, if known: no other thread is read.
 
         Raises:
             UsageError: There are too few digits, or other characters.
@@ -162,20 +162,20 @@ class Store:
         return self._requests.find(request_id, thread)
 
     def approve(self, request_id: str, *, reason: str) -> Attestation:
-        """Approve a request, as the identity that the store was opened with.
+        """Approve a request, as the identity that opened the store.
 
         Args:
             request_id: The id of the request, or the first digits of it.
             reason: Why; it is signed too.
 
         Returns:
-            What stands: the earlier one if this person has approved already, and nothing is
-            written.
+            The recorded approval: the earlier one if this person has approved already, and then
+            nothing is written.
 
         Raises:
             UnknownRequest: There is no such request.
             RequestClosed: It was denied, has expired, the policy has changed, or the thread has
-                gone on since.
+                resumed since.
             NotTrusted: This identity may not, because of its role or because it asked itself.
             UsageError: There is no reason.
         """
@@ -183,30 +183,30 @@ class Store:
         return operations.answer(request, Verdict.APPROVE, reason)[1]
 
     def deny(self, request_id: str, *, reason: str) -> Attestation:
-        """Deny a request for good, as the identity that the store was opened with.
+        """Deny a request for good, as the identity that opened the store.
 
-        Args and errors are those of `approve`; who asked may deny too, to withdraw it.
+        Args and errors are those of `approve`; the requester may deny too, to withdraw it.
         """
         operations, request = _find(self._checkpoints, self._requests, request_id)
         return operations.answer(request, Verdict.DENY, reason)[1]
 
     def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
-        """Say to a request what `approve`, `deny` and `break_glass` do, and only sign it.
+        """Sign the answer that `approve`, `deny` or `break_glass` would record, and only sign it.
 
-        Nothing is recorded: whoever has the attestation relays it, from this machine or another.
+        Anyone who has the attestation can relay it, from this machine or another.
         """
         operations, request = _find(self._checkpoints, self._requests, request_id)
         return operations.attest(request, verdict, reason)
 
     def relay(self, attestation: Attestation) -> int:
-        """Record an attestation that somebody made elsewhere, such as with a key of their own.
+        """Record an attestation that was made elsewhere, such as with a person's own key.
 
         Returns:
             The position of the entry that records it.
 
         Raises:
             UnknownRequest, RequestClosed: There is no such open request.
-            Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
+            Forged, NotTrusted: Its proof is invalid, or its signer may not answer this request.
         """
         operations, _ = _find(self._checkpoints, self._requests, attestation.statement)
         return operations.relay(attestation)
@@ -214,13 +214,12 @@ class Store:
     def break_glass(self, request_id: str, *, reason: str) -> int:
         """Let a request pass at once, without the approvals that it needs. It is recorded.
 
-        Only an operator whom the roster marks for it may; neither a pause nor a denial is
-        overridden. Like an approval it is a signed word, and counts by the newest roster when it
-        is spent.
+        Only an operator whom the roster marks for it may do this; neither a pause nor a denial is
+        overridden. Like an approval it is signed, and counts by the newest roster when it is used.
 
         Returns:
             The position of the entry that records it: the earlier one if this person has done so
-            already, and nothing is written.
+            already, and then nothing is written.
 
         Raises:
             NotTrusted: The roster does not mark this identity for it.
@@ -235,12 +234,13 @@ class Store:
     def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
         """Verify every entry, body and blob of every thread. Writes nothing.
 
-        Every resume and handoff is judged again by the policy of its time; one that it did not
-        allow is a finding with the code `unjustified`. A run that continued past its own question
-        in the same session is noted with the code `question-passed`, and the report stays good.
+        Every resume and handoff is judged again by the policy of its time; one that the policy did
+        not allow is a finding with the code `unjustified`. A run that continued past its own
+        question in the same session is noted with the code `question-passed`, and the report stays
+        good.
 
         Args:
-            progress: Called now and then with how far it has come.
+            progress: Called regularly with the progress so far.
         """
         core, book = self._core, self._book
         return verify_store(
@@ -256,15 +256,14 @@ class Store:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Iterator[AuditRecord]:
-        """Tell what happened in the namespace and on the store chain, oldest first, verified.
+        """Yield the history of the namespace and of the store chain, oldest first, verified.
 
-        A thread that does not verify is told as far as it does, and then as a record with a
-        finding, whatever was asked for.
+        A thread that does not verify is returned as far as it does, and then as a record with a
+        finding, regardless of the filters.
 
         Args:
             thread: Only this thread; the store chain is then left out.
-            actor: Only what this identity or person did or said, or what was done for it as
-                claimed.
+            actor: Only actions by this identity or person, or on its behalf as claimed.
             kind: Only entries of this kind, such as `resume` or `approval`.
             since: Only entries of this time or later.
             until: Only entries before this time.
@@ -278,15 +277,15 @@ class Store:
         )
 
     def why(self, ref: str, *, thread: str | None = None) -> Why:
-        """Explain a decision: the rules, the facts and the policy of that time, and who said what.
+        """Explain a decision: its rules, its facts, the policy of that time, and people's answers.
 
         Args:
             ref: The id of a request, the hash of an entry, or the first 8 digits or more.
-            thread: The name of the thread that it is on, where that is known: no other is read.
+            thread: The name of its thread, if known: no other thread is read.
 
         Raises:
             UsageError: There are too few digits, or other characters.
-            UnknownEntry: There is none of these digits, or more than one.
+            UnknownEntry: No entry or more than one matches.
             UnknownThread: There is no such thread.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
         """
@@ -295,20 +294,20 @@ class Store:
     def export(
         self, threads: Iterable[str] | None = None, *, payloads: bool = False
     ) -> Iterator[bytes]:
-        """Write a self-contained evidence bundle, piece by piece, signed by this identity.
+        """Yield a self-contained evidence bundle, piece by piece, signed by this identity.
 
-        `sealpoint.api.verify_bundle` verifies it elsewhere, with the pin alone. It is none before
-        its last piece.
+        `sealpoint.api.verify_bundle` verifies it elsewhere, with only the pin. It is incomplete
+        before its last piece.
 
         Args:
             threads: The names of the threads that it is about; None: all of the namespace.
-            payloads: Put the states in as well.
+            payloads: Include the states as well.
 
         Raises:
             ReadOnly: The store was opened without a key.
             UnknownThread, Unanchored: There is no such thread.
-            Tampered, NotTrusted, RolledBack, Forked: Something does not verify: it is no evidence.
-            HeadMoved: The roster has changed meanwhile; export again.
+            Tampered, NotTrusted, RolledBack, Forked: Data does not verify, so it is not evidence.
+            HeadMoved: The roster has changed in between; export again.
         """
         return export_bundle(self._core, threads, payloads=payloads)
 
@@ -319,18 +318,18 @@ class Store:
         compact: bool = True,
         progress: Callable[[int, int], object] | None = None,
     ) -> Collected:
-        """Take away what no thread of the store needs any more, in every namespace.
+        """Remove data that no thread of the store needs any more, in every namespace.
 
-        That is what an interrupted prune or erasure, and saves that never came to an end, left
-        behind. A thread that does not verify is left as it is, and is named in the result.
+        Such data remains after an interrupted prune or erasure, and after saves that never
+        finished. A thread that does not verify is not changed, and is named in the result.
 
         Args:
-            dry_run: Say what would go, and change nothing.
-            compact: Also make the files smaller, which writes once more whatever stays.
-            progress: Called after each thread with how many are done, and how many there are.
+            dry_run: Show what would be removed, and change nothing.
+            compact: Also shrink the files, which rewrites all remaining data.
+            progress: Called after each thread with the number of finished threads and the total.
 
         Raises:
-            ReadOnly: The store was opened for reading only, and this is no dry run.
+            ReadOnly: The store was opened for reading only, and this is not a dry run.
         """
         return collect(self._core, dry_run=dry_run, compact=compact, progress=progress)
 
@@ -348,7 +347,7 @@ class Store:
 def _find(
     checkpoints: CheckpointStore[Thread], requests: RequestList, request_id: str
 ) -> tuple[Operations, str]:
-    """What answers a request on its thread, and its whole id."""
+    """Return the operations of a request's thread, and the whole id of the request."""
     try:
         request = requests.find_open(request_id)
     except SealpointError as error:

@@ -14,7 +14,7 @@ class TrustAdmin:
         self._location = location
 
     def export_pin(self) -> TrustPin:
-        """The pin of a store, believing no roster and no root older than those in force now.
+        """Return the pin of a store, which accepts no roster or root older than those in force now.
 
         Raises:
             NotTrusted: There is no pin for this store here.
@@ -27,16 +27,16 @@ class TrustAdmin:
     def import_pin(
         self, data: bytes, *, replace: bool = False, group: str | None = None
     ) -> TrustPin:
-        """Trust the store from now on, as a pin from elsewhere says.
+        """Trust the store from now on, by a pin from another machine.
 
         Args:
-            data: What `TrustPin.encode` gave, carried over a channel that you trust.
-            replace: Take the place of another pin.
+            data: The result of `TrustPin.encode`, carried over a channel that you trust.
+            replace: Replace another pin.
             group: The name of the group that shares the store and its anchor, as it was made with;
                 `state_dir` is then the directory of that anchor.
 
         Raises:
-            NotTrusted: The data is no pin.
+            NotTrusted: The data is not a pin.
             StoreExists: There is another pin for this store.
         """
         pin = TrustPin.parse(data)
@@ -63,14 +63,14 @@ class TrustAdmin:
         return pin
 
     def move_from(self, old_url: str) -> TrustPin:
-        """Go on with a store that was moved: pin, keys and secret now belong to the new URL.
+        """Continue with a store that was moved: pin, keys and secret now belong to the new URL.
 
-        Where both URLs are the same one, its directory has become a link, or leads elsewhere than
-        it did: from now on it belongs where it leads now. The store itself is moved by whoever runs
-        this; nothing in it is read or written.
+        If both URLs are the same, the store's directory has become a link, or leads to another
+        place than before: the files now belong to the new place. The caller moves the store itself;
+        nothing in it is read or written.
 
         Args:
-            old_url: Where the store lay.
+            old_url: The previous URL of the store.
 
         Raises:
             NotTrusted: Nothing is known here about the old URL.
@@ -78,7 +78,7 @@ class TrustAdmin:
             StorageUnavailable: There is no store at the new URL.
         """
         new = self._location
-        # Where the old one lay does not matter any more: a misplaced store may be moved away.
+        # The old place does not matter any more: a misplaced store may be moved away.
         old = StoreFiles(new.settings, StoreUrl.parse(old_url))
         old.pin()
         if new.url.is_vacant(new.url.target(), new.password):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A watch of a store: what every thread of a namespace is at, kept warm, for whoever shows it.
+"""A watch of a store: the cached status of every thread of a namespace, for pages and tools.
 
-`refresh` lists where each thread ends and what the anchor has seen of it, and verifies anew only
-the threads for which that has changed, and those that did not verify before. Between, a few of the
-others are compared with what was verified, in turn, so that an edit of a newest entry is met in a
-while; what lies below is left to a full verification. Pages are answered from what the newest
-refresh has found, and say how new that is. Whose approvals count and what has expired is found out
-when it is asked for.
+`refresh` lists the end of each thread and its anchored position, and verifies only the threads for
+which one of these has changed, and those that did not verify before. In each refresh, a few of the
+other threads are compared with their verified state, in turn, so that an edit of a newest entry is
+found after a while; older entries are left to a full verification. Pages are answered from the
+newest refresh, and show its time. Whose approvals count and what has expired is determined on each
+call.
 
-A watch is a read: it writes nothing, not even to the anchor, and begins nothing. One refreshes it
-at a time, and any number of OS threads ask.
+A watch only reads: it writes nothing, not even to the anchor, and begins no session. One OS thread
+refreshes it at a time, and any number of OS threads may read from it.
 """
 
 import threading
@@ -60,27 +60,27 @@ from sealpoint.store import (
 )
 
 _SHOWN_EVERY_SECONDS = 0.25
-"""So often what a long refresh has found so far is shown."""
+"""How often a long refresh shows its findings so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchState:
-    """How new and how complete it is what a watch shows."""
+    """How new and how complete the data of a watch is."""
 
     version: int
     """The number of the newest event."""
     refreshed: datetime | None
-    """When the newest refresh ended that found out everything; None: none has yet."""
+    """When the last complete refresh ended; None if there was none yet."""
     done: int
-    """How many threads the refresh under way, or the newest, has looked at."""
+    """How many threads the current or newest refresh has processed."""
     total: int
-    """How many it has to look at."""
+    """How many threads it must process."""
     complete: bool
     """Whether every thread verifies, of those that the anchor knows and those that the store has,
     and the newest refresh came to its end."""
     failure: Finding | None
-    """Why the newest refresh did not: the storage or anchor cannot be reached, or the store chain
-    does not verify. What is shown is older then."""
+    """Why the newest refresh failed: the storage or anchor cannot be reached, or the store chain
+    does not verify. The data is then older."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,16 +89,16 @@ class ThreadPage:
 
     threads: tuple[ThreadSummary, ...]
     total: int
-    """How many there are in all, of what was asked for."""
+    """The total number of matching threads."""
     version: int
-    """The number of the newest event that they are as of."""
+    """The number of the newest event that they include."""
 
 
 _NAME, _CHANGED = itemgetter(0), itemgetter(1)
 
 
 class _Standing(NamedTuple):
-    """The requests of a thread as they stand, until something could make a difference."""
+    """The requests of a thread in their current state, with its period of validity."""
 
     by: tuple[StoreChain, Policy | None]
     since: datetime
@@ -106,13 +106,13 @@ class _Standing(NamedTuple):
     requests: tuple[Request, ...]
 
     def holds_for(self, trust: StoreChain, policy: Policy | None, now: datetime) -> bool:
-        """Whether they stand so still."""
+        """Whether this state is still valid."""
         is_same = self.by[0] is trust and self.by[1] is policy
         return is_same and self.since <= now < self.until
 
 
 class _Shown:
-    """What is shown at one moment: made by whoever refreshes, and never changed."""
+    """The data shown at one moment: a refresh makes it, and it never changes."""
 
     def __init__(
         self,
@@ -131,17 +131,17 @@ class _Shown:
 
     @cached_property
     def asking(self) -> list[ThreadLook]:
-        """The threads on which something is asked for."""
+        """Return the threads with requests."""
         return [row.look for row in self._rows if row.look is not None and row.asks]
 
     @cached_property
     def has_book(self) -> bool:
-        """Whether somebody has ever proposed a rollout."""
+        """Whether a rollout was ever proposed."""
         return any(row.name == ROLLOUTS for row in self._rows)
 
     @cached_property
     def heads(self) -> dict[str, tuple[str, int]]:
-        """Name and last position of the threads that verify, by id."""
+        """Return name and last position of the threads that verify, by id."""
         return {
             row.summary.id: (row.name, row.look.head.seq)
             for row in self._rows
@@ -150,34 +150,34 @@ class _Shown:
 
     @cached_property
     def by_change(self) -> list[ListRow]:
-        """What does not verify, then the threads, those first that changed last."""
+        """Return the threads that do not verify, then the others, the last changed first."""
         rows = [row for row in self._rows if row.is_listed]
         rows.sort(key=_CHANGED, reverse=True)
         return rows
 
     @cached_property
     def open(self) -> list[ListRow]:
-        """Of these, the ones on which something is asked for: what they are at changes by time."""
+        """Return those with requests, whose status changes with time."""
         return [row for row in self.by_change if row.asks]
 
     @cached_property
     def quiet(self) -> Counter[ThreadPhase]:
-        """How many of the others are at what."""
+        """Return the number of the other threads in each phase."""
         return Counter([row.summary.phase for row in self.by_change if not row.asks])
 
     @cached_property
     def by_id(self) -> dict[str, ListRow]:
-        """The same by the ids of the threads."""
+        """Return the listed threads by id."""
         return {row.summary.id: row for row in self.by_change}
 
     @cached_property
     def by_name(self) -> list[ListRow]:
-        """The same by name."""
+        """Return the listed threads, sorted by name."""
         return sorted(self.by_change, key=_NAME)
 
 
 def check_page(offset: int, limit: int) -> None:
-    """Refuse a page that nobody can give.
+    """Refuse a page with invalid bounds.
 
     Raises:
         UsageError: One of the numbers is out of its bounds.
@@ -190,13 +190,13 @@ def check_page(offset: int, limit: int) -> None:
 
 
 class StoreWatch:
-    """What every thread of a store's namespace is at. `Store.watch` makes one.
+    """The status of every thread of a store's namespace. `Store.watch` makes one.
 
     It reads through the open store, and ends with it.
     """
 
     def __init__(self, parts: StoreParts) -> None:
-        # A core of its own that may not write: no look of it moves an anchor.
+        # Its own core, which may not write: no refresh moves an anchor.
         self._core = Core(
             replace(parts, read_only=True, signer=None, on_event=None, on_roster=None)
         )
@@ -213,18 +213,19 @@ class StoreWatch:
     # ------------------------------------------------------------------ refreshing
 
     def refresh(self, *, quick: bool = False) -> int:
-        """Find out what has moved, and verify that; who calls meanwhile waits, and then looks too.
+        """Find the threads that have moved, and verify them; concurrent calls run one by one.
 
         Args:
-            quick: Ask the anchor alone which threads have moved, which takes a fraction of the time
-                where they are many. Whatever a worker does moves it. What somebody did to the store
-                alone is met by the next refresh that is none of these.
+            quick: Read only the anchor to find the threads that have moved, which takes a fraction
+                of the time for many threads. Every action of a worker moves the anchor. A change of
+                the store alone is found by the next refresh that is not quick.
 
         Returns:
             The number of the newest event.
 
         Raises:
-            StorageUnavailable, AnchorUnavailable: Nobody can look; what was known stays shown.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read; the
+            previous data stays shown.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
         """
         with self._refreshing:
@@ -237,7 +238,7 @@ class StoreWatch:
             return self._state.version
 
     def _refresh(self, *, quick: bool) -> None:
-        """Bring everything up to date, and show what is found now and then and at the end."""
+        """Bring everything up to date, and show the findings regularly and at the end."""
         threads, shown_at = self._threads, monotonic()
         done = 0
         for done, total in threads.bring_up_to_date(quick=quick):
@@ -269,22 +270,22 @@ class StoreWatch:
         try:
             return self._policies.in_force(trust.roster)
         except PolicyInvalid:
-            return None  # without it, nobody can approve anything
+            return None  # without the policy, nothing can be approved
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ reading
 
     @property
     def state(self) -> WatchState:
-        """How new and how complete it is what is shown."""
+        """Return how new and how complete the shown data is."""
         return self._state
 
     @property
     def roster(self) -> Roster:
-        """Who may do what, by the newest roster; looked up and verified each time."""
+        """Return the newest roster; looked up and verified on each call."""
         return self._core.trust().roster
 
     def counts(self) -> dict[ThreadPhase, int]:
-        """How many threads are at what."""
+        """Return the number of threads in each phase."""
         shown = self._shown
         counted = shown.quiet + Counter(self._phase(row, shown) for row in shown.open)
         return {phase: counted[phase] for phase in ThreadPhase}
@@ -298,14 +299,14 @@ class StoreWatch:
         offset: int = 0,
         limit: int = 50,
     ) -> ThreadPage:
-        """Some threads: what does not verify first, then those that changed last.
+        """Return some threads: those that do not verify first, then the last changed first.
 
         Args:
-            phase: Only those that are at this.
-            text: Only those that have this in their name or owner, in capitals or not.
-            by_name: In the order of their names instead.
+            phase: Only those in this phase.
+            text: Only those with this in their name or owner, ignoring case.
+            by_name: Sort by name instead.
             offset: How many to leave out.
-            limit: How many to give at most.
+            limit: How many to return at most.
 
         Raises:
             UsageError: One of the two numbers is negative, or the limit is too high.
@@ -324,7 +325,7 @@ class StoreWatch:
         )
 
     def thread_of(self, thread_id: str) -> ThreadSummary:
-        """The same by the id of the thread, in hexadecimal.
+        """Return the status of the thread with an id in hexadecimal, as of the newest refresh.
 
         Raises:
             UnknownThread: There was no such thread.
@@ -336,7 +337,7 @@ class StoreWatch:
         return self._summary(row, shown)
 
     def thread(self, name: str) -> ThreadSummary:
-        """What one thread is at, as of the newest refresh.
+        """Return the status of one thread, as of the newest refresh.
 
         Raises:
             UnknownThread: There was no such thread.
@@ -350,9 +351,9 @@ class StoreWatch:
         )
 
     def requests(self) -> Requests:
-        """Every request that is about its thread as that is now, whatever became of it.
+        """Return every request about the current state of its thread, in any status.
 
-        Threads that do not verify are named in the result.
+        The result names threads that do not verify.
 
         Raises:
             StorageUnavailable, AnchorUnavailable: The book of rollouts cannot be read.
@@ -376,29 +377,29 @@ class StoreWatch:
         return Requests(requests=tuple(found), failures=tuple(failures))
 
     def findings(self) -> tuple[Finding, ...]:
-        """The threads that do not verify, and why."""
+        """Return the threads that do not verify, and why."""
         return self._shown.findings
 
     def heads(self) -> dict[str, tuple[str, int]]:
-        """Name and last position of every thread that verifies, Sealpoint's own too, by its id."""
+        """Return name and last position of every thread that verifies, by id, reserved ones too."""
         return self._shown.heads
 
     def changes(self, since: int) -> WatchChanges:
-        """What happened after an event of some number; 0: since the watch began."""
+        """Return the events after an event number; 0: since the watch began."""
         return self._threads.journal.since(since)
 
     def timeline(self, name: str, *, offset: int = 0, limit: int = 50) -> TimelinePage:
-        """The entries of one thread, newest first, each verified now; `TimelinePage` says more.
+        """Return the entries of one thread, newest first, each verified now; see `TimelinePage`.
 
         Args:
             name: The thread.
             offset: How many of the newest to leave out.
-            limit: How many to give at most.
+            limit: How many to return at most.
 
         Raises:
             UsageError: One of the two numbers is negative, or the limit is too high.
             NameInvalid, UnknownThread: There is no such thread.
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
         """
         check_page(offset, limit)
         return read_timeline(self._core, name, offset, limit)
@@ -414,7 +415,7 @@ class StoreWatch:
         return summary_now(look, is_open=any(each.status is Status.OPEN for each in requests))
 
     def _requests(self, look: ThreadLook, shown: _Shown) -> tuple[Request, ...]:
-        """The requests of a thread, by the roster, the policy and the time."""
+        """Return the requests of a thread, by the roster, the policy and the time."""
         trust, policy = shown.trust, shown.policy
         if trust is None:
             return ()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why something was decided as it was: the rules, the facts and the policy of that time.
+"""Explaining a decision: the rules, the facts and the policy of that time.
 
 Everything is read from the verified thread, and the policy is the one that the decision names.
-What an erasure has taken can no longer be told, and is said to be gone.
+Erased data can no longer be shown, and the explanation says that it is gone.
 """
 
 import os
@@ -62,15 +62,15 @@ from sealpoint.storage import Record
 from sealpoint.store import Core, Release, ThreadWalk, read_world
 from sealpoint.world import World, json_form, visible
 
-# What an explanation of a decision says.
+# The content of an explanation.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyApproval:
-    """One person's word on a request."""
+    """One person's answer to a request."""
 
     identity: str
-    """Empty if nobody of the roster said it."""
+    """Empty if the signer is not in the roster."""
     person: str
     time: datetime
     """When it was recorded."""
@@ -82,26 +82,26 @@ class WhyApproval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why something was decided as it was."""
+    """The explanation of a decision."""
 
     subject: AuditRecord
-    """The entry that was asked about; of a request, the entry that made it."""
+    """The entry in question; for a request, the entry that made it."""
     decision: str
-    """What was decided, in a sentence."""
+    """The decision, in a sentence."""
     rules: tuple[Reason, ...]
     """Every rule that applied, with its measure by the policy of that time."""
     facts: tuple[tuple[str, str], ...]
-    """What it was decided on, each with its name."""
+    """The facts of the decision, each with its name."""
     policy: Policy | None
     """The policy of that time, with its text in `source`; None if none was named, or it is gone."""
     approvals: tuple[WhyApproval, ...]
     entries: tuple[AuditRecord, ...]
     """The entries that it rests on, oldest first."""
     unjustified: tuple[str, ...]
-    """What the policy of that time did not allow, as the audit finds it."""
+    """The faults that the audit finds by the policy of that time."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         policy: dict[str, Any] | None = None
         if self.policy is not None:
             policy = json_form(self.policy, "name", "digest")
@@ -110,7 +110,7 @@ class Why:
         return json_form(self) | {"rules": rules, "facts": dict(self.facts), "policy": policy}
 
 
-# The gate's second look at what the audit has verified: in an open store and in a bundle.
+# The gate's review of the verified entries: for an open store and for a bundle.
 
 
 def reviewer(
@@ -118,7 +118,7 @@ def reviewer(
     policies: Policies,
     book: RolloutBook | None = None,
 ) -> Reviewer:
-    """What judges the decisions of a thread of an open store again."""
+    """Return a reviewer for the decisions of a thread of an open store."""
     rollouts = None if book is None else book.history()
     return Reviewer(
         policies.get,
@@ -129,19 +129,19 @@ def reviewer(
 def verify_bundle(
     source: bytes | BinaryIO, trust: TrustPin | str | os.PathLike[str]
 ) -> BundleReport:
-    """Verify an evidence bundle, without its store: nothing but the pin is needed.
+    """Verify an evidence bundle, without its store: only the pin is needed.
 
-    Everything is verified that a reader of the store would verify, but for the states, and every
-    resume and handoff is judged again by the policy of its time. What is proven ends at the head
-    of each thread that the report names: later entries may exist.
+    It verifies everything that a reader of the store would verify, except the states, and judges
+    every resume and handoff again by the policy of its time. The proof ends at the head of each
+    thread that the report names: later entries may exist.
 
     Args:
         source: The bundle, or a file that is open for reading its bytes.
         trust: The pin of the store, or the path of one.
 
     Raises:
-        BundleInvalid: It is no bundle, or not as it was exported.
-        NotTrusted: It is of another store, or somebody signed who may not.
+        BundleInvalid: The data is not a bundle, or not as it was exported.
+        NotTrusted: It belongs to another store, or a signer had no right to sign.
         Tampered, Forked: An entry is not what was written.
         RolledBack: Its roster is older than the pin, a cut or a restore says.
     """
@@ -162,14 +162,14 @@ def verify_bundle(
     return verify_lines(source, read_pin(trust), judge)
 
 
-# Going through a verified thread for what a decision on it rested on.
+# The search for the basis of a decision on a verified thread.
 #
-# What lies between the basis before an entry and the entry that moved it next is kept; a request,
-# the words on it and what spent it all lie there.
+# It keeps the entries between the basis before an entry and the next entry that moved the basis: a
+# request, the answers to it and the entry that used it are all in that range.
 
 
 class Explaining:
-    """One thread, gone through once, with what belongs to the entry that is asked about."""
+    """Explains one entry, with one walk through its thread."""
 
     def __init__(self, core: Core, policies: Policies, walk: ThreadWalk, seq: int) -> None:
         self._core = core
@@ -179,11 +179,11 @@ class Explaining:
         self._review = reviewer(core, policies)
         self._name = ""
         self._steps: list[ChainStep] = []
-        """Since the basis before the subject: what a decision rests on lies there."""
+        """The steps since the basis before the subject, which a decision rests on."""
         self._newest: Newest | None = None
         self._unjustified: tuple[str, ...] = ()
         self._release: Release | None = None
-        """What the decision released, made again from the entries before it."""
+        """The release of the decision, made again from the entries before it."""
 
     def explain(self) -> Why:
         """Explain the entry.
@@ -213,7 +213,7 @@ class Explaining:
         )
 
     def _gathered(self) -> tuple[ChainStep, ChainStep | None, bool]:
-        """The entry itself, what spends its request, and whether its session has written."""
+        """Return the entry, the one that uses its request, and whether its session has written."""
         subject: ChainStep | None = None
         closing: ChainStep | None = None
         released = True
@@ -240,7 +240,7 @@ class Explaining:
     def _spending(
         self, subject: ChainStep, closing: ChainStep | None, *, released: bool
     ) -> tuple[ChainStep, ChainStep | None, bool]:
-        """The same, without an entry that moved the basis for another reason."""
+        """Return the same, without an entry that moved the basis for another reason."""
         if closing is None or closing is subject:
             return subject, None, released
         if not self._spends(closing, self._request_of(subject)):
@@ -249,7 +249,7 @@ class Explaining:
         return subject, closing, released
 
     def _request_of(self, subject: ChainStep) -> ChainStep | None:
-        """The request that an entry makes, answers or spends."""
+        """Return the request that an entry makes, answers or uses."""
         body = subject.body
         if isinstance(body, RequestBody):
             return subject
@@ -324,7 +324,7 @@ class Explaining:
         return "without anybody's approval"
 
     def _state_of_request(self, request: ChainStep, decided: ChainStep) -> str:
-        """What has become of a request that nothing has spent."""
+        """Describe the state of a request that was not used."""
         tally = self._tally(request.body.statement, decided)
         if tally.denied_by:
             return f"it was denied by {', '.join(visible(name) for name in tally.denied_by)}"
@@ -418,7 +418,7 @@ class Explaining:
             rule = Rule.HANDOFF_BY_OPERATOR
             return (Reason(rule=rule, measure=policy.measure(rule), words=RULE_WORDS[rule]),)
         if request is not None:
-            # Of a request that nobody has spent, the requester's own words are all there is.
+            # If the request was not used, only the requester's own words are available.
             measure = Measure.approve(request.body.statement.needed)
             return tuple(
                 Reason(rule="request", measure=measure, words=visible(words))
@@ -452,7 +452,7 @@ class Explaining:
             yield "lets pass", f"from world {before} to {after}"
 
     def _facts_before(self, decided: ChainStep) -> Iterator[tuple[str, str]]:
-        """What the thread was when it was decided."""
+        """Yield the state of the thread at the decision."""
         before, newest = decided.before, self._newest
         if before is not None and before.fence.owner is not None:
             yield "owner", visible(before.fence.owner)
@@ -463,7 +463,7 @@ class Explaining:
                 yield "question", "pending"
 
     def _world_before(self, named: Any, request: ChainStep | None) -> str | None:
-        """The world that the checkpoint was saved in."""
+        """Return the world of the checkpoint."""
         if request is not None:
             return cast("str | None", request.body.statement.world_from)
         if self._release is not None:
@@ -494,7 +494,7 @@ class Explaining:
 
 
 def _said(body: ResumeBody) -> Iterator[tuple[str, str]]:
-    """What whoever resumed said, and the rollout that it rests on."""
+    """Yield the statements of the caller who resumed, and the rollout that the resume used."""
     if body.reason is not None:
         yield "said deliberately", visible(body.reason)
     if body.actor is not None:
@@ -505,7 +505,7 @@ def _said(body: ResumeBody) -> Iterator[tuple[str, str]]:
 
 
 def _released(release: Release) -> Iterator[tuple[str, str]]:
-    """What was released beside the state, as far as it says something."""
+    """Yield the released data other than the state, if there is any."""
     if release.held:
         yield "held back", "by a pause, when it was saved"
     if release.origin is not None:
@@ -533,10 +533,10 @@ def _is_saved_in(step: ChainStep, session: ChainStep) -> bool:
 
 
 class _Found(NamedTuple):
-    """Where something lies."""
+    """The position of a match."""
 
     walk: ThreadWalk | None
-    """Through its thread; None: it is of the store chain."""
+    """A walk through its thread; None if it is on the store chain."""
     seq: int
 
 
@@ -547,11 +547,11 @@ def explain_decision(core: Core, policies: Policies, ref: str, thread: str | Non
         core: The store.
         policies: Its policies.
         ref: The id of a request, the hash of an entry, or the first digits of either.
-        thread: The name of its thread, where that is known.
+        thread: The name of its thread, if known.
 
     Raises:
         UsageError: There are too few digits, or other characters.
-        UnknownEntry: There is none of these digits, or more than one.
+        UnknownEntry: No entry or more than one matches.
         UnknownThread: There is no such thread.
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
     """
@@ -584,7 +584,7 @@ def _find_in_chain(core: Core, ref: str) -> Iterator[_Found]:
 
 
 def _find(core: Core, walks: Iterable[ThreadWalk], ref: str) -> Iterator[_Found]:
-    """Find the digits; what is found is verified afterwards, with its whole thread."""
+    """Find the digits; a match is verified afterwards, with its whole thread."""
     for walk in walks:
         for seq, record in core.storage.scan(walk.thread, 0):
             if link_hash(record.header).hex().startswith(ref) or _is_request(record, ref):
@@ -592,7 +592,7 @@ def _find(core: Core, walks: Iterable[ThreadWalk], ref: str) -> Iterator[_Found]
 
 
 def _is_request(record: Record, ref: str) -> bool:
-    # The word is there in clear, and most entries are no requests.
+    # The kind is plain text in the header, and most entries are not requests.
     if record.body is None or b'"kind":"request"' not in record.header:
         return False
     try:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checklist of `sealpoint doctor`, and what an examination of a store notes.
+"""The checklist of `sealpoint doctor`, and the examination of a store.
 
-A line of the checklist holds if it was looked at and nothing was found, and is unanswered if it
-could not be looked at, which is a finding of its own. No finding is no line of it, but for errors,
-which keep their own codes. A fix is something to execute as it stands: a command line, or SQL for
-whoever administers the database. Where only a person can say what is meant, the command has a
-variable of the shell that it refuses to run without.
+A line of the checklist holds if it was checked and nothing was found. If it could not be checked,
+it is unanswered, which is a finding of its own. Every finding belongs to a line, except errors,
+which keep their own codes. A fix can be executed unchanged: a command line, or SQL for the
+administrator of the database. If only a person can supply a value, the command has a shell variable
+that it refuses to run without.
 
-A part adds lines of its own, and looks at them, by an entry point of `sealpoint.checks` that leads
-to `PartChecks`.
+A part adds and checks its own lines, by an entry point of `sealpoint.checks` that leads to
+`PartChecks`.
 """
 
 import shlex
@@ -43,17 +43,17 @@ class Severity(StrEnum):
     """How bad a finding is."""
 
     CRITICAL = "critical"
-    """Somebody can read, change or lose what they should not, or the store cannot be used."""
+    """An attacker can read, change or remove protected data, or the store cannot be used."""
     WARNING = "warning"
-    """It holds today, and one mistake or theft more breaks it."""
+    """The protection holds now, and one more mistake or theft breaks it."""
     NOTE = "note"
-    """Worth knowing; a deployment may be meant so."""
+    """Worth knowing; a deployment may intend it."""
 
 
 _CRITICAL, _WARNING, _NOTE = Severity.CRITICAL, Severity.WARNING, Severity.NOTE
 
 CHECKS: dict[str, tuple[Severity, str]] = {
-    # The place of the store, and what lies around it.
+    # The place of the store, and its surroundings.
     "store-writable": (_CRITICAL, "only those who share the store can write to it"),
     "store-readable": (_WARNING, "only those who share the store can read it"),
     "store-owner": (_CRITICAL, "the files of the store are of the user who uses it"),
@@ -86,16 +86,16 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     "anchors-apart": (_WARNING, "the shared anchor has seen as much as this machine"),
     "anchor-same-disk": (_NOTE, "store and anchor are on different disks, or another is shared"),
     "clock-entries": (_WARNING, "no entry is from the future"),
-    # What runs read.
+    # Inputs of runs.
     "runs-unsealed": (_NOTE, "runs read nothing that is not sealed"),
     # People.
     "policy-missing": (_WARNING, "a policy is in force in the namespace"),
     "policy-solo": (_WARNING, "where several people are, others are asked"),
     "approvers-missing": (_CRITICAL, "enough people can approve what the policy asks for"),
-    # What could not be answered.
+    # Unanswered lines.
     "not-looked-at": (_NOTE, "everything could be looked at"),
 }
-"""Code: how bad it is, and what should be so. Each is explained in the documentation. Parts add
+"""Code: severity, and the claim that should hold. The documentation explains each. Parts add
 more."""
 
 _UNANSWERED = "not-looked-at"
@@ -103,13 +103,13 @@ _UNANSWERED = "not-looked-at"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding:
-    """Something that is not as it should be, and what mends it."""
+    """A problem, and its fix."""
 
     code: str
-    """One of the checklist, or that of the error which it is."""
+    """A code of the checklist, or that of the error that caused the finding."""
     severity: Severity
     reason: str
-    """What was found, in a sentence."""
+    """The problem, in a sentence."""
     fix: str
     """A command line, or SQL; empty if there is none."""
     sql: bool = False
@@ -118,21 +118,21 @@ class DoctorFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorCheck:
-    """A line of the checklist, and whether it is so."""
+    """A line of the checklist, and whether it holds."""
 
     code: str
     claim: str
     holds: bool | None
-    """None if it could not be looked at."""
+    """None if it could not be checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What `doctor` found."""
+    """The result of `doctor`."""
 
     url: str
     checks: tuple[DoctorCheck, ...] = ()
-    """The lines of the checklist that are about a store like this one."""
+    """The lines of the checklist that apply to a store like this one."""
     findings: tuple[DoctorFinding, ...] = ()
     """The worst first."""
 
@@ -143,7 +143,7 @@ class Diagnosis:
 
 
 class Examination:
-    """The findings and answers of one look at a store."""
+    """The findings and answers of one examination of a store."""
 
     def __init__(self, url: str, parts: "Sequence[PartChecks]" = ()) -> None:
         self._url = url
@@ -163,7 +163,7 @@ class Examination:
         sql: bool = False,
         severity: Severity | None = None,
     ) -> None:
-        """Note that a line does not hold."""
+        """Record that a line does not hold."""
         made = DoctorFinding(
             code=code, severity=severity or self._checks[code][0], reason=reason, fix=fix, sql=sql
         )
@@ -171,18 +171,18 @@ class Examination:
         self._answer(code, holds=False)
 
     def unanswered(self, codes: tuple[str, ...], reason: str, fix: str) -> None:
-        """Note lines that this user cannot answer, and who can."""
+        """Record lines that this user cannot answer, and who can."""
         for code in codes:
             self._answer(code, holds=None)
         self.found(_UNANSWERED, reason, fix)
 
     def failed(self, error: SealpointError) -> None:
-        """Note an error as the finding that it is."""
+        """Record an error as a finding."""
         self._findings[error_finding(error)] = None
 
     @contextmanager
     def look(self, *codes: str) -> Iterator[None]:
-        """Answer lines: they hold unless the block finds something, or cannot look."""
+        """Answer lines: they hold unless the block finds a problem, or cannot check."""
         try:
             yield
         except SealpointError as error:
@@ -203,12 +203,12 @@ class Examination:
             self._answer(code, holds=holds)
 
     def _answer(self, code: str, *, holds: bool | None) -> None:
-        """Answer a line, unless an answer that is worse is there."""
+        """Answer a line, unless a worse answer exists."""
         before = self._answers.get(code, True)
         self._answers[code] = next(each for each in (False, None, True) if each in (before, holds))
 
     def diagnosis(self) -> Diagnosis:
-        """What it came to."""
+        """Return the result of the examination."""
         self._answers.setdefault(_UNANSWERED, True)
         order = [*Severity]
         return Diagnosis(
@@ -223,20 +223,20 @@ class Examination:
 
 
 class Commands(Protocol):
-    """Command lines for the store that is looked at."""
+    """Makes command lines for the examined store."""
 
     def sealpoint(self, *words: str, store: str | None = None) -> str:
-        """A verb of the command line, for the store or another way to it."""
+        """Return a command line of Sealpoint, for the store or for another URL of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The store, the shared anchor, or both, that a part may look at."""
+    """The store, the shared anchor, or both, for a part to examine."""
 
     store: StoreUrl | None
     anchor: AnchorUrl | None
     commands: Commands
-    """Writes the command lines of fixes."""
+    """Makes the command lines of fixes."""
     works_here: bool
     """Whether this machine has the key of a worker."""
     store_password: Callable[[], str] | None = field(default=None, repr=False)
@@ -250,20 +250,20 @@ class PartChecks:
     lines: Mapping[str, tuple[Severity, str]]
     """As `CHECKS`."""
     look: Callable[[Examination, Examined], None]
-    """Looks at what the part knows, and at nothing if that is not in use."""
+    """Checks the lines of the part; does nothing if the part is not in use."""
 
 
 def part_checks() -> tuple[PartChecks, ...]:
-    """The checks that installed parts add to the checklist."""
+    """Return the checks that installed parts add to the checklist."""
     found = []
     for name in _parts.installed_names(_parts.CHECKS):
-        with suppress(ExtraMissing):  # a part that cannot be loaded has no store here either
+        with suppress(ExtraMissing):  # a part that cannot be loaded has no store here
             found.append(_parts.load(_parts.CHECKS, name))
     return tuple(found)
 
 
 def error_finding(error: SealpointError) -> DoctorFinding:
-    """The finding that an error is."""
+    """Return the finding for an error."""
     return DoctorFinding(
         code=error.code,
         severity=Severity.CRITICAL,
@@ -276,7 +276,7 @@ _PROGRAMS = ("chgrp", "chmod", "chown", "mkdir", "sealpoint", "sudo")
 
 
 def _command_in(hint: str) -> str:
-    """The command line in a hint, or the hint as it is."""
+    """Return the command line in a hint, or the hint unchanged."""
     for program in _PROGRAMS:
         before, found, rest = hint.partition(f": {program} ")
         if found and program not in before:
@@ -285,5 +285,5 @@ def _command_in(hint: str) -> str:
 
 
 def away(path: str) -> str:
-    """The command that brings a file to a medium which only a person can name."""
+    """Return the command that moves a file to a medium that only a person can name."""
     return f'mv -n -- {shlex.quote(path)} "${{OFFLINE:?the directory of another medium}}"/'
