@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a watch knows of every thread of a namespace, and how it is brought up to date.
+"""The data of a watch about every thread of a namespace, and how it is brought up to date.
 
-It keeps of each thread the look that verified it last, for what the store and the anchor said of it
-then; as long as both say the same, it stands. Whoever uses it does so from one OS thread at a time.
-What is shown of it, and when, is left to `_watch.py`.
+For each thread it keeps the look that verified it last, with the positions in the store and the
+anchor at that time; while both are unchanged, the look is valid. One OS thread uses it at a time.
+`_watch.py` decides what is shown, and when.
 """
 
 import threading
@@ -43,18 +43,18 @@ LATEST = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchEvent:
-    """Something that a watch has met."""
+    """An event that a watch has found."""
 
     number: int
-    """One more than that of the event before it."""
+    """The number of the previous event plus one."""
     thread: str
     """The name of the thread; empty for the store chain."""
     what: str
     """The kind of an entry, such as `checkpoint`, `pause`, `request`, `approval` or `resume`; or
     `finding`: the thread does not verify; `verified`: it does again; `cut`: an accepted restore
-    took away what was there; `roster` and `restore`: the store chain has moved."""
+    removed entries; `roster` and `restore`: the store chain has moved."""
     seq: int = -1
-    """The position of the entry; -1: it is about none."""
+    """The position of the entry; -1 if it is about none."""
     time: datetime | None = None
     """When the entry was written, as its writer says."""
     by: str = ""
@@ -62,21 +62,21 @@ class WatchEvent:
     request: str = ""
     """The id of the request that it is about."""
     code: str = ""
-    """Of a finding, the code of the error."""
+    """The code of the error, for a finding."""
     thread_id: str = ""
     """The id of the thread in hexadecimal; empty for the store chain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchChanges:
-    """What happened since a number."""
+    """The events since a number."""
 
     events: tuple[WatchEvent, ...]
     """Oldest first."""
     newest: int
-    """The number to ask with next."""
+    """The number for the next call."""
     missed: bool
-    """Whether there was more than is kept, or the number is of another watch: read all anew."""
+    """Whether events are missing, or the number is from another watch: read everything again."""
 
 
 class ListRow(NamedTuple):
@@ -85,19 +85,19 @@ class ListRow(NamedTuple):
     name: str
     changed: datetime
     search: str
-    """What a search looks in."""
+    """The text that a search matches."""
     summary: ThreadSummary
-    """As if nothing were asked for."""
+    """The summary as if no request existed."""
     look: ThreadLook | None
     finding: Finding | None
     asks: bool
-    """Whether something is asked for: what it is at then depends on the time."""
+    """Whether it has requests: its status then depends on the time."""
     is_listed: bool
     """Whether it is a thread of the application, or does not verify."""
 
 
 def _row(look: ThreadLook | None, finding: Finding | None) -> ListRow | None:
-    """The row of a thread; None for one that nobody is shown."""
+    """Return the row of a thread; None for one that is not shown."""
     if finding is not None:
         code, message = finding.code, finding.message
         summary, asks = unreadable(finding.name, code, message, finding.thread), False
@@ -112,22 +112,22 @@ def _row(look: ThreadLook | None, finding: Finding | None) -> ListRow | None:
 
 
 class KnownThread(NamedTuple):
-    """What was found out about a thread, and what it was found out for."""
+    """The findings about a thread, and the positions that they are for."""
 
     listed: ListedThread
     look: ThreadLook | None = None
-    """As it verified last."""
+    """The last look that verified it."""
     finding: Finding | None = None
     """Why it does not verify now."""
     is_foreign: bool = False
-    """Whether it is of another namespace: then it is not looked at again."""
+    """Whether it belongs to another namespace: then it is not read again."""
     row: ListRow | None = None
-    """How it is listed."""
+    """Its row in the list."""
 
     def holds_for(self, listed: ListedThread) -> bool:
-        """Whether what has moved makes no difference.
+        """Whether the findings still hold for new positions.
 
-        Such as that the anchor has come to the verified head.
+        For example, the anchor may only have advanced to the verified head.
         """
         if self.is_foreign and self.listed.thread == listed.thread:
             return True
@@ -157,7 +157,7 @@ class Journal:
             self._events.append(replace(event, number=self.newest))
 
     def since(self, number: int) -> WatchChanges:
-        """The events after a number."""
+        """Return the events after a number."""
         with self._lock:
             found, newest = list(self._events), self.newest
         oldest = found[0].number if found else newest + 1
@@ -169,7 +169,7 @@ class Journal:
 
 
 def _events(before: KnownThread, known: KnownThread, looked: LookedThread) -> Iterator[WatchEvent]:
-    """What a look has found that was not known."""
+    """Yield the events of a look that are new."""
     thread = looked.listed.thread.hex()
     if known.finding is not None:
         if before.finding is None or before.finding.code != known.finding.code:
@@ -197,7 +197,7 @@ def _events(before: KnownThread, known: KnownThread, looked: LookedThread) -> It
 
 
 def _key(listed: ListedThread) -> bytes:
-    """Under which a thread is known: that of the anchor, or, where it has none, the thread's id."""
+    """Return the key of a thread: the anchor's slot, or without a slot the thread's id."""
     return listed.slot or listed.thread
 
 
@@ -205,7 +205,7 @@ _Threads = dict[bytes, ListedThread]
 
 
 class WatchedThreads:
-    """What is known of every thread.
+    """The known state of every thread.
 
     Args:
         core: The store; it may not write.
@@ -221,35 +221,36 @@ class WatchedThreads:
         self._slots: dict[bytes, Position] = {}
         self._version: tuple[int, int, int] | None = None
         self._patrol: list[bytes] = []
-        """The threads that are still to be compared with what was verified."""
+        """The threads that are still to be compared with their verified state."""
         self._patrol_again = False
         self._turn = 0
         self._is_begun = False
-        """Whether everything was looked at once."""
+        """Whether every thread was processed once."""
         self._met: set[bytes] = set()
-        """What quick calls have met since the last that was none: the store was not asked."""
+        """The threads that quick calls have found since the last full call."""
         self._is_settled = False
-        """Whether the newest call came to its end; if not, more may be known than these say."""
+        """Whether the newest call came to its end; if not, the fields above may be outdated."""
         self.edition = 0
-        """One more whenever `rows` may give something else."""
+        """Incremented whenever the result of `rows` may change."""
 
     def rows(self) -> list[ListRow]:
-        """How each thread is listed."""
+        """Return the row of each thread."""
         return [each.row for each in self._known.values() if each.row is not None]
 
     def bring_up_to_date(self, *, quick: bool = False) -> Iterator[tuple[int, int]]:
-        """Look at the threads that have moved, and take what is found.
+        """Process the threads that have moved, and record the findings.
 
-        What a call has found stands, if it is broken off: the next one goes on.
+        The findings of an interrupted call are kept: the next call continues from there.
 
         Args:
-            quick: Ask the anchor alone which have moved, if the call before came to its end.
+            quick: Read only the anchor to find the moved threads, if the previous call came to its
+                end.
 
         Yields:
-            How many threads were looked at, and how many there are to be; first none of them.
+            How many threads were processed, and how many there are; first zero.
 
         Raises:
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
         """
         core, quick = self._core, quick and self._is_settled
@@ -264,11 +265,11 @@ class WatchedThreads:
             self._met |= touched
         else:
             touched, self._met = touched | self._met, set()
-        self._version, self._is_settled = None, False  # until this has come to its end
+        self._version, self._is_settled = None, False  # until this call has come to its end
         if touched:
             again = self._moved(touched, heads, slots, trust)
         if not quick:
-            # What has moved is looked at where it is now.
+            # A thread that has moved is read at its new position.
             again = self._unmoved(is_same=is_same and not touched) | again
         threads = [*again.values()]
         yield 0, len(threads)
@@ -282,9 +283,9 @@ class WatchedThreads:
     def _touched(
         self, heads: dict[bytes, int], slots: dict[bytes, Position], trust: StoreChain
     ) -> set[bytes]:
-        """The threads of which the store or the anchor says something else than before.
+        """Return the threads whose position in the store or the anchor has changed.
 
-        After a change of the store chain, and after a call that was broken off, all.
+        After a change of the store chain, and after an interrupted call, these are all threads.
         """
         before = self._slots
         if trust is not self.trust or not self._is_settled:
@@ -302,9 +303,9 @@ class WatchedThreads:
         slots: dict[bytes, Position],
         trust: StoreChain,
     ) -> _Threads:
-        """The threads that have moved, or that a new roster or a restore may make a difference to.
+        """Return the moved threads, and those that a new roster or a restore may affect.
 
-        What is no longer there at all, in the store and in the anchor, is forgotten.
+        Threads that are no longer in the store or the anchor are forgotten.
         """
         before = self._forget(touched)
         there = {thread: heads[thread] for thread in touched if thread in heads}
@@ -329,12 +330,12 @@ class WatchedThreads:
         return moved
 
     def _forget(self, touched: set[bytes]) -> dict[bytes, KnownThread]:
-        """What was known of threads, under whatever slots they had; no more."""
+        """Remove and return the known state of threads, under any slot."""
         keys = [key for key, each in self._known.items() if each.listed.thread in touched]
         return {key: self._known.pop(key) for key in keys}
 
     def _is_hit(self, known: KnownThread, trust: StoreChain) -> bool:
-        """Whether a change of the store chain may make a difference to a thread."""
+        """Whether a change of the store chain may affect a thread."""
         look = known.look
         if self.trust is None or trust.epoch != self.trust.epoch:
             return True
@@ -347,20 +348,20 @@ class WatchedThreads:
         return False
 
     def _unmoved(self, *, is_same: bool) -> _Threads:
-        """Of the threads that have not moved, those that are worth a look."""
+        """Return those unmoved threads that must be read again."""
         failed = {} if is_same else self._failed()
         self._patrol_again = self._patrol_again if is_same else self._is_begun
         return failed | self._patrolled()
 
     @staticmethod
     def _placed(looked: LookedThread) -> LookedThread:
-        """A look, with the last entry where it was found: the store was not asked where it is."""
+        """Return a look with its last entry as the position, because the store was not listed."""
         if not isinstance(looked.found, ThreadLook):
             return looked
         return looked._replace(listed=looked.listed._replace(head=looked.found.head.seq))
 
     def _failed(self) -> _Threads:
-        """The threads that did not verify; where they are many, some of them in turn."""
+        """Return the threads that did not verify; if there are many, some of them in turn."""
         failed = {key: each.listed for key, each in self._known.items() if each.finding is not None}
         if len(failed) <= WATCH_AGAIN_MAX:
             return failed
@@ -369,7 +370,7 @@ class WatchedThreads:
         return {key: failed[key] for key in (keys[start:] + keys[:start])[:WATCH_AGAIN_MAX]}
 
     def _patrolled(self) -> _Threads:
-        """Of a few threads that did not move, in turn, those whose newest entry is another."""
+        """Check a few unmoved threads in turn, and return those whose newest entry has changed."""
         if self._patrol_again and not self._patrol:
             self._patrol, self._patrol_again = [*self._known], False
         keys, self._patrol = self._patrol[:WATCH_PATROL_MAX], self._patrol[WATCH_PATROL_MAX:]
@@ -377,9 +378,9 @@ class WatchedThreads:
         return {key: each.listed for key, each in known if not self._is_as_known(each)}
 
     def _is_as_known(self, known: KnownThread) -> bool:
-        """Whether the newest entry of a thread is the one that was verified, seals and body too."""
+        """Whether the newest entry of a thread is the verified one, including seals and body."""
         if known.look is None or known.finding is not None:
-            # There is nothing to compare; but what was no thread may have been made one.
+            # There is nothing to compare, but rows that were not a thread may have become one.
             return known.finding is not None or known.listed.anchored is not None
         head = known.look.head
         try:
@@ -400,7 +401,7 @@ class WatchedThreads:
             if each.anchored is None:
                 unknown.append(each)
             elif each.anchored.reserved and each.head is None:
-                yield LookedThread(each, None)  # a name, and nobody has saved anything yet
+                yield LookedThread(each, None)  # a reserved name without any save
             else:
                 others.append(each)
         yield from look_at_all(core, [self._to_look(each) for each in others])
@@ -420,7 +421,7 @@ class WatchedThreads:
         return ToLook(each, known.look)
 
     def _take(self, looked: LookedThread) -> None:
-        """Keep what a look has found, and tell of it what is new."""
+        """Record the findings of a look, and add its new events to the journal."""
         key, found = _key(looked.listed), looked.found
         before = self._known.get(key, KnownThread(looked.listed))
         if isinstance(found, SealpointError):
@@ -440,7 +441,7 @@ class WatchedThreads:
             self.journal.add(event)
 
     def _name(self, listed: ListedThread) -> str:
-        """What to call a thread that does not verify: its name, if the anchor's slot proves it."""
+        """Return a name for an unverified thread: its own, if the anchor's slot proves it."""
         core, thread = self._core, listed.thread
         with suppress(SealpointError):
             namespace, name = claimed_name(core.storage, thread)

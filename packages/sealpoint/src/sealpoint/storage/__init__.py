@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where bytes lie: the contract, and one module for each backend.
+"""Storage of bytes: the contract, and one module for each backend.
 
-What every backend shares is here too: the checks of arguments, batches of what is scanned, and how
-small records are packed together.
+The shared parts of the backends are here too: the checks of arguments, batched scans, and the
+packing of small records.
 """
 
 from sealpoint.storage._backend import Backend, OpenStorage, Password

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a database in batches: each is asked for by itself, and nothing is held between them.
+"""Rows of a database in batches: each batch is a separate query, and nothing is held in between.
 
-A damaged index, or tables that somebody put others in the place of, may give rows in any order, and
-the batches would go round for ever. So rows have to lead strictly upwards, or downwards; else they
-are `Edited`.
+A damaged index, or tables that an attacker replaced, may return rows in any order, and the batches
+would never end. So rows must strictly rise or fall; otherwise they are `Edited`.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,14 +24,14 @@ def scan_batches(
     full: int,
     descending: bool,
 ) -> Iterator[tuple[int, Record]]:
-    """The records of a thread from `first` up to and with `last`; the first batch is read at once.
+    """Return the records of a thread from `first` to `last` inclusive; the first batch at once.
 
     Args:
-        read: Gives the first records between two positions, or the last ones.
+        read: Returns the first records between two positions, or the last ones.
         thread: The thread, for messages.
         first: The lowest position.
         last: The highest; None: there is no end.
-        full: How many records there are in a batch that another may follow.
+        full: The size of a batch that another batch may follow.
         descending: Begin with the highest.
     """
     low = max(0, first)
@@ -89,15 +88,15 @@ def rising(
     what: str,
     descending: bool = False,
 ) -> Iterator[_T]:
-    """What rows are about, by their names, as long as those rise, or fall.
+    """Yield the items of rows, sorted by name, as long as the names rise, or fall.
 
     Args:
-        batch: The first of them.
-        more: Gives those behind a name.
-        name: What one is called; may refuse what has no name.
-        full: How many there are in a batch that another may follow.
-        what: What they are, and where, for messages.
-        descending: Whether they fall.
+        batch: The first items.
+        more: Returns the items after a name.
+        name: Returns the name of an item; may refuse an item without a name.
+        full: The size of a batch that another batch may follow.
+        what: A description of the items and their place, for messages.
+        descending: Whether the names fall.
     """
     before: bytes | None = None
     while batch:

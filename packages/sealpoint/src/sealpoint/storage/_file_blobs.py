@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blobs of one thread: a file for each, named by its digest.
 
-They lie in `blobs/<first digit>/<digest>` of the thread's directory. Sixteen directories are few
-enough for a save to sync those that it touches, and let the blobs be listed in order with a part
-of the names of one in memory. It guarantees that a blob appears whole, is on the disk once
-`put_blobs` returned, and is not read before its size was compared with a bound. It leaves to its
-caller to hold the thread's lock for whatever writes, and whether bytes fit their digest.
+A blob is stored in `blobs/<first digit>/<digest>` of the thread's directory. Sixteen directories
+are few enough for a save to sync those that it changes, and allow listing the blobs in order with
+part of the names of one directory in memory. The module guarantees that a blob appears whole, is on
+the disk once `put_blobs` has returned, and is not read before its size was compared with a bound.
+The caller must hold the thread's lock for every write, and check that bytes match their digest.
 """
 
 import heapq
@@ -25,10 +25,10 @@ _COMPARED_BYTES = 1024 * 1024
 
 
 def read_blob(thread: Directory, digest: bytes, size_bytes_max: int) -> bytes | None:
-    """The bytes of a blob, or None.
+    """Return the bytes of a blob, or None.
 
     Raises:
-        Edited: It is larger than that, or no file.
+        Edited: It is larger than that, or not a file.
     """
     name = digest.hex()
     with _Shards(thread) as shards:
@@ -47,7 +47,7 @@ def read_blob(thread: Directory, digest: bytes, size_bytes_max: int) -> bytes | 
 def read_blobs(
     thread: Directory, digests: Sequence[bytes], size_bytes_max: int
 ) -> dict[bytes, bytes]:
-    """Those of some blobs that are stored and not too large."""
+    """Return those of some blobs that are stored and not too large."""
     found: dict[bytes, bytes] = {}
     with _Shards(thread) as shards:
         for digest in digests:
@@ -62,7 +62,7 @@ def read_blobs(
 
 
 def put_blobs(thread: Directory, blobs: Mapping[bytes, bytes]) -> None:
-    """Make blobs durable, in place of stored ones that differ."""
+    """Make blobs durable, and replace stored ones that differ."""
     with _Shards(thread, writing=True) as shards, Drafts(thread) as drafts:
         not_durable: dict[str, Directory] = {}
         for digest, data in blobs.items():
@@ -71,7 +71,7 @@ def put_blobs(thread: Directory, blobs: Mapping[bytes, bytes]) -> None:
             try:
                 file = shard.file(name)
             except Edited:
-                # Something else was put there; it is replaced like any other bytes.
+                # Something other than a file is there; it is replaced like different bytes.
                 drafts.write(shard, name, [data], replaces=True)
                 continue
             if file is None:
@@ -83,16 +83,16 @@ def put_blobs(thread: Directory, blobs: Mapping[bytes, bytes]) -> None:
                 elif not file.is_durable:
                     not_durable[name[0]] = shard
         for shard in not_durable.values():
-            # Whoever wrote it may have crashed before its name was on the disk.
+            # Its writer may have crashed before the name was on the disk.
             shard.sync()
 
 
 def require_stored(thread: Directory, needs: Collection[bytes]) -> None:
-    """Refuse to go on without blobs that have been put ahead.
+    """Refuse to continue without blobs that have been stored ahead.
 
     Raises:
-        Missing: One is not stored.
-        Edited: Something else lies there.
+        Missing: A blob is not stored.
+        Edited: Something other than a file is there.
     """
     with _Shards(thread) as shards:
         not_durable: dict[str, Directory] = {}
@@ -109,23 +109,23 @@ def require_stored(thread: Directory, needs: Collection[bytes]) -> None:
 
 
 def drop_blobs(thread: Directory, digests: Collection[bytes]) -> None:
-    """Remove blobs; those that are not there are no failure."""
+    """Remove blobs; missing ones are not a failure."""
     with _Shards(thread, writing=True) as shards:
         for digest in digests:
             name = digest.hex()
             shard = shards.of(name)
             if shard is not None:
                 shard.remove(name)
-        # Also those in which nothing was removed: a crash may have come before the sync.
+        # Sync all directories, because a crash may have come before an earlier sync.
         shards.sync()
 
 
 def blobs_after(thread: Directory, after: str) -> tuple[list[tuple[bytes, int]], str | None]:
-    """Some blobs with their sizes, in the order of digests.
+    """Return some blobs with their sizes, in the order of digests.
 
     Args:
         thread: The directory of the thread.
-        after: Where to begin: "", or what the call before returned.
+        after: Where to begin: "", or the second result of the previous call.
 
     Returns:
         The blobs, and where the next call begins, or None when there are no more.
@@ -146,7 +146,7 @@ def blobs_after(thread: Directory, after: str) -> tuple[list[tuple[bytes, int]],
 
 
 def first_shard(thread: Directory) -> str | None:
-    """The first digit that the name of a blob of the thread has; None: it has no blob."""
+    """Return the first digit of the name of some blob of the thread; None if it has no blob."""
     with _Shards(thread) as shards:
         for digit in _SHARDS:
             shard = shards.of(digit)
@@ -156,7 +156,7 @@ def first_shard(thread: Directory) -> str | None:
 
 
 def remove_empty_shards(thread: Directory) -> None:
-    """Remove directories of blobs that have none."""
+    """Remove empty directories of blobs."""
     with _Shards(thread, writing=True) as shards:
         shards.remove_empty()
 
@@ -166,7 +166,7 @@ def _names(shard: Directory, digit: str) -> Iterator[str]:
 
 
 def _is_same(file: File, data: bytes) -> bool:
-    """Whether a file holds exactly some bytes; one of another length is not read."""
+    """Whether a file holds exactly some bytes; a file of another length is not read."""
     if file.size_bytes != len(data):
         return False
     for offset in range(0, len(data), _COMPARED_BYTES):
@@ -188,7 +188,7 @@ class _Shards:
         self._shards: dict[str, Directory | None] = {}
 
     def of(self, name: str) -> Directory | None:
-        """The directory of a blob, or None where there is none."""
+        """Return the directory of a blob, or None if it does not exist."""
         digit = name[0]
         if digit not in self._shards:
             blobs, writing = self._blobs, self._writing
@@ -196,7 +196,7 @@ class _Shards:
         return self._shards[digit]
 
     def open_or_create(self, name: str) -> Directory:
-        """The directory of a blob for writing, made if there is none."""
+        """Return the directory of a blob for writing, made if it does not exist."""
         digit = name[0]
         shard = self._shards.get(digit)
         if shard is None:
@@ -206,13 +206,13 @@ class _Shards:
         return shard
 
     def sync(self) -> None:
-        """Wait until the names in all that were opened are on the disk."""
+        """Wait until the names in all opened directories are on the disk."""
         for shard in self._shards.values():
             if shard is not None:
                 shard.sync()
 
     def remove_empty(self) -> None:
-        """Remove those that are empty."""
+        """Remove the empty directories."""
         if self._blobs is not None:
             for digit in _SHARDS:
                 self._blobs.remove_empty(digit)

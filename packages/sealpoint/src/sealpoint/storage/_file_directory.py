@@ -1,33 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories and files of a file store: opened step by step, and believed only when safe.
+"""Directories and files of a file store: opened step by step, and used only when safe.
 
-It guarantees that nothing outside the root is ever reached: every step is relative to an open
-directory, no symbolic link is followed, and what was opened is asked what it is before it is used,
-so that nothing can be put in its place between the check and the use. It refuses what is of
-another kind, belongs to another user, or could have been changed by others: at the root as
-`DirectoryUnusable`, below it as `Edited`, since nobody but a store has business there. It never
-waits for a pipe, and reads nothing whose size was not compared with a bound. `OSError` is left to
-`file.py`.
+The module guarantees that nothing outside the root is ever reached. Every step is relative to an
+open directory, no symbolic link is followed, and the opened object is checked before it is used, so
+that nothing can be put in its place between the check and the use. The module refuses objects of
+another kind, objects of another user, and objects that others could have changed: at the root as
+`DirectoryUnusable`, below it as `Edited`, since only a store may write there. It never waits for a
+pipe, and reads nothing whose size was not compared with a bound. `OSError` is left to `file.py`.
 
-A directory that was just made may be gone after a power cut, with all that was written into it
-meanwhile. So it is made with the sticky bit (mode 1700), which goes (0700) when its name is on the
-disk. Whoever finds it in between, perhaps because its maker crashed, does the rest before writing
-into it; whoever finds it without may rely on it. (Where making a directory does not set that bit,
-as on macOS, this holds for its maker alone.)
+A directory that was just made may be gone after a power cut, with everything written into it since.
+So it is made with the sticky bit (mode 1700), which is removed (0700) when its name is on the disk.
+A process that finds the bit, perhaps because the maker crashed, completes this before it writes
+into the directory; without the bit, a process may rely on the directory. (Where making a directory
+does not set that bit, as on macOS, this holds only for its maker.)
 
 A store that a group of users shares on purpose is opened with the number of that group. Then files
-and directories are of that group, whoever of it owns them, and its members may write them (0660,
-2770); nobody else may. ADR 0020 says what that means.
+and directories belong to that group, regardless of the member who owns them, and its members may
+write them (0660, 2770); nobody else may. ADR 0020 gives the consequences.
 
 A draft is a file on its way to its name, written in the directory of its thread under a name that
-no reader looks for; the caller holds the lock. It guarantees this order, each step for all drafts
-before the next: (1) the bytes are on the disk; (2) the file gets its own name as a second one; a
-name that is taken is refused, or replaced in one piece where the caller says so; (3) the directory
-with that name is on the disk; (4) the name of the draft goes. So a file that has its draft's name
-still (two links) is whole, and its own name perhaps not on the disk yet. Whoever is about to rely
-on such a file makes its directory durable first: then what somebody has seen is never gone after a
-power cut, although readers take no lock. A crash leaves drafts behind; nobody reads them, and
-`compact` removes them.
+no reader looks for; the caller holds the lock. The module guarantees this order, each step for all
+drafts before the next: (1) the bytes are on the disk; (2) the file gets its own name as a second
+one; a name that is taken is refused, or replaced in one piece if the caller requests that; (3) the
+directory with that name is on the disk; (4) the name of the draft is removed. So a file that still
+has its draft's name (two links) is whole, but its own name may not be on the disk yet. A reader
+that is about to rely on such a file makes its directory durable first: then data that was once read
+is never gone after a power cut, although readers take no lock. A crash leaves drafts behind; nobody
+reads them, and `compact` removes them.
 """
 
 import contextlib
@@ -62,11 +61,11 @@ _SHARE_PAUSE_S = 0.01
 
 
 class _Open:
-    """Something of a store that is open, until the end of a `with` block or until it is closed.
+    """An open object of a store, until the end of a `with` block or until it is closed.
 
     Args:
         descriptor: The open file or directory, which this object closes.
-        path: How it is called in messages.
+        path: Its path, for messages.
     """
 
     __slots__ = ("descriptor", "path")
@@ -76,7 +75,7 @@ class _Open:
         self.path = path
 
     def close(self) -> None:
-        """Release the descriptor; what it names stays."""
+        """Release the descriptor; the file or directory itself stays."""
         os.close(self.descriptor)
 
     def __enter__(self) -> Self:
@@ -98,7 +97,7 @@ class File(_Open):
         """Whether its name is known to be on the disk: see `Drafts`."""
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
-        """Exactly so many bytes; the caller has compared them with the size.
+        """Read exactly this many bytes; the caller has compared the number with the size.
 
         Raises:
             Edited: The file has become shorter.
@@ -119,9 +118,9 @@ class Directory(_Open):
 
     Args:
         descriptor: The open directory, which this object closes.
-        path: How it is called in messages.
-        found: What it is.
-        group: The group whose members share the store; None: it is this user's own.
+        path: Its path, for messages.
+        found: Its file status.
+        group: The group whose members share the store; None: it belongs to this user alone.
     """
 
     __slots__ = ("group", "identity", "is_durable")
@@ -137,7 +136,7 @@ class Directory(_Open):
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """Return the last part of its path."""
         return self.path.rpartition("/")[2]
 
     @classmethod
@@ -145,8 +144,9 @@ class Directory(_Open):
         """Open the root of a store, which may be shared by a group.
 
         Raises:
-            StorageUnavailable: There is none.
-            DirectoryUnusable: It is no directory, another user's, or others can write in it.
+            StorageUnavailable: It does not exist.
+            DirectoryUnusable: It is not a directory, belongs to another user, or others can write
+                in it.
         """
         try:
             descriptor, found = open_safe(path, DIRECTORY, group=group)
@@ -161,10 +161,10 @@ class Directory(_Open):
         return cls(descriptor, path, found, group)
 
     def child(self, name: str, *, writing: bool = False) -> "Directory | None":
-        """Open a directory in this one, or None where there is none.
+        """Open a directory in this one, or return None if it does not exist.
 
         Raises:
-            Edited: It is no directory, another user's, or others can write in it.
+            Edited: It is not a directory, belongs to another user, or others can write in it.
         """
         try:
             descriptor, found = open_safe(name, DIRECTORY, within=self.descriptor, group=self.group)
@@ -179,10 +179,10 @@ class Directory(_Open):
         return child
 
     def open_or_create(self, name: str) -> "Directory":
-        """Open a directory in this one for writing, making it if there is none.
+        """Open a directory in this one for writing, and make it if it does not exist.
 
         Raises:
-            StorageUnavailable: Somebody removes it as fast as it is made.
+            StorageUnavailable: Another process removes it as fast as it is made.
         """
         child = self.child(name, writing=True)
         if child is not None:
@@ -195,11 +195,11 @@ class Directory(_Open):
             if child is not None:
                 self._make_durable(child)
                 return child
-            # `compact` takes away what is empty, also what was made in this moment.
+            # `compact` removes empty directories, even one made at this moment.
         raise StorageUnavailable(f"{self.path}/{name}: expected it made, found it removed")
 
     def _make_durable(self, child: "Directory") -> None:
-        """Wait until the name of a directory in this one is on the disk, and say so in its mode."""
+        """Wait until a directory's name in this one is on the disk, and mark that in its mode."""
         try:
             sync(self.descriptor)
             if self.group is None:
@@ -211,10 +211,10 @@ class Directory(_Open):
             raise
 
     def file(self, name: str) -> File | None:
-        """Open a file in this directory for reading, or None where there is none.
+        """Open a file in this directory for reading, or return None if it does not exist.
 
         Raises:
-            Edited: It is no file, another user's, or others can write to it.
+            Edited: It is not a file, belongs to another user, or others can write to it.
         """
         try:
             descriptor, found = open_safe(name, FILE, within=self.descriptor, group=self.group)
@@ -225,7 +225,7 @@ class Directory(_Open):
         return File(descriptor, f"{self.path}/{name}", found)
 
     def size_bytes(self, name: str) -> int | None:
-        """How large a file is, or None where there is none.
+        """Return the size of a file, or None if it does not exist.
 
         Raises:
             Edited: As `file`.
@@ -234,7 +234,7 @@ class Directory(_Open):
         return None if found is None else found.st_size
 
     def look(self, name: str) -> os.stat_result | None:
-        """What lies under the name of a file, without opening it.
+        """Return the status of a file without opening it, or None if it does not exist.
 
         Raises:
             Edited: As `file`.
@@ -253,17 +253,17 @@ class Directory(_Open):
         """Make an empty file, and open it for writing.
 
         Raises:
-            FileExistsError: There is something of this name.
+            FileExistsError: The name is taken.
         """
         return new_file(name, within=self.descriptor, group=self.group)
 
     def new_empty_file(self, name: str) -> None:
-        """Make an empty file, unless there is something of this name."""
+        """Make an empty file, unless the name is taken."""
         with contextlib.suppress(FileExistsError):
             os.close(self.new_file(name))
 
     def remove(self, name: str) -> None:
-        """Remove a file; one that is not there is no failure."""
+        """Remove a file; a missing one is not a failure."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.descriptor)
 
@@ -276,13 +276,13 @@ class Directory(_Open):
                 raise
 
     def names(self) -> Iterator[str]:
-        """Every name in this directory, in no order; none but one is in memory."""
+        """Yield every name in this directory, unordered; only one is in memory at a time."""
         with os.scandir(self.descriptor) as entries:
             for entry in entries:
                 yield entry.name
 
     def names_in(self, known: Container[str]) -> list[str]:
-        """Those of some few known names that are in this directory, in no order."""
+        """Return those of some few known names that are in this directory, unordered."""
         with os.scandir(self.descriptor) as entries:
             return [entry.name for entry in entries if entry.name in known]
 
@@ -292,7 +292,7 @@ class Directory(_Open):
 
 
 def _share(descriptor: int) -> None:
-    """Open a directory to the group; if another member made it, wait a moment for them to."""
+    """Open a directory to the group; if another member made it, wait a moment for their change."""
     for _ in range(_SHARE_TRIES):
         try:
             os.fchmod(descriptor, GROUP_DIRECTORY)
@@ -301,7 +301,7 @@ def _share(descriptor: int) -> None:
             if not os.fstat(descriptor).st_mode & stat.S_ISVTX:
                 return
             time.sleep(_SHARE_PAUSE_S)
-    # Its maker died: its name is on the disk now, and whoever comes next syncs once more.
+    # Its maker died: its name is on the disk now, and the next process syncs once more.
 
 
 _PREFIX = "new-"
@@ -310,7 +310,7 @@ _SECOND = "-b"
 _DRAFTS_MAX = 32
 _SYNCED_TOGETHER = 4
 _SYNCED_TOGETHER_MIN = 8
-# Names that are passed over: what 128 crashes leave, or somebody who wants to keep writers busy.
+# Names that are skipped: the drafts of 128 crashes, or of an attacker who wants to block writers.
 _LEFT_MAX = 4096
 
 
@@ -333,7 +333,7 @@ class Drafts:
     """The drafts of one call; use it in a `with` block, which settles them at its end.
 
     Args:
-        home: Where drafts lie until they have their names; its lock is held.
+        home: The directory of the drafts until they have their names; its lock is held.
     """
 
     __slots__ = ("_drafts", "_home", "_number")
@@ -371,7 +371,7 @@ class Drafts:
         self._drafts.clear()
 
     def _new(self) -> tuple[str, int]:
-        """Make the file of a draft; names that a crash has left are passed over.
+        """Make the file of a draft; names that a crash has left are skipped.
 
         Raises:
             StorageUnavailable: There are more of them than crashes leave.
@@ -399,7 +399,7 @@ class Drafts:
         draft.named = True
 
     def _abandon(self) -> None:
-        """Leave nothing behind but drafts that have their names: those are not on the disk."""
+        """Remove all drafts but those with final names, which may not be on the disk yet."""
         for draft in self._drafts:
             with contextlib.suppress(OSError):
                 draft.close()
@@ -423,7 +423,7 @@ class Drafts:
 def _sync_all(descriptors: list[int]) -> None:
     """Wait until files or directories are on the disk.
 
-    A disk takes many at once in the time of a few, if it is asked for them together.
+    A disk takes many at once in the time of a few, if they are requested together.
     """
     if len(descriptors) >= _SYNCED_TOGETHER_MIN:
         try:
@@ -431,7 +431,7 @@ def _sync_all(descriptors: list[int]) -> None:
                 for _ in pool.map(sync, descriptors):
                     pass
         except RuntimeError:
-            pass  # no thread can be started
+            pass  # no OS thread can be started
         else:
             return
     for descriptor in descriptors:
@@ -444,5 +444,5 @@ def _link(name: str, directory: int, new_name: str, new_directory: int) -> None:
 
 
 def draft_names(home: Directory) -> Iterator[str]:
-    """The drafts that lie in a directory."""
+    """Return the names of the drafts in a directory."""
     return (name for name in home.names() if name.startswith(_PREFIX))

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries of one thread: read without a lock, written and thinned out under it.
+"""The entries of one thread: read without a lock, written and reduced under it.
 
-It guarantees that an append of several records is one file that appears whole or not at all, that
-a position is never given other bytes, and that what a reader returns is on the disk. It leaves to
-its caller to hold the thread's lock where a function says so, and to bound positions and records.
+The module guarantees that an append of several records is one file that appears whole or not at
+all, that a position never gets other bytes, and that everything a reader returns is on the disk.
+The caller must hold the thread's lock where a function says so, and limit positions and records.
 
-Entries lie in groups. A group is the file `<first>-<last>`, both positions as 16 hexadecimal
-digits. It lies by the digits of its last position without leading zeros: their number is the first
-directory, each digit but the last is one more. The group of positions 255 to 258, whose last is 102
-in hexadecimal, is `03/1/0/00000000000000ff-0000000000000102`. So no directory has more than 16
-names that count, and the next group before or after any position is found by listing one directory
-for each digit.
+Entries are stored in groups. A group is the file `<first>-<last>`, both positions as 16 hexadecimal
+digits. Its directory follows from the digits of its last position without leading zeros: their
+number is the first directory, each digit but the last is one more. The group of positions 255 to
+258, whose last is 102 in hexadecimal, is `03/1/0/00000000000000ff-0000000000000102`. So no
+directory has more than 16 names that count, and listing one directory for each digit finds the next
+group before or after any position.
 
 Groups are read in order, with the names of one directory for each digit in memory. Groups do not
-overlap, except that a crash may leave a group whose records are in a wider one as well, and that
-a hostile store does as it likes: each position is then given once, and in order still. A name
-that looks like a group and cannot be one is `Edited`; other names are passed over.
+overlap, with two exceptions: a crash may leave a group whose records are in a wider one as well,
+and a hostile store may contain anything. Each position is then still returned once, and in order. A
+name that looks like a group and cannot be one is `Edited`; other names are skipped.
 
 A group holds the records of one append. It is read only if its lengths are within
-`sealpoint.limits` and add up to the size of the file, and no more of it is brought into memory than
-was asked for. All numbers are big endian:
+`sealpoint.limits` and add up to the size of the file, and only the requested part of it is brought
+into memory. All numbers are big endian:
 
 | Bytes | Field |
 |---|---|
@@ -49,7 +49,7 @@ from sealpoint.storage._contract import SEQ_MAX, Record
 from sealpoint.storage._file_directory import Directory, Drafts, File
 
 RECORDS_MAX = 4096
-"""Records in one group."""
+"""The maximum number of records in one group."""
 
 _MAGIC = b"sealpoint group 1\n"
 _HEAD = struct.Struct(f">{len(_MAGIC)}sH")
@@ -58,13 +58,13 @@ _NONE = 0xFFFF_FFFF
 _BOUNDS = (HEADER_BYTES_MAX, SEALS_BYTES_MAX, BODY_BYTES_MAX, PAYLOAD_BYTES_MAX)
 _NAMES = ("header", "seals", "body", "payload")
 _MAY_BE_ABSENT = (False, False, True, True)
-# What is read at once, if the lengths do not take more: all of a small group.
+# Read at once, unless the lengths take more: all of a small group.
 _FIRST_BYTES = 64 * 1024
 _JOINED_BYTES_MAX = 1024 * 1024
 
 
 def encode_group(records: Sequence[Record]) -> list[bytes]:
-    """The bytes of a group, in pieces to be written one after the other."""
+    """Return the bytes of a group, in pieces to be written one after the other."""
     parts = [_parts(record) for record in records]
     lengths = [
         _LENGTHS.pack(*(_NONE if part is None else len(part) for part in four)) for four in parts
@@ -81,10 +81,10 @@ class EntryGroup:
 
     Args:
         file: The open file.
-        count: How many records it has to hold.
+        count: The expected number of records.
 
     Raises:
-        Edited: It is no group, or one of other records.
+        Edited: It is not a group, or has other records.
     """
 
     __slots__ = ("_ends", "_file", "_first", "_lengths")
@@ -105,7 +105,7 @@ class EntryGroup:
             raise Edited(f"{file.path}: expected {self._ends[-1]} bytes, found {file.size_bytes}")
 
     def records(self, start: int, stop: int) -> list[Record]:
-        """The records from number `start` in the group up to and without `stop`."""
+        """Return the records from number `start` in the group up to, but excluding, `stop`."""
         first, last = self._ends[start], self._ends[stop]
         if last <= len(self._first):
             data, offset = self._first, first
@@ -125,12 +125,12 @@ class EntryGroup:
         return found
 
     def without(self, bodies: frozenset[int], payloads: frozenset[int]) -> Iterator[bytes] | None:
-        """The bytes of the group without the bodies and payloads of the records of these numbers.
+        """Yield the bytes of the group without the bodies and payloads of these records, by number.
 
         One record at a time is in memory.
 
         Returns:
-            None if there is nothing to take away.
+            None if there is nothing to remove.
         """
         lengths = [
             (
@@ -158,7 +158,7 @@ class EntryGroup:
                 yield record.payload
 
     def _checked_bytes(self, lengths: tuple[int, ...]) -> int:
-        """How many bytes a record takes."""
+        """Return the size of a record in bytes."""
         total = 0
         for name, length, bytes_max, absent in zip(
             _NAMES, lengths, _BOUNDS, _MAY_BE_ABSENT, strict=True
@@ -189,23 +189,23 @@ _SPANS_MAX = 1024
 
 
 class Span(NamedTuple):
-    """The positions of one group, and thereby its name."""
+    """The positions of one group, and therefore its name."""
 
     first: int
     last: int
 
     @property
     def name(self) -> str:
-        """How its file is called."""
+        """Return the name of its file."""
         return f"{self.first:016x}-{self.last:016x}"
 
     @property
     def size(self) -> int:
-        """How many records it has."""
+        """Return the number of its records."""
         return self.last - self.first + 1
 
 
-# Before and after every group; they lie beyond every bound, and are never given out.
+# Before and after every group; they are beyond every bound, and never returned.
 _BEGIN = Span(-1, -1)
 _END = Span(2**66, 2**66 + RECORDS_MAX)
 
@@ -221,12 +221,12 @@ class Groups:
 
     def __init__(self, thread: Directory) -> None:
         self._thread = thread
-        # Where the walk is now: what it found last is opened from there.
+        # The current directory of the walk: its last group is opened from there.
         self._leaf: Directory | None = None
         self._prefix = -1
 
     def file(self, span: Span) -> File | None:
-        """Open a group, whose name is on the disk then; None if there is none."""
+        """Open a group, whose name is on the disk then; None if it does not exist."""
         if self._leaf is not None and self._prefix == span.last >> _BITS:
             return _durable_file(self._leaf, span)
         leaf = _open_leaf(self._thread, span.last)
@@ -236,12 +236,12 @@ class Groups:
             return _durable_file(leaf, span)
 
     def ascending(self, low: int, high: int) -> Generator[tuple[Span, int, int], None, None]:
-        """The groups that hold positions from `low` to `high`, with the first and last of these.
+        """Yield the groups that hold positions from `low` to `high`, with first and last of these.
 
         In order of position, and no position twice.
         """
-        # A group waits as long as one that ends later may begin before it. Where it continues the
-        # one before it, as all do in a thread without holes, that is not at all.
+        # A group must wait as long as one that ends later may begin before it. If it continues the
+        # previous group, as in a thread without holes, it does not wait.
         waiting: list[Span] = []
         with closing(self.by_last(low, high + RECORDS_MAX - 1)) as spans:
             for span in itertools.chain(spans, [_END]):
@@ -257,10 +257,10 @@ class Groups:
                         return
 
     def descending(self, low: int, high: int) -> Generator[tuple[Span, int, int], None, None]:
-        """The same groups from `high` down to `low`, with the first and last of the positions."""
+        """Yield the same groups from `high` down to `low`, with first and last of the positions."""
         with closing(self.by_last(low, high, backwards=True)) as spans:
             for span in itertools.chain(spans, [_BEGIN]):
-                # Where a group does not end just below the one before it, a wider one may be there.
+                # If a group does not end just below the previous one, a wider one may be there.
                 while low <= high > span.last and (wide := self._holder(high)) is not None:
                     yield wide, max(low, wide.first), high
                     high = wide.first - 1
@@ -271,14 +271,14 @@ class Groups:
                     return
 
     def _holder(self, seq: int) -> Span | None:
-        """A group that holds a position, or None."""
+        """Return a group that holds a position, or None."""
         with closing(self.by_last(seq, seq + RECORDS_MAX - 1)) as spans:
             return next((span for span in spans if span.first <= seq), None)
 
     def by_last(
         self, low: int, high: int, *, backwards: bool = False
     ) -> Generator[Span, None, None]:
-        """The groups whose last position lies from `low` to `high`, in the order of these."""
+        """Yield the groups whose last position is from `low` to `high`, in that order."""
         counts = [_COUNTS[name] for name in self._thread.names_in(_COUNTS)]
         for count in sorted(counts, reverse=backwards):
             least = 0 if count == 1 else 1 << _BITS * (count - 1)
@@ -296,7 +296,7 @@ class Groups:
         *,
         backwards: bool,
     ) -> Generator[Span, None, None]:
-        """The groups in a directory; it stands for a prefix that `digits` more digits follow."""
+        """Yield the groups in a directory, whose prefix is followed by `digits` more digits."""
         if digits == 1:
             spans = _spans(directory, prefix, low, high)
             spans.sort(key=_by_last, reverse=backwards)
@@ -309,7 +309,7 @@ class Groups:
         bits = _BITS * (digits - 1)
         for name in sorted(directory.names_in(_DIGITS), reverse=backwards):
             longer = prefix << _BITS | int(name, 16)
-            # A number does not begin with 0: a directory that says so is passed over.
+            # A number does not begin with 0: a directory that does is skipped.
             if longer and low < longer + 1 << bits and high >= longer << bits:
                 with _opened(directory, name) as child:
                     yield from self._walk(child, longer, digits - 1, low, high, backwards=backwards)
@@ -320,7 +320,7 @@ def _by_last(span: Span) -> tuple[int, int]:
 
 
 def _spans(directory: Directory, prefix: int, low: int, high: int) -> list[Span]:
-    """The groups in the directory of one prefix whose last position lies from `low` to `high`."""
+    """Return the groups in one prefix's directory whose last position is from `low` to `high`."""
     found: list[Span] = []
     # Compared as text first: most are outside.
     least, most = f"{low:016x}", f"{min(high, SEQ_MAX):016x}"
@@ -342,7 +342,7 @@ def _spans(directory: Directory, prefix: int, low: int, high: int) -> list[Span]
 def _durable_file(leaf: Directory, span: Span) -> File | None:
     file = leaf.file(span.name)
     if file is not None and not file.is_durable:
-        # Its writer has not come to its end, or crashed: see `Drafts`.
+        # Its writer has not finished, or crashed: see `Drafts`.
         try:
             leaf.sync()
         except BaseException:
@@ -359,7 +359,7 @@ def _opened(parent: Directory, name: str) -> Directory:
 
 
 def _open_leaf(thread: Directory, last: int) -> Directory | None:
-    """Open the directory of a group that ends at a position; None if there is none."""
+    """Open the directory of a group that ends at a position; None if it does not exist."""
     directory: Directory | None = None
     for name in _steps(last):
         parent = directory or thread
@@ -374,7 +374,7 @@ def _open_leaf(thread: Directory, last: int) -> Directory | None:
 
 
 def open_or_create_leaf(thread: Directory, last: int) -> Directory:
-    """Open the directory of a group that ends at a position, for writing; it is made if absent."""
+    """Open the directory of a group that ends at a position, for writing; make it if absent."""
     directory = thread
     for name in _steps(last):
         parent = directory
@@ -397,7 +397,7 @@ _TRIES_MAX = 100
 
 
 def last_position(thread: Directory) -> int | None:
-    """The last position of a thread; -1 where it cannot be told; None: there is no entry."""
+    """Return the last position of a thread; -1 if it is unknown; None if it has no entry."""
     try:
         with closing(Groups(thread).by_last(0, SEQ_MAX, backwards=True)) as spans:
             last = next(spans, None)
@@ -408,7 +408,7 @@ def last_position(thread: Directory) -> int | None:
 
 
 def has_header(thread: Directory, seq: int, header: bytes | None) -> bool:
-    """Whether there is a record at a position with this header; None: one that cannot be read."""
+    """Whether a position has a record with this header; None: one that cannot be read."""
     try:
         record = read_record(thread, seq)
     except Edited:
@@ -417,8 +417,8 @@ def has_header(thread: Directory, seq: int, header: bytes | None) -> bool:
 
 
 def read_record(thread: Directory, seq: int) -> Record | None:
-    """The record at a position, or None."""
-    # Most groups are of one record, and then the name is known.
+    """Return the record at a position, or None."""
+    # Most groups have one record, so the name is known.
     records = _records(Groups(thread), Span(seq, seq), seq, seq)
     if records is None:
         batch = read_batch(thread, seq, seq)
@@ -429,7 +429,7 @@ def read_record(thread: Directory, seq: int) -> Record | None:
 def read_batch(
     thread: Directory, low: int, high: int, *, backwards: bool = False
 ) -> list[tuple[int, Record]]:
-    """The first `BATCH_RECORDS` records from `low` to `high`, or the last of them backwards."""
+    """Return the first `BATCH_RECORDS` records from `low` to `high`, or the last ones backwards."""
     for _ in range(_TRIES_MAX):
         found = _batch(thread, low, high, backwards=backwards)
         if found is not None:
@@ -440,7 +440,7 @@ def read_batch(
 def _batch(
     thread: Directory, low: int, high: int, *, backwards: bool
 ) -> list[tuple[int, Record]] | None:
-    """A batch; None if a group went while it was read: its records are in a wider one now."""
+    """Return a batch; None if a group vanished during the read: a wider one has its records now."""
     found: list[tuple[int, Record]] = []
     groups = Groups(thread)
     walk = groups.descending(low, high) if backwards else groups.ascending(low, high)
@@ -460,7 +460,7 @@ def _batch(
 
 
 def _records(groups: Groups, span: Span, first: int, last: int) -> list[Record] | None:
-    """The records of a group from one position to another; None if the group is gone."""
+    """Return the records of a group between two positions; None if the group is gone."""
     file = groups.file(span)
     if file is None:
         return None
@@ -469,10 +469,10 @@ def _records(groups: Groups, span: Span, first: int, last: int) -> list[Record] 
 
 
 def fresh_positions(thread: Directory, seq: int, records: Sequence[Record]) -> list[int]:
-    """Those positions of an append that have no record yet; the lock is held.
+    """Return those positions of an append that have no record yet; the lock is held.
 
     Raises:
-        HeadMoved: Another record lies at one of the positions.
+        HeadMoved: Another record is at one of the positions.
     """
     low, high = seq, seq + len(records) - 1
     taken: set[int] = set()
@@ -497,8 +497,8 @@ def write_records(
     with open_or_create_leaf(thread, span.last) as directory, Drafts(thread) as drafts:
         drafts.write(directory, span.name, group)
     if span.size > len(fresh):
-        # Between them lie older groups, whose records are in this one as well: two files could
-        # not appear at once. They are the same bytes, so it does not matter which one is read.
+        # Between them are older groups, whose records are in this one as well: two files could not
+        # appear at once. Both have the same bytes, so it does not matter which one is read.
         with closing(Groups(thread).by_last(span.first, span.last)) as spans:
             within = [other for other in spans if other != span and other.first >= span.first]
         for other in within:
@@ -508,7 +508,7 @@ def write_records(
 
 
 def drop_parts(thread: Directory, *, bodies: Sequence[int], payloads: Sequence[int]) -> None:
-    """Write the groups of some records anew without their bodies or payloads; the lock is held."""
+    """Rewrite the groups of some records without their bodies or payloads; the lock is held."""
     wanted = sorted({*bodies, *payloads})
     if not wanted:
         return
@@ -528,11 +528,11 @@ def drop_parts(thread: Directory, *, bodies: Sequence[int], payloads: Sequence[i
 
 
 def truncate_records(thread: Directory, seq: int) -> None:
-    """Take the records from a position on away, the last ones first; the lock is held."""
+    """Remove the records from a position on, the last ones first; the lock is held."""
     with closing(Groups(thread).by_last(seq, SEQ_MAX, backwards=True)) as spans:
         for span in spans:
             if span.first < seq:
-                # What stays of a group is on the disk before the whole of it goes.
+                # The kept part of a group is on the disk before the whole group is removed.
                 _write_first(thread, span, seq - 1)
             with open_or_create_leaf(thread, span.last) as directory:
                 directory.remove(span.name)
@@ -540,7 +540,7 @@ def truncate_records(thread: Directory, seq: int) -> None:
 
 
 def _write_first(thread: Directory, span: Span, last: int) -> None:
-    """Write the first records of a group, up to a position, as a group of their own."""
+    """Write the first records of a group, up to a position, as a separate group."""
     records = _records(Groups(thread), span, span.first, last)
     if records is None:
         raise Edited(f"{thread.path}/{span.name}: expected a group, found it removed")
@@ -568,6 +568,6 @@ def _rewrite(
 
 
 def _within(numbers: Sequence[int], span: Span) -> frozenset[int]:
-    """Those of some sorted positions that a group holds, counted from its first."""
+    """Return those of some sorted positions that a group holds, counted from its first."""
     found = numbers[bisect_left(numbers, span.first) : bisect_right(numbers, span.last)]
     return frozenset(number - span.first for number in found)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root of a file store: how it is made, recognised, and opened for each call.
+"""The root of a file store: how it is made, recognized, and opened for each call.
 
-It guarantees that a directory is taken for a store only if it holds the mark of one, in a version
-that is known, and that the mark comes last when a store is made: whoever finds it finds all else.
-It refuses to make a store among other files. Nothing stays open between calls, so there is
-nothing that a fork, or closing while another OS thread reads, could hurt; every call opens the
-root by its path and compares it with the one that was opened first.
+The module guarantees that a directory is used as a store only if it holds the mark of one, in a
+known version, and that the mark is written last: a process that finds the mark finds everything
+else. It refuses to make a store among other files. Nothing stays open between calls, so a fork, or
+closing while another OS thread reads, can do no harm; every call opens the root by its path and
+compares it with the one that was opened first.
 
 A label is the empty file `labels/<first two digits>/<label>-<thread>-<position>`, all in
-hexadecimal digits: it is a hint, and its name says it all. The position is the first one of the
-append that brought it. The label is on the disk before that entry, and counts once the entry is
-there: so both appear at once, and what a crash leaves of an append is no label. It is left to the
-caller to hold the thread's lock for whatever writes.
+hexadecimal digits: it is a hint, and its name is its whole content. The position is the first one
+of the append that brought it. The label is on the disk before that entry, and counts once the entry
+is there. So both appear at once, and the remains of a crashed append are not a label. The caller
+must hold the thread's lock for every write.
 """
 
 import re
@@ -38,7 +38,7 @@ def put_label(root: Directory, thread: Directory, label: bytes, seq: int) -> Non
         start = f"{label.hex()}-{thread.name}-"
         if not any(_counts(thread, position) for _, _, position in _found(shard, start)):
             shard.new_empty_file(f"{start}{seq:016x}")
-        # Also where it was there already: a crash may have come before the sync.
+        # Even if it existed already: a crash may have come before the sync.
         shard.sync()
 
 
@@ -53,10 +53,10 @@ def drop_label(root: Directory, thread: bytes, label: bytes) -> None:
 
 
 def labelled_threads(root: Directory, label: bytes) -> list[bytes]:
-    """The threads that a label leads to, in order.
+    """Return the threads that a label leads to, in order.
 
     Raises:
-        Edited: They are more than 4096.
+        Edited: There are more than 4096.
     """
     shard = _open_shard(root, label)
     if shard is None:
@@ -78,7 +78,7 @@ def _counts(thread: Directory, position: int) -> bool:
 
 
 def _found(shard: Directory, start: str) -> list[tuple[str, bytes, int]]:
-    """The labels whose names begin with some digits: name, thread and position."""
+    """Return the labels whose names begin with some digits: name, thread and position."""
     found = list(islice(_matching(shard, start), _LABELLED_MAX + 1))
     if len(found) > _LABELLED_MAX:
         raise Edited(f"{shard.path}: a label has more than {_LABELLED_MAX} threads")
@@ -142,13 +142,14 @@ class StoreRoot:
 
     Args:
         path: The directory.
-        read_only: Leave everything as it is.
+        read_only: Change nothing.
         group: The group whose members share it, if they do.
 
     Raises:
-        SchemaUnknown: It is no store, or one of a version that is not known.
-        DirectoryUnusable: It is no directory, another user's, or others can write in it.
-        StorageUnavailable: There is none.
+        SchemaUnknown: It is not a store, or has an unknown version.
+        DirectoryUnusable: It is not a directory, belongs to another user, or others can write in
+            it.
+        StorageUnavailable: It does not exist.
     """
 
     __slots__ = ("_group", "_identity", "_path")
@@ -178,11 +179,12 @@ class StoreRoot:
 
 
 def create_root(path: Path, wait_seconds_max: float, group: int | None = None) -> None:
-    """Make a store in a new or an empty directory, unless there is one already.
+    """Make a store in a new or an empty directory, unless it exists already.
 
     Raises:
-        SchemaUnknown: The directory holds something else.
-        DirectoryUnusable: It is no directory, another user's, or others can write in it.
+        SchemaUnknown: The directory has other content.
+        DirectoryUnusable: It is not a directory, belongs to another user, or others can write in
+            it.
         StorageUnavailable: It cannot be made.
     """
     try:
@@ -192,7 +194,7 @@ def create_root(path: Path, wait_seconds_max: float, group: int | None = None) -
     with locked(lambda: Directory.root(str(path), group), wait_seconds_max) as root:
         if root is None or root.look(_MARK) is not None:
             return
-        # A creator that crashed leaves these, and nothing in them.
+        # A creator that crashed leaves these, and they are empty.
         known = {THREADS, LABELS, *draft_names(root)}
         if not known.issuperset(root.names()) or not _is_empty(root, THREADS, LABELS):
             raise SchemaUnknown(f"store {path}: it is a directory with other files in it")
@@ -230,5 +232,5 @@ def _require_mark(root: Directory, *, read_only: bool) -> None:
                 f"version of Sealpoint knows, found {int(match[1])}"
             )
         if not file.is_durable and not read_only:
-            # Whoever made the store may have crashed before its name was on the disk.
+            # The maker of the store may have crashed before its name was on the disk.
             root.sync()

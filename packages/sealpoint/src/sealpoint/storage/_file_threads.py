@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The directories of threads: found, listed, locked, made, and tidied up.
+"""The directories of threads: found, listed, locked, made, and cleaned up.
 
-A thread lies in `threads/<first two digits>/<thread>`, its id in hexadecimal digits, so that no
-name of a user's ever becomes a name on the disk. It guarantees that at most one writer, of all
-processes, is in a `locked_thread` block of one thread, and that the directory it gets is the one
-that everybody else reads.
+A thread is stored in `threads/<first two digits>/<thread>`, with its id in hexadecimal digits, so
+that a name chosen by a user never becomes a name on the disk. The module guarantees that at most
+one writer, of all processes, is in a `locked_thread` block of one thread, and that it gets the
+directory that all other processes read.
 
-The lock is the operating system's on the open directory itself (`flock`). There is no file that
-could be deleted or replaced, and when a process ends, its locks end with it. A fork copies open
-directories, and a copy keeps the lock alive when the holder is killed; so a child closes those it
-was given at once.
+The lock is the operating system's lock on the open directory itself (`flock`). There is no file
+that could be deleted or replaced, and when a process ends, its locks end with it. A fork copies
+open directories, and a copy keeps the lock alive when the holder is killed; so a child closes its
+copies at once.
 """
 
 import heapq
@@ -51,13 +51,13 @@ def locked(
     """Open a directory and hold its lock.
 
     Args:
-        opened: Opens the directory, anew for each lock; None where there is none.
+        opened: Opens the directory, newly for each lock; None if it does not exist.
         wait_seconds_max: How long to wait for another holder.
 
     Raises:
         StorageUnavailable: Another holder keeps it for longer.
     """
-    # No fork between opening and noting: the child would not know what to close.
+    # No fork between opening and recording: the child would not know what to close.
     with _fork_lock:
         directory = opened()
         if directory is not None:
@@ -73,7 +73,7 @@ def locked(
         try:
             yield directory
         finally:
-            # Not by closing alone: a process that was forked elsewhere may have a copy.
+            # Not by closing alone: a process forked without Python may have a copy.
             fcntl.flock(directory.descriptor, fcntl.LOCK_UN)
     finally:
         with _fork_lock:
@@ -115,12 +115,13 @@ _DEPTH_MAX = 17
 _LISTED_MAX = 1024
 _BEYOND = "g"
 _TRIES_MAX = 100
-# A million drafts; whoever makes more of them than are removed must not keep it busy for ever.
+# A million drafts; an attacker who makes them faster than they are removed must not block it
+# forever.
 _ROUNDS_MAX = 1024
 
 
 def open_thread(root: Directory, thread: bytes) -> Directory | None:
-    """Open the directory of a thread for reading, or None where there is none."""
+    """Open the directory of a thread for reading, or return None if it does not exist."""
     shard = _open_shard(root, thread)
     if shard is None:
         return None
@@ -130,7 +131,7 @@ def open_thread(root: Directory, thread: bytes) -> Directory | None:
 
 @contextmanager
 def create_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> Iterator[Directory]:
-    """Open the directory of a thread, made if there is none, and hold its lock.
+    """Open the directory of a thread, made if it does not exist, and hold its lock.
 
     Raises:
         StorageUnavailable: Another writer keeps the lock for longer than `wait_seconds_max`.
@@ -152,7 +153,7 @@ def create_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> It
 def locked_thread(
     root: Directory, thread: bytes, wait_seconds_max: float
 ) -> Iterator[Directory | None]:
-    """Open the directory of a thread, or None where there is none, and hold its lock.
+    """Open the directory of a thread, or None if it does not exist, and hold its lock.
 
     Raises:
         StorageUnavailable: Another writer keeps the lock for longer than `wait_seconds_max`.
@@ -162,13 +163,13 @@ def locked_thread(
         yield None
         return
     directory.close()
-    # It may be removed in this moment, because it is empty; then it is made anew, and is empty.
+    # It may be removed at this moment, because it is empty; then it is made again, and is empty.
     with create_thread(root, thread, wait_seconds_max) as made:
         yield made
 
 
 def _is_ready(directory: Directory, shard: Directory, name: str) -> bool:
-    """Whether a locked directory is on the disk and the one that everybody reads.
+    """Whether a locked directory is on the disk and is the one that all processes read.
 
     `compact` may have removed an empty one before the lock was ours.
     """
@@ -184,12 +185,12 @@ def _is_ready(directory: Directory, shard: Directory, name: str) -> bool:
 def threads_after(
     root: Directory, after: str, look: Callable[[Directory], _T | None]
 ) -> tuple[list[tuple[bytes, _T]], str | None]:
-    """Some threads that have a directory, in order, each with what is found there.
+    """Return some threads that have a directory, in order, each with the result of `look`.
 
     Args:
         root: The root of the store.
-        after: Where to begin: "", or what the call before returned.
-        look: Looks into the directory of one; a thread for which it gives None is left out.
+        after: Where to begin: "", or the second result of the previous call.
+        look: Inspects the directory of a thread; a thread for which it returns None is left out.
 
     Returns:
         The threads, and where the next call begins, or None when there are no more.
@@ -223,17 +224,17 @@ def _look(shard: Directory, name: str, look: Callable[[Directory], _T | None]) -
 
 
 def compact_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> None:
-    """Remove what crashes and drops have left in the directory of a thread, and it if empty.
+    """Remove the remains of crashes and drops in a thread's directory, and the directory if empty.
 
     Raises:
-        StorageUnavailable: Somebody makes drafts as fast as they are removed.
+        StorageUnavailable: Another process makes drafts as fast as they are removed.
     """
     with locked_thread(root, thread, wait_seconds_max) as directory:
         if directory is None:
             return
         names = list(islice(draft_names(directory), _LISTED_MAX))
         if names:
-            # A draft may have its name too, which need not be on the disk: see `Drafts`.
+            # A draft may have its final name too, which need not be on the disk: see `Drafts`.
             _sync_below(directory)
         for _ in range(_ROUNDS_MAX):
             if not names:

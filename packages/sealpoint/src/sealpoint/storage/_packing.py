@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as they lie in a database where each byte is stored, logged and sent to standbys.
+"""Packed records for a database where each byte is stored, logged and sent to standbys.
 
-An entry says in 1,000 bytes of JSON what is mostly digests in hexadecimal digits and the names of
-fields. Packed (DEFLATE, with what every entry says as the dictionary) it takes less than half, for
-a few microseconds. A part that would not get shorter stays as it is; the first byte of each says
-which.
+An entry has about 1,000 bytes of JSON, which are mostly digests in hexadecimal digits and the names
+of fields. Packed (DEFLATE, with the common parts of every entry as the dictionary) it takes less
+than half, for a few microseconds. A part that would not get shorter is stored unpacked; the first
+byte of each part shows which.
 
-Nothing is believed about what comes back: it is unpacked to no more than its bound, and whatever
-is no packed part is `Edited`. That it is the part which was packed, its caller verifies.
+Stored bytes are not trusted: they are unpacked to no more than their bound, and anything that is
+not a packed part is `Edited`. The caller verifies that it is the part which was packed.
 """
 
 import zlib
@@ -30,11 +30,11 @@ _DICTIONARY = (
 """Part of the format: bytes that were packed with it are unpacked with it."""
 
 PACKED_BYTES_MORE = 1
-"""How many bytes a packed part may have more than it had."""
+"""How many bytes a packed part may have more than before."""
 
 
 def pack(part: bytes) -> bytes:
-    """A part as it is stored."""
+    """Return the stored form of a part."""
     if len(part) > _SHORT_BYTES:
         packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW, _MEMORY, zdict=_DICTIONARY)
         packed = packer.compress(part) + packer.flush()
@@ -44,10 +44,10 @@ def pack(part: bytes) -> bytes:
 
 
 def unpack(data: bytes, bytes_max: int) -> bytes:
-    """A part as it was.
+    """Return the original part.
 
     Raises:
-        Edited: It is none, or had more than `bytes_max` bytes.
+        Edited: The data is not a packed part, or had more than `bytes_max` bytes.
     """
     first = data[:1]
     if first == _PLAIN:

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections of a SQLite store: opened, checked, bounded, and what their failures mean.
+"""The connections of a SQLite store: opened, checked, limited, with their failures mapped.
 
-It guarantees that a connection leads to a file with exactly the tables of a store and no trigger,
-view or further table, and that this stays so while it is open, because its authorizer refuses
-statements that reach one. It refuses foreign files before it writes anything to them.
+The module guarantees that a connection leads to a file with exactly the tables of a store and no
+trigger, view or further table, and that this stays so while it is open, because its authorizer
+refuses statements that reach one. It refuses foreign files before it writes anything to them.
 
-A statement ends. SQLite follows the pages of a file wherever they lead, and pages that refer to
-themselves lead nowhere: reading the schema of 98 KB may take for ever. So a statement, and the
-schema that SQLite reads before it, ends after a number of steps that no honest store comes near;
-and a signal whose handler raises, as Ctrl-C does, ends it too, with that exception.
+Every statement ends. SQLite follows the pages of a file wherever they lead, and pages that refer to
+themselves never end: reading the schema of 98 KB may take forever. So a statement, and the schema
+that SQLite reads before it, ends after a number of steps that no honest store approaches. A signal
+whose handler raises, such as Ctrl-C, also ends it, with that exception.
 
 No connection is open while the process forks. SQLite keeps in memory which locks the process holds
 on a file; a child would inherit that belief and not the locks. Its own connections would then take
-none, and the parent, closing, would remove a log that the child still writes to; or the child would
-wait for ever for a transaction that only the parent can end. So a fork waits for the statements
-under way, closes everything, and both sides open anew when they next need it.
+none, and the parent, when it closes, would remove a log that the child still writes to; or the
+child would wait forever for a transaction that only the parent can end. So a fork waits for the
+running statements, closes everything, and both sides reopen when they next need it.
 """
 
 import contextlib
@@ -49,9 +49,9 @@ from sealpoint.storage._sqlite_schema import (
     Purpose,
 )
 
-# Of a change, for each row that is written or looked for; it takes about 50.
+# For a change, per row that is written or looked up; it takes about 50.
 _ROW_STEPS_MAX = 1000
-# Of what goes through the whole file; compacting the smallest rows takes a third of a step.
+# For a pass through the whole file; compacting the smallest rows takes a third of a step.
 _BYTE_STEPS_MAX = 4
 _SCHEMA_BYTES_MAX = 64 * 1024
 _DENIED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
@@ -76,8 +76,8 @@ _READ_SETTINGS = """
     PRAGMA cache_size = -8192;
 """
 # NORMAL loses acknowledged commits in a power cut; fullfsync is for macOS, where a plain fsync
-# leaves the bytes in the drive. What is dropped is overwritten at once: copies that SQLite made of
-# it, when it moved rows from page to page, only compacting removes.
+# leaves the bytes in the drive. Dropped bytes are overwritten at once. If SQLite made copies of
+# them when it moved rows from page to page, only compacting removes these.
 _WRITE_SETTINGS = """
     PRAGMA synchronous = FULL;
     PRAGMA fullfsync = ON;
@@ -86,7 +86,7 @@ _WRITE_SETTINGS = """
     PRAGMA secure_delete = ON;
 """
 
-# Not what was written: damage, or a schema that somebody changed after it was checked.
+# The file is not as written: damage, or a schema that was changed after it was checked.
 _EDITED_CODES = frozenset(
     {
         sqlite3.SQLITE_ERROR,
@@ -106,7 +106,7 @@ _BUSY_SECONDS = 0.0002
 
 
 class BoundedConnection(sqlite3.Connection):
-    """A connection whose statements end; without `allow`, they end at the first look."""
+    """A connection whose statements end; without `allow`, they end at the first check."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -114,13 +114,13 @@ class BoundedConnection(sqlite3.Connection):
         self.look_every()
 
     def look_every(self, steps: int = _LOOK_STEPS) -> None:
-        """Look after so many steps whether to go on; `allow` has to say anew how far."""
+        """Check after this many steps whether to continue; `allow` must set the limit again."""
         self._look_steps = steps
         self._watch.looks_left = 0
         self.set_progress_handler(self._watch.looks.__next__, steps)
 
     def allow(self, steps_max: int) -> None:
-        """Let the statements from now on take so many steps together."""
+        """Let the statements from now on take this many steps together."""
         self._watch.looks_left = steps_max // self._look_steps
 
     def is_spent(self) -> bool:
@@ -128,13 +128,13 @@ class BoundedConnection(sqlite3.Connection):
         return self._watch.looks_left < 0
 
     def interruption(self) -> BaseException | None:
-        """What a signal's handler raised while a statement was under way, once."""
+        """Return the exception of a signal handler during a statement, once."""
         raised, self._watch.raised = self._watch.raised, None
         return raised
 
 
 class _Watch:
-    """What SQLite asks; it does not refer to the connection, which refers to it."""
+    """The progress handler of SQLite; it does not refer to the connection, which refers to it."""
 
     __slots__ = ("looks", "looks_left", "raised")
 
@@ -145,11 +145,11 @@ class _Watch:
         next(self.looks)
 
     def _look(self) -> Iterator[bool]:
-        """Whether to stop, each time.
+        """Yield each time whether to stop.
 
-        A generator and no function: Python runs the handlers of signals when it enters either,
-        and what they raise there is inside the `try` block of a generator alone. What leaves the
-        function that SQLite calls is lost.
+        This is a generator and not a function. Python runs the handlers of signals when it enters
+        either, and only in a generator their exceptions are raised inside its `try` block. An
+        exception that leaves the function that SQLite calls is lost.
         """
         stop = False
         while True:
@@ -171,10 +171,10 @@ def failure(
     *,
     opening: bool = False,
 ) -> BaseException:
-    """What a failure of SQLite means: an error of ours, or what the handler of a signal raised.
+    """Return the error for a failure of SQLite, or the exception of a signal handler.
 
     The caller raises it from `exc`. The text of SQLite's message is left to that cause: it may
-    hold names that whoever wrote the file has chosen.
+    contain names that an attacker who wrote the file has chosen.
     """
     interruption = None if connection is None else connection.interruption()
     if interruption is not None:
@@ -194,7 +194,7 @@ def failure(
 
 
 def _unavailable(path: Path, code: int, name: str) -> StorageUnavailable:
-    """A failure that is nobody's edit: what cannot be used or written, and what to do."""
+    """Return the error for a failure that no edit caused: the file cannot be used or written."""
     place = denied_place(path) if code in _DENIED_CODES else None
     if place is not None:
         denied, hint = _mounted_read_only(place) or permission_denied(place)
@@ -206,7 +206,7 @@ def _unavailable(path: Path, code: int, name: str) -> StorageUnavailable:
 
 
 def _mounted_read_only(place: Path) -> tuple[str, str] | None:
-    """Why nobody can write to a place, and what to do; None where its file system is no reason."""
+    """Return why a place is read-only, and a hint; None if its file system is not the reason."""
     with contextlib.suppress(OSError):
         if os.statvfs(place).f_flag & os.ST_RDONLY:
             return f"{place} is on a file system that is mounted read-only", _READ_ONLY_HINT
@@ -214,10 +214,10 @@ def _mounted_read_only(place: Path) -> tuple[str, str] | None:
 
 
 def recover(connection: BoundedConnection) -> None:
-    """Leave a connection usable after a failure; what failed is what the caller hears of.
+    """Make a connection usable again after a failure; the caller reports the failure.
 
-    A statement that the authorizer refused was never run, so SQLite did not look whether its idea
-    of the schema is still right. Without this read it would go by a dropped trigger for ever; with
+    SQLite never ran a statement that the authorizer refused, so it did not check whether its copy
+    of the schema is still current. Without this read it would use a dropped trigger forever; with
     it the next call but one succeeds.
     """
     connection.allow(SQL_STEPS_MAX)
@@ -242,14 +242,14 @@ def connect(
 
     Args:
         path: The file, absolute.
-        identity: Which file it has to be, as `file_identity` said.
-        purpose: What this connection is for; it is held to it.
+        identity: The expected file, as `file_identity` returned it.
+        purpose: The purpose of this connection, which limits its statements.
         wait_seconds_max: How long a statement waits for another process.
 
     Raises:
-        SchemaUnknown: The file is no store, or one of another schema version.
-        Edited: The file is damaged or was exchanged, or the store holds more or other tables than
-            its schema, or its pages lead in circles, or something lies beside it that no store has.
+        SchemaUnknown: The file is not a store, or has another schema version.
+        Edited: The file is damaged or was exchanged, or the store has more or other tables than its
+            schema, or its pages lead in circles, or a file next to it belongs to no store.
         StorageUnavailable: The file does not exist or cannot be opened.
     """
     refuse_beside(path)
@@ -264,7 +264,7 @@ def connect(
             check_same_thread=False,
             factory=BoundedConnection,
         )
-        # The file is open and nothing has been read from it, so nobody was waited for: whoever
+        # The file is open and nothing has been read from it, so there was no wait: an attacker who
         # wants two connections on two files has no time to exchange the name.
         if file_identity(path) != identity:
             raise Edited(f"store {path}: expected one file, found it exchanged while opening")
@@ -280,8 +280,8 @@ def connect(
 
 
 def _prepare(path: Path, connection: BoundedConnection, purpose: Purpose) -> None:
-    """Bounds, then checks and settings, then the first write: a foreign file stays as it was."""
-    # A schema is short: whatever claims otherwise is neither brought into memory nor followed.
+    """Set limits, check, apply settings, and only then write: a foreign file does not change."""
+    # A schema is short: a longer one is neither brought into memory nor followed.
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _SCHEMA_BYTES_MAX)
     connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _SCHEMA_BYTES_MAX)
     connection.look_every(_OPENING_LOOK_STEPS)
@@ -290,15 +290,15 @@ def _prepare(path: Path, connection: BoundedConnection, purpose: Purpose) -> Non
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)  # noqa: FBT003 # positional only
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)  # noqa: FBT003 # positional only
-    # Before the settings, with which SQLite reads the schema: others have longer ones.
+    # Before the settings, with which SQLite reads the schema: foreign files have longer ones.
     _require_version(path, connection)
-    # At once: each statement of its own would cost as much again.
+    # In one call: separate statements would each cost as much again.
     connection.executescript(
         _READ_SETTINGS if purpose is Purpose.READ else _READ_SETTINGS + _WRITE_SETTINGS
     )
     _require_schema(path, connection)
-    # A file that somebody turned back to a rollback journal would let a planted journal be played
-    # back, which deletes whatever file that journal names.
+    # If an attacker set the file back to a rollback journal, SQLite would play back a planted
+    # journal, which deletes any file that the journal names.
     if (mode := _pragma(connection, "PRAGMA journal_mode")) != "wal":
         raise Edited(f"store {path}: expected a write-ahead log, found mode {mode}")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES_MAX)
@@ -332,8 +332,8 @@ def _require_version(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def _require_schema(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse whatever could change what we write or read: triggers, views, other columns."""
-    # One row more than a store has: a row that is there twice is one too many.
+    """Refuse a schema that could change our writes or reads: triggers, views, other columns."""
+    # One row more than a store has: a duplicated row is one too many.
     rows = connection.execute(_OBJECTS_SQL, (len(OBJECTS) + 1,)).fetchall()
     found = set(rows)
     if found == OBJECTS and len(rows) == len(OBJECTS):
@@ -378,18 +378,18 @@ class Handles:
         self.writer: BoundedConnection | None = None
         self.reader: BoundedConnection | None = None
         self.number = 0
-        """No other connections of this process, or of those it was forked from, have it."""
+        """A number that no other connections of this process, or of its fork parents, have."""
         self.commits = 0
-        """How often the connection that writes has committed, or tried to."""
+        """How often the writing connection has committed, or tried to."""
         # One cursor for all reads: making one each time costs a tenth of a small read.
         self.rows: sqlite3.Cursor | None = None
         self.looks: sqlite3.Cursor | None = None
-        """The same on the connection that writes."""
+        """The cursor for reads on the writing connection."""
         with fork_lock():
             try:
-                # The reader first: it cannot play back a journal that appears in this moment, and
-                # the lock it holds from now on keeps the writer from it (see `_refuse_beside`);
-                # so both must be on the same file.
+                # The reader first: it cannot play back a journal that appears at this moment, and
+                # the lock it holds from now on keeps the writer from it (see `refuse_beside`).
+                # So both must be on the same file.
                 self.open_reader()
                 if not read_only:
                     self.open_writer()
@@ -399,7 +399,7 @@ class Handles:
             _open_handles.add(self)
 
     def open_reader(self) -> tuple[BoundedConnection, sqlite3.Cursor]:
-        """Open the connection that reads, if it is not open; the caller holds its lock."""
+        """Open the reading connection, if it is not open; the caller holds its lock."""
         if self.reader is None or self.rows is None:
             self._identity = file_identity(self._path)
             self.reader = connect(
@@ -413,7 +413,7 @@ class Handles:
         return self.reader, self.rows
 
     def open_writer(self) -> BoundedConnection:
-        """Open the connection that writes; the caller holds its lock, and the reader is open."""
+        """Open the writing connection; the caller holds its lock, and the reader is open."""
         sync_log(self._path)
         self.writer = connect(
             self._path,
@@ -425,7 +425,7 @@ class Handles:
         return self.writer
 
     def open_another(self, purpose: Purpose) -> BoundedConnection:
-        """Open one more, for a while; the caller holds the writer's lock and closes it before.
+        """Open a temporary connection; the caller holds the writer's lock and closes it before.
 
         The writer is open, too: it is the last to be closed.
         """
@@ -437,7 +437,7 @@ class Handles:
         )
 
     def close(self) -> None:
-        """Close the writer last: the last connection to a file that may write folds its log in."""
+        """Close the writer last: the last writable connection to a file merges its log into it."""
         with self.write_lock, self.read_lock:
             self._close()
 
@@ -469,7 +469,7 @@ _fork_lock = threading.RLock()
 
 
 def fork_lock() -> threading.RLock:
-    """Held while a file is opened: no fork happens meanwhile."""
+    """Return the lock that is held while a file is opened, so that no fork happens then."""
     return _fork_lock
 
 
@@ -487,10 +487,10 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Leave alone what was inherited; the child opens handles of its own.
+    """Leave inherited connections alone; the child opens its own handles.
 
-    Whatever forks without telling Python first leaves connections open here: they must neither
-    be used nor closed nor collected, for a child would act on locks that it does not hold.
+    Code that forks without Python's knowledge leaves connections open here: they must not be used,
+    closed or collected, because a child would act on locks that it does not hold.
     """
     global _fork_lock  # noqa: PLW0603 # another thread of the parent may have held it
     _fork_lock = threading.RLock()
@@ -512,7 +512,7 @@ def _begin(writer: BoundedConnection) -> None:
 
 
 class SqliteConnections:
-    """How a storage comes to the connections of its process; see `SqliteStorage` for the arguments.
+    """Gives a storage the connections of its process; see `SqliteStorage` for the arguments.
 
     One connection writes, another reads, so that no read waits for a commit.
     """
@@ -548,14 +548,14 @@ class SqliteConnections:
             return self._run(handles, sql, parameters)
 
     def version(self) -> tuple[int, int, int] | None:
-        """Which connections these are, SQLite's number for what others commit, and our commits.
+        """Return the number of these connections, SQLite's number for foreign commits, and ours.
 
-        SQLite's number is another one once any other connection has committed, those of other
-        processes too. The connection that writes is asked: its own commits do not change the
-        number, and are counted. That of a connection says nothing about that of another.
+        SQLite's number changes once any other connection has committed, including those of other
+        processes. It is read on the writing connection: its own commits do not change the number,
+        and are counted. The number of one connection says nothing about that of another.
 
         Returns:
-            None while a commit of this process is under way, which would have to be waited for.
+            None during a commit of this process, which the call would have to wait for.
         """
         handles = self._handles
         if handles.pid != os.getpid():
@@ -584,7 +584,7 @@ class SqliteConnections:
     def _run(
         self, handles: Handles, sql: str, parameters: tuple[object, ...]
     ) -> list[tuple[object, ...]]:
-        """Run a statement on the connection that reads; the caller holds its lock."""
+        """Run a statement on the reading connection; the caller holds its lock."""
         reader, rows = handles.reader, handles.rows
         if reader is None or rows is None:
             reader, rows = self._reopen_reader(handles)
@@ -597,7 +597,7 @@ class SqliteConnections:
             raise error from exc
 
     def change(self, rows: int, make: Callable[..., None], *given: object) -> None:
-        """Take one transaction over so many rows from begin to commit, or leave nothing of it."""
+        """Run one transaction over this many rows from begin to commit, or leave nothing of it."""
         handles = self._handles
         if self._read_only or handles.pid != os.getpid():
             handles = self._writable()
@@ -620,7 +620,7 @@ class SqliteConnections:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the lock for writing until the block ends, or what is changed in it is committed."""
+        """Hold the write lock until the block ends, or until a change in it is committed."""
         handles = self._writable()
         with handles.write_lock:
             writer = handles.writer
@@ -639,10 +639,10 @@ class SqliteConnections:
                 recover(writer)
 
     def _make(self, writer: BoundedConnection, make: Callable[..., None], *given: object) -> None:
-        """Wait until nobody else writes, and take a transaction.
+        """Wait until no other process writes, and run a transaction.
 
-        SQLite itself looks less and less often, up to ten times a second. Somebody who writes all
-        the time leaves only short gaps: whoever looks seldom would hardly ever meet one.
+        SQLite itself checks less and less often, down to ten times a second. A process that writes
+        all the time leaves only short gaps, and rare checks would hardly ever find one.
         """
         until = monotonic() + self.wait_seconds_max
         while True:
@@ -655,7 +655,7 @@ class SqliteConnections:
                 sleep(_BUSY_SECONDS)
 
     def change_apart(self, purpose: Purpose, make: Callable[[sqlite3.Connection], None]) -> None:
-        """Do with a connection of its own what those that save must not be able to do."""
+        """Make a change that saving connections must not be able to make, on a separate one."""
         handles = self._writable()
         # The lock also keeps the process from forking while one more connection is open.
         with handles.write_lock:
@@ -669,7 +669,7 @@ class SqliteConnections:
                     raise failure(self.path, exc, connection) from exc
 
     def close(self) -> None:
-        """Close those of this process. Closing twice is allowed."""
+        """Close the connections of this process. Closing twice is allowed."""
         self._closed = True
         handles = self._handles
         if handles.pid == os.getpid():
@@ -679,7 +679,7 @@ class SqliteConnections:
         return Handles(self.path, read_only=self._read_only, wait_seconds_max=self.wait_seconds_max)
 
     def _here(self) -> Handles:
-        """The connections of this process; a fork's child opens its own, once needed."""
+        """Return the connections of this process; a forked child opens its own when needed."""
         handles = self._handles
         if handles.pid == os.getpid():
             return handles
@@ -696,7 +696,7 @@ class SqliteConnections:
         return handles
 
     def _reopen_reader(self, handles: Handles) -> tuple[BoundedConnection, sqlite3.Cursor]:
-        """Open what a fork has closed."""
+        """Reopen the reader that a fork has closed."""
         self._require_open()
         return handles.open_reader()
 

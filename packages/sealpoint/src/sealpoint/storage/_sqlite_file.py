@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SQLite file of a store, and what lies beside it: made, told apart, and made anew.
+"""The SQLite file of a store, and the files next to it: made, identified, and compacted.
 
-It guarantees that a file appears under its name complete or not at all, and that after
-`compact_file` nothing that was dropped is in the file or its log. It refuses what SQLite would use
-beside a store although no store has it. What is open, and what failures of SQLite mean, is left to
-`_sqlite_connections.py`.
+The module guarantees that a file appears under its name complete or not at all, and that after
+`compact_file` no dropped bytes are in the file or its log. It refuses files next to a store that
+SQLite would use although no store has them. `_sqlite_connections.py` handles open connections and
+failures of SQLite.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ from sealpoint.storage._sqlite_schema import APPLICATION_ID, SCHEMA, SCHEMA_VERS
 
 
 def file_identity(path: Path) -> tuple[int, int]:
-    """Which file lies under a name: two connections must not be on two files.
+    """Return the identity of the file under a name: two connections must use the same file.
 
     Raises:
-        StorageUnavailable: There is none, or it is a link, a pipe, a device or a directory.
+        StorageUnavailable: It does not exist, or is a link, a pipe, a device or a directory.
     """
     try:
         found = path.lstat()
@@ -41,7 +41,7 @@ def file_identity(path: Path) -> tuple[int, int]:
 
 
 def file_bytes(path: Path) -> int:
-    """How much the file of a store and its log hold."""
+    """Return the size of a store's file and its log."""
     total = 0
     for name in (path.name, f"{path.name}-wal"):
         with contextlib.suppress(OSError):
@@ -50,10 +50,10 @@ def file_bytes(path: Path) -> int:
 
 
 def refuse_beside(path: Path) -> None:
-    """Refuse what SQLite would use beside the store although no store has it.
+    """Refuse files next to the store that SQLite would use although no store has them.
 
-    A store with a write-ahead log never has a rollback journal. SQLite would play a planted one
-    back, and then delete whatever file it names as its super-journal: the anchor, say. A log or
+    A store with a write-ahead log never has a rollback journal. SQLite would play back a planted
+    one, and then delete the file that it names as its super-journal, such as the anchor. A log or
     its index that has another name elsewhere would be overwritten there.
     """
     if os.path.lexists(f"{path}-journal"):
@@ -69,7 +69,7 @@ def refuse_beside(path: Path) -> None:
 
 
 def denied_place(path: Path) -> Path | None:
-    """The file of a store, or its directory, that this user may not use; None if it may."""
+    """Return the file of a store, or its directory, that this user may not use; None if usable."""
     for place in (path.parent, path, path.with_name(f"{path.name}-wal")):
         wanted = os.R_OK | os.W_OK | (os.X_OK if place == path.parent else 0)
         effective = os.access in os.supports_effective_ids
@@ -79,16 +79,16 @@ def denied_place(path: Path) -> Path | None:
 
 
 def create_file(path: Path, group: int | None = None) -> None:
-    """Make the file of a store unless there is a file already.
+    """Make the file of a store unless a file exists already.
 
-    It is made complete under another name, then given its own, which fails if that is taken: of
-    two processes that create at once one makes the store, and the other uses it. If a group shares
-    it, its members may write it: SQLite gives the files beside it the same mode.
+    It is made complete under another name, then given its own, which fails if that is taken: of two
+    processes that create at once, one makes the store, and the other uses it. If a group shares it,
+    its members may write it: SQLite gives the files next to it the same mode.
 
     Raises:
         sqlite3.Error: SQLite failed.
-        StorageUnavailable: The directory does not exist or cannot be written, or somebody put
-            another file in the place of the one that was made.
+        StorageUnavailable: The directory does not exist or cannot be written, or another file was
+            put in the place of the new one.
     """
     if os.path.lexists(path):
         return
@@ -99,7 +99,7 @@ def create_file(path: Path, group: int | None = None) -> None:
 
 
 def _empty_store() -> bytes:
-    """The bytes of a file with the tables of a store; made in memory, since SQLite knows paths."""
+    """Return the bytes of a file with the tables of a store; made in memory, without a path."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         if not hasattr(connection, "serialize"):  # pragma: no cover - only before SQLite 3.36
             raise StorageUnavailable(
@@ -114,19 +114,19 @@ def _empty_store() -> bytes:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
         content = bytearray(connection.serialize())
-    # The versions of the format for writing and reading: a write-ahead log, which memory has not.
+    # The versions of the format for writing and reading: a write-ahead log, which memory lacks.
     content[18:20] = b"\x02\x02"
     return bytes(content)
 
 
 def sync_log(path: Path) -> None:
-    """Let reach the disk what SQLite has just found in the log.
+    """Sync the commits that SQLite has just found in the log.
 
-    A writer that was killed before its sync leaves a commit that is read from now on, and that
-    a power cut could still take away after the anchor has seen it.
+    A writer that was killed before its sync leaves a commit that is read from now on, and that a
+    power cut could still remove after the anchor has seen it.
 
     Raises:
-        StorageUnavailable: It cannot be synced.
+        StorageUnavailable: The log cannot be synced.
     """
     log = path.with_name(f"{path.name}-wal")
     with (
@@ -136,40 +136,39 @@ def sync_log(path: Path) -> None:
     ):
         descriptor = disk.open_plain(log, FILE)
         try:
-            if os.fstat(descriptor).st_size:  # in an empty one nothing was found
+            if os.fstat(descriptor).st_size:  # an empty log has no commits
                 disk.sync(descriptor)
         finally:
             os.close(descriptor)
 
 
-# Overwriting what is dropped (`secure_delete`) is not enough. When SQLite moves rows from page to
-# page, it leaves copies in the gaps of pages, which nobody knows of when the row goes; and the
-# log holds pages as they were. So everything that is stored is copied to new pages (`VACUUM`),
-# which come into the file by the log, as any change does: a crash leaves the store as it was or
-# as it will be, and other processes see either. Then the log is emptied, which takes a moment
-# without readers on older pages; until it is empty, what was dropped may still be there, and that
-# is `StorageUnavailable`.
+# Overwriting dropped bytes (`secure_delete`) is not enough. When SQLite moves rows from page to
+# page, it leaves copies in the gaps of pages, which it no longer knows when the row is dropped; and
+# the log holds old pages. So all stored data is copied to new pages (`VACUUM`), which enter the
+# file through the log, like any change: a crash leaves the old or the new state of the store, and
+# other processes see either. Then the log is emptied, which needs a moment without readers on older
+# pages; until it is empty, dropped bytes may still be there, and that is `StorageUnavailable`.
 #
-# It refuses a damaged file before it copies anything: following wrong pointers, SQLite could copy
-# the same page without end. It leaves to the file system what becomes of blocks that files no
-# longer use.
+# `compact_file` refuses a damaged file before it copies anything: following wrong pointers, SQLite
+# could copy the same page without end. Blocks that files no longer use are left to the file system.
 #
-# SQLite copies into a database of its own that has no name: in memory if what is stored takes at
-# most 64 MiB, otherwise in a file that is for its owner alone and, except on Windows, has lost
-# its name before the first byte is written. It holds nothing of what was dropped. Where that file
-# lies is SQLite's decision for the whole process (`SQLITE_TMPDIR`, `TMPDIR`, `/var/tmp`); the one
-# way to say so from here, `PRAGMA temp_store_directory`, changes it for everybody else in the
-# process, is not safe while they work, and is deprecated.
+# SQLite copies into a temporary database without a name: in memory if the stored data takes at most
+# 64 MiB, otherwise in a file that only its owner can read and that, except on Windows, has lost its
+# name before the first byte is written. It contains no dropped bytes. SQLite decides the place of
+# that file for the whole process (`SQLITE_TMPDIR`, `TMPDIR`, `/var/tmp`). The only way to set it
+# from here, `PRAGMA temp_store_directory`, changes it for all other code in the process, is not
+# safe
+# while that code runs, and is deprecated.
 
 _MEMORY_BYTES_MAX = 64 * 1024 * 1024
 _PAGE_BYTES = 4096
-# While readers are waited for writers wait too, so that is done in turns.
+# Waiting for readers also makes writers wait, so it is done in turns.
 _TURN_SECONDS = 1.0
 _PAUSE_SECONDS = 0.05
 
 
 def compact_file(connection: sqlite3.Connection, path: Path, wait_seconds_max: float) -> None:
-    """Write the file anew, and empty its log.
+    """Rewrite the file, and empty its log.
 
     Raises:
         Edited: The file is damaged.
@@ -178,9 +177,9 @@ def compact_file(connection: sqlite3.Connection, path: Path, wait_seconds_max: f
     # (1) The pages form the trees of their tables, each once.
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        # What SQLite says about it may hold text from the file.
+        # SQLite's message may contain text from the file.
         raise Edited(f"store {path}: expected whole tables, found damaged ones")
-    # (2) What is stored, and nothing else, in new pages.
+    # (2) Only the stored data, in new pages.
     in_memory = _live_bytes(connection) <= _MEMORY_BYTES_MAX
     connection.execute(f"PRAGMA temp_store = {'MEMORY' if in_memory else 'FILE'}")
     connection.execute("VACUUM")

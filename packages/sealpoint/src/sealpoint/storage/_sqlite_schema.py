@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a SQLite store, its statements, and what a statement may do with them.
+"""The tables of a SQLite store, its statements, and the permissions of each connection.
 
-It guarantees that a value of another type or beyond its bound is never brought into memory: SQLite
-answers with its size or type instead. And it guarantees, by
-the authorizers below, that a connection does no more than its purpose takes: reading changes
-nothing; writing adds rows, replaces the data of blobs, takes bodies and payloads away, and deletes
-blobs and labels, but never an entry; compacting copies the tables into the nameless database of
-`VACUUM` and writes nothing by a statement to the store itself. SQLite asks whenever it prepares a
-statement, and it prepares again when the schema changed, so a trigger or view that is planted under
-an open connection fails the statement.
+The module guarantees that a value of another type or beyond its bound is never brought into memory:
+SQLite answers with its size or type instead. The authorizers below guarantee that a connection does
+no more than its purpose requires. Reading changes nothing. Writing adds rows, replaces the data of
+blobs, removes bodies and payloads, and deletes blobs and labels, but never an entry. Compacting
+copies the tables into the nameless database of `VACUUM` and writes nothing by a statement to the
+store itself. SQLite calls the authorizer whenever it prepares a statement, and it prepares again
+when the schema changed, so a trigger or view that is planted under an open connection fails the
+statement.
 """
 
 import sqlite3
@@ -26,14 +26,14 @@ from sealpoint.storage._contract import DIGEST_BYTES, THREAD_BYTES
 # The tables were chosen by short runs on a busy machine with two cores (one record of 1.1 KB and
 # three blobs of 1 KB in each commit), so differences below a tenth decided nothing:
 #
-# - Rows lie in the order they were written, found through a small unique index: an append then
-#   fills the last page of each table and touches index pages that stay in the cache. Rows kept in
-#   the order of their key (`WITHOUT ROWID`) spill anything beyond 1 KB to pages of its own and
-#   split pages in the middle: in one run twice the time and three times the space.
+# - Rows are stored in the order they were written, and found through a small unique index: an
+#   append then fills the last page of each table and touches index pages that stay in the cache.
+#   Rows kept in the order of their key (`WITHOUT ROWID`) spill anything beyond 1 KB to separate
+#   pages and split pages in the middle: in one run twice the time and three times the space.
 # - A thread is its 16 bytes in every row. Numbering threads would save 1 % of space, half a page to
 #   one page in each commit, and 10 to 15 % of an append to long threads (nothing with 500 short
-#   ones). It was left out for a table less to attack and no second lookup in a read.
-# - Pages of 4096 bytes: 8192 save 14 % of space; which is faster did not show.
+#   ones). It was rejected to have one table less to attack and no second lookup in a read.
+# - Pages of 4096 bytes: 8192 save 14 % of space; neither was measurably faster.
 APPLICATION_ID = 0x5EA190B7
 SCHEMA_VERSION = 1
 
@@ -52,7 +52,7 @@ SCHEMA = {
         "PRIMARY KEY (label, thread)) WITHOUT ROWID"
     ),
 }
-# What sqlite_master holds then: SQLite makes the indexes of the UNIQUE clauses itself.
+# The expected content of sqlite_master: SQLite makes the indexes of the UNIQUE clauses itself.
 OBJECTS = {
     *(("table", name, name, sql) for name, sql in SCHEMA.items()),
     ("index", "sqlite_autoindex_entries_1", "entries", None),
@@ -61,7 +61,7 @@ OBJECTS = {
 
 
 class Purpose(Enum):
-    """What a connection is for."""
+    """The purpose of a connection."""
 
     READ = "read"
     WRITE = "write"
@@ -77,7 +77,7 @@ _TABLES = frozenset({*SCHEMA, _MASTER})
 _FUNCTIONS = frozenset({"length", "typeof"})
 _UPDATES = frozenset({("blobs", "data"), ("entries", "body"), ("entries", "payload")})
 _DELETES = frozenset({"blobs", "labels"})
-# What VACUUM does, to the tables of the database that it attaches for the time.
+# The actions of VACUUM, on the tables of the database that it attaches temporarily.
 _COPYING = frozenset(
     {
         sqlite3.SQLITE_CREATE_TABLE,
@@ -95,10 +95,10 @@ _COMPACTING_PRAGMAS = frozenset(
 _VERSION_PRAGMA = ("data_version", None)
 
 LEAPS = "leaps"
-"""What the one recursive query is called, of which SQLite says that a statement is inside of it."""
+"""The name of the one recursive query, which SQLite reports for statements inside it."""
 
-# What each purpose takes: for an action of SQLite, whether two names that depend on it, and the
-# database, are among those.
+# The permissions of each purpose: for an action of SQLite, whether its two arguments and the
+# database are permitted.
 _READING: dict[int, _Rule] = {
     sqlite3.SQLITE_SELECT: lambda *_: True,
     sqlite3.SQLITE_TRANSACTION: lambda *_: True,
@@ -118,7 +118,7 @@ _RULES: dict[Purpose, dict[int, _Rule]] = {
         sqlite3.SQLITE_UPDATE: lambda table, column, _: (table, column) in _UPDATES,
         sqlite3.SQLITE_DELETE: lambda table, _, _database: table in _DELETES,
     },
-    # A purpose of its own: no connection that saves can take an entry away.
+    # A separate purpose: no connection that saves can remove an entry.
     Purpose.TRUNCATE: {
         **_READING,
         sqlite3.SQLITE_DELETE: lambda table, _, _database: table == "entries",
@@ -127,7 +127,7 @@ _RULES: dict[Purpose, dict[int, _Rule]] = {
         **_READING,
         sqlite3.SQLITE_FUNCTION: lambda _, name, _database: name in _COPYING_FUNCTIONS,
         sqlite3.SQLITE_PRAGMA: lambda name, _, _database: name in _COMPACTING_PRAGMAS,
-        # Without a name it is a database that SQLite makes for the time and removes.
+        # A database without a name is a temporary one that SQLite makes and removes.
         sqlite3.SQLITE_ATTACH: lambda name, _, _database: not name,
         **dict.fromkeys(
             _COPYING,
@@ -143,7 +143,7 @@ def _authorizer(rules: dict[int, _Rule]) -> _Authorizer:
     def decide(
         action: int, first: str | None, second: str | None, database: str | None, inside: str | None
     ) -> int:
-        # Inside of a trigger or view, which is never one of ours, nothing is allowed.
+        # Inside a trigger or view, which is never one of ours, nothing is allowed.
         rule = rules.get(action) if inside in own else None
         if rule is not None and rule(first, second, database):
             return sqlite3.SQLITE_OK
@@ -165,10 +165,10 @@ HEADERS_ROWS = 128
 
 
 def _guarded(column: str, bytes_max: str) -> str:
-    """A column of bytes as it is; too many bytes as their number; another type as its name.
+    """Return SQL for a column of bytes; its size if it is too long, its type if that is wrong.
 
-    SQLite tells type and length of bytes without reading them; the length of a text it would
-    have to read, so that is not asked.
+    SQLite returns type and length of bytes without reading them; the length of a text it would have
+    to read, so that is not requested.
     """
     return (
         f"CASE typeof({column}) WHEN 'blob' THEN CASE WHEN length({column}) <= {bytes_max} "
@@ -181,7 +181,7 @@ def _guarded_or_null(column: str, bytes_max: int) -> str:
 
 
 def _select(columns: str, source: str) -> str:
-    """Put a statement together, of constants of this package alone."""
+    """Put a statement together, only from constants of this package."""
     return f"SELECT {columns} FROM {source}"  # noqa: S608 # nosec B608
 
 
@@ -214,9 +214,10 @@ _IN_ORDER = "ORDER BY thread LIMIT 1"
 
 
 def _heads(first: str) -> str:
-    """Threads and their last positions, by leaps through the index from one to the next.
+    """Return SQL for threads and their last positions, by leaps through the index.
 
-    What is no thread is given as such, and leads nowhere that whoever lists them would follow.
+    A value that is not a thread is returned as such, and leads to no position that the caller would
+    follow.
     """
     following = _select(_THREAD, f"entries WHERE thread > {LEAPS}.thread {_IN_ORDER}")
     last = _select(
@@ -237,7 +238,7 @@ HEADS_FIRST = _heads(_select(_THREAD, f"entries {_IN_ORDER}"))
 HEADS_NEXT = _heads(_select(_THREAD, f"entries WHERE thread > ? {_IN_ORDER}"))
 BLOB_THREAD_FIRST = _select(_THREAD, f"blobs {_IN_ORDER}")
 BLOB_THREAD_NEXT = _select(_THREAD, f"blobs WHERE thread > ? {_IN_ORDER}")
-# The size of a value that is no bytes is not asked: that of a text would have to be read.
+# The size is requested only for bytes: that of a text would have to be read.
 _STORED = (
     f"{_guarded('digest', str(DIGEST_BYTES))}, "
     "CASE typeof(data) WHEN 'blob' THEN length(data) ELSE typeof(data) END"
@@ -255,9 +256,9 @@ PUT_ENTRIES_MAX = 4
 PUT_ENTRIES = {
     count: f"{_PUT}{', '.join([_ENTRY] * count)}" for count in range(2, PUT_ENTRIES_MAX + 1)
 }
-"""Several at once, by their number; a position that is taken is an error."""
-# The same bytes dirty no page. A stored value of another length is not read to be compared: it
-# may be a gigantic one that somebody planted.
+"""Several at once, by their number; a taken position is an error."""
+# The same bytes dirty no page. A stored value of another length is not read for the comparison: it
+# may be a gigantic one that an attacker planted.
 PUT_BLOB = (
     "INSERT INTO blobs (thread, digest, data) VALUES (?, ?, ?) "
     "ON CONFLICT (thread, digest) DO UPDATE SET data = excluded.data "
@@ -273,7 +274,7 @@ STORED_OF = (
     "SELECT digest FROM blobs WHERE thread = ? "  # noqa: S608 # nosec B608 # constants alone
     f"AND digest IN ({', '.join('?' * BLOBS_ROWS)}) LIMIT {BLOBS_ROWS}"
 )
-# What has gone before dirties no page.
+# A part that is already gone dirties no page.
 DROP_PAYLOAD = (
     "UPDATE entries SET payload = NULL WHERE thread = ? AND seq = ? AND payload IS NOT NULL"
 )

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store in a directory of plain files, for several threads and processes of one machine.
+"""A store in a directory of plain files, for several OS threads and processes of one machine.
 
-It guarantees what `Storage` says: an append is one file that is on the disk before it has its
-name, and whether its positions were free is decided under the lock of the thread, with the blobs
-it needs. Readers take no lock: files are whole when they appear, and are never written to again.
-Every file and directory is checked when it is opened, and sizes before bytes are brought into
-memory. It refuses directories that are not exactly a store (`_file_root.py`), and whatever others
-could have changed (`_file_directory.py`). It leaves to its caller whether bytes are genuine. It is
-not for network file systems, whose locks and syncs promise less.
+It guarantees the contract of `Storage`: an append is one file that is on the disk before it has its
+name, and whether its positions were free is decided under the lock of the thread, together with the
+blobs it needs. Readers take no lock: files are whole when they appear, and are never written to
+again. Every file and directory is checked when it is opened, and sizes before bytes are brought
+into memory. It refuses directories that are not exactly a store (`_file_root.py`), and files that
+others could have changed (`_file_directory.py`). The caller must check whether bytes are genuine.
+It is not for network file systems, whose locks and syncs promise less.
 """
 
 import os
@@ -73,25 +73,29 @@ _T = TypeVar("_T")
 
 
 class FileStorage:
-    """A storage in a directory; see `Storage` for what each method promises.
+    """A storage in a directory; see `Storage` for the promises of each method.
 
     The directory may be used by several processes at once, and by both sides of a fork. One call
     appends at most 4096 records. A crash or a failure in the middle of `drop` may leave a part of
-    it undone, which repeating it does: what it takes away has been given up already.
+    it undone, which repeating it completes: the entries already declare the dropped bytes to be
+    gone.
 
     Args:
         path: The directory.
-        create: Make it, for its owner alone, if there is none, and a store in it if it is empty.
+        create: Make it, for its owner alone, if it does not exist, and a store in it if it is
+            empty.
         read_only: Never write; another process may.
         wait_seconds_max: How long a call waits for another writer of the same thread.
-        group: The number of the group whose members share the directory; without it, it is
-            this user's own.
+        group: The number of the group whose members share the directory; without it, it belongs to
+            this user alone.
 
     Raises:
-        SchemaUnknown: The directory is no store, or one of a version that is not known.
-        DirectoryUnusable: It is no directory, another user's, or others can write in it.
-        Edited: Something in it is of another kind, another user's, or others can write to it.
-        StorageUnavailable: There is none, it cannot be made, or this system has no file locks.
+        SchemaUnknown: The directory is not a store, or has an unknown version.
+        DirectoryUnusable: It is not a directory, belongs to another user, or others can write in
+            it.
+        Edited: An object in it is of another kind, belongs to another user, or others can write to
+            it.
+        StorageUnavailable: It does not exist, cannot be made, or this system has no file locks.
     """
 
     def __init__(
@@ -132,10 +136,10 @@ class FileStorage:
         """Create entries with the blobs they name; at most 4096 of them.
 
         Raises:
-            HeadMoved: Another record lies at one of the positions.
-            Missing: A blob that is needed is not stored.
-            Edited: What lies at one of the positions cannot be a record.
-            StorageUnavailable: The file system failed; nothing was changed, or `read` tells.
+            HeadMoved: Another record is at one of the positions.
+            Missing: A needed blob is not stored.
+            Edited: The data at one of the positions cannot be a record.
+            StorageUnavailable: The file system failed; nothing was changed, or `read` shows it.
         """
         require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         if len(records) > RECORDS_MAX:
@@ -145,11 +149,11 @@ class FileStorage:
             self._writing() as root,
             create_thread(root, thread, self._wait_seconds_max) as directory,
         ):
-            # (1) Whatever may refuse the call, before anything is changed.
+            # (1) All checks that may refuse the call, before anything is changed.
             fresh = fresh_positions(directory, seq, records)
             if needs:
                 require_stored(directory, needs)
-            # (2) Blobs and label on the disk, then the one file that makes it all true.
+            # (2) Blobs and label on the disk, then the one file that completes the append.
             if blobs:
                 put_blobs(directory, blobs)
             if label is not None:
@@ -158,7 +162,7 @@ class FileStorage:
                 write_records(directory, seq, records, fresh)
 
     def alone(self, thread: bytes) -> nullcontext[None]:  # noqa: ARG002 # as `Storage` has it
-        """Nobody waits: the positions of a thread are taken one by one."""
+        """Do nothing: the positions of a thread are taken one by one."""
         return nullcontext()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
@@ -179,11 +183,11 @@ class FileStorage:
         blobs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
-        """Take bytes of a thread away, unless there is a newer entry.
+        """Remove bytes of a thread, unless there is a newer entry.
 
         Raises:
             HeadMoved: There is a newer entry.
-            StorageUnavailable: The file system failed; what is left undone is done by repeating.
+            StorageUnavailable: The file system failed; repeating the call completes it.
         """
         require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
         with (
@@ -202,11 +206,11 @@ class FileStorage:
                 drop_label(root, thread, label)
 
     def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
-        """Take the record at a position away and all after it, the last ones first.
+        """Remove the record at a position and all after it, the last ones first.
 
         Raises:
             HeadMoved: The record there has another header, or there is none.
-            StorageUnavailable: The file system failed; what is left undone is done by repeating.
+            StorageUnavailable: The file system failed; repeating the call completes it.
         """
         require_drop(thread, -1, (seq,))
         with (
@@ -222,7 +226,7 @@ class FileStorage:
             truncate_records(directory, seq)
 
     def compact(self) -> None:
-        """Remove what crashes have left behind; what was dropped is gone from all else already."""
+        """Remove the remains of crashes; dropped bytes are already gone from all other files."""
         after: str | None = ""
         while after is not None:
             with self._failures, self._writing() as root:
@@ -231,21 +235,21 @@ class FileStorage:
                     compact_thread(root, thread, self._wait_seconds_max)
 
     def read(self, thread: bytes, seq: int) -> Record | None:
-        """The record at a position, or None."""
+        """Return the record at a position, or None."""
         with self._reading(thread) as directory:
             if directory is None or not 0 <= seq <= SEQ_MAX:
                 return None
             return read_record(directory, seq)
 
     def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:  # noqa: ARG002
-        """None of them: to read a header here is to read its record."""
+        """Return none of them, because reading a header here means reading its record."""
         self._require_open()
         return {}
 
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:
-        """The records from `first` up to and with `last`, in order of position.
+        """Yield the records from `first` to `last` inclusive, in order of position.
 
         They are read in batches of at most 32, the first before this returns; nothing is open
         between batches.
@@ -256,7 +260,7 @@ class FileStorage:
     def _batch(
         self, thread: bytes, bounds: tuple[int, int], *, backwards: bool
     ) -> tuple[list[tuple[int, Record]], tuple[int, int] | None]:
-        """Some records, and the bounds of those after them."""
+        """Return some records, and the bounds of those after them."""
         low, high = bounds
         with self._reading(thread) as directory:
             if directory is None or low > high:
@@ -268,10 +272,10 @@ class FileStorage:
         return batch, ((low, end - 1) if backwards else (end + 1, high))
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
-        """The bytes stored under a digest, or None.
+        """Return the bytes stored under a digest, or None.
 
         Raises:
-            Edited: More than `size_bytes_max` bytes, or no file, are stored there.
+            Edited: More than `size_bytes_max` bytes, or not a file, are stored there.
         """
         with self._reading(thread) as directory:
             if directory is None or len(digest) != DIGEST_BYTES:
@@ -281,7 +285,7 @@ class FileStorage:
     def blobs(
         self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
     ) -> dict[bytes, bytes]:
-        """Those of the blobs that are stored and not too large."""
+        """Return those of the blobs that are stored and not too large."""
         with self._reading(thread) as directory:
             if directory is None:
                 return {}
@@ -289,7 +293,7 @@ class FileStorage:
             return read_blobs(directory, known, size_bytes_max)
 
     def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
-        """Digest and size in bytes of every blob of a thread, in the order of the digests."""
+        """Yield digest and size in bytes of every blob of a thread, in the order of the digests."""
         return _paged(partial(self._blobs_after, thread), "")
 
     def _blobs_after(self, thread: bytes, after: str) -> tuple[list[tuple[bytes, int]], str | None]:
@@ -297,15 +301,15 @@ class FileStorage:
             return ([], None) if directory is None else blobs_after(directory, after)
 
     def version(self) -> None:
-        """Nothing: no look at a directory tells that its files are as they were."""
+        """Return None: a directory does not show whether its files are unchanged."""
         self._require_open()
 
     def heads(self) -> Iterator[tuple[bytes, int]]:
-        """Every thread that has an entry, each once, in the order of their bytes."""
+        """Yield every thread that has an entry, each once, in the order of their bytes."""
         return _paged(partial(self._threads_after, last_position), "")
 
     def blob_threads(self) -> Iterator[bytes]:
-        """Every thread that has a blob, each once, in the order of their bytes."""
+        """Yield every thread that has a blob, each once, in the order of their bytes."""
         found = _paged(partial(self._threads_after, first_shard), "")
         return (thread for thread, _ in found)
 
@@ -316,7 +320,7 @@ class FileStorage:
             return threads_after(root, after, look)
 
     def labelled(self, label: bytes) -> list[bytes]:
-        """The threads that were appended with this label.
+        """Return the threads that were appended with this label.
 
         Raises:
             Edited: More than 4096 threads carry it.
@@ -330,7 +334,7 @@ class FileStorage:
 
     @contextmanager
     def _reading(self, thread: bytes) -> Iterator[Directory | None]:
-        """Open the directory of a thread, or None where there is none."""
+        """Open the directory of a thread, or None if it does not exist."""
         with self._failures, self._opened() as root:
             directory = open_thread(root, thread) if len(thread) == THREAD_BYTES else None
             if directory is None:
@@ -356,7 +360,7 @@ class FileStorage:
 
 
 def _paged(page: Callable[[_C], tuple[list[_T], _C | None]], start: _C) -> Iterator[_T]:
-    """All that is given page by page, the first of them before this returns."""
+    """Yield all items page by page; the first page is read before this returns."""
     return _pages(page, *page(start))
 
 

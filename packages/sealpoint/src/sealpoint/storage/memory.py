@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference implementation of the contract: everything lies in this process's memory.
+"""The reference implementation of the contract: everything is stored in this process's memory.
 
-It guarantees what `Storage` says for any number of OS threads of one process. It refuses nothing
-that another backend would take. It leaves out what memory cannot give: it is not shared between
-processes and nothing survives the process, so it is for tests and for state that may be lost.
+It guarantees the contract of `Storage` for any number of OS threads of one process. It accepts
+everything that another backend accepts. It lacks what memory cannot provide: it is not shared
+between processes and nothing survives the process, so it is for tests and for state that may be
+lost.
 """
 
 import threading
@@ -18,17 +19,17 @@ __all__ = ["MemoryStorage"]
 
 
 class MemoryStorage:
-    """A storage in memory, for one process; see `Storage` for what each method promises."""
+    """A storage in memory, for one process; see `Storage` for the promises of each method."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._closed = False
         self._records: dict[bytes, dict[int, Record]] = {}
-        # The keys of each thread's records in order, so that a scan can go on after an append.
+        # The keys of each thread's records in order, so that a scan can continue after an append.
         self._positions: dict[bytes, list[int]] = {}
         self._blobs: dict[tuple[bytes, bytes], bytes] = {}
         # The digests of each thread's blobs, in order unless the thread is among those that have
-        # new ones: they are sorted when somebody asks, for many come one by one.
+        # new ones: they are sorted on the next listing, because many are added one by one.
         self._digests: dict[bytes, list[bytes]] = {}
         self._unsorted: set[bytes] = set()
         # A dict without values: a set that keeps its order.
@@ -70,7 +71,7 @@ class MemoryStorage:
                 self._labels.setdefault(label, {})[thread] = None
 
     def alone(self, thread: bytes) -> nullcontext[None]:  # noqa: ARG002 # as `Storage` has it
-        """Nobody waits: the positions of a thread are taken one by one."""
+        """Do nothing: the positions of a thread are taken one by one."""
         return nullcontext()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
@@ -90,7 +91,7 @@ class MemoryStorage:
         blobs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
-        """Forget bytes of a thread, unless there is a newer entry: all or nothing."""
+        """Drop bytes of a thread, unless there is a newer entry: all or nothing."""
         require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
         with self._lock:
             self._require_open()
@@ -112,7 +113,7 @@ class MemoryStorage:
                     del self._labels[label]
 
     def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
-        """Forget the record at a position, if it has this header, and all after it."""
+        """Drop the record at a position, if it has this header, and all after it."""
         require_drop(thread, -1, (seq,))
         with self._lock:
             self._require_open()
@@ -131,18 +132,18 @@ class MemoryStorage:
                 del self._records[thread], self._positions[thread]
 
     def compact(self) -> None:
-        """Do nothing: what was dropped is nowhere, as far as a program can tell."""
+        """Do nothing: dropped bytes are nowhere, as far as a program can determine."""
         with self._lock:
             self._require_open()
 
     def read(self, thread: bytes, seq: int) -> Record | None:
-        """The record at a position, or None."""
+        """Return the record at a position, or None."""
         with self._lock:
             self._require_open()
             return self._records.get(thread, {}).get(seq)
 
     def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
-        """The headers at those of the positions that have a record."""
+        """Return the headers at those of the positions that have a record."""
         with self._lock:
             self._require_open()
             records = self._records.get(thread, {})
@@ -151,7 +152,7 @@ class MemoryStorage:
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:
-        """The records from `first` up to and with `last`, in order of position."""
+        """Yield the records from `first` to `last` inclusive, in order of position."""
         with self._lock:
             self._require_open()
         return self._walk(thread, first, last, descending=descending)
@@ -159,7 +160,7 @@ class MemoryStorage:
     def _walk(
         self, thread: bytes, first: int, last: int | None, *, descending: bool
     ) -> Iterator[tuple[int, Record]]:
-        """Look each next position up anew: the lock is never held while the caller works."""
+        """Look up each next position again: the lock is never held while the caller works."""
         low, high = first, last
         while True:
             with self._lock:
@@ -178,7 +179,7 @@ class MemoryStorage:
                 low = number + 1
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
-        """The bytes stored under a digest, or None.
+        """Return the bytes stored under a digest, or None.
 
         Raises:
             Edited: More than `size_bytes_max` bytes are stored there.
@@ -196,7 +197,7 @@ class MemoryStorage:
     def blobs(
         self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
     ) -> dict[bytes, bytes]:
-        """Those of the blobs that are stored and not too large."""
+        """Return those of the blobs that are stored and not too large."""
         with self._lock:
             self._require_open()
             found = {digest: self._blobs.get((thread, digest)) for digest in digests}
@@ -207,13 +208,13 @@ class MemoryStorage:
         }
 
     def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
-        """Digest and size of every blob of a thread, in the order of the digests."""
+        """Yield digest and size of every blob of a thread, in the order of the digests."""
         with self._lock:
             self._require_open()
         return self._walk_blobs(thread)
 
     def _walk_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
-        """Look each next digest up anew: the lock is never held while the caller works."""
+        """Look up each next digest again: the lock is never held while the caller works."""
         before = b""
         while True:
             with self._lock:
@@ -230,30 +231,30 @@ class MemoryStorage:
             yield before, size_bytes
 
     def version(self) -> None:
-        """Nothing: it is asked anew, as its rows lie open to the tests that change them."""
+        """Return None: tests change the rows directly, so every read must be repeated."""
         with self._lock:
             self._require_open()
 
     def heads(self) -> Iterator[tuple[bytes, int]]:
-        """Every thread that has an entry, each once, with its last position."""
+        """Yield every thread that has an entry, each once, with its last position."""
         with self._lock:
             self._require_open()
             return iter([(thread, self._positions[thread][-1]) for thread in self._records])
 
     def blob_threads(self) -> Iterator[bytes]:
-        """Every thread that has a blob, each once."""
+        """Yield every thread that has a blob, each once."""
         with self._lock:
             self._require_open()
             return iter(list(self._digests))
 
     def labelled(self, label: bytes) -> list[bytes]:
-        """The threads that were appended with this label."""
+        """Return the threads that were appended with this label."""
         with self._lock:
             self._require_open()
             return list(self._labels.get(label, {}))
 
     def close(self) -> None:
-        """Forget everything. Closing twice is allowed."""
+        """Drop everything. Closing twice is allowed."""
         with self._lock:
             self._closed = True
             self._records.clear()
@@ -264,7 +265,7 @@ class MemoryStorage:
             self._labels.clear()
 
     def _put(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
-        """Keep blobs, in place of stored ones that differ; the lock is held."""
+        """Keep blobs, and replace stored ones that differ; the lock is held."""
         for digest, data in blobs.items():
             if (thread, digest) not in self._blobs:
                 self._digests.setdefault(thread, []).append(digest)
@@ -272,7 +273,7 @@ class MemoryStorage:
             self._blobs[thread, digest] = data
 
     def _forget(self, thread: bytes, digests: Collection[bytes]) -> None:
-        """Forget blobs; the lock is held."""
+        """Drop blobs; the lock is held."""
         for digest in digests:
             self._blobs.pop((thread, digest), None)
         if digests and thread in self._digests:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store in one SQLite file, for several threads and processes of one machine.
+"""A store in one SQLite file, for several OS threads and processes of one machine.
 
-It guarantees what `Storage` says. An append or a drop is one transaction with a write-ahead log and
-`synchronous=FULL`; whether it may be made is decided inside of it, a free position by the inserting
-statement itself. No statement outlives its call, so that between calls nothing is held that a
-writer or `compact` could wait for; rows are checked by type and size inside SQLite, before they are
-brought into memory; and no damage to an index makes a statement or a list go round: each is
-bounded, or goes on strictly upwards or downwards. It refuses files that are not exactly a store
-(`_sqlite_connections.py` says how). It leaves to its caller whether bytes are genuine. It is not
-for network file systems: SQLite's locks do not hold there.
+It guarantees the contract of `Storage`. An append or a drop is one transaction with a write-ahead
+log and `synchronous=FULL`; whether it is permitted is decided inside it, and for a free position by
+the inserting statement itself. No statement outlives its call, so between calls nothing is held
+that a writer or `compact` could wait for. Rows are checked by type and size inside SQLite, before
+they are brought into memory. A damaged index cannot make a statement or a list endless: each is
+bounded, or strictly rises or falls. It refuses files that are not exactly a store (see
+`_sqlite_connections.py`). The caller must check whether bytes are genuine. It is not for network
+file systems: SQLite's locks do not hold there.
 """
 
 import sqlite3
@@ -48,29 +48,29 @@ _BlobRow = tuple[bytes, bytes, bytes]
 
 # SQLite itself takes 1,000,000,000 bytes for a whole row.
 _BLOB_BYTES_MAX = 999_000_000
-# A whole record has less; a row is written anew when a part of it goes.
+# A whole record has less; a row is rewritten when a part of it is dropped.
 _ROW_BYTES_MAX = 2 * 1024 * 1024
 
 
 class SqliteStorage:
-    """A storage in one SQLite file; see `Storage` for what each method promises.
+    """A storage in one SQLite file; see `Storage` for the promises of each method.
 
-    The file may be used by several processes at once, and when a process forks, both sides open
-    it anew by themselves. When the last storage that may write is closed, all of the store is in
-    the one file; until then `<file>-wal` and `<file>-shm` belong to it.
+    The file may be used by several processes at once, and when a process forks, both sides reopen
+    it by themselves. When the last writable storage is closed, the whole store is in the one file;
+    until then `<file>-wal` and `<file>-shm` belong to it.
 
     Args:
         path: The file.
-        create: Make the file, readable for its owner alone, if there is none.
+        create: Make the file, readable for its owner alone, if it does not exist.
         read_only: Never write; another process may.
         wait_seconds_max: How long a call waits for another process to finish writing.
-        group: The number of the group whose members share a file that is made; without it, it is
-            its owner's alone.
+        group: The number of the group whose members share a file that is made; without it, it
+            belongs to its owner alone.
 
     Raises:
-        SchemaUnknown: The file is no store, or one of a schema version that is not known.
+        SchemaUnknown: The file is not a store, or has an unknown schema version.
         Edited: The file is damaged or holds other tables than a store.
-        StorageUnavailable: There is no file, or it cannot be made or opened.
+        StorageUnavailable: The file does not exist, or cannot be made or opened.
     """
 
     def __init__(
@@ -105,10 +105,10 @@ class SqliteStorage:
         """Create entries with the blobs they name, in one transaction.
 
         Raises:
-            HeadMoved: Another record lies at one of the positions.
-            Missing: A blob that is needed is not stored.
-            Edited: What lies at one of the positions cannot be a record.
-            StorageUnavailable: SQLite failed; nothing was changed, or `read` tells.
+            HeadMoved: Another record is at one of the positions.
+            Missing: A needed blob is not stored.
+            Edited: The data at one of the positions cannot be a record.
+            StorageUnavailable: SQLite failed; nothing was changed, or `read` shows it.
         """
         require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         rows = []
@@ -127,7 +127,7 @@ class SqliteStorage:
         )
 
     def alone(self, thread: bytes) -> AbstractContextManager[None]:  # noqa: ARG002 # as `Storage`
-        """Hold SQLite's lock for writing, of which there is one for the file."""
+        """Hold SQLite's write lock, of which the file has only one."""
         return self._connections.alone()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
@@ -151,14 +151,14 @@ class SqliteStorage:
         blobs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
-        """Take bytes away and overwrite them, in one transaction.
+        """Remove bytes and overwrite them, in one transaction.
 
-        Copies that SQLite has made of them may lie in the file and its log until `compact`.
+        Copies that SQLite has made of them may be in the file and its log until `compact`.
 
         Raises:
             HeadMoved: There is a newer entry.
-            Edited: What stays of an entry cannot be a record.
-            StorageUnavailable: SQLite failed; nothing was changed, or `read` tells.
+            Edited: The kept part of an entry cannot be a record.
+            StorageUnavailable: SQLite failed; nothing was changed, or `read` shows it.
         """
         require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
         digests = [*blobs]
@@ -176,11 +176,11 @@ class SqliteStorage:
         )
 
     def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
-        """Take the record at a position away and all after it, in one transaction.
+        """Remove the record at a position and all after it, in one transaction.
 
         Raises:
             HeadMoved: The record there has another header, or there is none.
-            StorageUnavailable: SQLite failed; nothing was changed, or `read` tells.
+            StorageUnavailable: SQLite failed; nothing was changed, or `read` shows it.
         """
         require_drop(thread, -1, (seq,))
         self._connections.change_apart(
@@ -188,15 +188,15 @@ class SqliteStorage:
         )
 
     def compact(self) -> None:
-        """Write the file anew without what was dropped, and empty its log.
+        """Rewrite the file without dropped bytes, and empty its log.
 
-        Writers wait meanwhile, those of other processes for at most as long as they were told to.
-        It takes about twice the space of what is stored: see `_sqlite_file.py`.
+        Writers wait during that time, those of other processes at most for their own limit. It
+        takes about twice the space of the stored data: see `_sqlite_file.py`.
 
         Raises:
             Edited: The file is damaged; it was not changed.
-            StorageUnavailable: SQLite failed, or others read for so long that the log could not
-                be emptied; everything is stored, and what was dropped may still be in the files.
+            StorageUnavailable: SQLite failed, or others read for so long that the log could not be
+                emptied; everything is stored, and dropped bytes may still be in the files.
         """
         self._connections.change_apart(
             Purpose.COMPACT,
@@ -206,14 +206,14 @@ class SqliteStorage:
         )
 
     def read(self, thread: bytes, seq: int) -> Record | None:
-        """The record at a position, or None."""
+        """Return the record at a position, or None."""
         if not 0 <= seq <= SEQ_MAX:
             return None
         rows = self._rows(sql.READ, (thread, seq))
         return _numbered_record(thread, rows[0])[1] if rows else None
 
     def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
-        """Those that are stored, of the first positions that one statement takes."""
+        """Return those that are stored, of the first positions that one statement takes."""
         wanted = [*seqs[: sql.HEADERS_ROWS]]
         # One statement for any number: SQLite keeps it prepared.
         wanted += wanted[-1:] * (sql.HEADERS_ROWS - len(wanted))
@@ -223,10 +223,10 @@ class SqliteStorage:
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:
-        """The records from `first` up to and with `last`, in order of position.
+        """Yield the records from `first` to `last` inclusive, in order of position.
 
-        They are read in batches of at most 32 rows, each a short transaction of its own, the
-        first before this returns: between batches nothing is held that a writer could wait for.
+        They are read in batches of at most 32 rows, each a short separate transaction, the first
+        before this returns: between batches nothing is held that a writer could wait for.
         """
         statement = sql.SCAN_DESCENDING if descending else sql.SCAN_ASCENDING
 
@@ -237,7 +237,7 @@ class SqliteStorage:
         return scan_batches(read, thread, first, last, full=sql.SCAN_ROWS, descending=descending)
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
-        """The bytes stored under a digest, or None.
+        """Return the bytes stored under a digest, or None.
 
         Raises:
             Edited: More than `size_bytes_max` bytes, or no bytes, are stored there.
@@ -256,7 +256,7 @@ class SqliteStorage:
     def blobs(
         self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
     ) -> dict[bytes, bytes]:
-        """Those of the blobs that are stored and not too large."""
+        """Return those of the blobs that are stored and not too large."""
         found: dict[bytes, bytes] = {}
         for place in range(0, len(digests), sql.BLOBS_ROWS):
             wanted = [*digests[place : place + sql.BLOBS_ROWS]]
@@ -271,9 +271,9 @@ class SqliteStorage:
         return found
 
     def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
-        """Digest and size of every blob of a thread, in the order of the digests.
+        """Yield digest and size of every blob of a thread, in the order of the digests.
 
-        They are read in batches, as by `scan`; a blob's bytes are not.
+        They are read in batches, as by `scan`; the blobs' bytes are not read.
         """
 
         def more(statement: str, *given: bytes) -> list[tuple[bytes, int]]:
@@ -288,15 +288,15 @@ class SqliteStorage:
         )
 
     def version(self) -> tuple[int, int, int] | None:
-        """SQLite's number for what others have committed, with our own commits counted beside it.
+        """Return SQLite's number for foreign commits, together with a count of our own commits.
 
-        Bytes that somebody changes in the file beneath SQLite have no part in it; nor would a
-        statement see them while SQLite has the page in its cache.
+        Bytes that an attacker changes in the file without SQLite do not change it; a statement
+        would not see them either while SQLite has the page in its cache.
         """
         return self._connections.version()
 
     def heads(self) -> Iterator[tuple[bytes, int]]:
-        """Every thread that has an entry, each once, in the order of their bytes.
+        """Yield every thread that has an entry, each once, in the order of their bytes.
 
         They are read in batches, as by `scan`.
         """
@@ -313,7 +313,7 @@ class SqliteStorage:
         )
 
     def blob_threads(self) -> Iterator[bytes]:
-        """Every thread that has a blob, each once, in the order of their bytes."""
+        """Yield every thread that has a blob, each once, in the order of their bytes."""
 
         def more(statement: str, *given: bytes) -> list[bytes]:
             return [_stored_thread("blobs", row[0]) for row in self._rows(statement, given)]
@@ -327,7 +327,7 @@ class SqliteStorage:
         )
 
     def labelled(self, label: bytes) -> list[bytes]:
-        """The threads that were appended with this label.
+        """Return the threads that were appended with this label.
 
         Raises:
             Edited: More than 4096 threads carry it, or a row cannot be a thread.
@@ -351,27 +351,27 @@ def _blob_rows(thread: bytes, blobs: Mapping[bytes, bytes]) -> list[_BlobRow]:
     return [(thread, digest, data) for digest, data in blobs.items()]
 
 
-# Each takes the writing connection from begin to commit. When anything fails it raises, and leaves
-# to its caller to roll back. It brings no stored value into memory that a record could not have.
+# Each function uses the writing connection from begin to commit. On any failure it raises, and its
+# caller must roll back. It brings no stored value into memory that a record could not have.
 
 
 def _append_at_once(writer: sqlite3.Connection, rows: Sequence[_EntryRow]) -> None:
     """Store a few entries and nothing else: the most frequent append is one statement.
 
     Raises:
-        HeadMoved: Another record lies at one of the positions.
-        Edited: What lies at one of them cannot be a record.
+        HeadMoved: Another record is at one of the positions.
+        Edited: The data at one of them cannot be a record.
     """
     if len(rows) == 1:
         if writer.execute(sql.PUT_ENTRY, rows[0]).rowcount != 1:
             _require_same(writer, rows[0])
     else:
         try:
-            # All of them or none: a position that is taken undoes the whole statement.
+            # All of them or none: a taken position undoes the whole statement.
             writer.execute(sql.PUT_ENTRIES[len(rows)], [*chain.from_iterable(rows)])
         except sqlite3.IntegrityError:
             _append_rows(writer, rows[0][0], entries=rows, blobs=(), needs=(), label=None)
-    if writer.in_transaction:  # of `alone`
+    if writer.in_transaction:  # begun by `alone`
         writer.execute("COMMIT")
 
 
@@ -387,14 +387,14 @@ def _append_rows(
     """Store entries and blobs.
 
     Raises:
-        HeadMoved: Another record lies at one of the positions.
-        Missing: A blob that is needed is not stored.
-        Edited: What lies at one of the positions cannot be a record.
+        HeadMoved: Another record is at one of the positions.
+        Missing: A needed blob is not stored.
+        Edited: The data at one of the positions cannot be a record.
     """
-    if not writer.in_transaction:  # of `alone`
+    if not writer.in_transaction:  # `alone` may have begun one
         writer.execute("BEGIN IMMEDIATE")
     for row in entries:
-        # Create if absent: the statement itself decides, and its count tells.
+        # Create if absent: the statement itself decides, and its row count shows the result.
         if writer.execute(sql.PUT_ENTRY, row).rowcount != 1:
             _require_same(writer, row)
     if needs:
@@ -416,12 +416,12 @@ def _drop_rows(
     blobs: Sequence[bytes],
     label: bytes | None,
 ) -> None:
-    """Take parts of a thread away.
+    """Remove parts of a thread.
 
     Raises:
         HeadMoved: There is an entry after the head.
     """
-    # An entry is written anew without what goes: nothing that stays of it may be gigantic.
+    # An entry is rewritten without the dropped part: no kept part may be gigantic.
     bytes_max = writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES_MAX)
     try:
         writer.execute("BEGIN IMMEDIATE")
@@ -442,7 +442,7 @@ def _drop_rows(
 def _truncate_rows(
     writer: sqlite3.Connection, thread: bytes, seq: int, header: bytes | None
 ) -> None:
-    """Take the row of a position and all after it away.
+    """Remove the row of a position and all after it.
 
     Raises:
         HeadMoved: The record there has another header, or there is none.
@@ -459,7 +459,7 @@ def _truncate_rows(
 
 
 def _header(thread: bytes, stored: tuple[object, ...]) -> bytes | None:
-    """The header of a row, or None if the row cannot be a record."""
+    """Return the header of a row, or None if the row cannot be a record."""
     try:
         return _numbered_record(thread, stored)[1].header
     except Edited:
@@ -467,10 +467,10 @@ def _header(thread: bytes, stored: tuple[object, ...]) -> bytes | None:
 
 
 def _require_stored(writer: sqlite3.Connection, thread: bytes, needs: Sequence[bytes]) -> None:
-    """Look each blob up in the index; its bytes are not read.
+    """Look up each blob in the index; its bytes are not read.
 
     Raises:
-        Missing: One is not there.
+        Missing: A blob is not stored.
     """
     for place in range(0, len(needs), sql.BLOBS_ROWS):
         wanted = [*needs[place : place + sql.BLOBS_ROWS]]
@@ -484,7 +484,7 @@ def _require_stored(writer: sqlite3.Connection, thread: bytes, needs: Sequence[b
 
 
 def _require_same(writer: sqlite3.Connection, row: _EntryRow) -> None:
-    """Compare what lies at a position with what was to be written there.
+    """Compare the stored record at a position with the one to be written there.
 
     Raises:
         HeadMoved: It is another record.
@@ -499,7 +499,7 @@ def _require_same(writer: sqlite3.Connection, row: _EntryRow) -> None:
 
 
 def _numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Record]:
-    """A row as a record with its position.
+    """Return a row as a record with its position.
 
     Raises:
         Edited: It cannot be one.
@@ -530,7 +530,7 @@ def _numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Recor
 
 
 def _stored_thread(table: str, value: object) -> bytes:
-    """A thread as a row names it.
+    """Return a thread from a row.
 
     Raises:
         Edited: It cannot be one.
@@ -542,7 +542,7 @@ def _stored_thread(table: str, value: object) -> bytes:
 
 
 def _stored_head(thread: object, seq: object) -> tuple[bytes, int]:
-    """A row as a thread and its last position.
+    """Return a row as a thread and its last position.
 
     Raises:
         Edited: It names no thread.
@@ -551,7 +551,7 @@ def _stored_head(thread: object, seq: object) -> tuple[bytes, int]:
 
 
 def _stored_blob(thread: bytes, row: tuple[object, ...]) -> tuple[bytes, int]:
-    """A row as the digest and the size of a blob.
+    """Return a row as the digest and the size of a blob.
 
     Raises:
         Edited: It cannot be one.
@@ -572,7 +572,7 @@ def _stored_blob(thread: bytes, row: tuple[object, ...]) -> tuple[bytes, int]:
 
 
 def _expected_bytes(name: str, value: object, bytes_max: int) -> str:
-    """Say what a guarded column answered in place of its bytes."""
+    """Describe what a guarded column returned in place of its bytes."""
     return f"expected at most {bytes_max} bytes of {name}, found {_found(value)}"
 
 
