@@ -95,6 +95,39 @@ class _Outlines:
         return bytes(self._hashes[best * _HASH_BYTES : (best + 1) * _HASH_BYTES])
 
 
+class Settled(NamedTuple):
+    """The newest resume that settled what was deleted or copied before it."""
+
+    resume: int = -1
+    given_up: PruneBody | None = None
+    """The prune or delete in force at that resume."""
+
+
+class Resumes:
+    """Which resume settled what was deleted or copied before it, for each key.
+
+    A session that saved a new checkpoint in the main lane settles for everyone. Before that, it
+    settles only for the key that opened it: otherwise opening one would hide a deletion.
+    """
+
+    def __init__(self) -> None:
+        self._newest = self._for_all = Settled()
+        self._by_key: dict[str, Settled] = {}
+
+    def add(self, header: Header, given_up: PruneBody | None) -> None:
+        """Take the next resume, with the prune or delete in force there."""
+        self._newest = self._by_key[header.by] = Settled(header.seq, given_up)
+
+    def settle(self) -> None:
+        """Note that the newest session has saved a new checkpoint in the main lane."""
+        self._for_all = self._newest
+        self._by_key.clear()
+
+    def settled(self, by: str = "") -> Settled:
+        """Return the newest resume that settles for a key; without one, for everyone."""
+        return self._by_key.get(by, self._for_all)
+
+
 class CheckpointLog:
     """The checkpoints and results of a thread's generation, up to some entry.
 
@@ -117,9 +150,7 @@ class CheckpointLog:
         self._places: dict[str, CheckpointPlace] = {}
         """By the hash of the entry, in the order of their positions."""
         self._given_up: PruneBody | None = None
-        self._given_up_before: PruneBody | None = None
-        """The prune or delete in force when the thread was last resumed."""
-        self._resumed = -1
+        self._resumes = Resumes()
         self._results = 0
         self._living: dict[int, tuple[Key, str]] = {}
         """The results that no prune has removed, by position: their checkpoint and their task."""
@@ -132,6 +163,8 @@ class CheckpointLog:
             self._places[entry.hash.hex()] = place
             self._outlines.add(place)
             self._newest_far_back = None
+            if entry.header.kind is Kind.CHECKPOINT and body.is_new_in_main_lane:
+                self._resumes.settle()
             if len(self._places) > AUDIT_CHECKPOINTS_MAX * 3 // 2:
                 self._forget()
         elif isinstance(body, ResultsBody) and not self.overflows:
@@ -145,8 +178,7 @@ class CheckpointLog:
             self._given_up = body
             self._living = {at: each for at, each in self._living.items() if not body.covers(at)}
         elif entry.header.kind is Kind.RESUME:
-            self._given_up_before = self._given_up
-            self._resumed = entry.seq
+            self._resumes.add(entry.header, self._given_up)
         elif entry.header.kind is Kind.ERASE:
             self._begin()
 
@@ -193,14 +225,15 @@ class CheckpointLog:
         place = self._places.get(checkpoint)
         if place is None or self._is_gone(place.seq):
             return None
+        settled = self._resumes.settled(header.by)
         standpoint = Standpoint(
             thread=header.thread,
             gen=header.gen,
             basis=before.basis[1].hex(),
             fence=before.entry.header.fence,
-            resumed=self._resumed,
+            resumed=settled.resume,
             given_up=self._given_up,
-            given_up_before=self._given_up_before,
+            given_up_before=settled.given_up,
         )
         self._index.asked_too_far = False
         release = make_release(self._index, place, standpoint)
@@ -211,9 +244,9 @@ class CheckpointLog:
         found = self._newest()
         return None if found is None else found.hex()
 
-    def newest_at_resume(self) -> CheckpointPlace | None:
-        """Return the newest checkpoint, including one deleted since the thread was last resumed."""
-        before = self._given_up_before
+    def newest_at_resume(self, by: str) -> CheckpointPlace | None:
+        """Return the newest checkpoint for a key, including one whose deletion is not settled."""
+        before = self._resumes.settled(by).given_up
         return self._index.newest("", lambda seq: before is not None and before.deletes(seq))
 
     def is_newest(self, checkpoint: str) -> bool:

@@ -313,12 +313,12 @@ class Reviewer:
             facts = self._facts(resume, release, before, grant)
         facts = replace(facts, rollout=rollout)
         if not _is_world_allowed(facts, resume.policy):
-            self._allowed[entry.seq] = self._world_of_newest()
+            self._allowed[entry.seq] = self._world_of_newest(entry.header.by)
         yield from self._judged_again(resume, facts)
 
-    def _world_of_newest(self) -> str | None:
+    def _world_of_newest(self, by: str) -> str | None:
         """Return the world that was allowed at the newest checkpoint before a resume."""
-        place = self._log.newest_at_resume()
+        place = self._log.newest_at_resume(by)
         return None if place is None else self._allowed.get(place.session, place.world)
 
     def _judged_again(self, resume: _Resume, facts: Facts) -> Iterator[str]:

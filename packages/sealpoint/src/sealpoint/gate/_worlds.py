@@ -15,6 +15,7 @@ our own key can do everything there that we can.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from sealpoint.errors import (
     Tampered,
     WorldInvalid,
 )
+from sealpoint.gate._checkpoint_log import Resumes
 from sealpoint.gate._decision import (
     Facts,
     GrantFacts,
@@ -116,6 +118,9 @@ class _WorldFinding(NamedTuple):
     """Whether no earlier session needs to be judged."""
 
 
+_Rank = tuple[int, int]
+"""The negated rank and position of a checkpoint, so that the newest is the smallest."""
+
 _StretchRow = tuple[Header, CheckpointBody | PruneBody | None]
 """A resume (None), or the body of a checkpoint, a prune or a deletion."""
 
@@ -124,10 +129,12 @@ class _Before(NamedTuple):
     """The state of the thread before a resume."""
 
     newest: int | None
-    """The newest checkpoint of the main lane that no deletion before the previous resume removed.
+    """The newest checkpoint of the main lane, including one whose deletion no resume has settled.
     None: it is below the stretch."""
     given_up: PruneBody | None
     """The prune or deletion in force."""
+    rests_on: int | None
+    """The resume that settled such a deletion for this key alone; None: no resume did."""
 
 
 class _Stretch(NamedTuple):
@@ -142,24 +149,40 @@ class _Stretch(NamedTuple):
         """Build it from all rows of a stretch, newest first; the newest row is a resume."""
         before: dict[int, _Before] = {}
         given_up: PruneBody | None = None
-        given_up_before: PruneBody | None = None
-        ranks: list[tuple[int, int]] = []
+        resumes, ranks = Resumes(), list[_Rank]()
+        ranks_by_key: dict[str, list[_Rank]] = {}
         for header, body in reversed(rows):
             if isinstance(body, PruneBody):
                 given_up = body
             elif isinstance(body, CheckpointBody) and not body.lane:
-                heappush(ranks, (-(header.seq if body.again is None else body.again), -header.seq))
+                if header.kind is Kind.CHECKPOINT and body.is_new_in_main_lane:
+                    resumes.settle()
+                    ranks_by_key.clear()
+                rank = -(header.seq if body.again is None else body.again), -header.seq
+                for heap in (ranks, *ranks_by_key.values()):
+                    heappush(heap, rank)
             elif body is None:
-                # A later deletion does not bring back a deleted checkpoint.
-                while ranks and given_up_before and given_up_before.deletes(-ranks[0][1]):
-                    heappop(ranks)
-                before[header.seq] = _Before(-ranks[0][1] if ranks else None, given_up)
-                given_up_before = given_up
+                own, rests_on = resumes.settled(header.by), None
+                newest = _newest_rank(ranks, resumes.settled().given_up)
+                if newest is not None and own.given_up and own.given_up.deletes(newest):
+                    rests_on = own.resume
+                    if header.by not in ranks_by_key:
+                        ranks_by_key[header.by] = ranks.copy()
+                    newest = _newest_rank(ranks_by_key[header.by], own.given_up)
+                before[header.seq] = _Before(newest, given_up, rests_on)
+                resumes.add(header, given_up)
         return cls(first, rows[0][0].seq, before)
 
     def includes(self, resume: int, rank: int) -> bool:
         """Whether it covers the state before a resume, down to the rank of a checkpoint."""
         return self.first <= rank and resume in self.before
+
+
+def _newest_rank(ranks: list[_Rank], settled: PruneBody | None) -> int | None:
+    """Drop from the top of a heap what was deleted, and return the position that is left there."""
+    while ranks and settled and settled.deletes(-ranks[0][1]):
+        heappop(ranks)  # a later deletion does not bring it back
+    return -ranks[0][1] if ranks else None
 
 
 class SessionWorlds:
@@ -183,58 +206,96 @@ class SessionWorlds:
         """The store chain of the judgments, and the findings about sessions by entry hash."""
         self._stretch = _Stretch()
         """The stretch of the thread that was read last to find the newest checkpoints."""
+        self._faults: dict[int, _WorldFinding | None] = {}
+        self._results: dict[int, AllowedWorld] = {}
+        """For the length of one call: what was found from a session downwards."""
 
     def allowed(self, session: int) -> AllowedWorld:
         """Return the world in which a session was allowed to run.
 
         That is the one that it names, or otherwise the newest one before it that was allowed.
         """
-        faults: tuple[str, ...] = ()
+        # A rollout may have been revoked since the last call.
+        self._faults, self._results = {}, {}
+        # Judging a rollout needs the world that was allowed below it: the lowest comes first.
+        for below in reversed(self._rollouts_from(session)):
+            self._allowed(below)
+        return self._allowed(session)
+
+    def _rollouts_from(self, session: int) -> list[int]:
+        """Return the sessions from one downwards, as long as each was opened under a rollout."""
+        found = list[int]()
+        with suppress(SealpointError):  # raised again where it matters
+            while (opened := self._session(session)).body.rollout is not None:
+                found.append(session)
+                session = self._saved_in(*self._released(opened)).entry.seq
+        return found
+
+    def _allowed(self, session: int) -> AllowedWorld:
+        faults_of: dict[int, tuple[str, ...]] = {}
+        world: World | None = None
+        error: tuple[str, ...] = ()
         try:
-            while True:
+            while session not in self._results:
+                faults_of[session] = ()
                 found = self._find_fault(session)
                 if found is None:
-                    return AllowedWorld(self._world(self._session(session)), faults)
-                faults = faults or found.faults
+                    world = self._world(self._session(session))
+                    break
+                faults_of[session] = found.faults
                 if found.below is None:
-                    return AllowedWorld(None, faults)
+                    break
                 session = found.below
+            else:
+                world = self._results[session].world
         except (StorageUnavailable, Tampered):
             raise
-        except SealpointError as error:
-            return AllowedWorld(None, (*faults, error.message))
+        except SealpointError as refused:
+            error = (refused.message,)
+        for each, faults in faults_of.items():
+            self._results[each] = AllowedWorld(world, faults + error)
+        return self._results[next(iter(faults_of), session)]
 
     def _find_fault(self, session: int) -> _WorldFinding | None:
         """Return the fault of a session or of one that it rests on; None if there is no fault."""
         trust = self._chain.trust.get()
         if self._known[0] is not trust:
             self._known, self._stretch = (trust, {}), _Stretch()
-        own, changes = self._own_name(trust), 0
+        followed = list[int]()
+        fault: _WorldFinding | None = None
+        changes = 0
         while True:
+            if session in self._faults:
+                fault = self._faults[session]
+                break
             opened = self._session(session)
             judged = self._judged(opened, trust)
             if judged.faults:
-                return judged
+                fault = judged
+                break
             if judged.settled or judged.below is None:
-                return None
-            if opened.entry.writer != own:
+                break
+            if not self._is_own(opened.entry):
+                followed.append(session)
                 session = judged.below
                 continue
             # For our own sessions: jump to the one that decided the world.
             if opened.body.decided is not None:
                 session = opened.decided
-                if self._decided(opened).entry.writer != own:
-                    return None
+                if not self._is_own(self._decided(opened).entry):
+                    break
                 continue
             changes += 1
             if opened.body.rollout is not None or changes == _OWN_MAX:
-                return None
+                break
             session = judged.below
+        self._faults.update(dict.fromkeys(followed, fault))
+        return fault
 
-    def _own_name(self, trust: StoreChain) -> str | None:
+    def _is_own(self, entry: Entry) -> bool:
+        """Whether this store's key signed it; another key of the same identity may be stolen."""
         signer = self._chain.core.parts.signer
-        holder = None if signer is None else trust.roster.holder(signer.public.id)
-        return None if holder is None else holder[0].name
+        return signer is not None and entry.header.by == signer.key
 
     def _session(self, session: int) -> _Opened:
         return _Opened(*self._reader.opening(session))
@@ -287,8 +348,10 @@ class SessionWorlds:
             return found._replace(
                 faults=(f"{fault}, and that of the checkpoint was decided in {before.decided}",)
             )
-        newest = self._newest(entry, record, released)
+        newest, rests_on = self._newest(entry, record, released)
         is_newest = newest == released.seq
+        if is_newest and rests_on is not None:
+            found = found._replace(below=rests_on, settled=False)
         if kept and is_newest:
             return found
         if not is_newest:
@@ -305,7 +368,8 @@ class SessionWorlds:
             reasons = "; ".join(reason.words for reason in judged.reasons)
             fault = f"{words} changed the world, which the gate would not have allowed: {reasons}"
             return found._replace(faults=(fault,))
-        return found._replace(below=released.fence, settled=found.settled or approved)
+        below = released.fence if rests_on is None else rests_on
+        return found._replace(below=below, settled=found.settled or approved)
 
     def _world(self, opened: _Opened) -> World | None:
         """Return the world of a session, from the resume that decided it."""
@@ -433,12 +497,13 @@ class SessionWorlds:
         statement, history = body.rollout, self._book.history()
         if statement is None:
             return None
-        if history is None and entry.writer != self._own_name(trust):
+        if history is None and not self._is_own(entry):
             return None  # its end is unknown here; our own resumes checked it when they were made
         world = before.body.world
-        if (world, body.world) not in statement.pairs and before.entry.writer != entry.writer:
+        by_same_key = before.entry.header.by == entry.header.by
+        if (world, body.world) not in statement.pairs and not by_same_key:
             # A resume from a session whose world was not allowed changes the allowed world.
-            world = self.allowed(before.entry.seq).digest(world)
+            world = self._allowed(before.entry.seq).digest(world)
         faults = rollout_faults(
             statement,
             entry.header,
@@ -450,11 +515,14 @@ class SessionWorlds:
         )
         return None if any(faults) else rollout_facts(statement, entry, body, trust, now)
 
-    def _newest(self, entry: Entry, record: Record, released: Header) -> int:
+    def _newest(self, entry: Entry, record: Record, released: Header) -> tuple[int, int | None]:
         """Return the position of the main-lane checkpoint that a resume should have released.
 
-        That is the newest one. A checkpoint that was deleted since the previous resume also counts,
-        because the remaining ones are older.
+        That is the newest one. A deleted checkpoint also counts until a resume settles the
+        deletion, because the remaining ones are older.
+
+        Returns:
+            The position, and the earlier resume by the same key on which that rests.
 
         Raises:
             Missing: A body is missing, so the answer is unknown.
@@ -469,7 +537,8 @@ class SessionWorlds:
             raise NotTrusted(
                 f"entry {entry.seq}: it released entry {released.seq}, from which nobody resumes"
             )
-        return released.seq if found.newest is None else found.newest
+        newest = released.seq if found.newest is None else found.newest
+        return newest, found.rests_on
 
     def _read_stretch(self, above: Header, first: int) -> "_Stretch":
         """Read from a resume down to a position, and find the newest checkpoint before each resume.

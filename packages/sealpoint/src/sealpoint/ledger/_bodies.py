@@ -326,6 +326,11 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     ids: IdTable | None = None
     """The ids of a stretch of checkpoints before it, so that nobody has to walk through them."""
 
+    @property
+    def is_new_in_main_lane(self) -> bool:
+        """Whether it moves the run itself on: not a subgraph, and not an earlier name again."""
+        return not self.lane and self.again is None
+
 
 class ResultsBody(Body, frozen=True, kw_only=True):
     """Results of a task that were added to a checkpoint, to be taken in by the next one."""

@@ -138,11 +138,14 @@ class Standpoint(NamedTuple):
     basis: str
     fence: int
     resumed: int
-    """The position of the newest resume; -1 if there is none."""
+    """The newest resume that settled deletions and copies before it; -1 if there is none.
+
+    The same key opened its session, or the session saved a new checkpoint in the main lane.
+    """
     given_up: PruneBody | None
     """The prune or delete in force now."""
     given_up_before: PruneBody | None
-    """The prune or delete in force when the thread was last resumed."""
+    """The prune or delete in force at that resume."""
 
 
 def make_release(

@@ -471,7 +471,7 @@ class ThreadState:
     def standpoint(self) -> Standpoint:
         """Return the position of the thread, for a release."""
         head, tip = self.chain.verified_head().header, self.chain.tip()
-        resumed = self.last_resume()
+        resumed = self._settled_resume()
         return Standpoint(
             thread=head.thread,
             gen=head.gen,
@@ -482,13 +482,24 @@ class ThreadState:
             given_up_before=self.retention.newest_before(resumed),
         )
 
-    def last_resume(self) -> int:
-        """Return the position of the newest resume; -1 if there is none."""
-        fence = self.chain.tip().fence
-        if fence.is_session:
-            return fence.seq
-        found = (header.seq for header, _ in self.chain.walk() if header.kind is Kind.RESUME)
-        return next(found, -1)
+    def _settled_resume(self) -> int:
+        """Return the newest resume that settles what was deleted or copied before it; -1: none.
+
+        This store's own key opened its session, or the session saved a new checkpoint. Any other
+        session settles nothing, or opening one would be enough to hide a deletion.
+        """
+        signer = self.chain.core.parts.signer
+        own = "" if signer is None else signer.key
+        for header, record in self.chain.walk():
+            if header.kind is Kind.RESUME and header.by == own:
+                return header.seq
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                break
+            if header.kind is Kind.CHECKPOINT and (
+                self.checkpoint_body(header, record).is_new_in_main_lane
+            ):
+                return header.fence
+        return -1
 
     # ------------------------------------------------------------------ the session
 

@@ -27,11 +27,12 @@ from sealpoint.ledger import (
     ResumeBody,
     link_hash,
 )
+from sealpoint.signing import Action, RosterKey, Statement
 from sealpoint.store import Key
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.deployment import Deployment
-from tests.ledgers import identity
+from tests.ledgers import identity, key
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL, Team
 from tests.unit.store.laned import put, saved
@@ -120,7 +121,20 @@ def _after_a_deletion(team: AttackedTeam, _: int) -> None:
     rogue.save({"n": "rogue"}, world=SHELL)
 
 
+def _after_a_deletion_and_an_empty_session(team: AttackedTeam, _: int) -> None:
+    newer = [each for each in team.fresh().history() if each.seq > _place(team, "wide")]
+    team.fresh("spare").adapter.delete([Key("", each.id) for each in newer])
+    for _empty in range(2):
+        _rogue(team).resume(world=SHELL)
+    rogue = _rogue(team)
+    rogue.resume(world=SHELL)
+    rogue.save({"n": "rogue"}, world=SHELL)
+
+
 _WAYS = {
+    "what was newer is deleted, and a session saves nothing": (
+        _after_a_deletion_and_an_empty_session
+    ),
     "what was newer is deleted": _after_a_deletion,
     "an old decision": _says_decided,
     "in many sessions": _says_it_often,
@@ -179,6 +193,115 @@ def test_pods_of_one_person_do_not_vouch_for_each_other(attacked: AttackedTeam) 
 
     with pytest.raises(NeedsApproval, match="compared with what was allowed"):
         attacked.fresh().resume(world=SHELL)
+
+
+def test_another_key_of_the_same_identity_does_not_vouch_for_it(attacked: AttackedTeam) -> None:
+    """A second key may be stolen: its sessions are judged, however many lie in a row."""
+    keys = [RosterKey("ed25519", str(key(each).public)) for each in ("worker", "worker2")]
+    attacked.change("worker", keys=tuple(keys))
+    attacked.thread().save({"n": 1}, world=READ)
+    extra = [*SHELL["tools"], *({"name": f"tool-{number}"} for number in range(6))]
+    for count in range(len(extra), 1, -1):
+        rogue = _rogue(attacked, who="worker2")
+        rogue.resume(world={"tools": extra[:count]})
+        rogue.save({"n": "rogue"}, world={"tools": extra[:count]})
+
+    with pytest.raises(NeedsApproval, match="compared with what was allowed"):
+        attacked.fresh().resume(world=SHELL)
+
+
+@pytest.mark.parametrize("saves", [False, True])
+def test_an_empty_session_of_another_member_settles_no_deletion(
+    attacked: AttackedTeam, *, saves: bool
+) -> None:
+    """Only a session that saved something new settles what was deleted before it."""
+    decided = _approved_once(attacked)
+    newer = [each for each in attacked.fresh().history() if each.seq > _place(attacked, "wide")]
+    attacked.fresh("spare").adapter.delete([Key("", each.id) for each in newer])
+    rogue = _rogue(attacked)
+    rogue.resume(world=SHELL)
+    if saves:
+        saved(rogue, put({"n": "rogue"}, "c1", world=World.from_dict(SHELL)))
+
+    assert decided
+    with pytest.raises(NeedsApproval, match="newer checkpoints, or results of tasks, have been"):
+        attacked.fresh().resume(world=SHELL)
+
+
+def test_what_was_approved_is_not_asked_again_after_a_crash(attacked: AttackedTeam) -> None:
+    """One's own session settles a deletion although it saved nothing, and others rely on that."""
+    attacked.pool("pods", "worker", "spare")
+    thread = attacked.thread()
+    for number in range(3):
+        thread.save({"n": number}, id=f"c{number}", world=READ)
+    thread.handoff(to="pods", reason="shared")
+    thread.adapter.delete([Key("", "c2")])
+    with pytest.raises(NeedsApproval) as needs:
+        attacked.fresh().resume(world=READ)
+    attacked.approve(needs.value.request)
+    attacked.fresh().resume(world=READ)
+    again = attacked.fresh()
+    released = again.resume(world=READ)
+    again.save({"n": "right"}, world=READ)
+
+    assert released.state == {"n": 1}
+    assert attacked.fresh("spare").resume(world=READ).state == {"n": "right"}
+    assert attacked.world.open(None, read_only=True, gated=True).verify().ok
+
+
+def test_a_row_of_rollouts_is_judged_in_one_pass(attacked: AttackedTeam) -> None:
+    """Two keys open sessions in turn, each under a rollout that names other worlds."""
+    attacked.world.enrol(*(identity(f"pod-{number}") for number in range(2)))
+    attacked.shared("worker", "pod-0", "pod-1")
+    released, judged = attacked.find(Kind.CHECKPOINT), []
+    core = attacked.store().core
+    rogue = Rogue(core, "pod-0")
+    policy = core.trust().roster.policy_digest("default")
+    statement = Statement(
+        store=core.store_hex,
+        ns="default",
+        thread=rogue.thread.hex(),
+        epoch=0,
+        gen=0,
+        basis="00" * 32,
+        action=Action.ROLLOUT,
+        actor=None,
+        checkpoint=None,
+        release=None,
+        world_from=None,
+        world_to=None,
+        answer=None,
+        to=None,
+        requester="pod-0",
+        policy=policy,
+        needed=0,
+        nonce="ab" * 16,
+        expires=attacked.world.clock + timedelta(days=1),
+        reason="x",
+        pairs=(("11" * 32, "22" * 32),),
+    )
+    for number in range(40):
+        rogue.key = key(f"pod-{number % 2}")
+        world = World.from_dict({"tools": [{"name": f"tool-{number}"}]})
+        rogue.resume(
+            "pods",
+            checkpoint=link_hash(rogue.rows[released].header).hex(),
+            release="11" * 32,
+            released=released,
+            world=world.digest,
+            leaves=world.to_dict(),
+            rollout=statement,
+            policy=policy,
+        )
+        released = rogue.save(world=world.digest)
+    rogue.anchor()
+    thread = attacked.fresh()
+    worlds: Any = thread._gate._worlds
+    plain = worlds._judge
+    worlds._judge = lambda *args: (judged.append(args), plain(*args))[1]
+    thread.judge(world=READ)
+
+    assert 40 <= len(judged) <= 3 * 40
 
 
 def test_what_was_denied_vouches_for_no_world(attacked: AttackedTeam) -> None:
