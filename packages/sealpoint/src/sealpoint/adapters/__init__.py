@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doors for frameworks: each translates between one framework and a Sealpoint store.
+"""Framework adapters: each translates between one framework and a Sealpoint store.
 
-Each door is a part, built on `sealpoint.adapters.face`, and registers a `Framework` under the
-packages of the framework's classes and of its own, by the entry points `sealpoint.frameworks`. So
-the command line knows whose an object is by its class, and imports a door only for an object of its
-framework.
+Each adapter is a separate part, built on `sealpoint.adapters.face`. It registers a `Framework`
+through the entry points `sealpoint.frameworks`, under the packages of the framework's classes and
+under its own package. The command line can therefore tell from the class of an object which
+framework the object belongs to, and imports an adapter only for an object of its framework.
 """
 
 from collections.abc import Callable
@@ -20,22 +20,23 @@ __all__ = ["Framework", "framework_named", "framework_of", "framework_packages"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """What a door tells of its framework."""
+    """The description of a framework that its adapter registers."""
 
     name: str
     registry: str
-    """Where the registry of its own types is, as `--registry` names it."""
+    """Where to find the registry of the adapter's own types, in the form that `--registry` takes.
+    """
     declared_world: Callable[[Any], World]
-    """The world of one of its graphs or workflows."""
+    """Return the world of one of the framework's graphs or workflows."""
     declared_types: Callable[[Any], Registry]
-    """A registry with the types of one of them."""
+    """Return a registry with the types of one of the framework's graphs or workflows."""
 
 
 def framework_of(value: Any) -> Framework | None:
-    """The framework that an object is of, by its class.
+    """Return the framework that an object belongs to, by its class; None if there is none.
 
     Raises:
-        ExtraMissing: The door of that framework is not installed.
+        ExtraMissing: The adapter of that framework is not installed.
     """
     modules = [f"{each.__module__}." for each in type(value).__mro__]
     for package in framework_packages():
@@ -45,15 +46,15 @@ def framework_of(value: Any) -> Framework | None:
 
 
 def framework_named(package: str) -> Framework:
-    """The framework that has a package called this.
+    """Return the framework that has a package of this name.
 
     Raises:
-        ExtraMissing: Its door is not installed.
+        ExtraMissing: Its adapter is not installed.
     """
     found: Framework = _parts.load(_parts.FRAMEWORKS, package)
     return found
 
 
 def framework_packages() -> tuple[str, ...]:
-    """The packages of every framework that has a door, installed or not."""
+    """Return the packages of every framework that has an adapter, installed or not."""
     return _parts.names(_parts.FRAMEWORKS)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as people are shown them before they approve, and as statements bind them: plain JSON.
+"""Values in the form that approvers see and that statements bind: plain JSON.
 
-No two different values have the same JSON. What has no plain form is told by its type, the digest
-of its sealed form and its text, under `$object`; a key of a dict that is spelt like that, with any
-number of dollars, is told with one more of them, so that no dict can stand for an object.
+No two different values have the same JSON. A value without a plain form appears under `$object`,
+with its type, the digest of its sealed form and its text. A dict key that is spelled like that,
+with any number of dollar signs, gets one more dollar sign, so that no dict can imitate an object.
 
-The text says what would be sealed, field by field: not what a class prints of itself, which may
-leave out what counts, or differ from one process to the next. A pydantic model has its own JSON
-where that says as much.
+The text lists what would be sealed, field by field. The `repr` of a class would not do: it may omit
+something important or differ between processes. A pydantic model is shown as its own JSON if that
+JSON is complete.
 """
 
 import json
@@ -24,28 +24,29 @@ from sealpoint.store import plain_value
 
 _OBJECT = "$object"
 _LEVELS_MAX = 16
-"""How deep dicts and lists are looked into: what stands around them needs levels of its own."""
+"""How deep the conversion enters dicts and lists; the surrounding structure also needs levels."""
 _CHAR_BYTES_MAX = 16
-"""How long a character may become: escaped by Python, and then again by JSON."""
+"""The maximum length of one character after Python and then JSON have escaped it."""
 
 
 def to_display_json(value: Any, registry: Registry) -> Any:
-    """A value as people are shown it.
+    """Return a value in the form that people see.
 
     Raises:
         TypeNotAllowed: It holds a type that the registry does not allow.
     """
     if not _is_plain(value):
-        registry.encode(value)  # says where in it something is not allowed
+        registry.encode(value)  # the error gives the path of the value that is not allowed
     return _shown(value, registry, 0)
 
 
 def question_to_display_json(
     value: Any, registry: Registry, *, bytes_max: int = QUESTION_BYTES_MAX
 ) -> Any:
-    """The same for a question; of one that is too long to be read, the beginning of its text.
+    """Return the same for a question; of a question that is too long, only the start of its text.
 
-    Where its type is not allowed it is only named: its save fails with the path.
+    A value whose type is not allowed appears as its type name only: saving it fails anyway, with
+    the path.
     """
     try:
         shown = to_display_json(value, registry)
@@ -96,18 +97,18 @@ def _is_plain(value: Any) -> bool:
 
 
 def _own_json(value: Any) -> str | None:
-    """What a pydantic model says of itself, unless it leaves something out or puts it otherwise."""
+    """Return the JSON of a pydantic model, unless that JSON omits or changes something."""
     if callable(getattr(type(value), "model_dump_json", None)):
-        with suppress(ValueError, TypeError):  # such as a text that is no Unicode
+        with suppress(ValueError, TypeError):  # such as a text that is not valid Unicode
             text = str(value.model_dump_json())
             return text if _says_all(json.loads(text), value) else None
     return None
 
 
 def _says_all(told: Any, value: Any) -> bool:
-    """Whether JSON has everything that lies in a value, as it is: what is not known to be, is not.
+    """Whether JSON holds everything that a value holds, unchanged; False if that is uncertain.
 
-    A model may exclude fields, or write them in another way than they are.
+    A model may exclude fields, or serialize them in another form.
     """
     if type(told) is dict:
         held = value if type(value) is dict else _attributes(value)
@@ -122,7 +123,7 @@ def _says_all(told: Any, value: Any) -> bool:
 
 
 def _attributes(value: Any) -> dict[str, Any] | None:
-    """All that lies in an object; None if that cannot be told."""
+    """Return everything that an object holds; None if that is unknown."""
     held = getattr(value, "__dict__", None)
     if held is None or getattr(value, "__pydantic_private__", None):
         return None
@@ -130,10 +131,10 @@ def _attributes(value: Any) -> dict[str, Any] | None:
 
 
 def _untyped(sealed: bytes, value: Any, registry: Registry) -> Any:
-    """An encoded value without the application's types, to be told the same in every process."""
+    """Decode a value without the application's types, so that every process shows the same."""
     try:
         return _untyped_reader(registry.limits).decode(sealed)
-    except DecodeError:  # such as keys that only the application's type makes hashable
+    except DecodeError:  # such as keys that are hashable only as the application's type
         return value
 
 
@@ -143,7 +144,7 @@ def _untyped_reader(limits: Limits) -> Registry:
 
 
 def _text(value: Any, registry: Registry) -> str:
-    """A value with its fields, as Python would write it."""
+    """Return a value with its fields, as Python would write it."""
 
     def texts(values: Any) -> list[str]:
         return [_text(each, registry) for each in values]
@@ -172,7 +173,7 @@ def _text(value: Any, registry: Registry) -> str:
 def _typed_text(value: UntypedValue, texts: list[str], registry: Registry) -> str:
     rule = registry.rule_named(value.name)
     name = value.name if rule is None else rule.cls.__qualname__
-    # A model may hold names that were given with a value, and could be spelt like several.
+    # A model may hold extra fields, whose names could be written so that two values look the same.
     keys = [key if key.isidentifier() else repr(key) for key in value.fields]
     return f"{name}({', '.join(map('='.join, zip(keys, texts, strict=True)))})"
 

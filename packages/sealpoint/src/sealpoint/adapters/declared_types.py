@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The application's types, as far as its own declarations name them.
 
-A type that the application declares to a framework, as a schema, an annotation or a response
-format, is its own statement that the type belongs to the state. It is allowed under a name that is
-made of its module and its qualified name:
+An application declares types to a framework, in a schema, an annotation or a response format. With
+that it states that the type belongs to the state. Sealpoint allows such a type under a name made of
+its module and its qualified name:
 
     shop.models.Plan         -> app.shop.models.plan
     shop.models.Plan.Step    -> app.shop.models.plan.step
 
-The started program has the name that it would have as a module: what `python agent.py` stores is
-read after `import agent`. Names are in lower case, with `-` for every other character than letters,
+The main program gets the name that it would have as a module, so `import agent` can read what
+`python agent.py` stored. Names are in lower case, with `-` for every character other than letters,
 digits, `_`, `-` and `.`; a name of more than 100 characters ends in a digest instead of its tail.
-To rename or change such a class later, make its rule yourself under the stored name: types that
-have a rule are left alone.
+To rename or change such a class later, write a rule for it under the stored name: types that
+already have a rule keep it.
 
-Nothing is imported to find a type, and stored data takes no part in it. Which declarations there
-are is the adapter's to say.
+The search imports nothing and ignores stored data. The adapter defines which declarations exist.
 """
 
 import dataclasses
@@ -63,7 +62,7 @@ def rule_name(cls: type) -> str:
 
 
 def rule_name_of(module: str, qualname: str) -> str:
-    """The same by the module and the qualified name of the type."""
+    """Return the stored name of a type, given its module and its qualified name."""
     exact = f"{imported_name(module)}.{qualname}"
     parts = (part or "-" for part in _OTHER.sub("-", exact.lower()).split("."))
     name = f"app.{'.'.join(parts)}"
@@ -74,14 +73,13 @@ def rule_name_of(module: str, qualname: str) -> str:
 
 
 def allow_declared(registry: Registry, found: Iterable[type]) -> list[str]:
-    """Add a rule for each type that the registry has none for.
+    """Add a rule for each type that the registry has no rule for.
 
     Returns:
-        The names of the rules that were added.
+        The names of the added rules.
 
     Raises:
-        RuleInvalid: No rule can be made for a type without functions of its own, or its name is
-            that of another type.
+        RuleInvalid: A type needs functions of its own for a rule, or another type has its name.
     """
     there = {rule.name: rule.cls for rule in registry.rules}
     added: list[str] = []
@@ -119,7 +117,7 @@ def _same_name(name: str, one: type, other: type) -> RuleInvalid:
 
 
 def can_have_rule(cls: type) -> bool:
-    """Whether a type can be allowed without functions of its own."""
+    """Whether a rule can be made for a type without functions of its own."""
     try:
         Registry().allow(cls, name="app.type")
     except RuleInvalid:
@@ -130,15 +128,15 @@ def can_have_rule(cls: type) -> bool:
 def find_types(
     annotations: Iterable[Any], named: Iterable[type], is_data: Callable[[type], bool]
 ) -> list[type]:
-    """The application's types that declarations name, also in the fields of one another.
+    """Find the application's types that declarations name, including those nested in fields.
 
     Args:
-        annotations: What the application declared.
-        named: More types, which it did not; those in their fields are found.
-        is_data: Whether a type is the application's, and no part of a framework.
+        annotations: The annotations that the application declared.
+        named: More types that the application did not declare; types in their fields are included.
+        is_data: Whether a type belongs to the application and not to a framework.
 
     Raises:
-        UsageError: What is named is no type.
+        UsageError: An item of `named` is not a type.
     """
     search = _TypeSearch()
     own = list(named)
@@ -149,12 +147,13 @@ def find_types(
     for annotation in annotations:
         search.look(annotation)
     found = [cls for cls in search.found if is_data(cls) and can_have_rule(cls)]
-    # What was named is meant, also where no rule can be made for it: that is then said.
+    # A type that the caller named stays, even if no rule can be made for it: an error says so
+    # later.
     return [*dict.fromkeys((*own, *found))]
 
 
 def types_in(annotation: Any) -> list[type]:
-    """Every class that an annotation names, outermost first; not those in the fields of one."""
+    """Return every class that an annotation names, outermost first, without those in its fields."""
     found: dict[type, None] = {}
     waiting = [annotation]
     while waiting:
@@ -167,7 +166,7 @@ def types_in(annotation: Any) -> list[type]:
 
 
 def annotations_of(function: Any) -> dict[str, Any]:
-    """What a function says of its arguments and its result; nothing if that cannot be found."""
+    """Return the annotations of a function; an empty dict if they cannot be resolved."""
     try:
         return typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError):
@@ -175,7 +174,7 @@ def annotations_of(function: Any) -> dict[str, Any]:
 
 
 def _arguments(annotation: Any) -> list[Any]:
-    """What an annotation is made of; nothing if it is a class."""
+    """Return the parts of an annotation; an empty list if it is a class."""
     arguments = list(typing_extensions.get_args(annotation))
     origin = typing_extensions.get_origin(annotation)
     if origin is typing.Annotated:
@@ -196,7 +195,7 @@ def _arguments(annotation: Any) -> list[Any]:
 
 
 class _TypeSearch:
-    """The types that annotations name, also inside of one another."""
+    """A search for the types that annotations name, including nested ones."""
 
     def __init__(self) -> None:
         self.found: dict[type, None] = {}

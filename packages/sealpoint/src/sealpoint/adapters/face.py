@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the adapter of a framework builds on, whatever the framework is.
+"""The building blocks of every framework adapter.
 
-An adapter translates and nothing else. `store.thread(name).adapter` (`AdapterThread`) is all that
-it does with a thread: `begin`, `snapshot`, `snapshots`, `commit`, `may_go_on`, `delete`. The drafts
-that it commits are `SaveDraft` and `ResultsDraft`, each with the `RunPosition` of its run. Beside
-that adapters share:
+An adapter translates and does nothing else. It works on a thread only through
+`store.thread(name).adapter` (`AdapterThread`): `begin`, `snapshot`, `snapshots`, `commit`,
+`may_go_on`, `delete`. It commits drafts, `SaveDraft` and `ResultsDraft`, each with the
+`RunPosition` of its run. Adapters also share:
 
-- `WriteQueue`: writes of one thread keep the order of the calls, and go together.
-- `GuardedRuns`: a run is decided about before it begins, and shows a pass from then on. A thread
-  has one at a time: while it lives, a second one is refused as `Busy`.
-- `Refusals`: what a part of a run could not save is told to the run.
-- `RunWatch`: whether a run may take its next step.
-- `entered_off_loop`, `done_off_loop`: decisions and saves that an event loop does not wait for.
-- `LoopOrder`: the calls of an event loop about a thread have their turns in the order of the calls.
-- `to_display_json`: a value as people are shown it, and as a statement binds it;
-  `question_to_display_json`: the same for what a run asks, cut where it is too long to be read.
-- `run_paused`, `extra_missing`: what to say where a pause stopped a run, and where the framework is
+- `WriteQueue`: keeps the writes of one thread in the order of the calls, and batches them.
+- `GuardedRuns`: decides about a run before it begins and gives it a pass to show from then on. A
+  thread has one guarded run at a time: while it is alive, a second one is refused as `Busy`.
+- `Refusals`: reports a failed save of one part of a run to the run.
+- `RunWatch`: tells whether a run may take its next step.
+- `entered_off_loop`, `done_off_loop`: make decisions and saves without blocking the event loop.
+- `LoopOrder`: keeps the calls that an event loop makes about a thread in their order.
+- `to_display_json`: shows a value as people see it and as a statement binds it;
+  `question_to_display_json` does the same for the question of a run, and cuts it if it is too long.
+- `run_paused`, `extra_missing`: make the errors for a paused run, and for a framework that is
   missing or too old.
 
-Nothing here knows a framework. The guide is docs/guides/write-an-adapter.md.
+This module does not depend on any framework. The guide is docs/guides/write-an-adapter.md.
 """
 
 import asyncio
@@ -91,36 +91,37 @@ _TOKEN_BYTES = 16
 
 
 class QueuedWrite:
-    """Something that waits to be written."""
+    """A draft that waits to be written."""
 
     __slots__ = ("_unsettled", "draft", "outcome", "queue")
 
     def __init__(self, draft: CommitDraft, queue: "WriteQueue") -> None:
         self.draft = draft
         self.queue = queue
-        """Who holds a ticket holds the queue, so that a thread has only one."""
+        """A reference to the queue, so that the queue of a thread lives as long as any ticket."""
         self.outcome: Outcome | None = None
-        # A lock and no event: only who put it waits for it, and that costs a sixth.
+        # A lock instead of an event: only the caller that put the draft waits, and a lock costs a
+        # sixth.
         self._unsettled = threading.Lock()
         self._unsettled.acquire()
 
     def wait(self, patience_s: float) -> None:
-        """Wait until it has an outcome, for so long at most."""
+        """Wait until the write has an outcome, but no longer than this."""
         if self.outcome is None and self._unsettled.acquire(timeout=patience_s):
             self._unsettled.release()
 
     def end(self, outcome: Outcome) -> None:
-        """Say what became of it, once."""
+        """Set the outcome, once."""
         self.outcome = outcome
         self._unsettled.release()
 
 
 class WriteQueue:
-    """What is to be written to one thread: order is given at the call, what waits goes together.
+    """The pending writes of one thread: each call gets its place, and pending writes go together.
 
-    A framework saves from several OS threads or tasks of an event loop. Whoever comes first writes
-    for all that wait, in one durable step; the others find their outcome when their turn comes.
-    There is no thread of its own that could die or outlive the adapter.
+    A framework saves from several OS threads or from tasks of an event loop. The first caller
+    writes for all that wait, in one durable step; the others find their outcome when their turn
+    comes. The queue has no OS thread of its own that could die or outlive the adapter.
     """
 
     def __init__(self, thread: AdapterThread) -> None:
@@ -129,25 +130,26 @@ class WriteQueue:
         self._writing = threading.Lock()
 
     def put(self, draft: CommitDraft) -> QueuedWrite:
-        """Give something its place in the order."""
+        """Append a draft to the queue."""
         ticket = QueuedWrite(draft, self)
         self._waiting.append(ticket)
         return ticket
 
     def settle(self, ticket: QueuedWrite, *, patience_s: float = 0.0) -> None:
-        """Come back when it is written, and everything that was put before it.
+        """Return when this draft, and everything queued before it, has been written.
 
         Args:
-            ticket: What was put.
-            patience_s: How long to wait for somebody who has more to write.
+            ticket: The queued write.
+            patience_s: How long to wait for another caller that has more to write.
 
         Raises:
-            SealpointError: It was not written, or only what came after it failed.
+            SealpointError: The draft was not written. Only drafts queued after it may have failed
+                instead.
         """
         if patience_s:
             ticket.wait(patience_s)
             if ticket.outcome is None and self._writing.locked():
-                # Who has more to write may wait for what is being written.
+                # Another caller that has more to write may itself wait for the current write.
                 with self._writing:
                     pass
                 ticket.wait(patience_s)
@@ -163,7 +165,7 @@ class WriteQueue:
         try:
             outcomes = self._thread.commit([ticket.draft for ticket in group])
         except BaseException as exc:
-            # Whoever waits must not wait for ever; what became of it is looked up by the next.
+            # The other callers must not wait forever. The next call finds out what was written.
             error = StorageUnavailable("adapter: the write was interrupted")
             error.__cause__ = exc
             for ticket in group:
@@ -174,36 +176,37 @@ class WriteQueue:
 
 
 class RunPass(NamedTuple):
-    """What a guarded run has been let in for."""
+    """The conditions under which a guarded run was admitted."""
 
     token: str
-    """What it shows with each read and write; no other run has it."""
+    """The token that the run presents with each read and write; no other run has it."""
     world: World | None
     root: str | None
-    """The checkpoint that was judged; None: the newest."""
+    """The checkpoint that the decision was about; None: the newest."""
     session: int | None
     """The session that the decision began; None: there was nothing to decide about yet."""
 
 
 class GuardedRuns:
-    """The guarded runs on a store of this process: a thread has one at a time.
+    """The guarded runs on a store in this process: one at a time for each thread.
 
-    All adapters of a store share them, as they share the handles of its threads.
+    All adapters of a store share this object, and the handles of its threads.
     """
 
     def __init__(self, store: Store) -> None:
         self.refusals = Refusals()
         self._store = store
-        self._lock = threading.RLock()  # the collector may end a run while it is held
+        # reentrant: the garbage collector may end a run while this lock is held
+        self._lock = threading.RLock()
         self._deciding: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
         self._passes: dict[str, RunPass] = {}
         self._held: set[str] = set()
-        """The tokens of runs whose work a pause held back."""
+        """The tokens of runs whose work was held back by a pause."""
         self._order = LoopOrder()
 
     @classmethod
     def of(cls, store: Store) -> "GuardedRuns":
-        """The guarded runs of a store."""
+        """Return the guarded runs of a store."""
         with _ALL_LOCK:
             found = _ALL.get(id(store))
             if found is None:
@@ -227,16 +230,17 @@ class GuardedRuns:
         edits: bool = False,
         watch: "RunWatch | None" = None,
     ) -> Iterator[RunPass]:
-        """Have a run decided about and recorded, and let it in for as long as the block takes.
+        """Decide about a run, record the decision, and admit the run for the duration of the block.
 
-        Args are those of `AdapterThread.begin`, and so are the errors: they come before the block.
-        Beside them `watch` tells what of the run is at work, where the framework says.
+        The arguments and the errors are those of `AdapterThread.begin`; errors come before the
+        block. In addition, `watch` shows which parts of the run are at work, if the framework
+        reports that.
         """
         token = secrets.token_hex(_TOKEN_BYTES)
-        # Kept for as long as the run takes: a handle that nobody has is made anew.
+        # Keep the handle for the whole run: a handle without references would be created again.
         handle = self._store.thread(thread)
-        # Of two calls at once the one that is decided first would otherwise be granted its pass
-        # last, and neither could go on.
+        # Without this lock, the earlier of two concurrent decisions could be granted its pass last,
+        # and neither run could continue.
         with self._lock:
             deciding = self._deciding.setdefault(thread, threading.RLock())
         with deciding:
@@ -275,10 +279,10 @@ class GuardedRuns:
             handle.adapter.end(token, came_to_end=came_to_end, ran=ran)
 
     def find(self, thread: str, token: object) -> RunPass | None:
-        """The pass of a token; None if there is no token.
+        """Return the pass of a token; None if there is no token.
 
         Raises:
-            Superseded: It is that of a run that has ended or was overtaken.
+            Superseded: The run of the token has ended, or another run replaced it.
         """
         if token is None:
             return None
@@ -291,28 +295,28 @@ class GuardedRuns:
         )
 
     def is_living(self, thread: str, token: object) -> bool:
-        """Whether a run may go on."""
+        """Whether the run may continue."""
         with self._lock:
             return self._has(thread, token)
 
     def read(self, thread: str, token: object, lane: str, name: str | None) -> Snapshot | None:
-        """Read a checkpoint, for the guarded run of a token or, without one, for anybody.
+        """Read a checkpoint: for the guarded run of a token, or without a token for any reader.
 
         Raises:
-            Superseded: A guarded run reads, and another one goes on with the thread by now.
-            ResumeRefused: It reads another checkpoint than was decided about.
+            Superseded: A guarded run reads, but another run has resumed the thread.
+            ResumeRefused: The run reads another checkpoint than the decision was about.
         """
         handle = self._store.thread(thread).adapter
         found = self.find(thread, token)
         if found is None:
             return handle.snapshot(lane, name)
         if not lane and name is None and found.root is not None:
-            # A framework compares what a run goes on from with the newest.
+            # The framework compares the checkpoint that a run resumes from with the newest one.
             return handle.snapshot(lane)
         return handle.snapshot(lane, name, running=True, session=found.session)
 
     def hold(self, thread: str, token: object) -> bool:
-        """Remember that a pause holds the work of a guarded run back; False if it is none."""
+        """Record that a pause holds back the work of a guarded run; False if the run has ended."""
         with self._lock:
             held = self._has(thread, token)
             if held:
@@ -320,12 +324,12 @@ class GuardedRuns:
             return held
 
     def was_held(self, token: str) -> bool:
-        """Whether a pause held work of a run back."""
+        """Whether a pause held back work of a run."""
         with self._lock:
             return token in self._held
 
     def turn(self, thread: str) -> asyncio.Lock:
-        """What gives the calls of the running event loop their turn to be decided."""
+        """Return the lock that orders the decisions of the running event loop."""
         return self._order.turn(thread)
 
     def _has(self, thread: str, token: object) -> bool:
@@ -334,11 +338,12 @@ class GuardedRuns:
 
 
 def _came_to_end(error: BaseException, watch: "RunWatch | None") -> bool:
-    """Whether a run that ends with an error knows what it has done.
+    """Whether a run that ends with an error has reported everything that it did.
 
-    One whose code raises does: whoever called is told. One that was cancelled may have left work
-    behind that goes on, unless nothing of it was at work, and one that could not save has done what
-    nobody will know of. A stream that is closed waits for its work, unless an event loop runs it.
+    If the code of the run raises, the caller gets the error, so the answer is yes. A cancelled run
+    may have left work behind that continues, unless none of its parts was at work. A run that could
+    not save has done work that no one will know of. Closing a stream waits for its work, unless an
+    event loop runs it.
     """
     if isinstance(error, SealpointError):
         return isinstance(error, Paused)
@@ -362,23 +367,23 @@ _ALL_LOCK = threading.Lock()
 
 
 class RunWatch:
-    """The thread of a guarded run, for as long as the run goes on with it."""
+    """The thread of a guarded run, for as long as the run works on it."""
 
     def __init__(self, thread: Thread) -> None:
         self.thread = thread
         self.token: str | None = None
-        """The pass of the run; None: it has not been let in yet."""
+        """The pass of the run; None: it has not been admitted yet."""
         self.has_begun = False
-        """Whether it may have taken a step."""
+        """Whether the run may have taken a step."""
         self.at_work: set[object] = set()
-        """What of it has begun and not ended, as the framework names it."""
+        """The parts of the run that have begun and not ended, by the framework's names."""
 
     @property
     def paused(self) -> bool:
-        """Whether an operator has stopped the thread: asked before every step.
+        """Whether an operator has paused the thread; adapters ask before every step.
 
         Raises:
-            Superseded: Another run goes on with it by now.
+            Superseded: Another run has resumed the thread.
         """
         if self.token is None:
             return self.thread.paused
@@ -387,27 +392,27 @@ class RunWatch:
 
 
 class Refusals:
-    """What parts of runs could not save, until the run around them is told.
+    """Failed saves of the parts of runs, kept until the run that contains the part is notified.
 
-    A framework may drop the error of a part of a run, such as a subgraph that then asks a question;
-    the run is told when it writes next. One that ends otherwise never writes again, so only so many
-    are kept. Of a thread whose error had to go it is still known that there was one: its next write
-    is refused once without the cause, rather than let through. Another thread may be taken for it,
-    and is refused once as well.
+    A framework may drop the error of one part of a run, such as a subgraph that then asks a
+    question. The next write of the run raises that error. A run that ends first never writes again,
+    so the number of kept errors is limited. For a thread whose error was discarded, a mark remains:
+    its next write is refused once, without the cause, instead of being accepted. Another thread can
+    share the mark, and is then refused once as well.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], SealpointError] = {}
-        """By thread, and what its run is known by."""
+        """By thread and run id."""
         self._marks = bytearray(_MARKS)
-        """Set for the threads whose error is not kept any more."""
+        """Set for the threads whose errors were discarded."""
         self._is_marked = False
 
     def note(self, thread: str, run: str, error: SealpointError) -> None:
-        """Remember the first error of a run."""
+        """Record the first error of a run."""
         with self._lock:
-            # A copy: the error itself holds on to what was being saved.
+            # A copy: the original error keeps a reference to the data of the save.
             self._known.setdefault((thread, run), copy.copy(error))
             if len(self._known) > UNTOLD_REFUSALS_MAX:
                 oldest = next(iter(self._known))
@@ -415,7 +420,7 @@ class Refusals:
                 self._marks[_place(oldest[0])] = self._is_marked = True
 
     def take(self, thread: str, run: str | None) -> SealpointError | None:
-        """What a run has to be told, once."""
+        """Return and remove the error that a run must get."""
         if run is None or not (self._known or self._is_marked):
             return None
         with self._lock:
@@ -430,12 +435,12 @@ class Refusals:
         return found
 
     def drop(self, thread: str, run: str) -> None:
-        """A run has ended: nobody is left to be told."""
+        """Discard the error of a run that has ended: no one is left to receive it."""
         with self._lock:
             self._known.pop((thread, run), None)
 
     def forget(self, thread: str) -> None:
-        """A run begins anew: what those before it could not save is their own affair."""
+        """Discard the errors of earlier runs, because a new run begins."""
         if self._known or self._is_marked:
             with self._lock:
                 self._marks[_place(thread)] = False
@@ -448,7 +453,7 @@ def _place(thread: str) -> int:
 
 
 class LoopOrder:
-    """Who waits for a decision about a thread, or to save in it, in each event loop."""
+    """The locks that order the decisions and saves of each event loop, by thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -457,17 +462,17 @@ class LoopOrder:
         ] = WeakKeyDictionary()
 
     def turn(self, thread: str) -> asyncio.Lock:
-        """What gives the calls of the running loop their turn, first come first served."""
+        """Return the lock that orders the running loop's calls on a thread."""
         with self._lock:
             turns = self._turns.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
             return turns.setdefault(thread, asyncio.Lock())
 
 
 async def done_off_loop(call: Callable[[], _T]) -> _T:
-    """Do something in an OS thread, with the caller's context variables.
+    """Make a call in an OS thread, with the caller's context variables.
 
-    Whoever is cancelled meanwhile is told so when it has been done, since an OS thread cannot be
-    stopped: nothing of a call goes on after its end.
+    If the caller is cancelled during the call, the cancellation waits for the call to end, since an
+    OS thread cannot be stopped. Nothing of a call continues after this function returns.
     """
     doing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, call)
     try:
@@ -476,7 +481,7 @@ async def done_off_loop(call: Callable[[], _T]) -> _T:
         while not doing.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([doing])
-        doing.exception()  # nobody is told of it any more
+        doing.exception()  # marks the error as retrieved: no one receives it now
         raise
     return doing.result()
 
@@ -487,13 +492,13 @@ async def entered_off_loop(
 ) -> AsyncIterator[_T]:
     """Make a context manager and enter it in an OS thread, with the caller's context variables.
 
-    Whoever is cancelled meanwhile is told so when the decision has been made, and its pass is
-    worthless by then. What was recorded stands, as for a run that crashed before its first step,
-    and the next run takes the thread over.
+    If the caller is cancelled during this, the cancellation waits for the decision, and the pass is
+    then invalid. The recorded decision stands, as for a run that crashed before its first step, and
+    the next run takes the thread over.
 
     Args:
-        turn: What gives the call its turn.
-        make: What makes the context manager; it is left in the event loop.
+        turn: The lock that gives the call its turn.
+        make: Creates the context manager, which is exited in the event loop.
     """
     with ExitStack() as entered:
         async with turn:
@@ -502,11 +507,11 @@ async def entered_off_loop(
 
 
 def run_paused(thread: str, then: str) -> Paused:
-    """What a run that a pause stopped ends with.
+    """Return the error for a run that a pause stopped.
 
     Args:
-        thread: What the application calls the thread.
-        then: How it goes on after the pause, in the words of the framework.
+        thread: The application's name for the thread.
+        then: How the run continues after the pause, in the words of the framework.
     """
     return Paused(
         f"thread {thread!r}: an operator has paused it; what had been done is kept",
@@ -516,17 +521,17 @@ def run_paused(thread: str, then: str) -> Paused:
 
 
 def extra_missing(part: str, packages: Mapping[str, str], cause: ImportError) -> Exception:
-    """The error for an import that failed.
+    """Return the error for an import that failed.
 
     Args:
         part: The module of the part, such as `sealpoint_langgraph`. Its distribution has the same
-            name with dashes, and brings the packages.
-        packages: The packages of the framework: as they are installed, by how they are imported.
-        cause: Why the import failed.
+            name with dashes, and depends on the packages.
+        packages: The packages of the framework: install names by import names.
+        cause: The import error.
 
     Returns:
-        An error that says what to install, or `cause` itself when something else was missing: an
-        installation that is broken says so itself.
+        An error that says what to install, or `cause` itself if something else was missing: the
+        error of a broken installation is clear by itself.
     """
     package = str(cause.name).partition(".")[0]
     if package not in packages:
@@ -534,7 +539,7 @@ def extra_missing(part: str, packages: Mapping[str, str], cause: ImportError) ->
     name = packages[package]
     found, command = "it missing", "pip install"
     if cause.name != package:
-        # A part of it is missing: it is there, and too old.
+        # Only a part of the package is missing: the package is installed but too old.
         with suppress(WorldInvalid):
             found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
             command = "pip install -U"
@@ -544,6 +549,6 @@ def extra_missing(part: str, packages: Mapping[str, str], cause: ImportError) ->
 
 
 def _lacking(cause: ImportError) -> str:
-    """What could not be imported: a module, or a name of one."""
+    """Return the name of the module or attribute that could not be imported."""
     name = getattr(cause, "name_from", None)
     return str(cause.name) if name is None else f"{cause.name}.{name}"

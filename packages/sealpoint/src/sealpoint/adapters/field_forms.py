@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects of a framework as maps of their fields.
+"""Framework objects as maps of their fields.
 
-The form of an object is a map of the fields that differ from their defaults, by name. So a field
-that a framework adds changes nothing about the bytes of objects that do not use it.
+The form of an object is a map of the fields that differ from their defaults, by name. So a new
+field in a framework does not change the bytes of objects that do not use it.
 
-Putting together checks the kinds of the fields, as far as they are given, and sets them on a bare
+Decoding checks the types of the fields, as far as they are declared, and sets the fields on a bare
 object: no constructor and no code of the framework runs. Fields that are not stored get their
-defaults; one that the installed version does not have is refused, never dropped. What would be
-refused on the way back is refused on the way there.
+defaults. A field that the installed version does not have is refused, never dropped. Encoding
+refuses everything that decoding would refuse.
 """
 
 import dataclasses
@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
-"""The functions that take an object apart and put it together again."""
+"""The functions that convert an object to its form and back."""
 
 REQUIRED = object()
-"""Stands for the default of a field that has none."""
+"""The marker for a field without a default."""
 
 _SHOWN_CHARS_MAX = 60
 _TEXT = frozenset({str})
@@ -50,14 +50,14 @@ _CONTAINERS = (list, dict)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldKind:
-    """What a field may hold: objects of these types and of classes below them."""
+    """The types that a field may hold, including their subclasses."""
 
     types: tuple[type, ...]
     members: tuple[type, ...] = ()
-    """What a list may hold, or a dict as its values; nothing given means anything."""
+    """The allowed types of list items or dict values; empty allows any type."""
 
     def fits(self, item: Any) -> bool:
-        """Whether a value is of this kind."""
+        """Whether a value matches."""
         if not issubclass(type(item), self.types):
             return False
         if not self.members or item is None:
@@ -66,7 +66,7 @@ class FieldKind:
         return all(issubclass(each, self.members) for each in set(map(type, held)))
 
     def found_in(self, item: Any) -> str:
-        """What a value is instead, in words."""
+        """Return the type of a value that does not match, in words."""
         found = _name_of(type(item))
         return f"{found} of others" if issubclass(type(item), self.types) else found
 
@@ -81,14 +81,14 @@ def _name_of(cls: type) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAs:
-    """How the value of one field is stored, and read."""
+    """The conversions for the stored form of one field."""
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
 
 
 Fault = Callable[[Mapping[str, Any]], str | None]
-"""Says what is wrong with the fields of an object, taken together."""
+"""Return an error text about the fields of an object as a whole, or None."""
 
 
 def unknown_field(cls: type, name: str) -> VersionUnknown:
@@ -102,21 +102,21 @@ def unknown_field(cls: type, name: str) -> VersionUnknown:
 
 
 def is_named(form: Any) -> bool:
-    """Whether a form is a map with names as keys."""
+    """Whether a form is a map with text keys."""
     return type(form) is dict and _TEXT.issuperset(map(type, form))
 
 
 class FieldForm:
-    """How the fields of one class are stored.
+    """The rules for storing the fields of one class.
 
     Args:
         cls: The class.
         defaults: The default of each field, or `REQUIRED`, in the order of the fields; an empty
             list or dict stands for a new one.
-        kinds: What fields may hold; one that is not named may hold anything.
-        stored_as: Fields that are stored as something else.
+        kinds: The allowed types of fields; a field without an entry may hold any type.
+        stored_as: Fields that are stored in another form.
         dropped: Fields that are not stored.
-        fault: What else can be wrong with an object.
+        fault: A check of the object as a whole.
     """
 
     def __init__(
@@ -147,18 +147,18 @@ class FieldForm:
         self._fault = fault
 
     def told(self, found: dict[str, Any]) -> dict[str, Any]:
-        """The fields that say something: those whose values are not their defaults.
+        """Return the fields whose values differ from their defaults.
 
         Args:
             found: All fields, in the order of their names.
 
         Raises:
-            ValueNotAllowed: A field holds what it may not hold.
+            ValueNotAllowed: A field holds a type that is not allowed.
         """
         form = dict(compress(found.items(), map(is_not, found.values(), self._values)))
         for name, default in self._compared.items():
             item = form.get(name)
-            # Nothing of another type than the default's is even compared.
+            # A value of another type than the default differs without a comparison.
             if type(item) is type(default) and item == default:
                 del form[name]
         for name in self._dropped:
@@ -171,10 +171,10 @@ class FieldForm:
         return form
 
     def filled(self, form: Any) -> dict[str, Any]:
-        """All fields in the order of their names, from those that were stored.
+        """Return all fields in the order of their names, from the stored ones.
 
         Raises:
-            DecodeError: It is not a form that `told` gives.
+            DecodeError: The form could not have come from `told`.
         """
         self._check_names(form)
         for name, stored in self._stored_as.items():
@@ -189,12 +189,13 @@ class FieldForm:
         return filled
 
     def completed(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
-        """All fields in the order of their names, from the attributes that an object had elsewhere.
+        """Return all fields in order, from the attributes that an object had in another format.
 
-        Those that are not stored are left out of it, and get their defaults.
+        Fields that are not stored are ignored, and get their defaults.
 
         Raises:
-            DecodeError: It has an attribute that is no field, or lacks a field without a default.
+            DecodeError: There is an attribute that is not a field, or a field without a default is
+                missing.
         """
         kept = {name: each for name, each in attributes.items() if name not in self._dropped}
         self._check_names(kept)
@@ -230,7 +231,7 @@ _ANYTHING: tuple[frozenset[type], FieldKind | None] = (frozenset(), None)
 
 
 def defaults_of(cls: type) -> dict[str, Any]:
-    """The default of each field of a dataclass."""
+    """Return the default of each field of a dataclass."""
     fields: Any = dataclasses.fields(cls)
     return {field.name: _default(field) for field in fields}
 
@@ -243,7 +244,7 @@ def _default(field: "dataclasses.Field[Any]") -> Any:
 
 
 def object_pair(form: FieldForm) -> Pair:
-    """The pair for a class whose fields lie in slots, or all in `__dict__`."""
+    """Return the pair for a class that keeps its fields in slots, or all of them in `__dict__`."""
     slots = {name: _slot(form.cls, name) for name in form.names}
     if form.names and None not in slots.values():
         return _slots_pair(form, slots)
@@ -275,7 +276,7 @@ def _slots_pair(form: FieldForm, slots: Mapping[str, Any]) -> Pair:
 
 def _attributes_pair(form: FieldForm) -> Pair:
     cls, names, told, filled, bare = form.cls, form.names, form.told, form.filled, object.__new__
-    set_attributes: Any = types.GetSetDescriptorType.__set__  # past any __setattr__
+    set_attributes: Any = types.GetSetDescriptorType.__set__  # bypasses any __setattr__
     attributes_of: Any = _slot(cls, "__dict__")
 
     def take(value: Any) -> dict[str, Any]:
@@ -291,9 +292,9 @@ def _attributes_pair(form: FieldForm) -> Pair:
 
 
 def _ordered(attributes: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Attributes in the order of the fields, if they are those."""
+    """Return the attributes in the order of the fields, if they are the same names."""
     for name in attributes:
-        # What `Class[X](...)` leaves behind says nothing about the object.
+        # `Class[X](...)` sets this attribute, which carries no data of the object.
         if name not in names and name != "__orig_class__":
             raise ValueNotAllowed(
                 f"attribute {name!r}: expected only declared fields, found this attribute"
@@ -305,7 +306,7 @@ def _ordered(attributes: Mapping[str, Any], names: tuple[str, ...]) -> dict[str,
 
 
 def named_tuple_pair(cls: Any) -> Pair:
-    """The pair for a named tuple."""
+    """Return the pair for a named tuple."""
     given: dict[str, Any] = cls._field_defaults
     form = FieldForm(cls, {name: given.get(name, REQUIRED) for name in cls._fields})
 
@@ -319,7 +320,7 @@ def named_tuple_pair(cls: Any) -> Pair:
 
 
 def _slot(cls: type, name: str) -> Any:
-    """What sets and gets a slot, or the `__dict__`, of objects of a class."""
+    """Return the descriptor of a slot, or of `__dict__`, for objects of a class."""
     for base in cls.__mro__:
         slot = base.__dict__.get(name)
         if hasattr(slot, "__set__"):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a graph or a workflow consists of, found by looking and never by calling.
+"""A search for the parts of a graph or workflow that inspects objects and never calls them.
 
-From what a framework runs, the search goes through fields, closures, defaults, partials, methods,
-classes and the global names that an application's functions use. It finds tools, models, prompts,
-inner graphs and other objects of the framework, the functions that run, and the modules that hold
-any of it. The code itself is counted by these modules, not here: an object in a form that nobody
-thought of hides a tool at most, and no code. Models are not entered, which may hold secrets.
+The search starts from what a framework runs and follows fields, closures, defaults, partials,
+methods, classes and the global names that the application's functions use. It finds tools, models,
+prompts, inner graphs and other objects of the framework, the functions that run, and the modules
+that define any of these. The world counts code by these modules, not by this search: an object in
+an unforeseen form can hide a tool at most, and no code. The search does not enter models, which may
+hold secrets.
 
-What a framework calls a tool, a model, a prompt or a graph, an adapter says with `Kinds`.
+With `Kinds`, an adapter declares which objects of its framework are tools, models, prompts or
+graphs.
 """
 
 import functools
@@ -48,21 +50,22 @@ _module = type.__dict__["__module__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
 _qualname = type.__dict__["__qualname__"].__get__
 _module_namespace = vars(types.ModuleType)["__dict__"].__get__
-# As `type` and modules themselves have them, whatever a metaclass or a subclass says.
+# These descriptors read the attributes of `type` and of modules directly, so that no metaclass or
+# subclass can change the result.
 
 PLAIN = frozenset({type(None), bool, bytes, float, int, str})
-"""Values of these have no parts."""
+"""Types whose values have no parts."""
 
 _VISITS_MAX = 20_000
 _CONTENT_LEVELS = 3
 _REMEMBERED_MAX = 8_192
 _LENGTH_BYTES = 8
 _LEVELS_MAX = 8
-"""How many wrappers are taken off: one may say that it wraps itself."""
+"""How many wrappers to unwrap: a wrapper may claim to wrap itself."""
 _BUILTINS = (types.BuiltinFunctionType, types.MethodDescriptorType)
 _NAMED = frozenset({types.FunctionType, *_BUILTINS})
 _OF_PYTHON = (types.SimpleNamespace, UserDict, UserList, property)
-"""Objects of Python's own classes that hold others."""
+"""Objects of Python's own classes that hold other objects."""
 _HELD: dict[type, tuple[str, ...]] = {
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
@@ -72,16 +75,16 @@ _HELD: dict[type, tuple[str, ...]] = {
     functools.singledispatchmethod: ("func", "dispatcher"),
     functools._lru_cache_wrapper: ("__wrapped__",),  # noqa: SLF001 - it has no other name
 }
-"""In which attributes the wrappers of the standard library hold what they wrap."""
+"""The attributes in which the wrappers of the standard library hold the wrapped object."""
 
 
 class Frameworks:
-    """The packages of a framework, whose versions say what they do.
+    """The packages of a framework; the version of each package identifies its behavior.
 
     Args:
         packages: Their names.
-        apart: Classes of objects that a world tells by themselves, such as tools and models, and
-            not as settings of what holds them.
+        apart: Classes whose objects have their own entry in a world, such as tools and models. They
+            are not settings of the object that holds them.
     """
 
     def __init__(self, *packages: str, apart: tuple[type, ...] = ()) -> None:
@@ -92,32 +95,34 @@ class Frameworks:
         return package in self._packages
 
     def has_class(self, kind: type) -> bool:
-        """Whether a class is the framework's own."""
+        """Whether the framework defines a class."""
         return outermost(class_module(kind)) in self._packages
 
     def made(self, value: Any) -> bool:
-        """Whether a function, a method or an object is the framework's own."""
+        """Whether the framework defines a function, a method or the class of an object."""
         function = getattr(value, "__func__", value)
         if isinstance(function, types.FunctionType):
             return self.has_function(function)
         return self.has_class(function if isinstance(function, type) else type(function))
 
     def has_function(self, function: types.FunctionType) -> bool:
-        """Whether a function is the framework's own, whatever it calls itself."""
+        """Whether the framework defines a function, whatever name the function claims."""
         return outermost(_home(function)) in self._packages
 
     def package_of(self, kind: type) -> str:
-        """The outermost package that a class is defined in."""
+        """Return the outermost package that defines a class."""
         return outermost(class_module(kind))
 
     def reference_to(self, value: Any) -> str | None:
-        """The module and name of a function, a class or a builtin; None for all else.
+        """Return the module and name of a function, a class or a builtin; None for anything else.
 
-        Of a framework only its outermost package: where in it something lies is its own business.
+        For a framework this is only the outermost package: its inner structure is an implementation
+        detail.
         """
         kind = type(value)
         if kind is types.FunctionType:
-            # As it was written: a wrapper takes over the name of what it wraps.
+            # Use the name in the code object: a wrapper copies the name of the function that it
+            # wraps.
             home = told_module(_home(value), value.__globals__.get("__file__"))
             return self._reference(home, value.__code__.co_qualname)
         if issubclass(kind, type):
@@ -139,15 +144,15 @@ class Frameworks:
 
 
 def class_module(kind: type) -> str:
-    """The module of a class as `type` has it, whatever a metaclass says."""
+    """Return the module of a class as `type` stores it, whatever a metaclass claims."""
     try:
         return _text(_module(kind))
     except AttributeError:
-        return ""  # somebody deleted it
+        return ""  # the attribute was deleted
 
 
 def told_module(module: str, file: Any = None) -> str:
-    """The name of a module; of its file, if somebody loaded that by its path under another name."""
+    """Return the name of a module, or of its file if the file was loaded under another name."""
     file = file or getattr(sys.modules.get(module), "__file__", None)
     if type(file) is not str or module.startswith("__") or not is_application_file(file):
         return imported_name(module)
@@ -158,24 +163,24 @@ def told_module(module: str, file: Any = None) -> str:
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
 def outermost(module: str) -> str:
-    """The outermost package of a module."""
+    """Return the outermost package of a module."""
     return imported_name(module).partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What was found, each list in the order of finding."""
+    """The result of a search; each list is in the order of discovery."""
 
     runs: dict[str, set[str]] = field(default_factory=dict)
-    """By place (`node.agent`, `tool.search`), the functions that the framework runs there or that
-    it was given, by module and name."""
+    """By place (`node.agent`, `tool.search`), the functions that the framework runs there or
+    received, by module and name."""
     functions: list[tuple[str, types.FunctionType]] = field(default_factory=list)
     """The application's functions, each with its place."""
     origins: set[ModuleOrigin] = field(default_factory=set)
-    """The modules that hold functions and classes of it."""
+    """The modules that define the functions and classes of the application."""
     unwritten: dict[str, set[str]] = field(default_factory=dict)
-    """By place and name, digests of functions that no file has: of an interactive session, or made
-    up by a program."""
+    """By place and name, digests of functions that are in no file: functions of an interactive
+    session, or generated ones."""
     tools: list[Any] = field(default_factory=list)
     models: list[Any] = field(default_factory=list)
     prompts: list[Any] = field(default_factory=list)
@@ -186,14 +191,14 @@ class Parts:
 
 
 class Found(NamedTuple):
-    """Something that is to be looked at."""
+    """An object to inspect."""
 
     value: Any
     place: str
     own: bool
-    """Whether it is the application that holds it, and not the framework."""
+    """Whether the application holds the object, and not the framework."""
     by_name: bool = False
-    """Whether only a name in code leads to it."""
+    """Whether only a name in code leads to the object."""
 
 
 _Form = Callable[["Search", Found], None]
@@ -202,26 +207,26 @@ _Forms = tuple[tuple[type | tuple[type, ...], _Form], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kinds:
-    """What an adapter knows of its framework's objects."""
+    """An adapter's description of its framework's objects."""
 
     noun: str
-    """What is looked at, in words: a graph, a workflow."""
+    """The word for the object that is inspected: a graph, a workflow."""
     frameworks: Frameworks
     forms: _Forms
-    """How objects of a class are looked at, the first that fits."""
+    """The function that inspects objects of a class; the first match counts."""
     collected: tuple[type, ...]
-    """A list or a dict that holds one of these collects them: what is added later counts."""
+    """A list or dict that holds one of these is a collection: items added later count."""
 
     def parts_of(self, root: Any, place: str, memory: "Memory | None" = None) -> Parts:
-        """Find what something that the framework runs consists of.
+        """Find the parts of something that the framework runs.
 
         Args:
             root: A function, an object, or a list of them.
-            place: What it is called.
-            memory: What an application's own objects held at an earlier look.
+            place: Its name.
+            memory: The contents of the application's own objects in an earlier search.
 
         Raises:
-            WorldInvalid: It is too large to be looked through.
+            WorldInvalid: It is too large to search.
         """
         search = Search(self, memory or Memory())
         search.add([root], place)
@@ -230,7 +235,7 @@ class Kinds:
 
 
 class Search:
-    """One search under way."""
+    """One search in progress."""
 
     def __init__(self, kinds: Kinds, memory: "Memory") -> None:
         self.parts = Parts()
@@ -244,13 +249,13 @@ class Search:
     def add(
         self, values: Iterable[Any], place: str, *, own: bool = False, by_name: bool = False
     ) -> None:
-        """Look at these later."""
+        """Queue objects for inspection."""
         for value in values:
             if type(value) not in PLAIN:
                 self._waiting.append(Found(value, place, own, by_name))
 
     def run(self) -> None:
-        """Look at everything that was added, and at what that leads to."""
+        """Inspect every queued object, and every object that these lead to."""
         waiting, seen, kinds = self._waiting, self._seen, self._kinds
         while waiting:
             found = waiting.popleft()
@@ -261,7 +266,7 @@ class Search:
             if id(value) in seen:
                 continue
             form = _form_of(kinds, kind)
-            # What was seen is kept, or another object could get its identity.
+            # Keep a reference to each visited object, or a new object could get its id.
             seen[id(value)] = value
             if len(seen) > _VISITS_MAX:
                 raise WorldInvalid(
@@ -272,24 +277,24 @@ class Search:
             form(self, found)
 
     def _refer(self, value: Any, place: str) -> None:
-        """Note a function that the framework was given, by its name; not one of its own."""
+        """Record the name of a function that the framework received, but not one of its own."""
         if type(value) is types.FunctionType and self._frameworks.has_function(value):
             return
         self.parts.runs.setdefault(place, set()).add(str(self._frameworks.reference_to(value)))
 
     def note(self, kind: type) -> bool:
-        """Note the module of a class, and say whether it is the application's."""
+        """Record the module of a class, and return whether it belongs to the application."""
         origin, is_own = _class_origin(kind)
         self.parts.origins.add(origin)
         return is_own and outermost(origin.module) not in self._frameworks
 
     def enter(self, owner: Any, place: str, *, remembered: bool = False) -> None:
-        """Look at what an object holds: all of it, if it is the framework's.
+        """Inspect the attributes of an object: all of them, if the framework defines its class.
 
         Args:
             owner: The object.
-            place: What it is called.
-            remembered: Whether what was empty at the first look stays out, as it does in an
+            place: Its name.
+            remembered: Whether to skip attributes that were empty in the first search, as for the
                 application's own objects.
         """
         slots, kind = attributes(owner), type(owner)
@@ -303,7 +308,7 @@ class Search:
         self.enter(found.value, found.place)
 
     def _other(self, found: Found) -> None:
-        """Any other object, if its class is the application's."""
+        """Inspect any other object, if its class belongs to the application."""
         kind: Any = type(found.value)
         origin, is_own = _class_origin(kind)
         if is_own and origin.file is not None and not self._frameworks.has_class(kind):
@@ -314,7 +319,7 @@ class Search:
         owner = found.value.__self__
         kind: Any = type(owner)
         self.add([owner], found.place, by_name=found.by_name)
-        # The object that a node is a method of is looked at, whatever it is.
+        # If a node is a method, inspect the object that it is bound to, whatever its class.
         if _form_of(self._kinds, kind) is Search.OTHERWISE and id(owner) not in self._seen:
             self._seen[id(owner)] = owner
             self.enter(owner, found.place)
@@ -334,12 +339,12 @@ class Search:
     def _sequence(self, found: Found) -> None:
         base = next(each for each in _SEQUENCES if issubclass(type(found.value), each))
         values = base.__iter__(found.value)
-        if base in (set, frozenset):  # whose order differs between processes
+        if base in (set, frozenset):  # the order of a set differs between processes
             values = sorted(values, key=self._content)
         self._collection(found, dict(enumerate(values)))
 
     def _content(self, value: Any, levels: int = _CONTENT_LEVELS) -> str:
-        """What an object is and holds, whatever its identity."""
+        """Return a text of an object's type and contents that does not depend on its id."""
         kind = type(value)
         if kind in PLAIN:
             return repr(value)
@@ -361,7 +366,7 @@ class Search:
         self.add(slots.values(), place, own=own, by_name=by_name)
 
     def _class(self, found: Found) -> None:
-        """A class of the application: its methods may use tools, and its bases are its own."""
+        """Inspect a class of the application: its methods may use tools, and its bases may too."""
         kind, place = found.value, found.place
         if not self.note(kind):
             return
@@ -375,7 +380,7 @@ class Search:
 
     def _function(self, found: Found) -> None:
         function, place, _, by_name = found
-        # As the function has them: a wrapper takes over the names of what it wraps.
+        # Use the function's globals: a wrapper copies the names of the function that it wraps.
         file = function.__globals__.get("__file__")
         origin, is_own = _origin_of(_home(function), file if type(file) is str else None)
         self.parts.origins.add(origin)
@@ -389,7 +394,7 @@ class Search:
             self.add(cells.values(), place, by_name=by_name)
             return
         self.parts.functions.append((place, function))
-        # What a decorator makes for a class, such as `__init__`, follows from the class.
+        # Methods that a decorator generates for a class, such as `__init__`, follow from the class.
         is_made = by_name and function.__name__.startswith("__") and not _is_interactive(function)
         if _is_unwritten(function) and not is_made:
             name = f"{place}: {function.__qualname__}"
@@ -402,7 +407,7 @@ class Search:
             self.add(unwrap(value), place, own=True, by_name=True)
 
     BEFORE: _Forms = ((type, _class), ((types.ModuleType, *_BUILTINS), lambda *_: None))
-    """How objects of Python's own classes are looked at, whatever an adapter says of them."""
+    """How to inspect objects of Python's own classes, whatever an adapter declares for them."""
     AFTER: _Forms = (
         (types.FunctionType, _function),
         (types.MethodType, _method),
@@ -413,19 +418,19 @@ class Search:
         ((list, tuple, set, frozenset, deque), _sequence),
         (_OF_PYTHON, _object),
     )
-    """The same, if an adapter says nothing of them."""
+    """How to inspect them if an adapter declares nothing for them."""
     OTHERWISE = _other
 
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
 def _origin_of(module: str, file: str | None) -> tuple[ModuleOrigin, bool]:
-    """A module by the name that an import gives it, and whether it is the application's."""
+    """Return a module by its import name, and whether it belongs to the application."""
     return ModuleOrigin(imported_name(module), file), file is None or is_application_file(file)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
 def _class_origin(kind: type) -> tuple[ModuleOrigin, bool]:
-    """The module of a class, and whether it is the application's."""
+    """Return the module of a class, and whether it belongs to the application."""
     module = class_module(kind)
     file = getattr(sys.modules.get(module), "__file__", None)
     return _origin_of(module, file if type(file) is str else None)
@@ -436,7 +441,7 @@ _SEQUENCES: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
 def _form_of(kinds: Kinds, kind: type) -> _Form:
-    """How objects of a class are looked at."""
+    """Return the function that inspects objects of a class."""
     for classes, form in (*Search.BEFORE, *kinds.forms, *Search.AFTER):
         if issubclass(kind, classes):
             return form
@@ -444,7 +449,7 @@ def _form_of(kinds: Kinds, kind: type) -> _Form:
 
 
 def unwrap(value: Any, levels: int = _LEVELS_MAX) -> Iterator[Any]:
-    """What a wrapper of the standard library wraps, or the value itself."""
+    """Yield what a wrapper of the standard library wraps, or the value itself."""
     names = _HELD.get(type(value))
     if names is None or not levels:
         yield value
@@ -454,7 +459,7 @@ def unwrap(value: Any, levels: int = _LEVELS_MAX) -> Iterator[Any]:
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """What an object holds in its dictionary and in the slots of its class, by name."""
+    """Return what an object holds in its dictionary and in the slots of its class, by name."""
     found = getattr(value, "__dict__", None)
     kind: Any = type(value)
     made = dict(found) if isinstance(found, dict) else {}
@@ -462,13 +467,13 @@ def attributes(value: Any) -> dict[str, Any]:
         try:
             made.setdefault(name, slot.__get__(value))
         except AttributeError:
-            continue  # nothing was put into it yet
+            continue  # the slot is still empty
     return made
 
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
 def _slots_of(kind: Any) -> tuple[tuple[str, Any], ...]:
-    """The slots of a class and of those that it is derived from."""
+    """Return the slots of a class and its bases."""
     return tuple(
         (name, each)
         for base in type.__dict__["__mro__"].__get__(kind)
@@ -478,29 +483,30 @@ def _slots_of(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def cells_of(function: types.FunctionType) -> dict[str, Any]:
-    """What the closure of a function holds, by name."""
+    """Return the contents of a function's closure, by name."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             found[name] = cell.cell_contents
         except ValueError:
-            continue  # nothing was put into it yet
+            continue  # the cell is still empty
     return found
 
 
-# What the names in an application's code lead to. Modules are read by their dictionaries: nothing
-# is called or imported, and no property, `__getattr__` or metaclass of the application runs.
+# The objects that names in an application's code refer to. Modules are read through their
+# dictionaries: nothing is called or imported, and no property, `__getattr__` or metaclass of the
+# application runs.
 
 
 def _home(function: types.FunctionType) -> str:
-    """The module whose names a function sees, whatever it calls itself."""
+    """Return the module whose globals a function sees, whatever module it claims."""
     return _text(function.__globals__.get("__name__"))
 
 
 def _globals_used(function: types.FunctionType) -> dict[str, Any]:
-    """What the global names of a function lead to, by name.
+    """Return the objects that the global names of a function refer to, by name.
 
-    What the code names of a module of the application is there too, as `module.name`.
+    Attributes of the application's modules that the code names are included, as `module.name`.
     """
     names = _names_of(Identical(function.__code__))
     space = function.__globals__
@@ -528,9 +534,10 @@ def _is_own_module(value: Any) -> bool:
 
 
 class Identical:
-    """Something that is the same only if it is the very same object.
+    """A wrapper that compares by identity.
 
-    Python calls code equal that differs in defaults and annotations, which stand around it.
+    Python treats two code objects as equal even if the defaults and annotations of their functions
+    differ.
     """
 
     __slots__ = ("value",)
@@ -547,12 +554,12 @@ class Identical:
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
 def _names_of(compiled: Identical) -> tuple[str, ...]:
-    """The names that code may look up, each once."""
+    """Return the names that code may look up, each once."""
     return tuple(dict.fromkeys(name for code in _codes(compiled.value) for name in code.co_names))
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Code, and that of the functions in it."""
+    """Yield a code object, and those of the functions inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -560,7 +567,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _is_unwritten(function: types.FunctionType) -> bool:
-    """Whether no file has a function: then its module does not tell what it does."""
+    """Whether a function is in no file, so that the digest of its module does not cover it."""
     module = function.__globals__.get("__file__")
     file = function.__code__.co_filename
     return not _is_in_file(file, module if type(module) is str else None)
@@ -572,14 +579,14 @@ def _is_interactive(function: types.FunctionType) -> bool:
 
 @functools.lru_cache(maxsize=_REMEMBERED_MAX)
 def _is_in_file(file: str, module: str | None) -> bool:
-    """Whether code that names a file, in a module with a file, lies in one."""
+    """Whether a code object comes from a file, given its file name and the file of its module."""
     if module is not None and Path(module).name == Path(file).name:
-        return True  # a module that was compiled elsewhere
+        return True  # a module that was compiled in another place
     return not file.startswith("<") and Path(file).is_file()
 
 
 def joined_digest(texts: Iterable[str]) -> str:
-    """The SHA-256 of texts, framed so that no character can move from one to another."""
+    """Return the SHA-256 of texts, framed so that no character can move from one to another."""
     digest = hashlib.sha256()
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
@@ -589,7 +596,7 @@ def joined_digest(texts: Iterable[str]) -> str:
 
 
 def _code_parts(code: types.CodeType) -> Iterator[str]:
-    """What compiled code does, without where it stands."""
+    """Yield the behavior of compiled code, without its position in a file."""
     yield code.co_code.hex()
     yield code.co_exceptiontable.hex()
     yield repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))
@@ -608,36 +615,35 @@ def _text(value: Any) -> str:
     return value if type(value) is str else ""
 
 
-# What an application's own objects held when they were first looked at.
+# Memory of what an application's own objects held in the first search.
 #
-# A graph is looked at again at each run, because anybody in the process can change it. An
-# application also fills names while it runs, such as a client that is made when it is first
-# needed; that is not another graph, and a new process would not have it. So a name, an attribute
-# or a place in a list that was empty at the first look stays out of later looks. What takes the
-# place of something is looked at, and so is whatever is added to a list or a dict that held
-# tools, models, graphs or code.
+# Each run searches the graph again, because any code in the process can change it. An application
+# also fills names while it runs, such as a client that it creates on first use. That does not make
+# another graph, and a new process would not have the client yet. So a name, an attribute or a place
+# in a list that was empty in the first search is skipped in later searches. The search does inspect
+# a replaced value, and anything added to a list or dict that held tools, models, graphs or code.
 
 
 class Memory:
-    """What was found where, for as long as it can still be found there."""
+    """The results of a search by object, for as long as the objects exist."""
 
     def __init__(self, before: "Memory | None" = None) -> None:
-        """Remember what an earlier look found; that one stays as it is."""
+        """Start from the results of an earlier search, which stay unchanged."""
         self._before = {} if before is None else before.found
         self.worlds_before = {} if before is None else before.worlds
         self.worlds: dict[bytes, Any] = {}
-        """By what they say, encoded."""
+        """Worlds by their encoded content."""
         self.found: dict[int, tuple[object, frozenset[Any] | None]] = {}
-        """By the identity of an owner: the owner, or another object could get its identity, and
-        which of its slots count; None: each of them."""
+        """By the id of an owner: the owner itself, because another object could get its id, and the
+        slots that count; None: all of them."""
         self._told: dict[int, tuple[object, Any]] = {}
 
     def told_first(self, owner: object, told: Any) -> Any:
-        """What was told of an object at the first look that met it."""
+        """Return the settings of an object from the first search that met it."""
         return _SETTINGS.told(owner, told)
 
     def told_once(self, owner: object, tell: Callable[[], Any]) -> Any:
-        """What is told of an object in this look, where it is met in several places."""
+        """Return the settings of an object in this search, reading them only once."""
         if id(owner) not in self._told:
             self._told[id(owner)] = owner, tell()
         return self._told[id(owner)][1]
@@ -645,13 +651,13 @@ class Memory:
     def held(
         self, owner: object, slots: Mapping[Any, Any], parts: tuple[type, ...] = ()
     ) -> dict[Any, Any]:
-        """The slots of an owner that are to be looked at.
+        """Return the slots of an owner that the search must inspect.
 
         Args:
-            owner: What has the slots.
-            slots: What they hold now.
-            parts: If one of these is in a slot, the owner is a collection of such things, and
-                each of its slots counts.
+            owner: The object that has the slots.
+            slots: Their current contents.
+            parts: If a slot holds an object of one of these types, the owner is a collection of
+                them, and each of its slots counts.
         """
         known = self.found.get(id(owner)) or self._before.get(id(owner))
         if known is not None and known[0] is owner:
@@ -665,17 +671,17 @@ class Memory:
 
 
 class _FirstTold:
-    """What was told of objects when this process first met them, for as long as they exist.
+    """Data about objects from when this process first met them, for as long as they exist.
 
-    A guard that is made for each request would otherwise meet a client that the request before has
-    made. Of objects that cannot be referred to weakly, such as lists, nothing is kept.
+    Without it, a guard that is created for each request would meet a client that an earlier request
+    has created. Objects that do not support weak references, such as lists, are not recorded.
     """
 
     def __init__(self) -> None:
         self._told: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
     def told(self, owner: Any, told: Any) -> Any:
-        """What was told of an object first: this, if it is new."""
+        """Return the data that was first recorded about an object, or record and return this."""
         known = self._told.get(id(owner))
         if known is not None and known[0]() is owner:
             return known[1]
@@ -695,6 +701,6 @@ _SETTINGS = _FirstTold()
 
 
 def _is_empty(value: object) -> bool:
-    # By its type: a proxy that is asked for its class may look for something that is not there.
+    # By its type: asking a proxy for its class may trigger a lookup that fails.
     kind = type(value)
     return kind in PLAIN or (issubclass(kind, list | tuple | dict | set) and not value)

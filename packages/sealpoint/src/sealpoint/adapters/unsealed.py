@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run reads that Sealpoint does not seal: refused by `guard` unless it was accepted."""
+"""Inputs of a run that Sealpoint does not seal: `guard` refuses them unless the caller accepts."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -15,20 +15,20 @@ __all__ = [
 
 
 class UnsealedKind(NamedTuple):
-    """A kind of what is not sealed, in the words of a refusal."""
+    """A kind of unsealed input, in the words of the error message."""
 
     why: str
-    """What somebody who writes it decides."""
+    """The things that an attacker who writes this input controls."""
     without: str
-    """How to do without it."""
+    """How to avoid this input."""
 
 
 UNSEALED = "unsealed"
-"""What it is called in the topology of a world."""
+"""The key for unsealed inputs in the topology of a world."""
 
 
 def check_kinds(accepted: Collection[str], kinds: Mapping[str, UnsealedKind]) -> frozenset[str]:
-    """The kinds that somebody accepts.
+    """Return the kinds of unsealed input that the caller accepts.
 
     Raises:
         UsageError: There is no such kind.
@@ -48,16 +48,16 @@ def refuse_unsealed(
     accepted: frozenset[str],
     kinds: Mapping[str, UnsealedKind],
 ) -> None:
-    """Refuse what nobody has sealed, unless it was accepted.
+    """Refuse unsealed inputs that the caller did not accept.
 
     Args:
-        noun: What is guarded.
-        found: For each kind what there is of it, by name.
-        accepted: The kinds that were accepted.
+        noun: The guarded object, in words.
+        found: The unsealed inputs of each kind, by name.
+        accepted: The kinds that the caller accepted.
         kinds: All kinds.
 
     Raises:
-        UsageError: There is something that was not accepted.
+        UsageError: There is an input of a kind that was not accepted.
     """
     for kind, held in found.items():
         if kind not in accepted:

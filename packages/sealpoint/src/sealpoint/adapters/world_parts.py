@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world that is put together from what was found in a graph or a workflow.
+"""The world that is built from the parts of a graph or workflow.
 
-Code counts by the modules of the application (`sealpoint.config.read_application`), whatever form
-it has. What decides beside the code are settings: what somebody gave to the objects of a framework
-or of another installed package. They are read by one rule: what the constructor of such a class
-takes is a setting, if it is there under that name and not what it would be anyway. Fields that an
-application adds to such a class do not count: their values stand in its code, or change as it runs.
-Of models all fields are told.
+The world counts code by the modules of the application (`sealpoint.config.read_application`), in
+whatever form the code appears. Besides the code, settings determine the behavior: the arguments
+given to objects of a framework or of another installed package. One rule reads them: an argument of
+such a class's constructor is a setting, if the object holds it under that name and it differs from
+the default. Fields that an application adds to such a class do not count: their values come from
+its code, or change as it runs. For models, all fields count.
 
-Secrets do not count. A text whose name says that it is one is left out, of an address only the
-origin is told, and a digest of what looks as if it was drawn at random: nobody can guess that.
+Secrets are left out. The world omits a text whose name marks it as a secret, keeps only the origin
+of a URL, and keeps only a digest of a text that looks random, which cannot be guessed from its
+digest.
 """
 
 import ast
@@ -85,13 +86,13 @@ _SECRET = frozenset(
     }
 )
 _SECRET_ENDS = ("credential", "credentials", "key", "password", "secret", "token")
-"""A name with one of these words in it, or with a word that ends so (`authtoken`), is that of a
-secret, if there is a text under it."""
+"""A name that contains one of these words, or a word with one of these endings (`authtoken`), marks
+a text under it as a secret."""
 _NO_SECRET = (bool, int, float, type, types.FunctionType, types.MethodType)
 _UNSTABLE = frozenset({"callbacks", "id", "uuid"})
 _CACHE = frozenset({"cache", "cached", "lock"})
 _ENVIRONMENT = frozenset({"env", "environment"})
-"""Of these only the names of the variables are told."""
+"""For these, only the names of the variables count."""
 _WORDS = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _RANDOM = re.compile("(?=[A-Za-z0-9+=]*[0-9])(?=[A-Za-z0-9+=]*[A-Za-z])[A-Za-z0-9+=]{16,}")
 _DRAWN = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -102,10 +103,10 @@ _AS_TEXT = (dt.date, dt.time, dt.timedelta, PurePath)
 
 
 class WorldDraft:
-    """A world that is being put together, of one graph and of those inside of it.
+    """The world under construction of one graph and of the graphs inside it.
 
     Args:
-        memory: What an earlier look has found.
+        memory: The results of an earlier search.
         frameworks: The packages of the framework.
     """
 
@@ -117,37 +118,37 @@ class WorldDraft:
         self.prompts: dict[str, str] = {}
         self.agents: dict[str, World] = {}
         self.unasked: set[str] = set()
-        """The tools that are called without asking anybody."""
+        """The tools that run without asking anyone."""
         self.unwritten: dict[str, set[str]] = {}
         self.origins: set[ModuleOrigin] = set()
-        """Both as `Parts` has them."""
+        """Both have the form that `Parts` gives them."""
         self._settings: dict[str, Any] = {}
         self._objects: dict[str, list[str]] = {}
         self._runs: dict[str, set[str]] = {}
 
     def add_package(self, name: str) -> None:
-        """Add a package that it rests on."""
+        """Add a package that the graph depends on."""
         self.origins.add(ModuleOrigin(name, None))
 
     def add_parts(self, parts: Parts) -> None:
-        """Add the code that was found."""
+        """Add the code that a search found."""
         self.origins |= parts.origins
         for held, found in ((self._runs, parts.runs), (self.unwritten, parts.unwritten)):
             for place, names in found.items():
                 held.setdefault(place, set()).update(names)
 
     def add_inner(self, name: str, world: World, draft: "WorldDraft") -> None:
-        """Add the world of a graph inside; the code of all of them counts here."""
+        """Add the world of an inner graph; this world counts the code of all inner graphs."""
         put(self.agents, name, world)
         self.origins |= draft.origins
         for place, digests in draft.unwritten.items():
             self.unwritten.setdefault(place, set()).update(digests)
 
     def add_tool(self, holder: str, tool: Tool) -> str:
-        """Add a tool; another one of the same name, in another place, is called by its holder.
+        """Add a tool; a different tool of the same name gets the name of its holder as well.
 
         Returns:
-            What it is called.
+            The name of the tool in the world.
         """
         known = self.tools.get(tool.name, tool)
         if known is not tool and known != tool:
@@ -156,10 +157,10 @@ class WorldDraft:
         return tool.name
 
     def add_settings(self, holder: str, value: Any) -> None:
-        """Add what an object of the framework was set up with, and the prompts that it holds."""
+        """Add the settings of a framework object, and the prompts that it holds."""
         own = not self._frameworks.has_class(type(value))
         if not own and _is_private(type(value)) and not isinstance(value, self._frameworks.apart):
-            return  # the framework made that for itself
+            return  # the framework created it for internal use
         kind = str(self._frameworks.reference_to(type(value)))
         self._objects.setdefault(holder, []).append(kind.rpartition(".")[2])
         told = dict(self._memory.told_once(value, lambda: settings_of(value, self._frameworks)))
@@ -178,16 +179,16 @@ class WorldDraft:
         files: Mapping[str, str] | None = None,
         inner: bool = False,
     ) -> World:
-        """The world, when everything was added.
+        """Return the world, after everything was added.
 
         Args:
-            topology: How its steps follow each other.
-            extra: What the application says besides.
+            topology: The order of its steps.
+            extra: Additional facts that the application declares.
             files: The data files that the application declares, by name.
-            inner: Whether it is the world of a graph inside of another one, which has the code.
+            inner: Whether it is the world of an inner graph, whose code the outer world counts.
 
         Raises:
-            WorldInvalid: It says more than a world can hold, or a name in it is taken.
+            WorldInvalid: It holds more than a world can, or two entries have the same name.
         """
         runs = {place: dict.fromkeys(sorted(names), True) for place, names in self._runs.items()}
         told = {"objects": self._objects, "runs": runs, "settings": self._settings}
@@ -214,7 +215,7 @@ class WorldDraft:
         )
 
     def _known(self, said: list[Any], make: Callable[[], World]) -> World:
-        """The world of the look before, if it said exactly this; otherwise another one."""
+        """Return the world of the earlier search if the content is the same, else a new one."""
         try:
             key = msgspec.msgpack.encode(said)
         except (TypeError, ValueError, OverflowError, RecursionError):
@@ -226,7 +227,7 @@ class WorldDraft:
 
 
 def _code_of(application: Application, unwritten: Mapping[str, str]) -> Code:
-    """The modules of an application, with what they define as long as that is not too much."""
+    """Return the modules of an application, with their definitions up to a total size."""
     left, parts = _DEFINITIONS_BYTES_MAX, list[dict[str, Any]]()
     for modules in (application.code, application.rest):
         left -= sum(len(module.encoded) for module in modules.values())
@@ -245,7 +246,7 @@ def _runtime(application: Application) -> dict[str, str]:
 
 
 def put(into: dict[str, Any], name: str, value: Any) -> None:
-    """Put a value under a name that is free: `agent`, `agent 2`, and so on; each value once."""
+    """Put a value under a free name: `agent`, `agent 2`, and so on; each value once."""
     place, number = name, 1
     while place in into:
         if into[place] == value:
@@ -256,7 +257,7 @@ def put(into: dict[str, Any], name: str, value: Any) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """The module and name of a class, or of an object's class."""
+    """Return the module and name of a class, or of an object's class."""
     kind = value if isinstance(value, type) else type(value)
     return f"{told_module(kind.__module__)}.{kind.__qualname__}"
 
@@ -267,13 +268,13 @@ def kind_of(value: Any) -> str:
 def settings_of(
     value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX, *, complete: bool = False
 ) -> dict[str, Any]:
-    """What an object was set up with.
+    """Return the settings of an object.
 
     Args:
         value: The object.
         frameworks: The packages of the framework.
-        levels: How deep it is looked into.
-        complete: Whether defaults count, and what an application adds to the class.
+        levels: How many levels of nested objects to read.
+        complete: Whether to include defaults, and fields that an application adds to the class.
     """
     held = attributes(value)
     if isinstance(value, tuple):
@@ -301,13 +302,13 @@ def _is_same(value: Any, default: Any) -> bool:
 
 
 _OF_FIELDS = ("__pydantic_fields__", "__dataclass_fields__", "_field_defaults")
-"""A class with one of these is little more than its fields."""
+"""The attributes that mark a class made mainly of fields."""
 _COMPARED = (bool, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
 @functools.lru_cache(maxsize=_CLASSES_MAX)
 def _parameters(kind: Any, *, complete: bool) -> dict[str, Any]:
-    """What the constructor of a class takes, with what it is otherwise."""
+    """Return the parameters of a class's constructor, with their defaults."""
     made: dict[str, Any] = {}
     for each in reversed(kind.__mro__):
         file = getattr(sys.modules.get(class_module(each)), "__file__", None)
@@ -332,7 +333,7 @@ def _parameters(kind: Any, *, complete: bool) -> dict[str, Any]:
 
 
 def _kept(constructor: types.FunctionType) -> set[str]:
-    """The attributes in which a constructor keeps what it was given, or what it makes of that."""
+    """Return the attributes in which a constructor keeps its arguments or values made from them."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(constructor)))
     except (OSError, SyntaxError, TypeError):
@@ -351,7 +352,7 @@ def _kept(constructor: types.FunctionType) -> set[str]:
 
 
 def _changed_later(namespace: Mapping[str, Any], kept: set[str]) -> set[str]:
-    """Which attributes other methods of a class assign: counters, and what is made later."""
+    """Return which attributes other methods of a class assign: counters, and values made later."""
     methods = (each for name, each in namespace.items() if name != "__init__")
     return {
         each.argval
@@ -363,7 +364,7 @@ def _changed_later(namespace: Mapping[str, Any], kept: set[str]) -> set[str]:
 
 
 def _default_of(found: Any) -> Any:
-    """What a field is if nobody says; something that is made for each object is asked for."""
+    """Return the default of a field; a default that is created per object counts as absent."""
     if found.default_factory not in (None, dataclasses.MISSING):
         plain = found.default_factory in (dict, list, set, tuple)
         return found.default_factory() if plain else _ABSENT
@@ -380,7 +381,7 @@ def _arguments(function: types.FunctionType) -> dict[str, Any]:
 
 
 def _setting(name: str, value: Any, inner: Callable[[Any], Any]) -> Any:
-    """What is told of a setting; None if it may be a secret, or is another one in every process."""
+    """Return a setting as plain JSON; None if it may be a secret, or differs between processes."""
     if name in _UNSTABLE or (not isinstance(value, _NO_SECRET) and _is_secret(name)):
         return None
     if name.strip("_") in _ENVIRONMENT and isinstance(value, Mapping):
@@ -395,7 +396,7 @@ def _is_secret(name: str) -> bool:
 
 
 def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX) -> Any:
-    """A setting as plain JSON; None if nothing is told of it."""
+    """Return a setting as plain JSON; None if it is left out."""
     kind = type(value)
     inner = functools.partial(plain_setting, frameworks=frameworks, levels=levels - 1)
     if kind in (bool, int):
@@ -426,7 +427,7 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
         function = getattr(value, "__func__", value)
         if not frameworks.has_function(function):
             return frameworks.reference_to(function)
-        # What the framework made itself is nothing that somebody has set, but for what it holds.
+        # The framework's own functions are not settings, but their closures may hold some.
         return _told_items(_given_in(function, frameworks), inner) or None if levels else None
     named = frameworks.reference_to(value) or frameworks.reference_to(kind)
     if isinstance(value, frameworks.apart) or not levels:
@@ -440,7 +441,7 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
 
 
 def _given_in(function: types.FunctionType, frameworks: Frameworks) -> list[tuple[str, Any]]:
-    """What a function of the framework holds, but for other functions of its own."""
+    """Return the closure of a framework function, without other functions of the framework."""
     return [
         (name, value)
         for name, value in cells_of(function).items()
@@ -449,7 +450,7 @@ def _given_in(function: types.FunctionType, frameworks: Frameworks) -> list[tupl
 
 
 def _is_private(kind: type) -> bool:
-    """Whether a class is none that somebody would make an object of."""
+    """Whether a class is private, so that applications do not create its objects."""
     return kind.__name__.startswith("_")
 
 
@@ -457,7 +458,7 @@ def _told_items(items: list[tuple[Any, Any]], inner: Callable[[Any], Any]) -> di
     made: dict[str, Any] = {}
     for name, value in items:
         if name == "properties" and type(value) is dict:
-            # Of a schema the names are those of fields, and it has no values.
+            # In a schema these are field names, and a schema has no secret values.
             told = plain_value(value)
         else:
             told = _setting(str(name), value, inner)
@@ -470,14 +471,14 @@ def _told_items(items: list[tuple[Any, Any]], inner: Callable[[Any], Any]) -> di
 
 
 def _bounded(values: list[Any]) -> list[Any]:
-    """A list that is not too long: after so many values the digest of them all."""
+    """Return a list with a limited number of items; the rest is replaced by the digest of all."""
     if len(values) <= _ITEMS_MAX:
         return values
     return [*values[:_ITEMS_MAX], f"sha256:{json_digest(values)}"]
 
 
 def plain_value(value: Any) -> Any:
-    """A value as plain JSON, in full, with the names of classes in place of what is none."""
+    """Return a value as plain JSON, in full; any other object becomes its class name."""
     if isinstance(value, Mapping):
         return {str(name): plain_value(each) for name, each in value.items()}
     if isinstance(value, set | frozenset):
@@ -489,10 +490,11 @@ def plain_value(value: Any) -> Any:
 
 @functools.lru_cache(maxsize=_CLASSES_MAX)
 def told_text(text: str) -> str | None:
-    """What may be told of a text: of an address its origin, of a long one the digest.
+    """Return the part of a text that the world may show; None if it differs between processes.
 
-    Of what may be a secret too. Of a path within a project its place there. Nothing of a name that
-    is drawn in each process.
+    A URL is reduced to its origin, and a path within the project to its relative path. A long text,
+    or a text that may be a secret, becomes a digest. A name that is drawn in each process gives
+    None.
     """
     origin = origin_of(text)
     if origin is not None:
@@ -508,7 +510,7 @@ def told_text(text: str) -> str | None:
 
 
 def origin_of(address: Any) -> str | None:
-    """Where an address leads, without the rest of it; None if it is none."""
+    """Return the origin of a URL; None if the text is not a URL."""
     if type(address) is not str or "://" not in address or " " in address.strip():
         return None
     try:
@@ -520,7 +522,7 @@ def origin_of(address: Any) -> str | None:
 
 
 def json_digest(value: Any) -> str:
-    """The SHA-256 of a value that is plain JSON."""
+    """Return the SHA-256 of a plain JSON value."""
     return joined_digest([json.dumps(value, sort_keys=True)])
 
 
@@ -528,13 +530,13 @@ def json_digest(value: Any) -> str:
 
 
 def declared_files(files: Iterable[str | PurePath]) -> dict[str, str]:
-    """The data files that an application declares, as prompts of its world.
+    """Return the data files that an application declares, as prompts of its world.
 
     Args:
-        files: Files, and folders with all that is in them.
+        files: Files, and folders with everything in them.
 
     Raises:
-        WorldInvalid: One is not there, or two have one name.
+        WorldInvalid: A file is missing, or two have the same name.
     """
     return {f"file {name}": text for name, text in read_data_files(files).items()}
 
@@ -542,10 +544,10 @@ def declared_files(files: Iterable[str | PurePath]) -> dict[str, str]:
 def model_settings(
     value: Any, bound: Mapping[str, Any], frameworks: Frameworks, memory: Memory
 ) -> dict[str, Any]:
-    """What a model was set up with, and what it was bound with.
+    """Return the settings of a model and the arguments bound to it.
 
-    Of the fields that an application adds to its class, what they held at the first look: they may
-    count something as it runs.
+    For fields that an application adds to the class, the values of the first search count: such a
+    field may be a counter that changes as it runs.
     """
     told = settings_of(value, frameworks, complete=True)
     kind: Any = type(value)
