@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store and its threads for async code.
 
-Each method is the one of the same name of `sealpoint.Thread`, `Store` or `Rollouts`, with its
-arguments, run by an OS thread of the store's own and awaited. Calls of a thread take effect in the
-order in which they were made. What a store opens is closed again, also when nobody waits any more.
+Each method wraps the method of the same name of `sealpoint.Thread`, `Store` or `Rollouts`, with the
+same arguments. An OS thread of the store runs it, and the caller awaits it. Calls on one thread
+take effect in the order in which they were made. Whatever a store opens is closed again, even if no
+caller is waiting any more.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ _PIECES_AT_ONCE = 16
 
 
 def _submit(pool: ThreadPoolExecutor, function: Callable[[], _T]) -> Future[_T]:
-    """Have another OS thread make a call; a store that was closed takes none."""
+    """Submit a call to another OS thread; a closed store accepts none."""
     try:
         return pool.submit(function)
     except RuntimeError as exc:
@@ -44,7 +45,7 @@ def _submit(pool: ThreadPoolExecutor, function: Callable[[], _T]) -> Future[_T]:
 
 
 class _Twin(Generic[_S]):
-    """Something whose methods block, and the OS threads that run them."""
+    """An object with blocking methods, and the OS threads that run them."""
 
     def __init__(self, sync: _S, pool: ThreadPoolExecutor) -> None:
         self._sync = sync
@@ -57,7 +58,7 @@ class _Twin(Generic[_S]):
 def _awaited(
     method: Callable[Concatenate[_S, _P], _T],
 ) -> Callable[Concatenate[_Twin[_S], _P], Coroutine[Any, Any, _T]]:
-    """A method, with its own arguments, to be awaited."""
+    """Wrap a method, with its own arguments, so that it can be awaited."""
 
     @wraps(method)
     async def run(twin: _Twin[_S], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -70,7 +71,7 @@ def _awaited(
 def _iterated(
     method: Callable[Concatenate[_S, _P], Iterator[_T]], at_once: int
 ) -> Callable[Concatenate[_Twin[_S], _P], AsyncIterator[_T]]:
-    """A method that gives an iterator, which is gone through some items at a time."""
+    """Wrap a method that returns an iterator; the wrapper reads it in batches."""
 
     @wraps(method)
     async def each(twin: _Twin[_S], /, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:
@@ -86,7 +87,7 @@ def _iterated(
 def _entered(
     method: Callable[Concatenate[_S, _P], AbstractContextManager[_T]],
 ) -> Callable[Concatenate[_Twin[_S], _P], AbstractAsyncContextManager[_T]]:
-    """A method that gives a block, which is entered and left by an OS thread."""
+    """Wrap a method that returns a context manager; an OS thread enters and exits it."""
 
     @asynccontextmanager
     async def block(twin: _Twin[_S], /, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:
@@ -94,7 +95,7 @@ def _entered(
         try:
             found = await twin._run(inner.__enter__)  # noqa: SLF001
         except asyncio.CancelledError as error:
-            # It may still be entered: whatever happens, it is left after that.
+            # An OS thread may still enter the block. Exit it afterwards in any case.
             leave = partial(inner.__exit__, type(error), error, None)
             leaving = asyncio.ensure_future(twin._run(leave))  # noqa: SLF001
             leaving.add_done_callback(lambda left: left.cancelled() or left.exception())
@@ -112,7 +113,7 @@ def _entered(
 
 
 class AsyncThread(_Twin[Thread]):
-    """A thread whose methods are awaited. See `sealpoint.Thread` for what they do."""
+    """A thread whose methods are awaited. See `sealpoint.Thread` for their behavior."""
 
     def __init__(self, thread: Thread, pool: ThreadPoolExecutor) -> None:
         super().__init__(thread, pool)
@@ -121,7 +122,7 @@ class AsyncThread(_Twin[Thread]):
 
     @property
     def name(self) -> str:
-        """What the application calls the thread."""
+        """The application's name for the thread."""
         return self._sync.name
 
     @property
@@ -152,8 +153,8 @@ class AsyncThread(_Twin[Thread]):
     async def _run(self, call: Callable[[], _T]) -> _T:
         """Run a call after every call that was made before it.
 
-        The call joins the queue now. One worker at a time takes from it, the oldest first, so that
-        a long queue of one thread leaves the other workers to the others.
+        The call joins the queue now. One worker at a time takes calls from the queue, oldest first,
+        so that a long queue of one thread leaves the other workers to the other threads.
         """
         future: Future[_T] = Future()
 
@@ -162,7 +163,7 @@ class AsyncThread(_Twin[Thread]):
                 return
             try:
                 result = call()
-            except BaseException as exc:  # noqa: BLE001 (it is the caller's, and is raised there)
+            except BaseException as exc:  # noqa: BLE001 (the caller gets it, and raises it)
                 future.set_exception(exc)
             else:
                 future.set_result(result)
@@ -171,12 +172,13 @@ class AsyncThread(_Twin[Thread]):
         try:
             _submit(self._pool, self._next)
         except UsageError:
-            if future.cancel():  # else a worker has taken it already, and its outcome counts
+            # otherwise a worker has already taken the call, and its outcome counts
+            if future.cancel():
                 raise
         return await asyncio.wrap_future(future)
 
     def _next(self) -> None:
-        # Whoever holds the lock looks again after letting go of it, so nothing is left behind.
+        # The holder of the lock looks again after releasing it, so no call is left behind.
         while self._calls and self._lock.acquire(blocking=False):
             try:
                 if self._calls:
@@ -226,7 +228,7 @@ class AsyncStore(_Twin[api.Store]):
         return self._sync.registry
 
     def thread(self, name: str) -> AsyncThread:
-        """The thread of a name; the same one for the same name, so that calls keep their order."""
+        """Return the thread of a name: always the same object, which keeps calls in order."""
         with self._lock:
             twin = self._twins.get(name)
             if twin is None:
@@ -248,19 +250,19 @@ class AsyncStore(_Twin[api.Store]):
     gc = _awaited(api.Store.gc)
 
     async def overview(self, *, partial: bool = False) -> list[ThreadSummary]:
-        """As `Store.overview`, all of it at once."""
+        """As `Store.overview`, but returned as one list."""
         return await self._run(lambda: list(self._sync.overview(partial=partial)))
 
     async def policy(self) -> Policy | None:
-        """As `Store.policy`; here it is a method, because it may have to read the store."""
+        """As `Store.policy`; a method here, because it may have to read the store."""
         return await self._run(lambda: self._sync.policy)
 
     async def close(self) -> None:
-        """Release everything once the calls under way have ended."""
+        """Release everything after the pending calls have ended."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        # Calls that were made before are in the pool's queue, or wait there for their turn.
+        # Earlier calls are in the pool's queue, or wait there for their turn.
         self._pool.shutdown(wait=True)
         self._sync.close()
 
@@ -272,7 +274,7 @@ class AsyncStore(_Twin[api.Store]):
 
 
 class Opening:
-    """What `open_store` returns: await it, or use it in `async with`."""
+    """The result of `open_store`: await it, or use it in `async with`."""
 
     def __init__(self, opener: Callable[[], api.Store]) -> None:
         self._opener = opener
@@ -287,7 +289,7 @@ class Opening:
         try:
             store = await asyncio.wrap_future(opening)
         except BaseException:
-            # Whoever gave up waiting gets no store to close.
+            # A caller that stopped waiting gets no store to close, so close it here.
             opening.add_done_callback(_close_unused)
             pool.shutdown(wait=False)
             raise
@@ -305,7 +307,7 @@ class Opening:
 def _taking_what(
     function: Callable[_P, object],
 ) -> Callable[[Callable[..., _T]], Callable[_P, _T]]:
-    """Say that a function takes the arguments of another, which it hands on."""
+    """Declare that a function takes the arguments of another function, to which it passes them."""
 
     def declare(handing_on: Callable[..., _T]) -> Callable[_P, _T]:
         return update_wrapper(handing_on, function, assigned=())
