@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of heads outside the store: the contract, and one module for each anchor."""
+"""Anchors, which record thread heads outside the store: the contract, and a module for each."""
 
 from sealpoint.anchor._backend import AnchorBackend, AnchorUrl, OpenAnchor, SharedAnchor
 from sealpoint.anchor._contract import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Anchors that machines share: how one is named by a URL, and how it is opened."""
+"""Anchors that machines share: how a URL names one, and how to open it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,35 +9,35 @@ from sealpoint.anchor._contract import Anchor
 
 
 class SharedAnchor(Anchor, Protocol):
-    """An anchor that other machines ask too, and that keeps the secret of its slots for them."""
+    """An anchor that several machines use, and that stores the secret of its slots for them."""
 
     def secret(self) -> bytes | None:
-        """The secret under which the slots of the store are keyed, or None if none is kept."""
+        """Return the secret that keys the slots of the store, or None if there is none yet."""
         ...
 
     def keep_secret(self, secret: bytes) -> bytes:
-        """Keep the secret, unless one is kept already; gives the one that is kept now."""
+        """Store the secret unless one is stored already; return the stored one."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorUrl:
-    """Where a shared anchor is, and how to get there."""
+    """The location of a shared anchor, and how to reach it."""
 
     scheme: str
     place: str
-    """The same text for the same anchor, whoever logs in."""
+    """The same text for the same anchor, independent of the login."""
     spelled_out: str
-    """The URL with everything that it implies; it is kept, and holds no password."""
+    """The URL with every default filled in; it is stored, and holds no password."""
     text: str
-    """The URL as it is shown."""
+    """The URL as displayed."""
 
     def __str__(self) -> str:
         return self.text
 
 
 class OpenAnchor(Protocol):
-    """How a shared anchor is opened."""
+    """A function that opens a shared anchor."""
 
     def __call__(
         self,
@@ -48,13 +48,13 @@ class OpenAnchor(Protocol):
         create: bool,
         read_only: bool,
     ) -> SharedAnchor:
-        """Open it.
+        """Open the anchor.
 
         Args:
-            url: Where it is.
+            url: Its location.
             store: The store's id.
-            password: Gives what the login of a database asks for; None: nobody said.
-            create: Make its tables where there are none.
+            password: Returns the password of the database login; None: no password was given.
+            create: Create its tables if they are missing.
             read_only: Never write.
 
         Raises:
@@ -65,8 +65,8 @@ class OpenAnchor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorBackend:
-    """What there is to know about the shared anchors of one URL scheme."""
+    """The implementation of the shared anchors of one URL scheme."""
 
     read: Callable[[str], AnchorUrl]
-    """The anchor that the whole text of a URL names. Raises UrlInvalid."""
+    """Parse the whole text of a URL. Raises UrlInvalid."""
     open: OpenAnchor

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every anchor promises.
+"""The contract of every anchor.
 
-An anchor remembers, outside the store, how far each thread was seen: an attacker who can write the
-store cannot make the anchor forget. It keeps fixed-size positions under opaque keys and knows
-neither names nor entries. A position carries three marks, the newest session, pause and owner entry
-of the thread: a member of the roster who moves the anchor forward to an entry of its own cannot
-leave out a pause, a handoff or a session that the anchor has seen. `sealpoint_testing.conformance`
-tests every sentence below; `memory.py` is the reference implementation.
+An anchor records, outside the store, the newest known position of each thread: an attacker who can
+write the store cannot make the anchor forget. It keeps fixed-size positions under opaque keys and
+knows neither names nor entries. A position carries three marks: the newest session, pause and owner
+entry of the thread. Because of these marks, a member of the roster who moves the anchor forward to
+an entry of its own cannot omit a pause, a handoff or a session that the anchor has seen.
+`sealpoint_testing.conformance` tests every sentence below; `memory.py` is the reference
+implementation.
 
-It also knows which threads have a run that lives, so that a second one is refused before it does
-anything. That is kept here and not in the store, because whoever can write the store could make two
-workers act on one answer; and it is not signed, because it protects nothing from a worker.
+An anchor also knows which threads have a live run, so that a second run is refused before it does
+anything. The anchor keeps this, and not the store, because an attacker who can write the store
+could otherwise make two workers act on one answer. It is not signed, because it protects nothing
+against a worker.
 
-Every anchor refuses the same calls, by the functions at the end: fixed-size fields are checked
-before they are kept, so that nothing is cut off or padded on the way into a slot.
+Every anchor refuses the same calls, with the functions at the end: they check fixed-size fields
+before the anchor stores them, so that nothing is truncated or padded on the way into a slot.
 """
 
 from collections.abc import Iterator
@@ -29,63 +31,64 @@ RESERVED_SEQ = -1
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How far one thread was seen. A struct, since every read makes and compares some."""
+    """The newest known position of one thread. A struct, since every read compares some."""
 
     thread: bytes
     """16 bytes: the thread's id."""
     epoch: int
     gen: int
     seq: int
-    """The sequence number of the newest entry seen, or RESERVED_SEQ: an id was given to a name,
-    and no entry has been seen yet."""
+    """The sequence number of the newest entry seen, or RESERVED_SEQ: an id was given to a name, and
+    no entry has been seen yet."""
     entry: bytes
     """32 bytes: the hash of that entry; zeros while reserved."""
     erased: bool = False
-    """The thread was erased on purpose at this position."""
+    """Whether the thread was erased on purpose at this position."""
     fence: int = RESERVED_SEQ
     """The newest entry seen that begins or ends a session; RESERVED_SEQ: none yet."""
     pause: int = RESERVED_SEQ
-    """The newest entry seen that settles whether the thread is paused."""
+    """The newest entry seen that decides whether the thread is paused."""
     owner: int = RESERVED_SEQ
-    """The newest entry seen that settles who owns the thread."""
+    """The newest entry seen that decides who owns the thread."""
     owner_entry: bytes = bytes(32)
     """32 bytes: the hash of that entry."""
     paused: bool = False
-    """The thread was paused at this position: whoever plans a restore is told."""
+    """Whether the thread was paused at this position, which a restore plan shows."""
 
     @property
     def reserved(self) -> bool:
-        """Whether a name has been given an id and nothing more."""
+        """Whether the slot only reserves an id for a name."""
         return self.seq == RESERVED_SEQ
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Whose run a thread has."""
+    """The holder of a thread's run."""
 
     who: str
-    """The identity that runs it."""
+    """The identity of the worker that runs it."""
     since: datetime
     living: bool = True
-    """False: its process has ended, and not the run before it."""
+    """False: its process ended before the run did."""
 
 
 class Hold(Protocol):
-    """That a run has a thread, for as long as its process lives."""
+    """The right of a run to a thread, for as long as its process is alive."""
 
     @property
     def left(self) -> bool:
-        """Whether the run before it ended with its process, as `holder` would have told."""
+        """Whether the previous run's process ended before the run did, as `holder` reports it."""
         ...
 
     def end(self, *, begun: bool = True) -> None:
-        """The run has ended. Ending twice is allowed, and so is ending after `close`.
+        """End the run. Ending twice is allowed, and so is ending after `close`.
 
-        A failure MUST NOT be raised: the thread is free then when the process ends, at the latest.
-        After a fork the hold is the parent's: ending it in the child MUST change nothing.
+        This MUST NOT raise on failure: the thread then becomes free when the process ends, at the
+        latest. After a fork the hold belongs to the parent: ending it in the child MUST change
+        nothing.
 
         Args:
-            begun: False: nothing of it ran. Then `holder` tells what it would tell if its process
-                had ended, so that a run before it which ended so is not forgotten.
+            begun: False: nothing of the run was executed. Then `holder` answers as if its process
+                had ended, so that an earlier run that ended that way is not forgotten.
         """
         ...
 
@@ -94,12 +97,13 @@ class Anchor(Protocol):
     """Positions by slot. A slot is 32 bytes that nobody without the secret can compute.
 
     Every method MAY be called from any OS thread, and several processes MAY share one anchor (an
-    anchor that cannot says so in its docstring). Any failure MUST be `AnchorUnavailable`, with
-    the cause chained; an anchor never answers "unknown" because it could not look.
+    anchor that does not support this says so in its docstring). Any failure MUST be
+    `AnchorUnavailable`, with the cause chained; an anchor never answers "unknown" because it could
+    not look.
     """
 
     def get(self, slot: bytes) -> Position | None:
-        """The position in a slot, or None if there never was one.
+        """Return the position in a slot, or None if there never was one.
 
         It MUST be a position that was written, never a mixture of two, and MUST NOT be older than
         any that was returned or acknowledged to this process before.
@@ -110,7 +114,7 @@ class Anchor(Protocol):
         """Write a slot that is absent.
 
         Returns:
-            What the slot holds now: `position`, or what was there before and stays.
+            The current content of the slot: `position`, or the earlier position, which stays.
         """
         ...
 
@@ -118,14 +122,14 @@ class Anchor(Protocol):
         """Replace `expected` by `position`; a slot that holds anything else MUST stay as it is.
 
         The compare and the write MUST be one step for every process that shares the anchor. An
-        anchor MAY rely on it that positions rise: `is_behind(expected, position)`, or that they
-        name the same entry. A position of another thread MUST be refused, unless `expected` is
-        reserved. One whose epoch or sequence number goes down MUST be refused, and so MUST another
-        entry at the same place, a mark that goes down, and another `paused` or owner's entry under
-        the same mark, unless its epoch is a later one (`require_rising`).
+        anchor MAY rely on rising positions: `is_behind(expected, position)` holds, or both name the
+        same entry. It MUST refuse a position of another thread, unless `expected` is reserved. It
+        MUST refuse an epoch that decreases. Unless the epoch increases, it MUST also refuse a
+        sequence number that decreases, another entry at the same place, a mark that decreases, and
+        another `paused` or owner's entry under the same mark (`require_rising`).
 
         Returns:
-            What the slot holds now: `position` if it was written.
+            The current content of the slot: `position` if it was written.
 
         Raises:
             AnchorUnavailable: Also if the slot is absent.
@@ -133,28 +137,29 @@ class Anchor(Protocol):
         ...
 
     def slots(self) -> Iterator[tuple[bytes, Position]]:
-        """Every slot with its position, in any order. The store compares its threads with them."""
+        """Iterate over every slot and its position, in any order."""
         ...
 
     def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
-        """Let a run have a thread.
+        """Give a thread to a run.
 
-        Of all the calls by all the processes that share the anchor, one at a time MUST get the
-        hold, until it ends it or its process ends; an anchor that cannot see a process end MUST
-        find out within `RUN_LEASE_SECONDS`. The slot need not have a position.
+        Of all the calls by all the processes that share the anchor, only one at a time MUST get the
+        hold, until it ends the hold or its process ends. An anchor that cannot see a process end
+        MUST find out within `RUN_LEASE_SECONDS`. The slot need not have a position.
 
         Args:
             slot: The slot of the thread.
-            holder: Whose run it is.
-            instead: Take it from whoever has it; the end of that run changes nothing then.
+            holder: The holder of the run.
+            instead: Take the thread from its current holder; the end of that run then changes
+                nothing.
 
         Returns:
-            The hold, or who has it.
+            The hold, or the current holder.
         """
         ...
 
     def holder(self, slot: bytes) -> Holder | None:
-        """Whose run has a thread; also one whose process ended first. None: no run has it."""
+        """Return the holder of a thread, also if its process ended first; None: no run has it."""
         ...
 
     def close(self) -> None:
@@ -163,7 +168,7 @@ class Anchor(Protocol):
 
 
 def is_behind(position: Position, other: Position) -> bool:
-    """Whether one position of a slot comes before another: by restores, then by entries."""
+    """Whether one position of a slot precedes another: compare restores, then entries."""
     return (position.epoch, position.seq) < (other.epoch, other.seq)
 
 
@@ -176,7 +181,7 @@ _SEQ_MAX = 2**63 - 1
 
 
 def require_slot(slot: bytes) -> None:
-    """Refuse what cannot be a slot.
+    """Refuse a value that cannot be a slot.
 
     Raises:
         UsageError: It is not 32 bytes, or it is 32 zeros, which no keyed hash gives.
@@ -188,7 +193,7 @@ def require_slot(slot: bytes) -> None:
 
 
 def require_position(position: Position) -> None:
-    """Refuse what cannot be a position.
+    """Refuse a value that cannot be a position.
 
     Raises:
         UsageError: A field has another length, or is outside its range.
@@ -209,7 +214,7 @@ def require_position(position: Position) -> None:
 
 
 def require_holder(holder: Holder) -> None:
-    """Refuse what cannot be kept about a run.
+    """Refuse a holder that an anchor cannot store.
 
     Raises:
         UsageError: The identity is longer than a name may be or is not Unicode text, or the time
@@ -228,15 +233,16 @@ def require_holder(holder: Holder) -> None:
 
 
 def require_rising(expected: Position, position: Position) -> None:
-    """Refuse a position that forgets something which the anchor has seen.
+    """Refuse a position that forgets something that the anchor has seen.
 
     Raises:
-        UsageError: It is of another thread, it or a mark of it goes down, or it has something else
-            in the place of what was seen: another entry, another owner's entry, another pause.
+        UsageError: It belongs to another thread, it or one of its marks decreases, or it replaces
+            something that was seen: the entry, the owner's entry or the pause.
     """
-    # Asked at every save: no calls and no loops.
+    # This runs at every save, so it makes no calls and has no loops.
     if position.thread != expected.thread and expected.seq != RESERVED_SEQ:
-        # Before epochs: a restore keeps a thread or nothing, and never puts another in its place.
+        # This check precedes the epoch checks: a restore keeps a thread or drops it, and never
+        # replaces it by another.
         raise UsageError(
             f"anchor position: expected thread {expected.thread.hex()[:12]}, found "
             f"{position.thread.hex()[:12]}"
@@ -244,7 +250,7 @@ def require_rising(expected: Position, position: Position) -> None:
     if position.epoch > expected.epoch:
         return
     if position.epoch < expected.epoch or position.seq < expected.seq:
-        # A later epoch begins with other marks: the way back would carry them to the earlier one.
+        # A later epoch begins with other marks; moving back would carry them to the earlier epoch.
         raise UsageError(
             f"anchor position: expected entry {expected.seq} of epoch {expected.epoch} or later, "
             f"found entry {position.seq} of epoch {position.epoch}"
@@ -275,7 +281,7 @@ def require_rising(expected: Position, position: Position) -> None:
 
 
 def is_rising(expected: Position, position: Position) -> bool:
-    """Whether an anchor lets a position follow another."""
+    """Whether an anchor accepts a position after another."""
     try:
         require_rising(expected, position)
     except UsageError:

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which threads have a run that lives on this machine: a file for each, which its process locks.
+"""The threads that have a live run on this machine: a file for each, locked by its process.
 
-The operating system releases the lock when the process ends, however it ends, so nothing has to be
-renewed. The file exists from the beginning of a run to its end. A file that nobody has locked is
-that of a run whose process ended first; an empty one is that of a run that never began.
+The operating system releases the lock when the process ends, in whatever way, so no renewal is
+needed. The file exists from the beginning of a run to its end. An unlocked file belongs to a run
+whose process ended first; an empty file belongs to a run that never began.
 
-A file is removed while it is locked. A process that opened it before that finds a file without a
-name, and tries again; so two processes never have one thread. Nothing waits for the disk: after a
-power cut no run lives.
+A process removes a file while it holds the lock. Another process that opened the file before that
+finds that it has no name any more, and tries again; so two processes never hold one thread. Nothing
+is synced to the disk: after a power failure no run is alive.
 
-A lock belongs to what was opened, and a child made by fork shares that with its parent. So the
-child closes the files of its parent's runs, and nothing is opened for a run while a fork happens.
+A lock belongs to the open file description, which a child process made by fork shares with its
+parent. So the child closes the files of its parent's runs, and no file of a run is opened during a
+fork.
 """
 
 import os
@@ -37,26 +38,26 @@ _PREFIX = "run."
 _LOOKS = 5
 _LOOK_S = 0.001
 _WAIT_S = 5.0
-"""How often and how long to wait for another process that is between two steps: a new file is
-empty, and not yet of its group, for microseconds, and `holder` locks a file for as long."""
+"""How often and how long to wait for another process that is between two steps. A new file is
+empty, and not yet in its group, for microseconds; `holder` locks a file for about as long."""
 _BYTES_MAX = 4096
 _UNKNOWN = Holder("", datetime.min.replace(tzinfo=UTC), living=False)
 _BEING_WRITTEN = msgspec.structs.replace(_UNKNOWN, living=True)
 _decode = msgspec.json.Decoder(Holder).decode
 
 _holds: "set[_FileHold]" = set()
-"""All of this process, also those that nobody refers to any more: they last until it ends."""
+"""Every hold of this process: one without other references lasts until the process ends."""
 _holds_lock = threading.RLock()
-"""The collector may end a run of the very OS thread that has it."""
+"""Reentrant: the garbage collector may end a run in the OS thread that holds this lock."""
 
 
 class RunFiles:
-    """The runs of a store in a directory of this machine.
+    """The runs of a store, in a directory of this machine.
 
     Args:
-        directory: Where it is.
-        opened: Opens the directory, checked, and closes it.
-        group: The group whose members share it; None: it is this user's own.
+        directory: The directory.
+        opened: Opens the directory, checks it, and closes it.
+        group: The group that shares it; None: it belongs to this user alone.
     """
 
     def __init__(
@@ -71,16 +72,17 @@ class RunFiles:
         self._group = group
 
     def hold(self, name: str, holder: Holder, *, instead: bool = False) -> Hold | Holder:
-        """Let a run have a name; returns the hold, or who has it.
+        """Give a name to a run; return the hold, or the current holder.
 
         Args:
             name: The name.
-            holder: Whose run it is.
-            instead: Take the name from whoever has it: the file of that run loses it.
+            holder: The holder of the run.
+            instead: Take the name from its current holder, whose file loses it.
 
         Raises:
-            OSError: The file cannot be made or written.
-            DirectoryUnusable: Directory or file is a link, of another user or writable for others.
+            OSError: The file cannot be created or written.
+            DirectoryUnusable: Directory or file is a link, belongs to another user, or others can
+                write it.
         """
         data = msgspec.json.encode(holder)
         looks_left, deadline = _LOOKS, monotonic() + _WAIT_S
@@ -108,14 +110,15 @@ class RunFiles:
                 sleep(_LOOK_S)
 
     def holder(self, name: str) -> Holder | None:
-        """Who has a name, or had it when its process ended; None: nobody.
+        """Return the holder of a name, also if its process has ended; None: there is none.
 
         Raises:
             OSError: The file cannot be read.
-            DirectoryUnusable: Directory or file is a link, of another user or writable for others.
+            DirectoryUnusable: Directory or file is a link, belongs to another user, or others can
+                write it.
         """
         if not os.path.lexists(self._place + name) and self._directory.is_dir():
-            return None  # nearly always: no run is under way
+            return None  # the usual case: no run is in progress
         looks_left = _LOOKS
         with refusing(DirectoryUnusable, self._directory):
             while True:
@@ -131,7 +134,7 @@ class RunFiles:
                 sleep(_LOOK_S)
 
     def _try(self, name: str, data: bytes, within: int) -> "_FileHold | Holder | None":
-        """Open or make a file and lock it; None: it was removed meanwhile, or somebody looks."""
+        """Open or create a file and lock it; None: it was removed, or another process reads it."""
         try:
             descriptor = disk.new_file(name, within=within, group=self._group)
         except FileExistsError:
@@ -143,13 +146,13 @@ class RunFiles:
                 return None
         try:
             if not _lock(descriptor, fcntl.LOCK_EX):
-                # What lets others read it as well is no run.
+                # If a shared lock is possible, the other lock is that of a reader and not of a run.
                 looked_at = _lock(descriptor, fcntl.LOCK_SH)
                 return None if looked_at else _read(descriptor, living=True)
             status = os.fstat(descriptor)
             if not status.st_nlink:
                 return None
-            # In this order: an empty file would be that of a run which never began.
+            # In this order: an empty file would belong to a run that never began.
             os.pwrite(descriptor, data, 0)
             os.ftruncate(descriptor, len(data))
             hold = _FileHold(descriptor, os.dup(within), name, left=bool(status.st_size))
@@ -161,7 +164,7 @@ class RunFiles:
                 _release(descriptor)
 
     def _look(self, name: str) -> Holder | None:
-        """Who has a file locked, or wrote it."""
+        """Return the process that has a file locked, or that wrote it."""
         with self._opened() as within:
             try:
                 descriptor, _ = disk.open_safe(name, FILE, within=within, group=self._group)
@@ -178,7 +181,7 @@ class RunFiles:
 
 
 class _FileHold:
-    """That a run of this process has a thread."""
+    """The hold of a run of this process."""
 
     def __init__(self, descriptor: int, within: int, name: str, *, left: bool) -> None:
         self.left = left
@@ -187,10 +190,10 @@ class _FileHold:
         self._name = name
 
     def end(self, *, begun: bool = True) -> None:
-        """Remove the file, then release it; a file that cannot be removed is released all the same.
+        """Remove the file, then release it; if it cannot be removed, release it all the same.
 
-        Then it looks as if the process had ended, and the next run may have the thread; as it does
-        for a run that has not begun.
+        A file that stays looks as if the process had ended, and the next run may have the thread.
+        The same applies to a run that has not begun.
         """
         with _holds_lock:
             descriptor, self._descriptor = self._descriptor, -1
@@ -198,7 +201,7 @@ class _FileHold:
         if descriptor < 0:
             return
         try:
-            # Somebody may have removed it by hand; then the name is another run's by now.
+            # If someone removed the file by hand, the name may already belong to another run.
             if begun and os.fstat(descriptor).st_nlink:
                 with suppress(OSError):
                     os.unlink(self._name, dir_fd=self._within)
@@ -207,7 +210,7 @@ class _FileHold:
             _release(descriptor)
 
     def start_in_child(self) -> None:
-        """After a fork: the run is the parent's, and ends with it."""
+        """Close the files after a fork: the run belongs to the parent."""
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
         os.close(self._within)
@@ -223,7 +226,7 @@ def _lock(descriptor: int, kind: int) -> bool:
 
 
 def _release(descriptor: int) -> None:
-    """Close a file; a child that was made meanwhile and has it open as well keeps no lock."""
+    """Unlock and close a file; a child process that inherited it then has no lock either."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
@@ -231,7 +234,7 @@ def _release(descriptor: int) -> None:
 
 
 def _read(descriptor: int, *, living: bool) -> Holder:
-    """Who wrote a file; of one that is no run's, or is being written, nobody knows."""
+    """Return the holder that a file names; unknown for a foreign or half-written file."""
     try:
         found = _decode(os.pread(descriptor, _BYTES_MAX, 0))
     except msgspec.MsgspecError:
@@ -247,7 +250,7 @@ def _start_in_child() -> None:
 
 
 if fcntl is not None:
-    # The lock is held over the fork, so that the child finds the set whole.
+    # Hold the lock across the fork, so that the child finds the set consistent.
     os.register_at_fork(
         before=_holds_lock.acquire,
         after_in_parent=_holds_lock.release,

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of a local anchor: its bytes, and what is found, written and copied in it.
+"""The file of a local anchor: its format, and how to search, write and copy its slots.
 
-A table never answers that a slot is absent unless every slot on the way to the free one is
-genuine: a damaged key is `AnchorUnavailable`, never an unknown thread. It is read through a shared
-map without any lock; it is written with system calls, so that a full disk is an error and not the
-end of the process. Who may write, and when, is left to `local.py`.
+A table reports a slot as absent only if every slot on the path to the free slot is genuine: a
+damaged key is `AnchorUnavailable`, never an unknown thread. Reads use a shared memory map without a
+lock. Writes use system calls, so that a full disk causes an error and does not kill the process.
+`local.py` decides who may write, and when.
 
-All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 512,
-each in one sector of a disk: a power cut leaves a slot as it was at one moment.
+All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 512, each
+in one sector of a disk: after a power failure, a slot is as it was at one moment.
 
 Header, at offset 0:
 
@@ -19,15 +19,15 @@ Header, at offset 0:
 | 16 | 16 | store id |
 | 32 | 8 | capacity: how many slots, a power of two, 256 or more |
 | 40 | 16 | code over bytes 0 to 40 |
-| 64 | 1 | superseded: not 0 while and after a larger file takes the place of this one |
-| 72 | 8 | used: about how many slots are taken; a hint that only decides when to count |
+| 64 | 1 | superseded: not 0 while and after a larger file replaces this one |
+| 72 | 8 | used: the approximate number of slots in use; a hint that only decides when to count |
 | 80 | 4016 | zeros, not read |
 
 Slot number `i`, at offset 4096 + 512 * i:
 
 | Offset | Bytes | Field |
 |---|---|---|
-| 0 | 32 | slot key; zeros: the slot is free, whatever follows |
+| 0 | 32 | slot key; zeros: the slot is free, regardless of the rest |
 | 32 | 176 | copy A |
 | 208 | 176 | copy B |
 | 384 | 128 | zeros, not read |
@@ -50,12 +50,12 @@ Copy:
 | 129 | 31 | zeros |
 | 160 | 16 | code over the slot key and bytes 0 to 160 of the copy |
 
-A code is BLAKE2b with the secret as its key, 16 bytes long, over the store id and then the
-bytes named above; the personalisation is `sealpoint/header` for the header and
-`sealpoint/anchor` for a copy. A slot key belongs to number `first 8 bytes mod capacity`, or
-else to the next free one after it, going round at the end. Slots are never freed. A slot whose
-key ends in a zero byte, whose copy A has counter 1 and sequence number -1, whose copy B is
-zeros, and of which no copy is valid is what an insertion left that was cut short: it is free.
+A code is BLAKE2b with the secret as its key, 16 bytes long, over the store id and then the bytes
+named above; the personalization is `sealpoint/header` for the header and `sealpoint/anchor` for a
+copy. A slot key belongs in slot `first 8 bytes mod capacity`, or else in the next free slot after
+it, with wraparound at the end. Slots are never freed. An interrupted insertion leaves a slot whose
+key ends in a zero byte, whose copy A has counter 1 and sequence number -1, whose copy B is zeros,
+and of which no copy is valid. Such a slot is free.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ CAPACITY_MIN = 256
 HEADER_BYTES = 4096
 SLOT_BYTES = 512
 PIECE_BYTES = 256 * SLOT_BYTES
-"""So many bytes of slots are compared at once with what was verified before."""
+"""How many bytes of slots to compare at once with the verified copy."""
 KEY_BYTES = 32
 FREE = bytes(KEY_BYTES)
 SUPERSEDED_AT = 64
@@ -84,7 +84,7 @@ USED_AT = 72
 USED = Struct("<Q")
 
 COPIES = (32, 208)
-"""Where the two copies of a slot begin."""
+"""The offsets of the two copies of a slot."""
 
 _COPY_A, _COPY_B = COPIES
 _BODY_AT = 8
@@ -104,16 +104,16 @@ _PAUSED = 2
 
 
 def home_of(slot: bytes) -> int:
-    """The number of a slot before it is reduced to a capacity: keys are uniform already."""
+    """Return a slot's number before the modulo by the capacity: keys are uniform already."""
     home: int = _COUNTER.unpack_from(slot)[0]
     return home
 
 
 def position_of(raw: bytes, start: int) -> Position:
-    """The position in the copy of a slot that begins at `start` and has been verified.
+    """Return the position in the verified copy of a slot that begins at `start`.
 
     Raises:
-        AnchorUnavailable: The copy is genuine and carries a flag that this version does not know.
+        AnchorUnavailable: The copy is genuine but has a flag that this version does not know.
     """
     epoch, gen, seq, thread, entry, fence, pause, owner, owner_entry, flags = _BODY.unpack_from(
         raw, start + _BODY_AT
@@ -136,7 +136,7 @@ def position_of(raw: bytes, start: int) -> Position:
 
 
 class SlotSeal:
-    """Makes and checks the codes of one store's anchor.
+    """The authentication codes of one store's anchor.
 
     Args:
         key: The secret, 32 bytes.
@@ -146,7 +146,7 @@ class SlotSeal:
     __slots__ = ("_copy", "_header", "_store")
 
     def __init__(self, key: bytes, store: bytes) -> None:
-        # Hashing the key and the store once and copying that state halves the time of a code.
+        # Hashing key and store once and copying that state halves the time of a code.
         self._copy = hashlib.blake2b(
             store, key=key, digest_size=_CODE_BYTES, person=b"sealpoint/anchor"
         )
@@ -156,49 +156,49 @@ class SlotSeal:
         self._store = store
 
     def header(self, capacity: int) -> bytes:
-        """The authenticated beginning of a file."""
+        """Return the authenticated beginning of a file."""
         fields = _HEADER.pack(_MAGIC, _VERSION, self._store, capacity)
         code = self._header.copy()
         code.update(fields)
         return fields + code.digest()
 
     def capacity_of(self, header: bytes, size_bytes: int) -> int:
-        """The capacity that a header gives, after everything about it has been checked.
+        """Return the capacity in a header, after every check of the header.
 
         Raises:
-            ValueError: With what was expected and found.
+            ValueError: With the expected and the found value.
         """
-        # (1) Long enough to be read.
+        # (1) The header is long enough.
         if len(header) < HEADER_BYTES:
             raise ValueError(f"expected a header of {HEADER_BYTES} bytes, found {len(header)}")
         magic, version, store, capacity = _HEADER.unpack_from(header)
-        # (2) The format is ours, in a version we know.
+        # (2) The format is ours, in a version that we know.
         if magic != _MAGIC:
             raise ValueError(
                 "expected the file of a local anchor, found a file that begins otherwise"
             )
         if version != _VERSION:
             raise ValueError(f"expected version {_VERSION}, found version {version}")
-        # (3) The store is this one.
+        # (3) The file belongs to this store.
         if store != self._store:
             raise ValueError(
                 f"expected the anchor of store {self._store.hex()}, found that of {store.hex()}"
             )
-        # (4) Written under this secret: the same bytes come out again.
+        # (4) The header was written under this secret: the same bytes come out again.
         genuine = self.header(capacity)
         if not compare_digest(genuine, header[: len(genuine)]):
             raise ValueError(
                 "expected a header written under the secret in slots.key, found "
                 "one written under another secret or changed"
             )
-        # (5) The file is whole.
+        # (5) The file is complete.
         expected = HEADER_BYTES + capacity * SLOT_BYTES
         if capacity < CAPACITY_MIN or capacity & (capacity - 1) or size_bytes != expected:
             raise ValueError(f"expected {expected} bytes of file, found {size_bytes}")
         return int(capacity)
 
     def copy(self, slot: bytes, counter: int, position: Position) -> bytes:
-        """One copy, ready to be written."""
+        """Return one copy, ready to be written."""
         counted = _COUNTED.pack(
             counter,
             position.epoch,
@@ -217,12 +217,12 @@ class SlotSeal:
         return counted + code.digest()
 
     def newest_if_clear(self, slot: bytes, raw: bytes) -> int:
-        """Where the newest copy begins, or 0 if a writer may have been at work on the slot.
+        """Return the offset of the newest copy, or 0 if a writer may be working on the slot.
 
-        Only one code is checked. That is enough when the two counters are neighbours. A copy
-        that is no longer the newest is taken only if the other one seems to be its predecessor;
-        but that other one was written later, and no mixture of its counter with those written
-        over it has the low byte of that predecessor.
+        This checks only one code. That is enough if the two counters are neighbors: a copy that is
+        no longer the newest is accepted only if the other one looks like its predecessor. But that
+        other copy was written later, and no mixture of its counter with the one overwritten has the
+        low byte of that predecessor.
         """
         first, second = _COUNTERS.unpack_from(raw)
         if first - second == 1:
@@ -234,19 +234,19 @@ class SlotSeal:
         return start if self._holds(slot, raw, start) else 0
 
     def newest(self, slot: bytes, raw: bytes) -> int:
-        """Where the valid copy with the highest counter begins, or 0 if both are invalid.
+        """Return the offset of the valid copy with the highest counter, or 0 if both are invalid.
 
-        To be asked only while no writer can be at work on the slot.
+        Call this only while no writer can be working on the slot.
         """
         first, second = _COUNTERS.unpack_from(raw)
         order = (_COPY_A, _COPY_B) if first >= second else (_COPY_B, _COPY_A)
         return next((start for start in order if self._holds(slot, raw, start)), 0)
 
     def is_torn(self, raw: bytes) -> bool:
-        """Whether a slot is what an insertion left that could not write the whole key.
+        """Whether a slot is the remainder of an insertion that could not write the whole key.
 
-        The key then ends in zeros, and what was to be inserted was a reserved name: nothing is
-        lost if it is forgotten. Anything else without a valid copy is damage.
+        The key then ends in zeros, and the insertion was for a reserved name: forgetting it loses
+        nothing. Anything else without a valid copy is damage.
         """
         return (
             not raw[KEY_BYTES - 1]
@@ -268,7 +268,7 @@ _ZEROS = bytes(1 << 20)
 
 
 class Table:
-    """An open file whose header has been verified. It owns its descriptor."""
+    """An open file with a verified header. It owns its descriptor."""
 
     __slots__ = ("capacity", "descriptor", "identity", "map", "place", "seal")
 
@@ -286,25 +286,25 @@ class Table:
 
     @property
     def superseded(self) -> bool:
-        """Whether a larger file takes or took the place of this one."""
+        """Whether a larger file is replacing or has replaced this one."""
         return self.map[SUPERSEDED_AT] != 0
 
     def mark(self, *, superseded: bool) -> None:
-        """Tell every process that has this file open whether it is superseded."""
+        """Mark for every process that has this file open whether it is superseded."""
         self._write(b"\x01" if superseded else b"\x00", SUPERSEDED_AT)
 
     @property
     def crowded(self) -> bool:
-        """Whether one more slot would fill more than three fifths, as far as the hint goes."""
+        """Whether one more slot would fill more than three fifths, going by the hint."""
         used: int = USED.unpack_from(self.map, USED_AT)[0]
         return (used + 1) * 5 > self.capacity * 3
 
     def find(self, slot: bytes) -> int:
-        """Where a slot lies; 0 if a free slot was met first or there is none."""
+        """Return the offset of a slot; 0 if a free slot came first or the table is full."""
         table = self.map
         offset = HEADER_BYTES + home_of(slot) % self.capacity * SLOT_BYTES
         key = table[offset : offset + KEY_BYTES]
-        # Nearly every slot lies where it belongs: that case is spared the walk below.
+        # Nearly every slot is at its home offset; this check avoids the walk below.
         if key == slot:
             return offset
         for offset in self._walk(home_of(slot)):
@@ -316,7 +316,7 @@ class Table:
         return 0
 
     def find_free(self, slot: bytes) -> int:
-        """Where a slot that is absent would be written; 0 if the table is full."""
+        """Return the offset for writing an absent slot; 0 if the table is full."""
         table = self.map
         for offset in self._walk(home_of(slot)):
             if table[offset : offset + KEY_BYTES] == FREE or self.seal.is_torn(self.raw(offset)):
@@ -324,9 +324,9 @@ class Table:
         return 0
 
     def is_absent(self, slot: bytes) -> bool:
-        """Whether every slot up to the first free one is genuine, and none is this one.
+        """Whether every slot up to the first free one is genuine, and none of them is this one.
 
-        Only while no writer can be at work is False more than a doubt.
+        False is certain only while no writer can be working on the file.
         """
         for offset in self._walk(home_of(slot)):
             raw = self.raw(offset)
@@ -338,7 +338,7 @@ class Table:
         return True
 
     def newest(self, slot: bytes, offset: int) -> tuple[bytes, int]:
-        """A slot's bytes and where its newest copy begins; only while no writer is at work.
+        """Return a slot's bytes and the offset of its newest copy; only while no writer is working.
 
         Raises:
             AnchorUnavailable: Both copies are invalid.
@@ -350,20 +350,20 @@ class Table:
         return raw, start
 
     def require_absent(self, slot: bytes) -> None:
-        """Refuse to call a slot absent because of damage; only while no writer is at work.
+        """Refuse to report a slot as absent because of damage; only while no writer is working.
 
         Raises:
-            AnchorUnavailable: A slot on the way is damaged.
+            AnchorUnavailable: A slot on the path is damaged.
         """
         if not self.is_absent(slot):
             raise self.damaged(0)
 
     def raw(self, offset: int) -> bytes:
-        """The bytes of the slot at an offset, read once."""
+        """Return the bytes of the slot at an offset, read once."""
         return self.map[offset : offset + SLOT_BYTES]
 
     def offsets(self) -> Iterator[int]:
-        """The offset of every slot that is taken."""
+        """Yield the offset of every slot in use."""
         table = self.map
         for offset in range(HEADER_BYTES, HEADER_BYTES + self.capacity * SLOT_BYTES, SLOT_BYTES):
             taken = table[offset : offset + KEY_BYTES] != FREE
@@ -371,14 +371,14 @@ class Table:
                 yield offset
 
     def pieces(self) -> Iterator[int]:
-        """The offset of every stretch of `PIECE_BYTES`."""
+        """Yield the offset of every piece of `PIECE_BYTES`."""
         return iter(range(HEADER_BYTES, HEADER_BYTES + self.capacity * SLOT_BYTES, PIECE_BYTES))
 
     def insert(self, slot: bytes, offset: int, position: Position) -> None:
-        """Write a slot that is absent: the copy first, so that a key never stands alone.
+        """Write an absent slot: the copy first, so that there is never a key without a copy.
 
-        A key of which only a part could be written is taken back. Where that fails as well, the
-        slot counts as free all the same.
+        If the key could be written only in part, this clears it. If clearing fails as well, the
+        slot still counts as free.
         """
         self._write(self.seal.copy(slot, 1, position), offset + _COPY_A)
         try:
@@ -390,16 +390,16 @@ class Table:
         self.count(USED.unpack_from(self.map, USED_AT)[0] + 1)
 
     def rewrite(self, offset: int) -> None:
-        """Write a slot again as it is, so that the next sync takes it to the disk."""
+        """Write a slot again unchanged, so that the next sync brings it to the disk."""
         self._write(self.raw(offset), offset)
 
     def overwrite(
         self, slot: bytes, offset: int, raw: bytes, start: int, position: Position
     ) -> tuple[bytes, int]:
-        """Write the copy of a slot that is not the newest, and make it the newest.
+        """Write the copy of a slot that is not the newest, which makes it the newest.
 
         Returns:
-            The slot's bytes from now on, and where that copy begins.
+            The slot's new bytes, and the offset of that copy.
         """
         counter: int = _COUNTER.unpack_from(raw, start)[0]
         copy = self.seal.copy(slot, counter + 1, position)
@@ -408,11 +408,11 @@ class Table:
         return raw[:other] + copy + raw[other + _COPY_BYTES :], other
 
     def count(self, used: int) -> None:
-        """Write the hint how many slots are taken."""
+        """Write the hint about the number of slots in use."""
         self._write(USED.pack(used), USED_AT)
 
     def damaged(self, offset: int) -> AnchorUnavailable:
-        """The error for a slot without a valid copy; offset 0: on the way to an absent one."""
+        """Return the error for a slot without a valid copy; offset 0: on the path to another."""
         where = f"slot at byte {offset}" if offset else "a slot on the way to another"
         return AnchorUnavailable(f"anchor file {self.place}: {where}: both copies are damaged")
 
@@ -441,11 +441,11 @@ def open_table(
     read_only: bool,
     group: int | None = None,
 ) -> Table:
-    """Open the file of an anchor, at a cost that does not depend on how much is in it.
+    """Open the file of an anchor, in time that does not depend on its size.
 
     Raises:
-        AnchorUnavailable: It is no anchor of this store under this secret, or not whole.
-        DirectoryUnusable: It is not safely this user's own.
+        AnchorUnavailable: It is not a complete anchor of this store under this secret.
+        DirectoryUnusable: Other users could change it.
         OSError: It cannot be opened or read.
     """
     place = directory / name
@@ -468,15 +468,15 @@ def write_table(
     *,
     group: int | None = None,
 ) -> None:
-    """Write a whole file that nobody has open yet, and let it reach the disk.
+    """Write a complete file that nobody has open yet, and sync it to the disk.
 
     Args:
         within: The directory.
-        name: A name for the file until it is finished; what has it already is a left-over.
+        name: The temporary name of the file; an existing file of this name is a leftover.
         seal: Makes the codes.
-        grown_from: Every slot of it is kept, in a file twice as large; None for an empty file.
-            Its slots have been verified.
-        group: The group whose members share the file, if they do.
+        grown_from: The table to copy into a file twice as large, with every slot; the slots have
+            been verified. None: an empty file.
+        group: The group that shares the file, if any.
     """
     capacity = CAPACITY_MIN if grown_from is None else grown_from.capacity * 2
     with suppress(FileNotFoundError):
@@ -485,7 +485,7 @@ def write_table(
     try:
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
             left = HEADER_BYTES + capacity * SLOT_BYTES
-            # Every block is written, not left as a hole, so that the disk cannot be full later.
+            # Write every block instead of leaving holes, so that the disk cannot be full later.
             while left:
                 left -= file.write(_ZEROS[:left])
             with mmap.mmap(descriptor, 0) as table:

@@ -1,37 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The anchor of one store for one user of one machine: a file of fixed slots.
+"""The anchor of one store for one user of one machine: a file of fixed-size slots.
 
-What it guarantees, to every process of the user that opens the same directory:
+Guarantees for every process of the user that opens the same directory:
 
-- A position is believed only if it was written under the secret, for this slot and this store. An
-  edited, foreign, garbled or truncated file is `AnchorUnavailable`, and a damaged slot is too: it
-  never turns into an unknown thread. A torn write leaves the position before it.
-- Reading takes no lock. Writing takes one over processes (`flock` on the anchor file itself: a
-  lock file beside it could be deleted, and two writers would not notice) and one over OS threads.
-- `create` is on the disk when it returns, because a thread that the anchor forgot would be
-  refused. `advance` is not: a power cut may leave it behind, never ahead and never unreadable.
+- A position counts only if it was written under the secret, for this slot and this store. An
+  edited, foreign, garbled or truncated file is `AnchorUnavailable`, and so is a damaged slot: it
+  never turns into an unknown thread. A torn write leaves the previous position.
+- Reads take no lock. Writes take one across processes (`flock` on the anchor file itself: a
+  separate lock file could be deleted, and two writers would not notice) and one across OS threads.
+- `create` is on the disk when it returns, because a thread that the anchor forgot would be refused.
+  `advance` is not: a power failure may leave the anchor behind, never ahead and never unreadable.
 
-The bytes are described in `_table.py`. The file is `anchor.slots` in the directory. Each write of
-a slot goes over the older of its two copies, with the next counter; the valid copy with the
-highest counter counts. A new slot gets its first copy, then its key. The order of growth, under
-the lock: (1) all slots are verified, (2) a file of twice the capacity is written as `anchor.grown`
-and reaches the disk, (3) the old file is marked superseded, (4) the new one is renamed over it,
-(5) the directory reaches the disk. Who finds the mark looks whether the file still has its name:
-if so, growth has not happened and the file is the current one, and the next writer takes the mark
-away; if not, it opens the file that has the name now.
+`_table.py` describes the format. The file is `anchor.slots` in the directory. Each write of a slot
+overwrites the older of its two copies, with the next counter; the valid copy with the highest
+counter counts. A new slot gets its first copy, then its key. Growth, under the lock: (1) verify all
+slots, (2) write a file of twice the capacity as `anchor.grown` and sync it, (3) mark the old file
+as superseded, (4) rename the new file over it, (5) sync the directory. A process that finds the
+mark checks whether the file still has its name. If so, growth did not happen and the file is the
+current one, and the next writer removes the mark; if not, the process opens the file that has the
+name now.
 
-Which threads have a run is in files of their own beside it; see `_run_files.py`.
+Separate files in the directory record which threads have a run; see `_run_files.py`.
 
 At most one process, and one OS thread in it, is between `SharedFile.locked` and `unlock`, and the
 file it gets is the one that every other process reads. A file that was removed or replaced by hand
-is `AnchorUnavailable`: what would be written to it, nobody else would read.
+is `AnchorUnavailable`: no other process would read what is written to it.
 
-What it leaves to others: that the directory is the right one, that the secret is kept, and what
-an absent file means. With `create=False` and no file there, `get` returns None and `slots` is
-empty, so that the store says `Unanchored` for every thread it holds; the method `create` then
-makes the file. Once a handle has seen the file, its absence is `AnchorUnavailable`. A file that
-was replaced by an older copy of itself before it was opened is only older: nothing here can tell.
-A file that somebody shortens while it is open ends the process, as with every mapped file.
+Left to others: the choice of the directory, the storage of the secret, and the meaning of an absent
+file. With `create=False` and no file, `get` returns None and `slots` is empty, so that the store
+raises `Unanchored` for every thread in it; the method `create` then makes the file. Once a handle
+has seen the file, its absence is `AnchorUnavailable`. This module cannot detect a file that was
+replaced by an older copy of itself before it was opened. If another process truncates the file
+while it is open, this process dies, as with every memory-mapped file.
 """
 
 import os
@@ -90,11 +90,12 @@ _open_files_lock = threading.Lock()
 
 @contextmanager
 def opened_directory(directory: Path, group: int | None) -> Iterator[int]:
-    """Open a directory after checking it; what is done through the descriptor stays in it.
+    """Open a directory after checking it; operations through the descriptor stay in it.
 
     Raises:
-        DirectoryUnusable: It is a link, no directory, of another user, or writable for others.
-        FileNotFoundError: There is none.
+        DirectoryUnusable: It is a link, not a directory, belongs to another user, or others can
+            write it.
+        FileNotFoundError: It does not exist.
     """
     named = f"anchor directory {directory}"
     try:
@@ -109,13 +110,13 @@ def opened_directory(directory: Path, group: int | None) -> Iterator[int]:
 
 
 class SharedFile:
-    """A handle on the file; `mutex` is to be held around every method but the constructor.
+    """A handle on the file; hold `mutex` around every method except the constructor.
 
     Args:
-        directory: Where the file is or will be.
+        directory: The directory of the file.
         seal: Makes and checks its codes.
-        read_only: Open for reading only; locks then keep writers away and nothing else.
-        group: The group whose members share the file; None: it is this user's own.
+        read_only: Open for reading only; locks then only keep writers out.
+        group: The group that shares the file; None: it belongs to this user alone.
 
     Raises:
         AnchorUnavailable: This system has no POSIX file locks.
@@ -130,7 +131,7 @@ class SharedFile:
             )
         self.mutex = threading.Lock()
         self.table: Table | None = None
-        """The file as last opened: readers may use it without the mutex unless superseded."""
+        """The file as last opened: readers may use it without the mutex unless it is superseded."""
         self._directory = directory
         self._seal = seal
         self._read_only = read_only
@@ -142,7 +143,7 @@ class SharedFile:
             _open_files.add(self)
 
     def current(self) -> Table | None:
-        """The file that has the name now, opened if need be, or None while there never was one."""
+        """Return the file that has the name now, opened if needed; None if there never was one."""
         self.require_open()
         for _ in range(_REOPEN_MAX):
             table = self._opened()
@@ -152,15 +153,15 @@ class SharedFile:
         raise self._vanished()
 
     def locked(self) -> Table | None:
-        """The current file with its lock held, or None while there never was one."""
+        """Return the current file with its lock held, or None if there never was one."""
         table = self.table
         if table is not None:
             try:
                 fcntl.flock(table.descriptor, self._lock_kind)
             except BlockingIOError:
-                pass  # it is waited for below
+                pass  # the code below waits for the lock
             else:
-                # Nearly always it is the file that has the name.
+                # The usual case: the file still has the name.
                 if os.fstat(table.descriptor).st_nlink and not table.map[SUPERSEDED_AT]:
                     return table
         self.require_open()
@@ -172,11 +173,12 @@ class SharedFile:
             removed = os.fstat(table.descriptor).st_nlink == 0
             if not table.map[SUPERSEDED_AT]:
                 if removed:
-                    # What is written to it now, no other process will ever read.
+                    # No other process will ever read what is written to a removed file.
                     raise self._vanished()
                 return table
             if not removed and self._has_the_name(table):
-                # Growth holds the lock from mark to rename: this one ended between them.
+                # Growth holds the lock from mark to rename, so this growth was interrupted between
+                # them.
                 if not self._read_only:
                     table.mark(superseded=False)
                 return table
@@ -184,18 +186,18 @@ class SharedFile:
         raise self._vanished()
 
     def unlock(self) -> None:
-        """Let the next writer in; without a lock held it does nothing."""
+        """Release the lock for the next writer; without a lock this does nothing."""
         if self.table is not None:
             fcntl.flock(self.table.descriptor, fcntl.LOCK_UN)
 
     def make(self) -> None:
-        """Make an empty file unless there is one, and open it."""
+        """Create an empty file unless it exists, and open it."""
         directory = f"anchor directory {self._directory}"
         with reporting(DirectoryUnusable, f"{directory}: expected to make it"):
             disk.make_directory(self._directory, self._group, parents=True)
         temporary = f"anchor.{os.urandom(8).hex()}.new"
         published = False
-        # Another process may be faster; its file is as good.
+        # Another process may be faster; its file is just as good.
         with (
             reporting(DirectoryUnusable, f"{directory}: expected to make a file"),
             suppress(FileExistsError),
@@ -207,7 +209,7 @@ class SharedFile:
         self._opened(published=published)
 
     def make_locked(self) -> Table:
-        """Make an empty file unless there is one, and hold its lock."""
+        """Create an empty file unless it exists, and hold its lock."""
         self.make()
         table = self.locked()
         if table is None:
@@ -215,8 +217,8 @@ class SharedFile:
         return table
 
     def grow(self, old: Table) -> Table:
-        """A table with room for one more slot, its lock held like the lock of the old one."""
-        # (1) Moving a slot whose key is damaged would hide it from its thread for ever.
+        """Return a table with room for one more slot, locked like the old one."""
+        # (1) Moving a slot with a damaged key would hide it from its thread forever.
         used = 0
         for offset in old.offsets():
             old.newest(old.raw(offset)[:KEY_BYTES], offset)
@@ -225,16 +227,16 @@ class SharedFile:
         if not old.crowded:
             return old
         with opened_directory(self._directory, self._group) as within:
-            # (2) The larger file, complete and locked before anybody can see it.
+            # (2) Write the larger file, complete and locked before any process can see it.
             write_table(within, _GROWN, self._seal, grown_from=old, group=self._group)
             new = open_table(
                 self._directory, within, _GROWN, self._seal, read_only=False, group=self._group
             )
             try:
                 self._wait_for_lock(new.descriptor)
-                # (3) From here on every reader asks which file has the name.
+                # (3) From here on every reader checks which file has the name.
                 old.mark(superseded=True)
-                # (4) and (5) Renamed, and the directory on the disk.
+                # (4) and (5) Rename the file, and sync the directory.
                 disk.publish(_GROWN, _NAME, within=within, replace=True)
             except BaseException:
                 _let_go(new)
@@ -252,12 +254,12 @@ class SharedFile:
             _open_files.discard(self)
 
     def require_open(self) -> None:
-        """Refuse to go on after `close`."""
+        """Refuse to work after `close`."""
         if self._closed:
             raise UsageError(f"anchor in {self._directory}: expected it open, found it closed")
 
     def start_in_child(self) -> None:
-        """After a fork: a lock shared with the parent is none against it, so open anew."""
+        """Reopen after a fork: a lock shared with the parent does not exclude the parent."""
         self.mutex = threading.Lock()
         table, self.table = self.table, None
         if table is not None:
@@ -276,7 +278,8 @@ class SharedFile:
                         group=self._group,
                     )
                     if not self._read_only and not published:
-                        # Whoever gave the file its name may have died before that was on the disk.
+                        # The process that named the file may have died before the name was on the
+                        # disk.
                         disk.sync(within)
             except FileNotFoundError as exc:
                 if self._seen:
@@ -287,7 +290,7 @@ class SharedFile:
 
     def _wait_for_lock(self, descriptor: int) -> None:
         try:
-            # Nearly always it is free.
+            # The lock is nearly always free.
             fcntl.flock(descriptor, self._lock_kind)
         except BlockingIOError as exc:
             if not disk.wait_for_lock(descriptor, _LOCK_WAIT_S, shared=self._read_only):
@@ -317,8 +320,8 @@ class SharedFile:
 
 
 def _let_go(table: Table) -> None:
-    # The map has a descriptor of its own, which would keep the lock; and a reader may still be
-    # using the map, so it goes when the last reader does.
+    # The map has its own descriptor, which would keep the lock, so unlock explicitly. A reader may
+    # still be using the map, so the map stays until the last reader drops it.
     fcntl.flock(table.descriptor, fcntl.LOCK_UN)
     os.close(table.descriptor)
 
@@ -330,7 +333,7 @@ def _start_in_child() -> None:
 
 
 if fcntl is not None:
-    # The lock is held over the fork, so that the child finds the set whole.
+    # Hold the lock across the fork, so that the child finds the set consistent.
     os.register_at_fork(
         before=_open_files_lock.acquire,
         after_in_parent=_open_files_lock.release,
@@ -344,10 +347,10 @@ _KNOWN_MAX = 1024
 
 
 class _Verified(msgspec.Struct, frozen=True):
-    """The bytes of a slot that were verified, its key among them, and what they say."""
+    """The verified bytes of a slot, including its key, and their meaning."""
 
     offset: int
-    """Where they lay: in a file that has grown since, other bytes may lie there."""
+    """The offset of the bytes; if the file has grown since, other bytes may be there."""
     raw: bytes
     start: int
     position: Position
@@ -359,17 +362,17 @@ class LocalAnchor:
     Args:
         directory: The directory of this store's anchor alone.
         store: The store's id, 16 bytes.
-        key: The secret under which every copy is authenticated, 32 bytes.
-        create: Make directory and file now if they are absent; else `create` makes them.
-        read_only: Write nothing and need no permission to; `create`, `advance` and `hold` are
+        key: The secret that authenticates every copy, 32 bytes.
+        create: Create directory and file now if they are absent; otherwise `create` does it.
+        read_only: Write nothing and need no permission to write; `create`, `advance` and `hold` are
             refused.
-        group: The number of the group whose members share it; without it, it is this user's own.
+        group: The number of the group that shares it; None: it belongs to this user alone.
 
     Raises:
-        AnchorUnavailable: The file is not a whole anchor of this store under this secret, or
+        AnchorUnavailable: The file is not a complete anchor of this store under this secret, or
             this system has no POSIX file locks.
-        DirectoryUnusable: Directory or file is a link, of another user or writable for others,
-            or cannot be made.
+        DirectoryUnusable: Directory or file is a link, belongs to another user, others can write
+            it, or it cannot be created.
     """
 
     def __init__(
@@ -393,8 +396,8 @@ class LocalAnchor:
         self._read_only = read_only
         self._known: dict[bytes, _Verified] = {}
         self._listings: dict[int, tuple[bytes, list[tuple[bytes, Position]]]] = {}
-        """By where they lie, the pieces of the file that were verified when all slots were listed,
-        and what they say."""
+        """By offset, the pieces of the file that were verified while listing all slots, and their
+        content."""
         self._file = SharedFile(directory, SlotSeal(key, store), read_only=read_only, group=group)
         self._runs = RunFiles(directory, partial(opened_directory, directory, group), group)
         try:
@@ -404,7 +407,7 @@ class LocalAnchor:
             raise self._unavailable(exc) from exc
 
     def get(self, slot: bytes) -> Position | None:
-        """The position in a slot, or None if there never was one.
+        """Return the position in a slot, or None if there never was one.
 
         Raises:
             AnchorUnavailable: The file is gone or cannot be read, or the slot is damaged.
@@ -416,7 +419,7 @@ class LocalAnchor:
         if known is not None and table is not None:
             offset = known.offset
             if table.map[offset : offset + SLOT_BYTES] == known.raw:
-                # The very bytes that were verified before.
+                # The same bytes were verified before.
                 return known.position
         require_slot(slot)
         if table is None:
@@ -433,17 +436,17 @@ class LocalAnchor:
         return self._settled(slot)
 
     def _remember(self, slot: bytes, found: _Verified) -> Position:
-        """Keep the bytes of a slot that were verified, so that they need not be verified twice."""
+        """Cache the verified bytes of a slot, so that they are verified only once."""
         if len(self._known) >= _KNOWN_MAX:
             self._known = {}
         self._known[slot] = found
         return found.position
 
     def create(self, slot: bytes, position: Position) -> Position:
-        """Write a slot that is absent, and let it reach the disk.
+        """Write an absent slot, and sync it to the disk.
 
         Returns:
-            What the slot holds now: `position`, or what was there before and stays.
+            The current content of the slot: `position`, or the earlier position, which stays.
 
         Raises:
             AnchorUnavailable: It cannot be written.
@@ -457,8 +460,8 @@ class LocalAnchor:
                 if offset:
                     found = position_of(*table.newest(slot, offset))
                     if found.reserved:
-                        # Whoever wrote it may have died or failed before it was on the disk;
-                        # after a failed sync only what is written again gets there.
+                        # The writer may have died or failed before the slot was on the disk. After
+                        # a failed sync, only data that is written again gets there.
                         table.rewrite(offset)
                         disk.sync_data(table.descriptor)
                     return found
@@ -479,7 +482,7 @@ class LocalAnchor:
         """Replace `expected` by `position`; a slot that holds anything else stays as it is.
 
         Returns:
-            What the slot holds now: `position` if it was written.
+            The current content of the slot: `position` if it was written.
 
         Raises:
             AnchorUnavailable: It cannot be written, or the slot is absent.
@@ -494,8 +497,8 @@ class LocalAnchor:
                 table = self._locked_for_writing() if self._read_only else file.locked()
                 if table is None:
                     raise self._absent()
-                # Mostly it lies where it was left, with the very bytes that were verified or
-                # written then, its key among them; else it is looked for and verified anew.
+                # Usually the slot is at the cached offset, with the cached bytes, including its
+                # key. Otherwise search for it and verify it again.
                 if known is None or table.raw(known.offset) != known.raw:
                     known = self._verified(table, slot)
                 if known.position != expected:
@@ -510,7 +513,7 @@ class LocalAnchor:
                 file.unlock()
 
     def slots(self) -> Iterator[tuple[bytes, Position]]:
-        """Every slot with its position, in no order. Slots made meanwhile may be left out.
+        """Iterate over every slot and its position, in no order; may omit slots created during it.
 
         Raises:
             AnchorUnavailable: Also while iterating, at a damaged slot.
@@ -521,7 +524,7 @@ class LocalAnchor:
         return iter(()) if table is None else chain.from_iterable(self._listed(table))
 
     def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
-        """Let a run have a thread; returns the hold, or who has it.
+        """Give a thread to a run; return the hold, or the current holder.
 
         Raises:
             AnchorUnavailable: The directory cannot be written.
@@ -539,13 +542,13 @@ class LocalAnchor:
             raise self._unavailable(exc) from exc
 
     def holder(self, slot: bytes) -> Holder | None:
-        """Whose run has a thread, or had it when its process ended.
+        """Return the holder of a thread, also if its process has ended.
 
         Raises:
             AnchorUnavailable: The directory cannot be read.
         """
         require_slot(slot)
-        # A directory that is gone is an error, and not a thread that no run has.
+        # A missing directory is an error; it does not mean that no run has the thread.
         if self._current() is None:
             return None
         try:
@@ -558,7 +561,7 @@ class LocalAnchor:
         self._file.close()
 
     def _listed(self, table: Table) -> Iterator[list[tuple[bytes, Position]]]:
-        """The slots of a file by pieces; the very bytes that were verified before, at once."""
+        """Yield the slots of a file piece by piece, with a cache of verified pieces."""
         for offset in table.pieces():
             raw = table.map[offset : offset + PIECE_BYTES]
             known = self._listings.get(offset)
@@ -573,7 +576,7 @@ class LocalAnchor:
                 if slot == FREE or table.seal.is_torn(one):
                     continue
                 start = 0 if table.superseded else table.seal.newest_if_clear(slot, one)
-                # Others may have written to the file that took the place of a superseded one.
+                # A superseded file does not count: others may have written to its replacement.
                 position = position_of(one, start) if start else self.get(slot)
                 if position is None:
                     raise table.damaged(offset + at)
@@ -584,7 +587,7 @@ class LocalAnchor:
             yield found
 
     def _verified(self, table: Table, slot: bytes) -> _Verified:
-        """Where a slot lies and what it holds; only while no writer is at work."""
+        """Return the offset and content of a slot; only while no writer is working."""
         offset = table.find(slot)
         if not offset:
             raise self._absent()
@@ -597,7 +600,7 @@ class LocalAnchor:
         )
 
     def _settled(self, slot: bytes) -> Position | None:
-        """The position in a slot while no writer is at work: what is invalid now is damage."""
+        """Return the position in a slot under the lock, where any invalid data is damage."""
         with self._file.mutex:
             try:
                 table = self._file.locked()

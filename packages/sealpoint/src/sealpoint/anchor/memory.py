@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference anchor: positions in a dict.
 
-It keeps every promise of the contract for the OS threads of one process. It is shared with no
-other process and forgotten with the object, so it protects nothing beyond that: it is for tests,
-for stores in memory, and for reading.
+It fulfills the whole contract for the OS threads of one process. No other process shares it, and it
+is gone with the object, so it protects nothing beyond that. Use it for tests, for stores in memory,
+and for reading.
 """
 
 import threading
@@ -33,18 +33,18 @@ class MemoryAnchor:
         self._positions: dict[bytes, Position] = {}
         self._holds: dict[bytes, _MemoryHold] = {}
         self._left: dict[bytes, Holder] = {}
-        """Of runs that never began, as others are told of them."""
+        """The holders of runs that never began, as other callers see them."""
         self._closed = False
 
     def get(self, slot: bytes) -> Position | None:
-        """The position in a slot, or None if there never was one."""
+        """Return the position in a slot, or None if there never was one."""
         require_slot(slot)
         with self._lock:
             self._require_open()
             return self._positions.get(slot)
 
     def create(self, slot: bytes, position: Position) -> Position:
-        """Write a slot that is absent; returns what the slot holds now."""
+        """Write an absent slot; return the current content of the slot."""
         require_slot(slot)
         require_position(position)
         with self._lock:
@@ -52,7 +52,7 @@ class MemoryAnchor:
             return self._positions.setdefault(slot, position)
 
     def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
-        """Replace `expected` by `position`; returns what the slot holds now.
+        """Replace `expected` by `position`; return the current content of the slot.
 
         Raises:
             AnchorUnavailable: The slot is absent.
@@ -74,13 +74,13 @@ class MemoryAnchor:
             return position
 
     def slots(self) -> Iterator[tuple[bytes, Position]]:
-        """Every slot with its position, as they are now."""
+        """Iterate over a snapshot of every slot and its position."""
         with self._lock:
             self._require_open()
             return iter(list(self._positions.items()))
 
     def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
-        """Let a run have a thread; returns the hold, or who has it."""
+        """Give a thread to a run; return the hold, or the current holder."""
         require_slot(slot)
         require_holder(holder)
         with self._lock:
@@ -93,7 +93,7 @@ class MemoryAnchor:
             return hold
 
     def holder(self, slot: bytes) -> Holder | None:
-        """Whose run has a thread, if one has."""
+        """Return the holder of a thread, if there is a run."""
         require_slot(slot)
         with self._lock:
             self._require_open()
@@ -108,7 +108,7 @@ class MemoryAnchor:
             self._holds.clear()
 
     def let_go(self, slot: bytes, hold: "_MemoryHold", *, begun: bool) -> None:
-        """A run has ended."""
+        """End a hold."""
         with self._lock:
             if self._holds.get(slot) is hold:
                 del self._holds[slot]
@@ -121,7 +121,7 @@ class MemoryAnchor:
 
 
 class _MemoryHold:
-    """That a run of this process has a thread."""
+    """The hold of a run of this process."""
 
     __slots__ = ("_anchor", "_slot", "holder", "left")
 
@@ -132,5 +132,5 @@ class _MemoryHold:
         self.left = left
 
     def end(self, *, begun: bool = True) -> None:
-        """The run has ended."""
+        """End the run."""
         self._anchor.let_go(self._slot, self, begun=begun)

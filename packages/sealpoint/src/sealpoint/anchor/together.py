@@ -1,33 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two anchors that are required together: one that a fleet shares, and the memory of this machine.
+"""Two anchors that are required together: one shared by a fleet, and this machine's own.
 
-A call is judged by whichever of the two has seen more. A write goes to the shared one first, and is
-acknowledged when the local one has followed; should either fail, the call is `AnchorUnavailable`,
-and the next one finds both as they are.
+A call is judged by the anchor that has seen more. A write goes to the shared anchor first, and is
+acknowledged when the local one has followed. If either fails, the call is `AnchorUnavailable`, and
+the next call finds both as they are.
 
-- *Local behind* (the machine was off, or is new): the shared one counts. The local one follows once
-  this machine has judged the thread up to there (`confirm`), and the store shows that what the
-  shared one holds descends from what the local one held. A machine that remembers another history
-  says `Forked`, however far the others went on with theirs.
-- *Shared behind* (its database was put back): the local one counts. The next advance is told what
-  the shared one holds; the caller proves, as after every advance that met something else, that
-  this is an ancestor, and advances it from there. A slot that the shared one lost is made again
-  with what this machine has seen.
+- *Local behind* (the machine was off, or is new): the shared anchor counts. The local one follows
+  once this machine has judged the thread up to there (`confirm`), and the store shows that the
+  shared position descends from the local one. If this machine has seen another history, it raises
+  `Forked`, however far the others have continued theirs.
+- *Shared behind* (its database was restored from a backup): the local anchor counts. The next
+  advance returns the shared position. The caller proves that it is an ancestor, as after every
+  advance that found an unexpected position, and advances from there. A slot that the shared anchor
+  lost is created again with the position that this machine has seen.
 - *Neither* descends from the other: `Forked`.
 
-The marks of both count, whichever has seen more entries: a pause that this machine has seen is not
-left out because somebody moved the shared anchor past it.
+The marks of both anchors count, no matter which has seen more entries: if someone moved the shared
+anchor past a pause that this machine has seen, the pause still counts.
 
-A name that was only reserved says nothing about entries, and gives way. An anchor never writes what
-the store does not show: a shared anchor that somebody else writes cannot spoil the local one with
-positions that never were.
+A position that only reserves a name says nothing about entries, and the other one counts. An anchor
+never records anything that the store does not show: an attacker who writes the shared anchor cannot
+spoil the local one with positions that never existed.
 
-A shared anchor lies at the other end of a network: where it can answer for two slots in one round
-trip, it is asked so. The store chain is looked at with each load and after each save, so its slot,
-the *watched* one, comes along with the thread's.
+A shared anchor is at the other end of a network: if it can answer for two slots in one round trip,
+this class uses that. Each load, and each save afterwards, checks the store chain, so the slot of
+the store chain, the *watched* slot, comes along with the thread's slot.
 
-What it leaves to others: whether one entry descends from another, which only the store can tell
-(`Judge`).
+Left to others: only the store can tell whether one entry descends from another (`Judge`).
 """
 
 import threading
@@ -47,35 +46,35 @@ FORKED_HINT = (
 )
 
 Judge = Callable[[bytes, Position, Position], tuple[Position, bool]]
-"""Given a slot and what the local and the shared anchor hold of it, which are not the same: the
-newer one, and whether the store shows it and that it descends from the other. Raises Forked if it
-does not descend, for all that the store shows."""
+"""Compares the different positions that the local and the shared anchor hold in a slot. Returns the
+newer one, and whether the store shows it and its descent from the other. Raises Forked if the store
+shows that it does not descend from the other."""
 
 
 @runtime_checkable
 class PairedReads(Protocol):
-    """What a shared anchor MAY have besides: two slots in one round trip."""
+    """An optional interface of a shared anchor: two slots in one round trip."""
 
     def get_both(self, first: bytes, second: bytes) -> tuple[Position | None, Position | None]:
-        """As `get` for each."""
+        """Call `get` for each."""
         ...
 
     def advance_and_get(
         self, slot: bytes, expected: Position, position: Position, other: bytes
     ) -> tuple[Position, Position | None]:
-        """As `advance`, and then `get` for another slot."""
+        """Call `advance`, and then `get` for another slot."""
         ...
 
 
 class AnchorsTogether:
-    """A shared and a local anchor as one; see `Anchor` for what each method promises.
+    """A shared and a local anchor as one; see `Anchor` for the contract of each method.
 
     Args:
-        shared: The one that others ask too.
-        local: The memory of this machine.
-        judge: Compares two positions by what the store has.
-        read_only: Nothing is written: the local one stays where it is.
-        watched: The slot that comes along with others.
+        shared: The anchor that several machines use.
+        local: The anchor of this machine.
+        judge: Compares two positions by the entries in the store.
+        read_only: Write nothing: the local anchor does not move.
+        watched: The slot to read along with others.
     """
 
     def __init__(
@@ -96,18 +95,18 @@ class AnchorsTogether:
         self._came_along = threading.local()
 
     def get(self, slot: bytes) -> Position | None:
-        """The newer of the two positions, or None if neither anchor ever had one.
+        """Return the newer of the two positions, or None if neither anchor ever had one.
 
         Raises:
             AnchorUnavailable: One of the two cannot be read.
-            Forked: They went different ways.
+            Forked: Their histories differ.
         """
-        # The local one first: it follows the shared one, and so cannot be ahead by mere timing.
+        # Read the local one first: it follows the shared one, so timing alone cannot put it ahead.
         local = self.local.get(slot)
         return self._settled(slot, local, self.shared.get(slot))
 
     def get_with_watched(self, slot: bytes) -> tuple[Position | None, Position | None]:
-        """The same for the watched slot, and for another one."""
+        """Return the positions of the watched slot and of another one."""
         if self._pairs is None or self._watched is None:
             watched = None if self._watched is None else self.get(self._watched)
             return watched, self.get(slot)
@@ -117,9 +116,9 @@ class AnchorsTogether:
         return watched, self._settled(slot, local[1], shared[1])
 
     def take_watched(self) -> Position | None:
-        """What the shared anchor held in the watched slot after this OS thread's last advance.
+        """Return the shared position of the watched slot after this OS thread's last advance.
 
-        None if it did not come along, or was taken already: then it is to be asked for.
+        None if that advance did not return it, or it was taken already: then ask the anchor.
         """
         found: Position | None = getattr(self._came_along, "position", None)
         self._came_along.position = None
@@ -129,11 +128,11 @@ class AnchorsTogether:
         """Write a slot that is absent in both, the shared one first.
 
         Returns:
-            What the slot holds now: `position`, or what one of the two knew before.
+            The current content of the slot: `position`, or the earlier position in one of the two.
 
         Raises:
             AnchorUnavailable: One of the two cannot be written.
-            Forked: They went different ways.
+            Forked: Their histories differ.
         """
         local = self.local.get(slot)
         shared = self.shared.create(slot, position if local is None else local)
@@ -142,14 +141,14 @@ class AnchorsTogether:
         return self._settled(slot, local, shared) or position
 
     def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
-        """Replace `expected` by `position` in the shared one, and let the local one follow.
+        """Replace `expected` by `position` in the shared anchor, and let the local one follow.
 
         Returns:
-            What the shared one holds now: `position` if it was written.
+            The current content of the shared slot: `position` if it was written.
 
         Raises:
             AnchorUnavailable: One of the two cannot be written, or both lack the slot.
-            Forked: The local one knows another history.
+            Forked: The local one has seen another history.
         """
         self._came_along.position = None
         try:
@@ -158,7 +157,7 @@ class AnchorsTogether:
             local = self.local.get(slot)
             if local is None or self.shared.get(slot) is not None:
                 raise
-            # It was put back to a time before the slot.
+            # The shared anchor was restored to a time before the slot.
             self.shared.create(slot, local)
             found = self._advance_shared(slot, expected, position)
         if found == position:
@@ -166,11 +165,10 @@ class AnchorsTogether:
         return found
 
     def slots(self) -> Iterator[tuple[bytes, Position]]:
-        """Every slot that either knows, with the newer of its positions.
+        """Iterate over every slot of either anchor, with the newer of its positions.
 
-        They are compared by their numbers alone, and the marks of both count. Where the two went
-        different ways, that of this machine is given: `get` refuses it, and who plans a restore
-        has to see it.
+        This compares the numbers alone, and the marks of both count. If the histories differ, it
+        yields the position of this machine: `get` refuses it, and a restore plan must show it.
 
         Raises:
             AnchorUnavailable: One of the two cannot be read.
@@ -186,11 +184,11 @@ class AnchorsTogether:
         return iter(found.items())
 
     def hold(self, slot: bytes, holder: Holder, *, instead: bool = False) -> Hold | Holder:
-        """Let a run have a thread, on all the machines that share the anchor."""
+        """Give a thread to a run, across all the machines that share the anchor."""
         return self.shared.hold(slot, holder, instead=instead)
 
     def holder(self, slot: bytes) -> Holder | None:
-        """Whose run has a thread, on whichever machine."""
+        """Return the holder of a thread, on any machine."""
         return self.shared.holder(slot)
 
     def close(self) -> None:
@@ -212,7 +210,7 @@ class AnchorsTogether:
 
         Raises:
             AnchorUnavailable: It cannot be written.
-            Forked: It knows another history.
+            Forked: It has seen another history.
         """
         if self._read_only:
             return
@@ -223,13 +221,13 @@ class AnchorsTogether:
     def _settled(
         self, slot: bytes, local: Position | None, shared: Position | None
     ) -> Position | None:
-        """What counts, of what the two hold: the newer position, with the marks of both."""
+        """Return the position that counts: the newer of the two, with the marks of both."""
         if shared is None or shared == local:
             return local
         newer, _ = self._judged(slot, local, shared)
         if local is None:
             if newer.reserved and not self._read_only:
-                self.local.create(slot, newer)  # no entry hangs on it that could be judged
+                self.local.create(slot, newer)  # no entry depends on it that could be judged
             return newer
         return _with_marks(newer, local if newer == shared else shared)
 
@@ -245,10 +243,8 @@ class AnchorsTogether:
     def _follow(self, slot: bytes, position: Position, *, told: Position | None) -> None:
         """Move the local anchor to a position of the shared one that the store shows.
 
-        Args:
-            slot: The slot.
-            position: Where it shall go.
-            told: What it held when that was found to descend from it.
+        `told` is an earlier position from which the new one is known to descend. If the local
+        anchor holds another one, the store is asked.
         """
         while True:
             local = self.local.get(slot)
@@ -265,10 +261,10 @@ class AnchorsTogether:
 
 
 def _with_marks(newer: Position, other: Position) -> Position:
-    """A position with the marks of another, where those are later ones of the same history.
+    """Return a position with the marks of another, if those are later ones of the same history.
 
     Raises:
-        Forked: The two have seen different entries that say whose the thread is.
+        Forked: The two have seen different owner entries at the same position.
     """
     if newer.epoch != other.epoch or newer.thread != other.thread:
         return newer
@@ -291,9 +287,9 @@ def _with_marks(newer: Position, other: Position) -> Position:
 
 
 def _with_pause(newer: Position, other: Position) -> Position:
-    """The same for who reads no entries, and so cannot judge which of the two lies about a pause.
+    """Return the same for a caller that reads no entries, so cannot judge which pause is right.
 
-    Then the thread counts as paused.
+    The thread then counts as paused.
     """
     found = _with_marks(newer, other)
     same = (newer.epoch, newer.thread, newer.pause) == (other.epoch, other.thread, other.pause)
@@ -301,10 +297,10 @@ def _with_pause(newer: Position, other: Position) -> Position:
 
 
 def newer_position(local: Position, shared: Position) -> Position:
-    """The newer of two positions of a slot, by their numbers alone.
+    """Return the newer of two positions of a slot, by their numbers alone.
 
     Raises:
-        Forked: They are of different threads, or different entries at the same place.
+        Forked: They belong to different threads, or are different entries at the same place.
     """
     if local.thread != shared.thread and (local.reserved or shared.reserved):
         return shared if local.reserved else local
