@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the past still what it was, who did what, and how is that proven to somebody else?"""
+"""Audit: verify the history of a store, show who did what, and export proof of it."""
 
 from sealpoint.audit._bundle import export_bundle
 from sealpoint.audit._bundle_check import BundleReport, BundleThread, fill_storage, verify_bundle

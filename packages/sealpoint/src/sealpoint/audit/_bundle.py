@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing an evidence bundle: what proves the history of some threads, for whoever has the pin.
+"""Writing an evidence bundle: proof of the history of some threads, for anyone with the pin.
 
-Everything that is written has been verified on the way, against the anchor too. It holds no key,
-and no state unless that is asked for; what was erased is not in it. It is yielded line by line,
-and must be thrown away if the end is not reached: without its last line it is no bundle.
+Everything in the bundle was verified during the export, against the anchor too. It holds no key,
+and no state unless the caller asks for states; erased data is not in it. The export yields the
+bundle line by line. The caller must discard the output if the export does not reach its end:
+without its last line it is not a bundle.
 """
 
 import hashlib
@@ -35,13 +36,13 @@ from sealpoint.store import BlobReader, Core, ThreadWalk
 
 # The lines of an evidence bundle: one JSON object each, in one spelling, with a bound.
 #
-# A bundle is read from its first line to its last and never held as a whole. Each line is bounded
-# before it is read and parsed as a round trip, so a bundle has no second spelling. See
-# docs/formats/bundle.md for every field.
+# A reader processes a bundle from its first line to its last and never holds all of it. It bounds
+# each line before reading it, and parses it as a round trip, so a bundle has no second spelling.
+# See docs/formats/bundle.md for every field.
 
 
 BUNDLE_TYPE = b"application/vnd.sealpoint.bundle.v1+json"
-"""The type of what the exporter of a bundle signs."""
+"""The payload type of the exporter's signature."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -50,13 +51,13 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 class BeginLine(
     msgspec.Struct, tag="bundle", tag_field="line", frozen=True, forbid_unknown_fields=True
 ):
-    """The first line: what the bundle is about."""
+    """The first line: the subject of the bundle."""
 
     v: Literal[1]
     store: str
     ns: str
     payloads: bool
-    """Whether the states are in it as well."""
+    """Whether the bundle includes the states."""
 
 
 class EntryLine(
@@ -67,14 +68,14 @@ class EntryLine(
     forbid_unknown_fields=True,
     omit_defaults=True,
 ):
-    """An entry of the store chain, or of the thread that was named last."""
+    """An entry of the store chain, or of the thread named by the last thread line."""
 
     header: str
     seals: str
     body: str | None
-    """None: an erasure has taken it, or it is `raw`."""
+    """None: an erasure removed it, or the body is in `raw`."""
     raw: bytes | None = None
-    """A body that is no UTF-8: nonsense, and yet what its writer sealed; otherwise left out."""
+    """A body that is not UTF-8: meaningless, but sealed by its writer; otherwise left out."""
 
 
 class BlobLine(
@@ -89,19 +90,19 @@ class BlobLine(
 class ThreadLine(
     msgspec.Struct, tag="thread", tag_field="line", frozen=True, forbid_unknown_fields=True
 ):
-    """From here on the entries are those of this thread."""
+    """The start of a thread: the entries that follow belong to it."""
 
     thread: str
 
 
 class EndLine(msgspec.Struct, tag="end", tag_field="line", frozen=True, forbid_unknown_fields=True):
-    """The last line: who has exported what is before it, and when."""
+    """The last line: who exported the lines before it, and when."""
 
     at: _Time
     by: str
-    """The digits of the key's id."""
+    """The key id, in hexadecimal."""
     lines: _Count
-    """How many lines are before this one."""
+    """The number of lines before this one."""
     content: str
     """The SHA-256 of their bytes, in hexadecimal."""
     signature: str
@@ -114,10 +115,10 @@ _decode = msgspec.json.Decoder(Line).decode
 
 
 def encode_line(line: Line) -> bytes:
-    """The one spelling of a line.
+    """Encode a line in its one spelling.
 
     Raises:
-        BundleInvalid: It is longer than a reader would take.
+        BundleInvalid: It is longer than a reader would accept.
     """
     data: bytes = _encode(line) + b"\n"
     if len(data) > BUNDLE_LINE_BYTES_MAX:
@@ -128,7 +129,7 @@ def encode_line(line: Line) -> bytes:
 
 
 def is_text(data: bytes) -> bool:
-    """Whether bytes are UTF-8, as every body is that can be read."""
+    """Whether bytes are UTF-8, as every readable body is."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -137,7 +138,7 @@ def is_text(data: bytes) -> bool:
 
 
 def signed_message(line: EndLine, begin: BeginLine) -> bytes:
-    """What the exporter signs."""
+    """Return the message that the exporter signs."""
     claim = {
         "v": begin.v,
         "store": begin.store,
@@ -152,15 +153,15 @@ def signed_message(line: EndLine, begin: BeginLine) -> bytes:
 
 
 def read_lines(source: bytes | BinaryIO) -> Iterator[tuple[Line, str, int]]:
-    """Every line, with the digest and the number of the lines before it.
+    """Yield every line, with the digest and the number of the lines before it.
 
     Raises:
-        BundleInvalid: There is something else than a line, or more than a reader takes.
+        BundleInvalid: There is something other than a line, or more than a reader accepts.
     """
     stream = BytesIO(source) if isinstance(source, bytes) else source
     hashed, number, total = hashlib.sha256(), 0, 0
     while True:
-        # (1) Bounds before anything is parsed.
+        # (1) Check the bounds before parsing anything.
         data = stream.readline(BUNDLE_LINE_BYTES_MAX + 1)
         if not data:
             return
@@ -171,7 +172,7 @@ def read_lines(source: bytes | BinaryIO) -> Iterator[tuple[Line, str, int]]:
                 f"{where}: it is longer than a line may be ({BUNDLE_LINE_BYTES_MAX} bytes), or "
                 f"than a bundle may be ({BUNDLE_BYTES_MAX})"
             )
-        # (2) One spelling. Lines are flat: no nesting can be deep.
+        # (2) Accept one spelling. Lines are flat, so nothing can be nested deeply.
         try:
             line = _decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
@@ -191,15 +192,15 @@ def export_bundle(
     """Write the evidence of some threads of the namespace, line by line.
 
     Args:
-        core: The store; its signer says who exports.
+        core: The store; its signer is the exporter.
         threads: Their names; None: all threads of the namespace.
-        payloads: Also the states.
+        payloads: Whether to include the states.
 
     Raises:
         ReadOnly: The store was opened without a key.
         UnknownThread, Unanchored: There is no such thread.
-        Tampered, NotTrusted, RolledBack, Forked: Something does not verify: it is no evidence.
-        HeadMoved: The roster has changed meanwhile; export again.
+        Tampered, NotTrusted, RolledBack, Forked: Something does not verify, so it is not evidence.
+        HeadMoved: The roster changed during the export; export again.
     """
     signer = core.signer()
     chain = core.renewed_trust()
@@ -242,7 +243,7 @@ def _content(
     yield begin
     for seq, record in core.storage.scan(STORE_CHAIN, 0, chain.seq):
         line = _entry(record)
-        # What was verified before is what is written: the hash and the body's digest bind it.
+        # Write exactly the verified bytes: the hash and the digest of the body bind them.
         if hashlib.sha256(record.header).digest() != chain.hashes[seq]:
             raise Edited(f"store chain entry {seq}: it changed after it was verified")
         yield line
@@ -294,10 +295,10 @@ class _Beside:
         self._pruned = RetentionCheck(core, thread).claims.rule
 
     def of(self, step: ChainStep, payload: bytes | None) -> Iterator[BlobLine]:
-        """The world of a checkpoint, and its state where that is wanted and was not given up.
+        """Yield the world of a checkpoint, and its state if wanted and not pruned.
 
-        Of the end of a rollout, the list of positions. Anybody may name one that is not there: it
-        is left out, and whoever judges by it finds that.
+        For the end of a rollout, yield the list of positions. Any member can name a list that does
+        not exist: the export omits it, and a verifier that needs it reports that.
         """
         body, seq = step.body, step.entry.seq
         if isinstance(body, ExpiryBody) and body.positions is not None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verifying an evidence bundle with nothing but the pin: no store, no anchor, no network.
 
-The order: (1) the first line and whose store it is, (2) the store chain from the pin's root and
-the blobs that it names, (3) every thread from its genesis, entry by entry, as a reader of the
-store would, each decision judged again if the caller brings somebody who can, (4) the exporter's
-signature over all of it, by the newest roster in the bundle, and nothing after it. What is proven
-is the history up to the head of each thread that is in the bundle; later entries may exist, and
-the report says so.
+The order: (1) the first line and its store; (2) the store chain from the pin's root, and the blobs
+that it names; (3) every thread from its genesis, entry by entry, as a reader of the store would
+verify it, with each decision judged again if the caller provides a judge; (4) the exporter's
+signature over all of it, by the newest roster in the bundle, and nothing after it. The bundle
+proves the history up to the last included entry of each thread; later entries may exist, and the
+report says so.
 """
 
 import hashlib
@@ -51,24 +51,24 @@ _THREAD_DIGITS = 32
 _CLAIM = "Each thread is proven up to the entry that is named; later entries may exist."
 
 Worlds = Callable[[str], dict[str, Any] | None]
-"""Gives the world of a digest that is in the bundle, or None."""
+"""Returns the world of a digest in the bundle, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleThread:
-    """How far a thread is proven."""
+    """How much of a thread's history is proven."""
 
     name: str
-    """Empty if an erasure has taken it."""
+    """Empty if an erasure removed it."""
     thread: str
     """The thread's id in hexadecimal."""
     entries: int
     seq: int
-    """The position of the head that the bundle reaches."""
+    """The position of the last entry in the bundle."""
     entry: str
     """The hash of that entry."""
     time: datetime
-    """When it was written, as its writer says."""
+    """Its time, as its writer claims."""
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form."""
@@ -77,7 +77,7 @@ class BundleThread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleReport:
-    """What a bundle proves, and no more."""
+    """The facts that a bundle proves, and nothing more."""
 
     store: str
     """The store's id in hexadecimal."""
@@ -86,23 +86,23 @@ class BundleReport:
     """The identity that signed the bundle."""
     exported_person: str
     exported_at: datetime
-    """When, as the exporter says."""
+    """The export time, as the exporter claims."""
     roster: int
     """The position of the newest roster in the bundle."""
     epoch: int
     threads: tuple[BundleThread, ...]
     entries: int
-    """How many entries were verified, those of the store chain included."""
+    """The number of verified entries, including those of the store chain."""
     blobs: int
-    """How many worlds and parts of states are in it."""
+    """The number of included worlds and parts of states."""
     findings: tuple[Finding, ...]
-    """Resumes and handoffs that the policy of their time did not allow, and entries about requests
-    that say nothing."""
+    """Resumes and handoffs that the policy of their time did not allow, and unreadable entries
+    about requests."""
     claim: str = _CLAIM
 
     @property
     def ok(self) -> bool:
-        """Whether every resume and handoff in it was justified, and every entry can be read."""
+        """Whether every resume and handoff was justified and every entry is readable."""
         return not self.findings
 
     def as_dict(self) -> dict[str, object]:
@@ -118,22 +118,22 @@ def verify_bundle(
     """Verify a bundle.
 
     Args:
-        source: Its bytes, or a file that is open for reading them.
-        pin: The store, its root, and the least roster that may be believed.
-        judge: Makes what judges the decisions of one thread again, from the blobs of the store
-            chain by their digests.
+        source: Its bytes, or a file that is open for reading bytes.
+        pin: The store, its root, and the oldest roster to accept.
+        judge: Makes a judge that checks the decisions of one thread again, from the blobs of the
+            store chain by digest.
 
     Raises:
-        BundleInvalid: It is no bundle, or not as it was exported.
-        NotTrusted: It is of another store, or somebody signed who may not.
-        Tampered, Forked: An entry is not what was written.
-        RolledBack: Its roster is older than the pin, a cutoff or a restore says.
+        BundleInvalid: It is not a bundle, or not as it was exported.
+        NotTrusted: It belongs to another store, or a signer was not allowed to sign.
+        Tampered, Forked: An entry differs from the one that was written.
+        RolledBack: Its roster is older than the pin, a cutoff or a restore requires.
     """
     return _Check(pin, judge).run(read_lines(source))
 
 
 def fill_storage(source: bytes) -> MemoryStorage:
-    """A store in memory with all that a bundle holds, which `verify_bundle` has verified."""
+    """Make a store in memory with the content of a bundle that `verify_bundle` has verified."""
     storage = MemoryStorage()
     thread, records, blobs = STORE_CHAIN, list[Record](), dict[bytes, bytes]()
     for line, _, _ in read_lines(source):
@@ -149,7 +149,7 @@ def fill_storage(source: bytes) -> MemoryStorage:
 
 
 class _Check:
-    """The verification of one bundle, a line after the other."""
+    """The verification of one bundle, line by line."""
 
     def __init__(self, pin: TrustPin, judge: Callable[[Mapping[str, bytes]], Judge] | None) -> None:
         self._pin = pin
@@ -164,7 +164,7 @@ class _Check:
         self._beside = 0
 
     def run(self, lines: Iterator[tuple[Line, str, int]]) -> BundleReport:
-        # (1) whose it is
+        # (1) the first line and its store
         begin = next(lines, (None,))[0]
         if not isinstance(begin, BeginLine):
             raise BundleInvalid("bundle: it does not begin with the first line of a bundle")
@@ -188,7 +188,7 @@ class _Check:
             before = line.thread
             reading.advance()
             self._read_thread(reading, begin, line.thread)
-        # (4) the exporter, and nothing after
+        # (4) the exporter, and nothing after it
         if not isinstance(line, EndLine):
             raise BundleInvalid(
                 "bundle: expected a thread or the end of the bundle, found a line of another kind"
@@ -220,7 +220,7 @@ class _Check:
             self._entries += 1
             reading.advance()
         self._chain.require_minimum("bundle")
-        # Nothing is kept that the signed store chain does not name.
+        # Keep only what the signed store chain names.
         expected = [digest.hex() for digest in self._chain.blobs]
         total = 0
         while isinstance(line := reading.line, BlobLine):
@@ -317,7 +317,7 @@ class _Check:
 
 
 class _Reading:
-    """The line that is looked at, and what lies before it."""
+    """The current line, and the digest and number of the lines before it."""
 
     def __init__(self, lines: Iterator[tuple[Line, str, int]]) -> None:
         self._lines = lines
@@ -327,7 +327,7 @@ class _Reading:
         self.advance()
 
     def advance(self) -> None:
-        """Go to the next line; there is none after the last."""
+        """Advance to the next line; None after the last."""
         found = next(self._lines, None)
         if found is None:
             self.line = None
@@ -336,7 +336,7 @@ class _Reading:
 
 
 def _named_blob(body: Any) -> str | None:
-    """The blob whose line may follow an entry: a checkpoint's world, or the list of an expiry."""
+    """Return the blob that may follow an entry: a checkpoint's world, or the list of an expiry."""
     if isinstance(body, ExpiryBody):
         return body.positions
     return body.world if isinstance(body, CheckpointBody) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a full verification says."""
+"""The result of a full verification."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,15 @@ from sealpoint.world import json_form
 
 UNJUSTIFIED = "unjustified"
 """The code of a finding about a resume or handoff that the policy of its time did not allow, or
-about an entry that says nothing."""
+about an unreadable entry."""
 
 QUESTION_PASSED = "question-passed"
-"""The code of a note about a run that continued past its own question in the same session. The
-worker's code decides that, so nothing is refused because of it."""
+"""The code of a note about a run that continued past its own question in the same session. The code
+of the worker decides that, so nothing is refused because of it."""
 
 
 def describe_unreadable(entry: Entry) -> str:
-    """What is said of an entry whose body is as it was sealed, and cannot be read."""
+    """Describe an entry whose body is as it was sealed but cannot be read."""
     kind = entry.header.kind
     counts = "it counts for nothing" if KINDS[kind].about_requests else "it counts all the same"
     return (
@@ -30,20 +30,20 @@ def describe_unreadable(entry: Entry) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is not as it was written, or worth a look."""
+    """Something that is not as it was written, or that deserves a look."""
 
     code: str
     """The code of the error that a reader would get; `time` for a clock that went back,
     `key-expiry` for a key that has expired or soon will, `question-passed` for a run that continued
     past its own question, and `unjustified` for a resume or handoff that the policy of its time did
-    not allow, or an entry about a request that says nothing."""
+    not allow, or for an unreadable entry."""
     thread: str
     """The thread's id in hexadecimal; zeros for the store chain."""
     name: str = ""
-    """What the thread calls itself, if that could be read: a claim where it was tampered with."""
+    """The name in the thread's first entry, if readable: only a claim if that was tampered with."""
     message: str
     refuses: bool = True
-    """Whether a read would be refused; otherwise it is only worth a look."""
+    """Whether a reader would be refused; otherwise the finding only deserves a look."""
 
     def as_dict(self) -> dict[str, str | bool]:
         """The JSON form."""
@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a verification has come."""
+    """The progress of a verification."""
 
     threads: int
     threads_total: int
@@ -64,9 +64,9 @@ class Report:
     """The result of a full verification."""
 
     ok: bool
-    """Whether no finding refuses anything, and every resume and handoff was justified."""
+    """Whether no finding refuses a read, and every resume and handoff was justified."""
     entries: int
-    """How many entries verified."""
+    """The number of verified entries."""
     findings: tuple[Finding, ...]
 
     def as_dict(self) -> dict[str, object]:
@@ -78,7 +78,7 @@ _CODE = "key-expiry"
 
 
 def key_findings(core: Core, chain: StoreChain) -> list[Finding]:
-    """Lists that are missing or edited, and keys that have expired or soon will."""
+    """Return findings about missing or edited lists, and about keys that expired or soon will."""
     return [*_lists(chain), *_expiries(core, chain)]
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The timeline of one thread, page by page, newest first.
 
-A page begins at the verified head of the thread, which is compared with the anchor, and goes down
-to its first entry by skipping links, so that it costs the same wherever it lies and however long
-the thread is. Every entry on it is proven to be an ancestor of that head, its own signature is
-checked, and its body is the one that was sealed. What lies above or below is not looked at: whether
-all of the thread verifies is left to a full verification. Nothing is kept, and nothing is written.
+A page starts at the verified head of the thread, which is compared with the anchor, and follows
+skip links down to its own entries, so that it costs the same at any place in a thread of any
+length. Every entry on the page is proven to be an ancestor of that head, its own signature is
+verified, and its body is the one that was sealed. Entries above or below the page are not checked:
+a full verification does that. Nothing is cached, and nothing is written.
 
-Of a thread whose end does not verify, what does from its first entry on is told, as the trail does;
-that takes as long as the thread is.
+If the end of a thread does not verify, the timeline shows the entries that do verify, from the
+first one, as the trail does; that takes time proportional to the length of the thread.
 """
 
 from collections import deque
@@ -49,33 +49,33 @@ from sealpoint.store import Core, ThreadState, ThreadWalk, check_name
 from sealpoint.world import json_form
 
 _ABOVE_MAX = 16
-"""So many entries above a page are looked at to find out whether a session has written anything."""
+"""How many entries above a page to read in order to learn whether a session wrote anything."""
 
 _TOLD = (
     *("id", "lane", "parent", "checkpoint", "task", "name", "owner", "request", "reason"),
     *("world", "release", "policy", "answer"),
 )
-"""The fields of bodies that are short and are told as they are."""
+"""The fields of bodies that are short and that the timeline shows unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """One entry of a thread, for people to be shown."""
+    """One entry of a thread, for display."""
 
     record: AuditRecord
-    """Who wrote it, when, and what it says in words."""
+    """The writer, the time, and a description in words."""
     epoch: int
-    """How many restores had been accepted."""
+    """The number of restores accepted before it."""
     generation: int
-    """How often the thread had been erased."""
+    """The number of erasures of the thread before it."""
     session: int
-    """The position of the entry under whose fence it was written."""
+    """The position of the entry whose fence it was written under."""
     facts: dict[str, str] = field(hash=False)
-    """What its body says, by the names of its fields, as it was written: who shows it makes it
-    visible. `parent` is the checkpoint that a checkpoint came from, as the application says: two
-    with one parent are a fork."""
+    """The fields of its body by name, as they were written: the caller must escape them for
+    display. `parent` is the checkpoint that a checkpoint came from, as the application claims: two
+    checkpoints with one parent are a fork."""
     given_up: str = ""
-    """Whether what it held is gone: `pruned`, `deleted` or `erased`."""
+    """Why its content is gone: `pruned`, `deleted` or `erased`; otherwise empty."""
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form."""
@@ -88,11 +88,12 @@ class TimelinePage:
 
     entries: tuple[TimelineEntry, ...]
     total: int
-    """How many entries the thread has; of one that does not verify, how many do."""
+    """The number of entries of the thread; if it does not verify, the number of those that do."""
     head: str
-    """The hash of the newest entry: the position of the thread that the page is as of."""
+    """The hash of the newest entry, which identifies the state of the thread that the page shows.
+    """
     finding: Finding | None = None
-    """Why the thread does not verify, or no more of it is told."""
+    """Why the thread does not verify, or why the page ends early."""
 
 
 def read_timeline(core: Core, name: str, offset: int, limit: int) -> TimelinePage:
@@ -101,12 +102,12 @@ def read_timeline(core: Core, name: str, offset: int, limit: int) -> TimelinePag
     Args:
         core: The store.
         name: The thread.
-        offset: How many of the newest entries are left out.
-        limit: How many there are on the page.
+        offset: The number of newest entries to skip.
+        limit: The number of entries on the page.
 
     Raises:
         NameInvalid, UnknownThread: There is no such thread.
-        StorageUnavailable, AnchorUnavailable: Nobody can look.
+        StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
     """
     state = ThreadState(core, check_name(name, "thread name"))
     try:
@@ -126,10 +127,10 @@ class _Reader:
         self._chain = state.chain
         self._head = self._chain.verified_head()
         self._sessions: set[int] = set()
-        """Those of which an entry was met that only such a session writes."""
+        """The sessions that wrote an entry that only a session can write."""
 
     def page(self, offset: int, limit: int, *, tries: int = 2) -> TimelinePage:
-        """The entries of a page, as far as they are what was written."""
+        """Return the entries of a page, up to the first that does not verify."""
         head = self._head
         top = head.seq - offset
         found: list[TimelineEntry] = []
@@ -150,19 +151,19 @@ class _Reader:
         return TimelinePage(entries=tuple(found), total=total, head=digest, finding=finding)
 
     def _is_overtaken(self) -> bool:
-        """Whether somebody has written meanwhile, such as an erasure that took what is missing."""
+        """Whether another process has written since, such as an erasure of the missing data."""
         with suppress(SealpointError):
             self._state.refresh()
         return self._chain.verified_head().hash != self._head.hash
 
     def _below(self, top: int) -> Iterator[tuple[Header, Record]]:
-        """The entries from a position downwards, each proven by its link."""
+        """Yield the entries from a position downward, each proven by its link."""
         if top == self._head.seq:
             return self._chain.walk()
         return self._chain.walk(self._chain.descend(top + 1)[1])
 
     def _look_above(self, top: int) -> None:
-        """Find out whether the session that the page begins in has written anything after it."""
+        """Find out whether the session at the top of the page wrote anything above the page."""
         for seq in range(top + 1, min(top + _ABOVE_MAX, self._head.seq) + 1):
             header = self._chain.descend(seq)[1]
             if KINDS[header.kind].in_session:
@@ -177,7 +178,7 @@ class _Reader:
             self._sessions.add(header.fence)
         is_erased = header.gen < head.header.gen or head.header.kind is Kind.ERASE
         if header.kind is Kind.ERASE and record.body is not None:
-            is_erased = False  # the newest erasure says why
+            is_erased = False  # the newest erasure keeps its body, which gives the reason
         body = None
         if record.body is not None and not is_erased:
             body = readable_body(header, record.body)
@@ -204,7 +205,7 @@ def _make_entry(
     released: bool,
     given_up: str,
 ) -> TimelineEntry:
-    """A verified entry, for people to be shown."""
+    """Make a timeline entry from a verified entry."""
     header = entry.header
     record = make_record(entry, body, chain, name, unreadable=unreadable, released=released)
     return TimelineEntry(
@@ -226,7 +227,7 @@ def _given_up(header: Header, given_up: PruneBody | None) -> str:
 
 
 def _facts(body: Any) -> dict[str, str]:
-    """The short fields of a body that say something."""
+    """Return the short fields of a body that have a value."""
     if body is None:
         return {}
     fields = msgspec.structs.asdict(body)
@@ -262,7 +263,7 @@ def _finding(error: SealpointError, thread: str, name: str) -> Finding:
 def _told_from_the_first(
     core: Core, name: str, offset: int, limit: int, error: SealpointError
 ) -> TimelinePage:
-    """What verifies of a thread whose end does not."""
+    """Return the entries that verify, from the first one, of a thread whose end does not."""
     kept: deque[TimelineEntry] = deque(maxlen=offset + limit)
     total, head, thread = 0, "", ""
     try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trail: every entry of a namespace's threads and of the store chain, in the order of time.
+"""The trail: every entry of a namespace's threads and of the store chain, in order of time.
 
-Each entry is verified before it is told. A thread that does not verify is told up to there, and
-then as a record with a finding, whatever was asked for: nothing is skipped in silence. Threads are
-read side by side, each from the time of its first entry on, so memory follows how many are under
-way at once and not how much the store holds.
+Each entry is verified before it appears. For a thread that does not verify, the trail shows the
+entries up to the failure and then a record with a finding, regardless of the filter: nothing is
+skipped silently. Threads are read in parallel, each from the time of its first entry, so memory
+grows with the number of concurrent threads and not with the size of the store.
 """
 
 import heapq
@@ -58,27 +58,27 @@ from sealpoint.storage import Record
 from sealpoint.store import Chain, Core, ThreadWalk, check_name
 from sealpoint.world import json_form, visible
 
-# What an entry says, in one line of plain words.
+# Descriptions of entries, in one line of plain words.
 #
-# Texts that somebody wrote into a body are made visible: no control character, no turned writing
-# direction and nothing that prints as nothing comes out of here.
+# Text that someone wrote into a body is made visible: the output contains no control characters, no
+# reversed writing direction and no invisible characters.
 
 
 NOT_RELEASED = "allowed, not known to be released"
-"""What is said of a resume that no later entry of its session follows."""
+"""The note on a resume that no later entry of its session follows."""
 
 UNREADABLE = "(its body cannot be read)"
-"""What is said of an entry whose body is as it was sealed, and is none."""
+"""The description of an entry whose body is as it was sealed but is not valid."""
 
 UNBOUND = " (it does not fit the thread as it was: nobody can approve it)"
-"""What is said of a request that is about another thread, or another state of this one."""
+"""The note on a request that is about another thread, or another state of this one."""
 
 _SHORT_DIGITS = 12
 _TEXT_CHARS_MAX = 500
 
 
 def short(digest: str | None) -> str:
-    """The first digits of a digest, for people to compare."""
+    """Return the first digits of a digest, for people to compare."""
     return "none" if digest is None else visible(digest[:_SHORT_DIGITS])
 
 
@@ -98,7 +98,7 @@ def _for(actor: str | None) -> str:
 
 
 def find_signer(word: Attestation, roster: Roster) -> Identity | None:
-    """Who said a word, by a roster; None if nobody of it did."""
+    """Return the roster's identity that signed an attestation; None if no identity of it did."""
     try:
         return verify_attestation(word, roster)
     except (Forged, NotTrusted):
@@ -110,13 +110,13 @@ def _time(at: datetime) -> str:
 
 
 def describe_entry(kind: Kind, body: Any, roster: Roster, *, released: bool = True) -> str:
-    """What an entry of a thread says.
+    """Describe an entry of a thread.
 
     Args:
         kind: Its kind.
         body: Its body; None if it was erased.
         roster: The roster that it was written under.
-        released: Of a resume, whether a later entry of its session follows.
+        released: For a resume, whether a later entry of its session follows.
     """
     if body is None:
         left = f"; {NOT_RELEASED}" if kind is Kind.RESUME and not released else ""
@@ -253,11 +253,11 @@ _DESCRIBED: dict[type, Callable[[Any], str]] = {
 
 
 def describe_store_entry(body: Any, chain: StoreChain, seq: int) -> str:
-    """What an entry of the store chain says.
+    """Describe an entry of the store chain.
 
     Args:
         body: Its body.
-        chain: The store chain, which has come at least so far.
+        chain: The store chain, read at least up to this entry.
         seq: Its position.
     """
     if isinstance(body, RosterBody):
@@ -290,7 +290,7 @@ def _roster(body: RosterBody, chain: StoreChain, seq: int) -> str:
         parts.append("pools changed")
     if before.restore_quorum != document.restore_quorum:
         parts.append(f"restore quorum {document.restore_quorum}")
-    # Earlier rosters no longer have their cutoffs: all that is known is that there are some.
+    # Earlier rosters no longer have their cutoffs: only the current number is known.
     if document.cutoffs:
         parts.append(f"{len(document.cutoffs)} keys have come to their end")
     what = ", ".join(parts) or "nobody was added"
@@ -327,34 +327,35 @@ class AuditRecord:
     """One entry in plain words, or what is wrong with a thread."""
 
     time: datetime | None
-    """When it was written, as its writer says; of a finding, the newest time that was verified."""
+    """Its time, as its writer claims; for a finding, the newest time that was verified."""
     thread: str
-    """The name of the thread; empty for the store chain, and where an erasure has taken it."""
+    """The name of the thread; empty for the store chain, and after an erasure."""
     thread_id: str
     """The thread's id in hexadecimal; zeros for the store chain."""
     seq: int
-    """The position; of a finding, the first one that did not verify."""
+    """The position; for a finding, the first one that did not verify."""
     kind: str
     """The kind of the entry, or `finding`."""
     by: str
-    """The identity that signed; `root` for the root."""
+    """The identity that signed it; `root` for the root."""
     person: str
-    """The person behind it, as the roster of that time says."""
+    """The person behind it, according to the roster of that time."""
     entry: str
-    """The hash of the entry, which nothing else has."""
+    """The hash of the entry, which is unique."""
     summary: str
-    """What it says, in words; texts that somebody wrote are made visible."""
+    """A description in words; text that someone wrote is made visible."""
     people: tuple[str, ...] = ()
-    """Every identity and person that it is by, or that it carries a valid word of."""
+    """Every identity and person that wrote it, or whose valid attestation it carries."""
     actor: str = ""
-    """For whom its writer says that it was written, which proves nothing; empty: nobody."""
+    """The person for whom its writer claims to have written it, which proves nothing; empty: none.
+    """
     request: str = ""
-    """The id of the request that it makes, answers, ends or uses; empty: none, also where it asks
-    for something that does not fit the thread."""
+    """The id of the request that it makes, answers, ends or uses; empty: none, or the request does
+    not fit the thread."""
     word_of: str = ""
-    """Of an answer to a request, the identity whose own word it carries; empty: nobody's."""
+    """For an answer to a request, the identity that signed the answer; empty: none."""
     finding: Finding | None = None
-    """Why nothing beyond is told of the thread."""
+    """Why the trail shows no more of the thread."""
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form."""
@@ -366,7 +367,7 @@ _Keyed = tuple[_Key, AuditRecord]
 
 
 class _Filter(NamedTuple):
-    """What was asked for; None: everything."""
+    """The filter of the caller; None: everything."""
 
     actor: str | None
     kind: str | None
@@ -374,7 +375,7 @@ class _Filter(NamedTuple):
     until: datetime | None
 
     def takes(self, record: AuditRecord) -> bool:
-        """Whether a record is told; one with a finding always is."""
+        """Whether the trail shows a record; it always shows one with a finding."""
         if record.finding is not None or record.time is None:
             return True
         return (
@@ -394,12 +395,12 @@ def audit_trail(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Iterator[AuditRecord]:
-    """Tell what happened, oldest first.
+    """Show what happened, oldest first.
 
     Args:
         core: The store.
         thread: Only this thread; the store chain is then left out.
-        actor: Only what this identity or person did or said, or what was done for it as claimed.
+        actor: Only entries by this identity or person, or written on its behalf as claimed.
         kind: Only entries of this kind.
         since: Only entries of this time or later.
         until: Only entries before this time.
@@ -407,7 +408,7 @@ def audit_trail(
     Raises:
         UsageError: There is no such kind, or a time has no time zone.
         UnknownThread, Unanchored: There is no such thread, or only the store knows it.
-        SealpointError: The store chain cannot be believed, or nobody can look.
+        SealpointError: The store chain cannot be trusted, or the store cannot be read.
     """
     words = [each.word for each in Kind]
     if kind is not None and kind not in words:
@@ -424,7 +425,7 @@ def audit_trail(
 
 
 def select_threads(core: Core, names: Iterable[str]) -> list[ThreadWalk]:
-    """A walk for each of some threads, as the anchor knows them.
+    """Return a walk for each of some threads, as the anchor knows them.
 
     Raises:
         UnknownThread, Unanchored: There is no such thread, or only the store knows it.
@@ -435,7 +436,7 @@ def select_threads(core: Core, names: Iterable[str]) -> list[ThreadWalk]:
         chain = Chain(core, check_name(name, "thread name"))
         position = core.anchor.get(chain.slot)
         if position is None:
-            chain.refresh()  # which says why it cannot be found
+            chain.refresh()  # raises the error that says why it cannot be found
             position = core.anchor.get(chain.slot)
         if position is not None:
             found.append(ThreadWalk(core, position.thread, core.restored(position), name))
@@ -443,7 +444,7 @@ def select_threads(core: Core, names: Iterable[str]) -> list[ThreadWalk]:
 
 
 def _merge(core: Core, chosen: Iterable[ThreadWalk] | None) -> Iterator[AuditRecord]:
-    """Merge the threads; one is begun when the time of its first entry has come."""
+    """Merge the threads; start each when the merge reaches the time of its first entry."""
     heap: list[tuple[_Key, int, AuditRecord | None]] = []
     streams: dict[int, Iterator[_Keyed]] = {}
 
@@ -470,7 +471,7 @@ def _merge(core: Core, chosen: Iterable[ThreadWalk] | None) -> Iterator[AuditRec
 
 
 def _claimed_start(core: Core, thread: bytes) -> datetime:
-    """When a thread says that it began: it decides when to read on, and proves nothing."""
+    """Return when a thread claims to have begun; the merge uses this, but it proves nothing."""
     try:
         record = core.storage.read(thread, 0)
         return _LONG_AGO if record is None else parse_header(record.header).at
@@ -479,14 +480,14 @@ def _claimed_start(core: Core, thread: bytes) -> datetime:
 
 
 def _records(walk: ThreadWalk) -> Iterator[_Keyed]:
-    """The records of one thread, in rising order of their keys; at the end what is wrong."""
+    """Yield the records of one thread, ordered by their keys, and then any finding."""
     newest, last = _LONG_AGO, -1
     held: list[ChainStep] = []
 
     def tell(*, released: bool) -> Iterator[_Keyed]:
         nonlocal newest
         for step in held:
-            # A clock that went back does not bring the thread out of order.
+            # A clock that went back does not disturb the order of the thread.
             newest = max(newest, step.entry.header.at)
             record = record_of(step, walk.name, released=released)
             yield (newest, walk.name, step.entry.seq), record
@@ -498,7 +499,7 @@ def _records(walk: ThreadWalk) -> Iterator[_Keyed]:
             if rule.sets_fence:
                 yield from tell(released=False)
             held.append(step)
-            # Whether a session has written anything is known at its first entry, or its end.
+            # Whether a session wrote anything is known at its first entry, or at its end.
             waits = step.tip.fence.is_session and held[0].entry.header.kind is Kind.RESUME
             if not waits or rule.in_session:
                 yield from tell(released=True)
@@ -528,7 +529,7 @@ def _finding(error: SealpointError, walk: ThreadWalk, newest: datetime, seq: int
 
 
 def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditRecord:
-    """An entry of a thread in plain words."""
+    """Describe an entry of a thread in plain words."""
     entry, body = step.entry, step.body
     record = make_record(
         entry, body, step.chain, name, unreadable=step.unreadable, released=released
@@ -549,15 +550,15 @@ def make_record(
     unreadable: bool = False,
     released: bool = True,
 ) -> AuditRecord:
-    """A verified entry of a thread in plain words.
+    """Describe a verified entry of a thread in plain words.
 
     Args:
         entry: The entry.
-        body: Its body; None if it was erased, or nobody can read it.
+        body: Its body; None if it was erased, or cannot be read.
         chain: The store chain that it was judged by.
         name: The name of the thread.
-        unreadable: Whether nobody can read it.
-        released: Of a resume, whether a later entry of its session follows.
+        unreadable: Whether its body cannot be read.
+        released: For a resume, whether a later entry of its session follows.
     """
     header = entry.header
     roster = chain.roster_at(header.roster)
@@ -595,7 +596,7 @@ def make_record(
 
 
 def _actor_of(body: Any) -> str:
-    """For whom an entry was written, as its writer claims."""
+    """Return the person for whom an entry was written, as its writer claims."""
     if isinstance(body, RequestBody):
         return body.statement.actor or ""
     claims = PauseBody | UnpauseBody | HandoffBody | ResumeBody | VerdictBody
@@ -603,7 +604,7 @@ def _actor_of(body: Any) -> str:
 
 
 def _request_of(body: Any) -> str:
-    """The id of the request that an entry is about."""
+    """Return the id of the request that an entry is about."""
     if isinstance(body, VerdictBody):
         return body.attestation.statement
     if isinstance(body, ExpiryBody | ResumeBody):
@@ -613,7 +614,7 @@ def _request_of(body: Any) -> str:
 
 
 def _word_of(body: Any, roster: Roster) -> str:
-    """Whose word an answer to a request is, whoever wrote the entry."""
+    """Return the identity that signed an answer to a request, regardless of the entry's writer."""
     who = find_signer(body.attestation, roster) if isinstance(body, VerdictBody) else None
     return "" if who is None else who.name
 
@@ -629,7 +630,7 @@ def _store_chain(core: Core, chain: StoreChain) -> Iterator[_Keyed]:
 
 
 def store_chain_record(record: Record, chain: StoreChain, seq: int) -> AuditRecord:
-    """An entry of the verified store chain in plain words."""
+    """Describe an entry of the verified store chain in plain words."""
     header = parse_header(record.header)
     body = parse_body(header.kind, header.body, record.body or b"")
     roster = next((each for each in reversed(chain.rosters) if each.seq < seq), None)
@@ -649,7 +650,7 @@ def store_chain_record(record: Record, chain: StoreChain, seq: int) -> AuditReco
 
 
 def _signers(record: Record, roster: Roster | None) -> tuple[list[str], list[str]]:
-    """Who signed: identities of the roster before, or the root."""
+    """Return the signers: identities of the roster before, or the root."""
     names, persons = [], []
     for seal in parse_seals(record.seals):
         holder = None if roster is None else roster.holder(KeyId(seal.key.raw))

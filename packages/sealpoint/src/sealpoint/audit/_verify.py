@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full verification: every entry, body and blob of every thread, against pin and anchor.
 
-A read verifies what it needs; this verifies everything, so that damage to what nobody has read
-lately is found as well. It writes nothing, not even to the anchor. Where there are many signatures
-they are checked in processes, on all cores. Memory follows the length of a thread by four bytes an
-entry, which tables of ids are compared with, and by the digests of its blobs: entries pass through
-in batches, and each checkpoint must list the blobs that its tree is the first to need.
+A read verifies only what it needs. This verifies everything, so that it also finds damage to data
+that nobody has read lately. It writes nothing, not even to the anchor. If there are many
+signatures, processes on all cores verify them. For each thread, memory holds four bytes per entry,
+for comparison with tables of ids, and the digests of its blobs. Entries pass through in batches.
+Each checkpoint must list the blobs that its tree is the first to need.
 
-What may be gone is what was given up. The walk goes from the first entry to the last, and what a
-prune or an erasure gave up is said only after it. So the newest of each is looked up from the end,
-believed for the time being, and must turn out at the end to be the one that the verified chain has.
+Only data that was given up by a prune or an erasure may be missing. The walk goes from the first
+entry to the last, so it reaches a prune or an erasure after the data that these removed. Therefore
+the check first looks up the newest of each from the end, trusts it provisionally, and at the end
+requires that it is the one in the verified chain.
 """
 
 import re
@@ -77,8 +78,8 @@ _TELL_EVERY = 64
 _FAR_AHEAD = timedelta(hours=24)
 
 Judge = Callable[[Entry, Any, Tip | None, StoreChain], Iterable[str]]
-"""Is told every verified entry of a thread, with its body and the end of the thread before it, and
-says what was not justified about it, a sentence each."""
+"""Receives every verified entry of a thread, with its body and the end of the thread before it.
+Returns one sentence for each thing about the entry that was not justified."""
 
 
 def verify_store(
@@ -86,15 +87,16 @@ def verify_store(
     progress: Callable[[Progress], object] | None = None,
     judge: Callable[[bytes], Judge] | None = None,
 ) -> Report:
-    """Verify everything, and go on to the next thread where one fails.
+    """Verify everything; if a thread fails, continue with the next one.
 
     Args:
         core: The store.
-        progress: Called now and then with how far it has come.
-        judge: Makes what judges the decisions of a thread again; what it says becomes findings.
+        progress: Called periodically with the progress so far.
+        judge: Makes a judge that checks the decisions of a thread again; its sentences become
+            findings.
 
     Raises:
-        SealpointError: The store chain itself cannot be believed, so nothing else can.
+        SealpointError: The store chain itself cannot be trusted, so nothing else can.
     """
     chain = core.renewed_trust()
     listed = all_threads(core)
@@ -126,7 +128,7 @@ def verify_store(
 
 
 def verify_thread(core: Core, thread: bytes) -> None:
-    """Verify every entry, body and blob of one thread that the anchor need not know.
+    """Verify every entry, body and blob of one thread, which the anchor need not know.
 
     Raises:
         Tampered, NotTrusted: Something is not as it was written.
@@ -143,7 +145,7 @@ def _verify_again(
     judge: Callable[[bytes], Judge] | None,
     tell: Callable[[int], object],
 ) -> "_ThreadCheck":
-    """Verify a thread; once more where a prune or an erasure took away what was being read."""
+    """Verify a thread, and again if a prune or an erasure removed data during the verification."""
     anchored = None if listed.anchored is None else core.restored_or_same(listed.anchored)
     rounds = 0
     while True:
@@ -164,7 +166,7 @@ def _verify_again(
 
 
 def _find_doubles(core: Core, listed: ListedThread) -> Iterator[Finding]:
-    """Slots of the anchor that name a thread and are not that of its name."""
+    """Yield a finding for each anchor slot that names a thread but does not match its name."""
     slots = listed.doubles
     if listed.slot and not _is_named(core, listed):
         slots = (listed.slot, *slots)
@@ -179,7 +181,7 @@ def _find_doubles(core: Core, listed: ListedThread) -> Iterator[Finding]:
 
 
 def _is_named(core: Core, listed: ListedThread) -> bool:
-    """Whether the slot of a thread is that of its name, or nobody can tell."""
+    """Whether the slot of a thread matches its name, or the name is unknown."""
     with suppress(SealpointError):
         if (
             thread_slot(core.parts.secret, *claimed_name(core.storage, listed.thread))
@@ -190,7 +192,7 @@ def _is_named(core: Core, listed: ListedThread) -> bool:
 
 
 def _find_strays(core: Core, epoch: int) -> Iterator[Finding]:
-    """Slots of the anchor that name the store chain and are not its own, or a restore to come."""
+    """Yield findings for slots that wrongly name the store chain, or name a future restore."""
     own = store_slot(core.parts.secret)
     for slot, position in core.anchor.slots():
         if position.thread == STORE_CHAIN and slot != own:
@@ -211,17 +213,17 @@ def _find_strays(core: Core, epoch: int) -> Iterator[Finding]:
 
 
 def _find_lost(core: Core, anchored: Position) -> list[Finding]:
-    """A thread that the anchor knows and the store did not list."""
-    # What was erased is still there, since its headers stay; what is reserved need never begin; and
-    # it may have come into being since the threads were listed.
+    """Return a finding for a thread that the anchor knows and the store did not list."""
+    # No finding: an erased thread keeps its headers, a reserved one may never begin, and a thread
+    # may have been created after the listing.
     if anchored.reserved or core.storage.read(anchored.thread, 0) is not None:
         return []
     return [_lost(anchored.thread, f"expected entry {anchored.seq}, which the anchor has seen")]
 
 
 def _find_not_kept(chain: StoreChain, known: set[bytes]) -> Iterator[Finding]:
-    """Threads that the newest restore kept, and neither the anchor nor the store knows."""
-    with suppress(SealpointError):  # a list that is not there is a finding of its own
+    """Yield threads that the newest restore kept and that neither anchor nor store knows."""
+    with suppress(SealpointError):  # a missing list has its own finding
         for thread in chain.kept_threads():
             if thread not in known:
                 yield _lost(thread, "expected what the newest restore kept of it")
@@ -233,7 +235,7 @@ def _lost(thread: bytes, expected: str) -> Finding:
 
 
 def _restless(name: str) -> HeadMoved:
-    """What is found of a thread that never holds still: nobody may keep the rest from its turn."""
+    """Return the error for a thread that keeps changing: it must not delay the other threads."""
     return HeadMoved(
         f"thread {name!r}: expected to verify it, found that more of it was given up in each of "
         f"{VERIFY_ROUNDS_MAX} rounds",
@@ -262,7 +264,7 @@ class _ThreadCheck:
         """Verify the thread and compare it with the anchor.
 
         Yields:
-            After each batch, and at the end, how many entries were found good so far.
+            After each batch, and at the end, the number of entries verified so far.
         """
         self._retention = retention = RetentionCheck(self._core, self._walk.thread)
         for record, step in self._walk.entries():
@@ -276,7 +278,7 @@ class _ThreadCheck:
         self._walk.finish()
 
     def is_outdated(self) -> bool:
-        """Whether more has been given up since the verification began."""
+        """Whether more data has been given up since the verification began."""
         if self._retention is None:
             return False
         try:
@@ -286,11 +288,11 @@ class _ThreadCheck:
         return claims != self._retention.claims
 
     def fail(self, error: SealpointError) -> None:
-        """Take note of why the thread does not verify."""
+        """Record why the thread does not verify."""
         self._add(error.code, error.message, refuses=True)
 
     def _remark(self, step: ChainStep) -> None:
-        """Take note of what is worth a look, and refuses nothing."""
+        """Record what deserves a look but refuses nothing."""
         entry, header = step.entry, step.entry.header
         behind = step.before is not None and header.at < step.before.entry.header.at
         if step.before is not None and (behind or header.at > self._horizon):
@@ -313,9 +315,9 @@ class _ThreadCheck:
                 self._add(UNJUSTIFIED, text)
 
     def _is_misplaced(self, header: Header) -> bool:
-        """Whether an entry is of a kind that the book of rollouts may not hold.
+        """Whether an entry has a kind that the book of rollouts may not hold.
 
-        An erasure takes the name away that tells a book from other threads; its slot does not go.
+        An erasure removes the name that identifies a book; its slot stays.
         """
         if KINDS[header.kind].on_reserved or not self._slot:
             return False
@@ -334,7 +336,7 @@ class _ThreadCheck:
 
 
 def _describe_misled(anchored: Position | None, tip: Tip) -> str | None:
-    """What an anchor says of the entry that it has seen, and the entry does not; None: nothing."""
+    """Describe wrong facts that an anchor holds about the entry that it has seen; None: none."""
     if anchored is None or anchored.entry != tip.entry.hash:
         return None
     true = replace(tip_position(tip), epoch=anchored.epoch)
@@ -352,9 +354,10 @@ def _describe_misled(anchored: Position | None, tip: Tip) -> str | None:
 class _OpenQuestion:
     """The question that the newest checkpoint of the main lane asks, followed entry by entry.
 
-    A resume judges and records what becomes of a question, so only the session that asked it can
-    pass it unrecorded. Questions of tasks are not followed: they lie in results, and a framework
-    takes them in by itself. A copy repeats a history, in which a later checkpoint may ask nothing.
+    A resume judges a question and records its outcome, so only the session that asked it can pass
+    it without a record. This does not follow questions of tasks: they are in results, and a
+    framework handles them itself. A copied history repeats questions, and a later checkpoint of it
+    may ask nothing.
     """
 
     def __init__(self) -> None:
@@ -362,7 +365,7 @@ class _OpenQuestion:
         self._rank = self._fence = -1
 
     def follow(self, entry: Entry, body: Any) -> int | None:
-        """Take the next verified entry, with its body if that can be read.
+        """Take the next verified entry, with its body if that is readable.
 
         Returns:
             The position of the question that this entry passed; None: it passed none.
@@ -380,7 +383,7 @@ class _OpenQuestion:
     def _take(self, seq: int, body: CheckpointBody) -> int | None:
         rank = seq if body.again is None else body.again
         if self._seq is not None and rank < self._rank:
-            return None  # an older checkpoint, saved again: the question is still the newest
+            return None  # an older checkpoint was saved again: the question is still the newest
         passed = self._seq if body.question is None and body.origin is None else None
         self._seq = None if body.question is None else seq
         self._rank = rank
@@ -390,11 +393,11 @@ class _OpenQuestion:
 _GIVES_UP = re.compile(
     b'"kind":"(?:%b)"' % b"|".join(kind.encode() for kind in Kind if KINDS[kind].gives_up)
 )
-"""What the headers of such entries have, and no others: inside a text, quotes are escaped."""
+"""A pattern that only the headers of such entries match: inside a text, quotes are escaped."""
 
 
 class Claims(NamedTuple):
-    """Where the newest erasure and the newest prune of its generation lie, as the store says."""
+    """The positions of the newest erasure and the newest prune after it, as the store claims."""
 
     erased: int | None = None
     prune: int | None = None
@@ -402,7 +405,7 @@ class Claims(NamedTuple):
 
 
 class RetentionCheck:
-    """What has been given up in one thread, while it is verified entry by entry."""
+    """The data that was given up in one thread, checked entry by entry."""
 
     def __init__(self, core: Core, thread: bytes) -> None:
         self._core = core
@@ -413,11 +416,11 @@ class RetentionCheck:
         self.claims = _claimed(core, thread)
 
     def check(self, record: Record, step: ChainStep) -> None:
-        """Check the next verified entry: that its body is there, and the blobs that it must have.
+        """Check that the next verified entry has its body and the blobs that it must have.
 
         Raises:
-            Missing: Something is gone that nobody gave up.
-            Edited: Something is not what was written.
+            Missing: Something is gone that was not given up.
+            Edited: Something differs from what was written.
         """
         entry, body, seq = step.entry, step.body, step.entry.header.seq
         rule = KINDS[entry.header.kind]
@@ -434,7 +437,7 @@ class RetentionCheck:
             self._check_payload(seq, body, world, record.payload)
 
     def finish(self) -> None:
-        """Make sure that what was believed on the way is what the chain says."""
+        """Require that the provisional claims are what the chain says."""
         if (self._erased, self._prune) != self.claims[:2]:
             raise Missing(
                 f"thread {self._thread.hex()[:12]}: something is gone, and no erasure or prune "
@@ -474,8 +477,8 @@ class RetentionCheck:
         for digest in listed.union(new):
             if digest not in reader.reached:
                 reader.get(digest)
-        # Blobs that it needs may be listed by a checkpoint that was given up. Else a sweep would
-        # take them for orphans.
+        # A checkpoint that was given up may list blobs that this one needs. A blob that none lists
+        # would look like an orphan to a sweep.
         if (newest is None or seq > newest) and not listed.issuperset(new):
             name = next(digest for digest in new if digest not in listed).hex()[:12]
             raise Missing(
@@ -484,10 +487,10 @@ class RetentionCheck:
 
 
 def _claimed(core: Core, thread: bytes) -> Claims:
-    """Look from the end for the newest erasure and prune; nothing of this is believed yet.
+    """Find the newest erasure and prune from the end; this is not trusted yet.
 
-    What a checkpoint says of it is not asked: by a lie, honest entries would seem to lack
-    something.
+    It does not use what a checkpoint claims about them: a false claim would make honest entries
+    appear to lack something.
     """
     prune: int | None = None
     for seq, record in core.storage.scan(thread, 0, descending=True):
