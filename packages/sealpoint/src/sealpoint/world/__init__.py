@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run is able to do: tools, permissions, model, prompts, topology, code and runtime.
+"""The capabilities of a run: tools, permissions, model, prompts, topology, code and runtime.
 
-A world is a tree of leaves, not one hash, so that a person can be shown what differs between the
-world of a checkpoint and the world that would go on with it. Everything here is pure: sources
-and revisions are read by `sealpoint.config`.
+A world is a tree of leaves, not one hash, so that a person can see what differs between the world
+of a checkpoint and the world that would resume it. Everything here is pure: `sealpoint.config`
+reads sources and revisions.
 """
 
 from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff

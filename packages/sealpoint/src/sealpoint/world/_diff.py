@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""What differs between two worlds, in which classes, and where the later one can only do less.
+r"""The differences between two worlds, by class, and whether the later one can only do less.
 
-What is not known to be less counts as more: only a tool, a permission or a whole sub-agent that
-is gone makes a world narrower. Every difference is in one of the two sets, `differs` or
+A change counts as more unless it is known to be less: only removing a tool, a permission or a whole
+sub-agent makes a world narrower. Every difference is in one of the two sets, `differs` or
 `narrower`, and no class is in both.
 
-The leaves of a world: what can differ, each with a name of its own.
-
-A name is `KIND.NAME`, after `agent.NAME/` for each sub-agent on the way. NAME is escaped, so
-that two leaves never have one name and a name hides nothing: `agent.a\u{2f}b/tool.search`.
+This module also splits a world into leaves, the units that can differ, each with a unique name. A
+name is `KIND.NAME`, after `agent.NAME/` for each enclosing sub-agent. NAME is escaped, so that no
+two leaves share a name and a name hides nothing: `agent.a\u{2f}b/tool.search`.
 """
 
 import re
@@ -29,23 +28,23 @@ _CODE_FIELDS = ("version", "revision")
 
 @unique
 class LeafClass(StrEnum):
-    """What a leaf is about; each leaf has one class, also one of a sub-agent."""
+    """The subject of a leaf; each leaf has one class, also a leaf of a sub-agent."""
 
     TOOLS = "tools"
-    """What the run can call, with all that is told of it."""
+    """The tools that the run can call, with everything that describes them."""
     PERMISSIONS = "permissions"
     MODEL = "model"
     PROMPTS = "prompts"
     TOPOLOGY = "topology"
-    """How steps follow each other, and which sub-agents there are."""
+    """The order of steps, and the sub-agents."""
     CODE = "code"
-    """The modules of the application that hold the run, and those that they lead to."""
+    """The application's modules that define the run, and the modules that these lead to."""
     APPLICATION = "application"
-    """Its other modules."""
+    """The other modules of the application."""
     RUNTIME = "runtime"
-    """Versions of what it runs on: the interpreter, frameworks, packages."""
+    """Versions of the interpreter, frameworks and packages."""
     OTHER = "other"
-    """Whatever else the application put into its world."""
+    """Anything else that the application put into its world."""
 
 
 _CLASSES = {
@@ -72,7 +71,7 @@ _NAMED_KINDS = {
 
 
 def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The leaves of a world in its plain form, in no order."""
+    """Return the leaves of a world in its plain form, in no order."""
     rest = dict(data)
     code = rest.pop("code", {})
     made = {f"{prefix}code.{name}": code[name] for name in _CODE_FIELDS if name in code}
@@ -86,7 +85,7 @@ def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     for name in rest.pop("permissions", []):
         made[f"{prefix}permission.{escape(name)}"] = True
     for name, agent in rest.pop("agents", {}).items():
-        # One leaf says that it is there, even if it can do nothing.
+        # This leaf records that the sub-agent exists, even if it can do nothing.
         path = f"{prefix}{_AGENT}{escape(name, also='/')}"
         made[path] = {}
         made |= leaves_of(agent, f"{path}/")
@@ -98,7 +97,7 @@ def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def split_leaf(leaf: str) -> tuple[tuple[str, ...], str, str]:
-    """The leaves of the sub-agents around a leaf, outermost first; its kind; its escaped name."""
+    """Split a leaf into the leaves of its enclosing sub-agents, its kind, and its name."""
     around: list[str] = []
     start = 0
     while leaf.startswith(_AGENT, start):
@@ -112,12 +111,12 @@ def split_leaf(leaf: str) -> tuple[tuple[str, ...], str, str]:
 
 
 def class_of(leaf: str) -> LeafClass:
-    """The class of a leaf: that of its own kind, whatever sub-agents are around it."""
+    """Return the class of a leaf: that of its own kind, regardless of enclosing sub-agents."""
     return _CLASSES[split_leaf(leaf)[1]]
 
 
 def leaf_words(leaf: str) -> str:
-    """The name of a leaf for people: `tool shell_exec`, `agent researcher / prompt system`."""
+    """Return a leaf's name for people: `tool shell_exec`, `agent researcher / prompt system`."""
     around, kind, name = split_leaf(leaf)
     words = [f"agent {_shown(agent.rpartition('/')[2].removeprefix(_AGENT))}" for agent in around]
     if kind == _CODE and name.startswith(_MODULE):
@@ -129,10 +128,10 @@ def leaf_words(leaf: str) -> str:
 
 def _module_words(name: str) -> str:
     if name in _CODE_FIELDS:
-        # A module that is called like one of our own fields is not taken for it.
+        # Distinguish a module that has the same name as one of our own fields.
         return f"module {name}"
-    # The place of a function, and its name: `node.answer: answer`. Each by itself shows where it
-    # ends, so that neither can pretend to be the other.
+    # The place of a function, and its name: `node.answer: answer`. Each is quoted separately, so
+    # that neither can imitate the other.
     place, colon, function = unescape(name).partition(": ")
     return f"{quoted(place)}: {quoted(function)}" if place and colon else _shown(name)
 
@@ -143,14 +142,14 @@ def _shown(name: str) -> str:
 
 _NARROWED = frozenset({"agent", "permission", "tool"})
 MODULES = frozenset({LeafClass.APPLICATION, LeafClass.CODE})
-"""The classes whose leaves are modules, told by digests."""
+"""The classes whose leaves are modules, represented by digests."""
 _TEXTUAL = MODULES | {LeafClass.RUNTIME}
 _ABSENT: Any = object()
 _ARROW = "->"
 _SHORT_CHARS_MAX = 40
 _REVISION = re.compile("[0-9a-f]{40}")
 _REVISION_CHARS = 12
-# What a number, true, false or null looks like.
+# The text forms of a number, true, false and null.
 _NO_TEXT = re.compile("-?[0-9][0-9.eE+-]*|true|false|null")
 
 
@@ -158,9 +157,9 @@ _NO_TEXT = re.compile("-?[0-9][0-9.eE+-]*|true|false|null")
 class LeafChange:
     """One leaf that differs.
 
-    `before` is None for one that was added, `after` for one that was removed. `parts` are JSON
-    pointers, without the first slash, to what differs inside of a leaf that changed; there are
-    none if the leaf as a whole is another value.
+    `before` is None for an added leaf, `after` for a removed one. `parts` are JSON pointers,
+    without the first slash, to the differences inside a changed leaf; it is empty if the value as a
+    whole differs.
     """
 
     leaf: str
@@ -170,7 +169,7 @@ class LeafChange:
 
     @property
     def leaf_class(self) -> LeafClass:
-        """What the leaf is about."""
+        """The subject of the leaf."""
         return class_of(self.leaf)
 
 
@@ -189,18 +188,18 @@ class WorldDiff:
 
     @property
     def differs(self) -> frozenset[LeafClass]:
-        """The classes in which something was added, or changed in a way not known to be less."""
+        """The classes in which something was added, or changed and is not known to be less."""
         gone = {change.leaf for change in self.removed}
         other = (change for change in self.removed if not _is_less(change.leaf, gone))
         return frozenset(change.leaf_class for change in (*self.added, *self.changed, *other))
 
     @property
     def narrower(self) -> frozenset[LeafClass]:
-        """The classes in which something is only gone, with what belonged to it."""
+        """The classes in which things were only removed, including what belonged to them."""
         return frozenset(change.leaf_class for change in self.removed) - self.differs
 
     def lines(self, leaf_class: LeafClass | None = None) -> tuple[str, ...]:
-        """The differences for people, one in a line, complete and with nothing hidden in them.
+        """Return the differences for people, one per line, complete and with nothing hidden.
 
         Args:
             leaf_class: Only those of one class.
@@ -210,7 +209,7 @@ class WorldDiff:
         )
 
     def by_class(self) -> dict[LeafClass, tuple[str, ...]]:
-        """The lines of each class in which something differs, in the order of the classes."""
+        """Return the lines of each class with differences, in the order of the classes."""
         made: dict[LeafClass, tuple[str, ...]] = {}
         lines = list(self._lines())
         for leaf_class in LeafClass:
@@ -227,7 +226,7 @@ class WorldDiff:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:
-    """What differs between the leaves of two worlds."""
+    """Return the differences between the leaves of two worlds."""
     changed = []
     for leaf in sorted(before.keys() & after.keys()):
         one, other = before[leaf], after[leaf]
@@ -245,13 +244,13 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:
 
 
 def _is_less(leaf: str, gone: set[str]) -> bool:
-    """Whether a run can do less without a leaf; what belonged to a sub-agent went with it."""
+    """Whether a run can do less without a leaf; this includes the leaves of a removed sub-agent."""
     around, kind, _ = split_leaf(leaf)
     return kind in _NARROWED or not gone.isdisjoint(around)
 
 
 def _compared(leaf: str, one: Any, other: Any) -> tuple[Any, Any]:
-    """What decides whether a leaf differs: of a module its digest, with or without definitions."""
+    """Return the values to compare: for a module its digest, with or without definitions."""
     if class_of(leaf) not in MODULES:
         return one, other
     digests = (each.get("") if isinstance(each, dict) else each for each in (one, other))
@@ -259,12 +258,12 @@ def _compared(leaf: str, one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _is_equal(one: Any, other: Any) -> bool:
-    # As bytes: Python takes 1, 1.0 and True for equal, and 0.0 and -0.0.
+    # Compare bytes: Python treats 1, 1.0 and True as equal, and also 0.0 and -0.0.
     return encode_json(one) == encode_json(other)
 
 
 def _parts(leaf: str, one: Any, other: Any) -> dict[str, tuple[Any, Any]]:
-    """What differs inside of a leaf: where, and the two values there, sorted by where."""
+    """Return the differences inside a leaf: the two values by their place, sorted by place."""
     if split_leaf(leaf)[1] == "tool" and (isinstance(one, list) or isinstance(other, list)):
         one, other = tool_fields(one), tool_fields(other)
     found: dict[str, tuple[Any, Any]] = {}
@@ -273,7 +272,7 @@ def _parts(leaf: str, one: Any, other: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _collect(one: Any, other: Any, at: tuple[str, ...], found: dict[str, tuple[Any, Any]]) -> None:
-    """Descend as long as both sides are of one shape, and note where they part."""
+    """Descend while both sides have the same shape, and record where they differ."""
     if isinstance(one, list) and isinstance(other, list):
         one, other = (dict(zip(map(str, range(len(v))), v, strict=True)) for v in (one, other))
     if isinstance(one, dict) and isinstance(other, dict):
@@ -288,8 +287,8 @@ def _collect(one: Any, other: Any, at: tuple[str, ...], found: dict[str, tuple[A
 
 
 def _change_words(change: LeafChange) -> str:
-    """What became of a leaf that changed, as far as it is short: ` 1.2.0 -> 1.2.20`."""
-    # Nothing but text is in leaves of these, which then needs no quotes to be told from a number.
+    """Describe how a leaf changed if the description is short: ` 1.2.0 -> 1.2.20`."""
+    # These leaves contain only text, so quotes are not needed to distinguish text from a number.
     textual = change.leaf_class in _TEXTUAL
     if not change.parts:
         one, other = change.before, change.after
@@ -301,7 +300,7 @@ def _change_words(change: LeafChange) -> str:
 
 
 def _definition_words(parts: dict[str, tuple[Any, Any]]) -> str:
-    """What a module defines otherwise: `pay, + refund, - old`; digests tell people nothing."""
+    """List the definitions that differ: `pay, + refund, - old`; digests would not help people."""
     told = []
     for part, (one, other) in parts.items():
         mark = "- " if other is _ABSENT else "+ " if one is _ABSENT else ""
@@ -311,15 +310,15 @@ def _definition_words(parts: dict[str, tuple[Any, Any]]) -> str:
 
 
 def _part_words(part: str, one: Any, other: Any) -> str:
-    """One part: `+ NAME VALUE`, `- NAME`, `NAME FROM -> TO`, or its name where that is long.
+    """Describe one part: `+ NAME VALUE`, `- NAME`, `NAME FROM -> TO`, or just its name if long.
 
-    How many words there are says which it is, so that no name and no value forges another.
+    The number of words distinguishes these forms, so that no name or value can imitate another.
     """
     name = quoted(part)
     if other is _ABSENT:
         return f"- {name}"
     if one is _ABSENT:
-        value = None if other is True else _short(other, textual=False)  # true: it is there
+        value = None if other is True else _short(other, textual=False)  # true only marks presence
         return f"+ {name}" if value is None else f"+ {name} {value}"
     return f"{name}{_from_to(one, other, textual=False)}"
 
@@ -330,11 +329,11 @@ def _from_to(one: Any, other: Any, *, textual: bool) -> str:
 
 
 def _short(value: Any, *, textual: bool) -> str | None:
-    """A value for people as one word or in quotes; None if it is long, or has lines or parts."""
+    """Return a value as one word or quoted; None if it is long, or has lines or parts."""
     if isinstance(value, list | dict) or (type(value) is str and "\n" in value):
         return None
     if type(value) is str:
-        # Long texts are not made visible only to be dropped.
+        # Escape only a prefix: a long text is dropped anyway.
         shown = quoted(value[: _SHORT_CHARS_MAX + 1])
         if shown == _ARROW or (not textual and _NO_TEXT.fullmatch(shown)):
             shown = f'"{shown}"'
@@ -344,7 +343,7 @@ def _short(value: Any, *, textual: bool) -> str | None:
 
 
 def _revisions(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two revisions of a repository as people know them, if that tells them apart; else as is."""
+    """Return two revisions in short form if that distinguishes them; otherwise unchanged."""
     both = type(one) is str and type(other) is str
     if both and _REVISION.fullmatch(one) and _REVISION.fullmatch(other):
         cut = one[:_REVISION_CHARS], other[:_REVISION_CHARS]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON: checked and copied, frozen, and written in one way only.
+"""JSON: checked and copied, frozen, and encoded in one way only.
 
-What JSON or its encoder would change on the way (a NaN, a key that is no text, half a surrogate
-pair) is refused with the path to it. Bounds come before work: a value that is too deep, holds
-itself, or repeats itself without end is refused as soon as that is known.
+A value that JSON or its encoder would change (a NaN, a key that is not text, half a surrogate pair)
+is refused with its path. Bounds come before work: a value that is too deep, contains itself, or
+repeats itself without end is refused as early as possible.
 """
 
 import math
@@ -23,7 +23,9 @@ from sealpoint.world._visible import quoted
 JSON: TypeAlias = Any
 """A value of JSON: text, true, false, null, finite numbers of 64 bits, lists and mappings of them.
 
-It is checked when it is given; types that say as much would refuse what type checkers infer."""
+It is checked at run time: an exact type would reject values whose types type checkers infer more
+loosely.
+"""
 
 _SHOWN_CHARS_MAX = 80
 _SURROGATE = "expected text without lone surrogates, found one"
@@ -33,22 +35,22 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 def shown(name: str) -> str:
-    """A name for an error message: visible, in quotes, and never long."""
+    """Return a name for an error message: visible, in quotes, and never long."""
     cut = name if len(name) <= _SHOWN_CHARS_MAX else f"{name[:_SHOWN_CHARS_MAX]}..."
     text = quoted(cut)
     return text if text.startswith('"') else f'"{text}"'
 
 
 def encode_json(value: object) -> bytes:
-    """The one spelling of a plain value: keys in the order of their code points, no spaces."""
+    """Encode a plain value in its one spelling: keys in code point order, no spaces."""
     return _ENCODER.encode(value)
 
 
 def decode_json(data: bytes) -> Any:
-    """Read JSON, in whatever spelling.
+    """Read JSON in any spelling.
 
     Raises:
-        WorldInvalid: It is too long, or no JSON.
+        WorldInvalid: It is too long, or not JSON.
     """
     check_size(data)
     try:
@@ -58,10 +60,10 @@ def decode_json(data: bytes) -> Any:
 
 
 def name_text(value: object, path: str) -> str:
-    """A name: text that is not empty.
+    """Check that a name is nonempty text, and return it.
 
     Raises:
-        WorldInvalid: It is none.
+        WorldInvalid: It is not.
     """
     if type(value) is not str:
         raise WorldInvalid(f"{path}: expected text, found {type(value).__name__}")
@@ -77,10 +79,10 @@ def name_text(value: object, path: str) -> str:
 
 
 def plain_object(value: object, path: str) -> tuple[dict[str, Any], int]:
-    """A copy of a JSON object, made of dicts, lists and scalars alone, and how deep it is.
+    """Copy a JSON object into dicts, lists and scalars alone; return the copy and its depth.
 
     Raises:
-        WorldInvalid: It is no JSON object, or beyond the bounds; the message has the path.
+        WorldInvalid: It is not a JSON object, or beyond the bounds; the message has the path.
     """
     if not isinstance(value, Mapping):
         raise WorldInvalid(f"{path}: expected an object, found {type(value).__name__}")
@@ -92,10 +94,10 @@ def plain_object(value: object, path: str) -> tuple[dict[str, Any], int]:
 
 
 def named_object(value: object, path: str) -> tuple[dict[str, Any], int]:
-    """A copy of a JSON object whose keys are names, and how deep it is.
+    """Copy a JSON object whose keys are names; return the copy and its depth.
 
     Raises:
-        WorldInvalid: It is none, or beyond the bounds; the message has the path.
+        WorldInvalid: It is not such an object, or beyond the bounds; the message has the path.
     """
     made, depth = plain_object(value, path)
     if "" in made:
@@ -104,7 +106,7 @@ def named_object(value: object, path: str) -> tuple[dict[str, Any], int]:
 
 
 def check_size(data: bytes) -> None:
-    """Check how long an encoding is.
+    """Check the length of an encoding.
 
     Raises:
         WorldInvalid: It is too long.
@@ -114,17 +116,17 @@ def check_size(data: bytes) -> None:
 
 
 def check_depth(depth: int, path: str) -> None:
-    """Check how many lists and objects lie in one another.
+    """Check the nesting depth of lists and objects.
 
     Raises:
-        WorldInvalid: They are too many.
+        WorldInvalid: It is too deep.
     """
     if depth > JSON_DEPTH_MAX:
         raise WorldInvalid(f"{path}: {_too_deep(JSON_DEPTH_MAX)}")
 
 
 def freeze(value: Any) -> Any:
-    """The same plain value, such that nobody can change it."""
+    """Return an immutable copy of a plain value."""
     if type(value) is dict:
         return MappingProxyType({key: freeze(item) for key, item in value.items()})
     if type(value) is list:
@@ -133,7 +135,7 @@ def freeze(value: Any) -> Any:
 
 
 class JsonFault(Exception):
-    """Why a value is no JSON; the way to it is gathered while it is left."""
+    """Why a value is not JSON; the stack adds the path as it unwinds."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -141,20 +143,20 @@ class JsonFault(Exception):
         self.keys: list[object] = []
 
     def at(self, path: str) -> str:
-        """The reason, with the path to what it is about."""
+        """Return the reason, with the path to the value."""
         place = "".join(f"[{_place(key)}]" for key in reversed(self.keys))
         return f"{path}{place}: {self.reason}"
 
 
 class JsonCopy:
-    """One copy of a JSON value under way.
+    """One copy of a JSON value in progress.
 
     Args:
-        exact: Take dicts and lists alone, which come back as what they are; otherwise any mapping
-            and tuples too.
-        wide: Take integers of any size and lone surrogates too, which Python reads back.
-        bytes_max: How many bytes it may take.
-        depth_max: How many lists and objects may lie in one another.
+        exact: Accept only dicts and lists, which keep their type; otherwise accept any mapping, and
+            also tuples.
+        wide: Also accept integers of any size and lone surrogates, which Python can read back.
+        bytes_max: The maximum size in bytes.
+        depth_max: The maximum nesting depth of lists and objects.
     """
 
     __slots__ = ("_bytes_max", "_depth_max", "_exact", "_left", "_wide", "depth")
@@ -172,13 +174,13 @@ class JsonCopy:
         self._bytes_max = self._left = bytes_max
         self._depth_max = depth_max
         self.depth = 0
-        """How deep it went."""
+        """The depth reached."""
 
     def copy(self, value: object, depth: int = 1) -> Any:
-        """A value made of dicts, lists and scalars alone.
+        """Copy a value into dicts, lists and scalars alone.
 
         Raises:
-            JsonFault: It is no JSON value, or beyond the bounds.
+            JsonFault: It is not a JSON value, or beyond the bounds.
         """
         kind = type(value)
         if kind in _SCALARS:
@@ -212,7 +214,7 @@ class JsonCopy:
             self._left -= len(key) + 2
 
     def _is_object(self, value: object, kind: type) -> bool:
-        """Whether a value that is no dict is an object, and not a list."""
+        """Whether a value other than a dict is an object, and not a list."""
         if kind is list or (not self._exact and isinstance(value, list | tuple)):
             return False
         if self._exact or not isinstance(value, Mapping):
@@ -272,11 +274,11 @@ def _not_json(value: object) -> JsonFault:
 
 
 def json_form(record: Any, *names: str) -> dict[str, Any]:
-    """The JSON form of a record: its fields in their order, times as text, tuples as lists.
+    """Return the JSON form of a record: its fields in order, times as text, tuples as lists.
 
     Args:
         record: A dataclass or a struct.
-        names: Only these of its fields and properties, in this order; without any, all fields.
+        names: Only these fields and properties, in this order; without any, all fields.
     """
     if isinstance(record, msgspec.Struct):
         names = names or record.__struct_fields__

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python code by its syntax tree: what a program says, without how it is written down.
+"""Python code by its syntax tree: the meaning of a program, regardless of its layout.
 
-Comments, line numbers, blank lines, quotes, parentheses, the order of imports that follow each
-other, and how a docstring is indented do not count. Everything else does, docstrings too: they are
-what a model reads of a tool. The digest is the same on every version of Python that reads the
-program.
+The digest ignores comments, line numbers, blank lines, quotes, parentheses, the order of
+consecutive imports, and the indentation of a docstring. Everything else counts, including
+docstrings: a model reads them as the description of a tool. The digest is the same on every version
+of Python that reads the program.
 
 A tree has one encoding, in which nothing can move from one field to another. A program without a
 tree (it does not parse, is nested too deeply, or is too long) has no digest here, and the caller
-falls back to its bytes. Nothing that is read here runs, and no program makes this fail.
+uses a digest of its bytes instead. This module never runs the code that it reads, and no program
+makes it fail.
 """
 
 import ast
@@ -21,53 +22,54 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-# Each level takes one call, and a thread of its own has room for twice as many.
+# Each level takes one call, and a separate OS thread has stack space for twice as many.
 _DEPTH_MAX = 500
 _SOURCE_CHARS_MAX = 4 * 1024 * 1024
 _CLASS_DEPTH = 1
-"""How deep the statements of a module lie, and so its classes."""
+"""The nesting depth of the statements of a module, and so of its classes."""
 _LENGTH_BYTES = 8
 _KEPT_MAX = 65_536
 _KEPT_CHARS_MAX = 64
 _SHORT_CHARS = 12
-# No source that Python reads has a NUL, so that no file's bytes are the encoding of a tree.
+# Python source cannot contain a NUL, so no file's bytes equal the encoding of a tree.
 _BEGIN = b"\0sealpoint syntax 1\0"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DOCUMENTED = frozenset({ast.Module, ast.ClassDef, *_FUNCTIONS})
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _IMPORTERS = frozenset({"__import__", "import_module"})
 _ALL = "*"
-# How a name is used follows from where it stands; a `u` before a text means nothing; comments with
-# types are comments.
+# These fields do not count: the context of a name follows from its position, a `u` before a text
+# means nothing, and type comments are comments.
 _UNUSED = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 _CONSTANTS = frozenset({ast.Constant, ast.MatchSingleton})
 _BODIES = frozenset({"body", "finalbody", "orelse"})
-# The second since Python 3.14.
+# The second exists since Python 3.14.
 _TEXTS_JOINED = frozenset({"JoinedStr", "TemplateStr"})
 _WARNINGS = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A module that a program imports, or may import a name from."""
+    """A module that a program imports, or from which it may import a name."""
 
     module: str
-    """What stands behind `import` or `from`."""
+    """The module after `import` or `from`."""
     level: int = 0
-    """How many packages up it is looked for; 0: by its full name."""
+    """How many packages up the import starts; 0: an absolute import."""
     names: tuple[str, ...] = ()
-    """What is imported from it, each of which may be a module of its own."""
+    """The imported names, each of which may itself be a module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syntax:
-    """What was found in a program."""
+    """The result of reading a program."""
 
     digest: str
     """The SHA-256 of the whole tree, in hexadecimal."""
     definitions: dict[str, str]
-    """The beginnings of the digests of its functions, classes and methods (`Desk.step`): enough to
-    say which of them differ. A constant has none, or a short secret could be guessed from it."""
+    """Prefixes of the digests of its functions, classes and methods (`Desk.step`), long enough to
+    show which of them differ. Constants have none, because a short secret could be guessed from a
+    digest."""
     imports: tuple[Import, ...]
 
 
@@ -75,14 +77,14 @@ def read_syntax(source: str | bytes) -> Syntax | None:
     """Read a program; None if it has no tree.
 
     Args:
-        source: Its text, or its bytes in whatever encoding they say they have.
+        source: Its text, or its bytes in the encoding that they declare.
     """
     if len(source) > _SOURCE_CHARS_MAX:
         return None
     try:
         return _read(source)
     except RecursionError:
-        # The caller may have used the stack up. What a program says must not depend on that.
+        # The caller may have used up the stack. The result for a program must not depend on that.
         return _in_thread(source)
     except (SyntaxError, ValueError, MemoryError, _TooDeep):
         return None
@@ -104,7 +106,7 @@ def _in_thread(source: str | bytes) -> Syntax | None:
 
 
 def read_imports(source: str | bytes) -> tuple[Import, ...]:
-    """What a program imports, also if it is nested too deeply to be read otherwise."""
+    """Return the imports of a program, even if it is nested too deeply for `read_syntax`."""
     try:
         with _quietly():
             tree = ast.parse(source)
@@ -121,7 +123,7 @@ def _read(source: str | bytes) -> Syntax:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Python said what it has to say about literals when it compiled the program."""
+    """Suppress warnings about literals: Python already gave them when it compiled the program."""
     # One at a time, since the filters belong to the whole process.
     with _WARNINGS, warnings.catch_warnings(), _no_collection():
         for category in (DeprecationWarning, SyntaxWarning):
@@ -131,7 +133,7 @@ def _quietly() -> Iterator[None]:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Trees have no cycles, and looking for some in all that makes a tree takes twice as long."""
+    """Turn off the garbage collector: trees have no cycles, and it doubles the time."""
     is_on = gc.isenabled()
     gc.disable()
     try:
@@ -142,17 +144,17 @@ def _no_collection() -> Iterator[None]:
 
 
 class _TooDeep(Exception):
-    """A tree has more levels than are read."""
+    """A tree has more levels than the limit."""
 
 
 class _Statement(NamedTuple):
-    """A statement of a module, or of one of its classes, and where its encoding lies."""
+    """A statement of a module, or of one of its classes, and the place of its encoding."""
 
     node: ast.AST
     begin: int
     end: int
     members: "tuple[_Statement, ...]" = ()
-    """Those of a class."""
+    """The statements of a class."""
 
 
 class _SyntaxReader:
@@ -174,7 +176,7 @@ class _SyntaxReader:
         )
 
     def _encode(self, node: Any, depth: int) -> None:
-        """Write a node, or a value that stands in the place of one."""
+        """Encode a node, or a value in the place of a node."""
         append, kind = self._append, node.__class__
         if kind is ast.Name:
             append(_NAME + _TEXTS[node.id] + b")")
@@ -226,7 +228,7 @@ class _SyntaxReader:
         append(b"]")
 
     def _encode_statements(self, statements: Sequence[Any], depth: int) -> None:
-        """Write the statements of a module or of one of its classes, and note where each lies."""
+        """Encode the statements of a module or of one of its classes, and record their places."""
         for node in statements:
             begin = len(self._made)
             self._encode(node, depth + 1)
@@ -237,7 +239,7 @@ class _SyntaxReader:
                 self._statements.append(_Statement(node, begin, len(self._made), members))
 
     def _definitions(self) -> dict[str, str]:
-        """What the module defines: each name, and a digest of all that is said of it."""
+        """Return the definitions of the module: each name, with a digest of all its definitions."""
         digests: dict[str, Any] = {}
         for name, encoded in self._named():
             found = digests.setdefault(name, hashlib.sha256())
@@ -251,7 +253,8 @@ class _SyntaxReader:
                 yield node.name, b"".join(made[begin:end])
             if not isinstance(node, ast.ClassDef):
                 continue
-            # A method is told by itself, and whatever else is in a class with the class.
+            # A method has its own entry; everything else in a class belongs to the entry of the
+            # class.
             rest, at = list[bytes](), begin
             for each, first, last, _ in members:
                 if isinstance(each, _FUNCTIONS):
@@ -262,7 +265,7 @@ class _SyntaxReader:
 
 
 def _imported(node: Any) -> Iterator[Import]:
-    """What a statement imports, and a call of an importer with a text."""
+    """Yield the imports of a statement, or of a call of an importer with a text."""
     if isinstance(node, ast.Import):
         yield from (Import(alias.name) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -277,7 +280,7 @@ def _imported(node: Any) -> Iterator[Import]:
 
 
 def _in_order(statements: Sequence[Any]) -> Sequence[Any]:
-    """Statements, with imports that follow each other one by one and in order."""
+    """Split consecutive imports into single ones and sort them; other statements stay in place."""
     if not any(each.__class__ in _IMPORTS for each in statements):
         return statements
     made, imports = list[ast.AST](), list[ast.AST]()
@@ -300,7 +303,7 @@ def _singly(statement: Any) -> Iterator[ast.AST]:
 
 
 def _sorted_imports(imports: list[Any]) -> Iterable[ast.AST]:
-    """Imports in order, unless one may take a name away from another: then their order counts."""
+    """Sort imports, unless one may override a name of another: then their order counts."""
     found: dict[str, tuple[Any, ...]] = {}
     for each in imports:
         alias = each.names[0]
@@ -323,7 +326,7 @@ def _import_key(node: Any) -> tuple[str, int, str, str, str]:
 
 
 def _joined(values: Iterable[Any]) -> Iterator[Any]:
-    """The parts of an f-string: what is plain text in it is one text, in however many parts."""
+    """Yield the parts of an f-string, with adjacent pieces of plain text joined."""
     text = ""
     for value in values:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
@@ -346,7 +349,7 @@ def _is_text(statement: Any) -> bool:
 
 
 def _plain_docstring(text: str) -> str:
-    """A docstring without the indentation of the code around it, nor blanks where lines end."""
+    """Return a docstring without the indentation of its code, and without trailing blanks."""
     first, *rest = text.expandtabs().split("\n")
     margins = [len(line) - len(line.lstrip(" ")) for line in rest if line.strip(" ")]
     margin = min(margins, default=0)
@@ -356,7 +359,7 @@ def _plain_docstring(text: str) -> str:
 
 
 def _value(value: Any) -> bytes:
-    """A value that is no node, with its type: 1, 1.0 and True are three."""
+    """Encode a value that is not a node, with its type: 1, 1.0 and True are different."""
     kind = value.__class__
     if kind is str:
         return b"s" + _TEXTS[value]
@@ -368,7 +371,7 @@ def _value(value: Any) -> bytes:
         return b"f" + _TEXTS[value.hex()]
     if kind is complex:
         return b"c" + _TEXTS[value.real.hex()] + _TEXTS[value.imag.hex()]
-    # What is left is one of None, True, False and the ellipsis.
+    # Only None, True, False and the ellipsis remain.
     return b"v" + _TEXTS[repr(value)]
 
 
@@ -377,7 +380,7 @@ def _framed(data: bytes) -> bytes:
 
 
 class _Texts(dict[str, bytes]):
-    """Texts as they are written; programs say the same few names again and again."""
+    """A cache of encoded texts: programs use the same few names over and over."""
 
     def __missing__(self, text: str) -> bytes:
         framed = _framed(text.encode("utf-8", "surrogatepass"))
@@ -390,10 +393,10 @@ _Form = tuple[bytes, tuple[tuple[str, bytes], ...], bool, bool]
 
 
 class _Forms(dict[type, _Form | None]):
-    """How a node of a class is written; None for what is no node.
+    """The encoding of nodes by class; None for a class that is not a node.
 
-    That is how it begins, its fields in the order of their names, whether it is a constant, and
-    whether it may import.
+    An entry holds the beginning of the encoding, the fields sorted by name, whether the node is a
+    constant, and whether it may import.
     """
 
     def __missing__(self, kind: type) -> _Form | None:

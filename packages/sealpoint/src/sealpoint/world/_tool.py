@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tool: everything that its user is told of it, and what would be started for it.
+"""A tool: its complete description for the model, and the command or URL behind it.
 
-The whole definition counts, not the name and the parameters alone: a description that changed
-can make a model do other things with the same tool. A definition that refers to something
-elsewhere is refused, because what it says could change without it.
+The whole definition counts, not only the name and the parameters: a changed description can make a
+model use the same tool differently. A definition that refers to another document is refused,
+because that document could change unnoticed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,11 +32,11 @@ class Tool:
     """One tool that a run can use.
 
     Args:
-        name: What the run calls it.
-        definition: The whole object that describes it on the wire. A `name` in it that is the
-            tool's is left out, since it says nothing more.
-        launch: What is started or reached for a remote tool: the command, or the origin of the
-            URL; never a name that the other side gives itself.
+        name: The name by which the run calls it.
+        definition: The complete object that describes it on the wire. A `name` in it that equals
+            the tool's name is left out, since it adds nothing.
+        launch: The program or endpoint of a remote tool: the command, or the origin of the URL;
+            never a name that the remote side gives itself.
 
     Raises:
         WorldInvalid: A field is not of this form, or the definition refers to another document.
@@ -48,7 +48,7 @@ class Tool:
     encoded: bytes = field(init=False, repr=False)
     """The tool as JSON, in its one spelling."""
     depth: int = field(init=False, repr=False)
-    """How many lists and objects lie in one another in that."""
+    """The nesting depth of lists and objects in that JSON."""
 
     def __post_init__(self) -> None:
         path = f"tool {shown(name_text(self.name, 'tool: its name'))}"
@@ -64,16 +64,16 @@ class Tool:
         object.__setattr__(self, "depth", depth + isinstance(form, list))
 
     def to_json(self) -> dict[str, Any] | list[Any]:
-        """The tool as plain JSON.
+        """Return the tool as plain JSON.
 
-        An object of the definition with `name` and `launch`; a list of name, definition and
-        launch if the definition has one of these two itself.
+        This is an object: the definition with `name` and `launch`. If the definition already has
+        one of these two, it is a list of name, definition and launch.
         """
         made: dict[str, Any] | list[Any] = decode_json(self.encoded)
         return made
 
     def __eq__(self, other: object) -> bool:
-        # As bytes: Python takes 1, 1.0 and True for equal.
+        # Compare bytes: Python treats 1, 1.0 and True as equal.
         return self.encoded == other.encoded if isinstance(other, Tool) else NotImplemented
 
     def __hash__(self) -> int:
@@ -88,7 +88,7 @@ def _form(name: str, definition: dict[str, Any], launch: str | None) -> dict[str
 
 
 def tool_fields(value: Any) -> list[Any]:
-    """Name, definition and launch from either form that `Tool.to_json` gives."""
+    """Return name, definition and launch from either form of `Tool.to_json`."""
     if isinstance(value, list):
         return value
     definition = {key: item for key, item in value.items() if key not in _OWN_FIELDS}
@@ -137,7 +137,7 @@ def _read_tool(item: Any, path: str) -> Tool:
 
 
 def _check_references(value: Any, path: str, pointer: str) -> None:
-    """Refuse a schema that means what another document says: it could change unseen."""
+    """Refuse a schema that refers to another document, which could change unnoticed."""
     if isinstance(value, list):
         for place, item in enumerate(value):
             _check_references(item, path, f"{pointer}{place}/")

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`World`: what a run is able to do, as its application says it.
+"""`World`: the capabilities of a run, as its application declares them.
 
-A world is a value: it cannot be changed, has one encoding, and is equal to another if and only
-if their encodings are. It believes what it is told; whether a run can do more than its world
-says is the business of the code that runs.
+A world is a value: it cannot be changed, has one encoding, and equals another if and only if their
+encodings are equal. It trusts its input; the code that runs must make sure that a run cannot do
+more than its world says.
 
-Which code a run consists of, as far as its application says so.
-
-Nothing is looked up here; `sealpoint.config.code_of` reads versions, sources and revisions.
+`Code` is the identity of the code of a run, as the application declares it. Nothing is looked up
+here; `sealpoint.config.code_of` reads versions, sources and revisions.
 """
 
 import re
@@ -48,9 +47,10 @@ class Code:
 
     Args:
         version: The version of its package.
-        modules: The modules that run, and functions that no module has, by name, each with a
-            SHA-256 in hexadecimal of what its source says; or with an object that has this under
-            the empty name, and beginnings of the digests of what the module defines.
+        modules: The modules that run, and functions that are in no module, by name. Each value is a
+            SHA-256 of the source's meaning, in hexadecimal, or an object that has this digest under
+            the empty name, and prefixes of the digests of the module's definitions under their
+            names.
         revision: The revision of its repository.
         application: The other modules of the application, in the same form.
 
@@ -75,10 +75,10 @@ class Code:
 
     @classmethod
     def of(cls, value: object) -> Self | None:
-        """Read an object with some of the fields; None if it says nothing.
+        """Read an object with some of the fields; None if it is empty.
 
         Raises:
-            WorldInvalid: It has other fields, or is no object.
+            WorldInvalid: It has other fields, or is not an object.
         """
         if value is None:
             return None
@@ -93,7 +93,7 @@ class Code:
         return value if value.to_dict() else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that say something, as plain JSON."""
+        """Return the nonempty fields as plain JSON."""
         made: dict[str, Any] = {"version": self.version, "revision": self.revision}
         for part, modules in (("modules", self.modules), ("application", self.application)):
             made[part] = {
@@ -110,7 +110,7 @@ class Code:
 
 
 def _check_module(told: object, part: str, module: str) -> None:
-    """A digest; or an object with that under the empty name, and the beginnings of others."""
+    """Check a digest, or an object with a digest under the empty name and prefixes of others."""
     parts = told if isinstance(told, dict) else {"": told}
     for name, digest in ({"": None} | parts).items():
         expected = _SHORT if name else _DIGEST
@@ -123,7 +123,7 @@ def _check_module(told: object, part: str, module: str) -> None:
 
 
 _KNOWN = (*("agents", "code", "model", "permissions", "prompts", "runtime", "tools", "topology"),)
-# Lists and objects around a part: the world's own, and that of all such parts.
+# The lists and objects that enclose a part: the world's own, and the one for all such parts.
 _AROUND_FIELD = 1
 _AROUND_TOOL = 2
 _AROUND_AGENT = 2
@@ -132,19 +132,19 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class World:
-    """What a run is able to do.
+    """The capabilities of a run.
 
     Args:
-        code: Which code it consists of.
-        tools: What it can call: tools, objects with a `name`, names alone, or an object of
-            definitions by name.
-        permissions: What it may do, a text each; something that it may not do is none.
+        code: The identity of its code.
+        tools: The tools that it can call: tools, objects with a `name`, names alone, or an object
+            of definitions by name.
+        permissions: The actions that it is allowed, one text each; leave out forbidden ones.
         model: The model and its settings.
         prompts: Its fixed prompts, by name.
         agents: The runs that it can start, by name.
-        topology: How its steps follow each other, by name: what is connected, where it stops.
-        runtime: What it runs on, a version each: the interpreter, frameworks, packages.
-        extra: Anything else that a person should be asked about when it changes.
+        topology: The order of its steps, by name: the connections, and where it stops.
+        runtime: The versions of the interpreter, frameworks and packages.
+        extra: Anything else whose change needs a person's attention.
 
     Raises:
         WorldInvalid: A part has another form, occurs twice, or is beyond the bounds.
@@ -160,7 +160,7 @@ class World:
     runtime: Mapping[str, str]
     extra: Mapping[str, JSON]
     depth: int
-    """How many lists and objects lie in one another in its encoding."""
+    """The nesting depth of lists and objects in its encoding."""
     _encoded: bytes
 
     def __init__(
@@ -188,8 +188,8 @@ class World:
         taken = sorted(known_extra.keys() & _KNOWN)
         if taken:
             raise WorldInvalid(f"extra: expected names of its own, found {shown(taken[0])}")
-        # The parts were checked each by itself; only here is it known how deep they are together.
-        # Code, permissions, prompts and runtime are never deep.
+        # Each part was checked on its own; only here is the combined depth known. Code,
+        # permissions, prompts and runtime are never deep.
         deepest = max(
             _AROUND_FIELD + model_depth,
             _AROUND_FIELD + topology_depth,
@@ -228,23 +228,23 @@ class World:
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, JSON]) -> Self:
-        """Read a world from a JSON object, such as `to_dict` gives.
+        """Read a world from a JSON object, such as `to_dict` returns.
 
         Args:
-            mapping: Any of `code`, `tools`, `permissions`, `model`, `prompts`, `agents`,
-                `topology` and `runtime`; everything else in it goes into `extra`.
+            mapping: Any of `code`, `tools`, `permissions`, `model`, `prompts`, `agents`, `topology`
+                and `runtime`; everything else in it goes into `extra`.
 
         Raises:
-            WorldInvalid: One of them has another form; the message says where.
+            WorldInvalid: One of them has another form; the message has the path.
         """
-        # All bounds first: after this nothing is endless.
+        # Check all bounds first: after this nothing is endless.
         rest, _ = plain_object(mapping, "world")
         known = {name: rest.pop(name) for name in _KNOWN if name in rest}
         return cls(**known, extra=rest)
 
     @classmethod
     def of(cls, value: "World | Mapping[str, JSON] | None") -> "World | None":
-        """The world itself, a world from a mapping, or None for none.
+        """Return the world itself, a world from a mapping, or None for None.
 
         Raises:
             WorldInvalid: It is neither.
@@ -255,10 +255,10 @@ class World:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read what `encode` wrote.
+        """Read the output of `encode`.
 
         Raises:
-            WorldInvalid: The bytes are no world, or another spelling of one.
+            WorldInvalid: The bytes are not a world, or are another spelling of one.
         """
         # (1) Its size and that it is JSON; (2) its depth and its form; (3) its spelling.
         made = cls.from_dict(decode_json(data))
@@ -267,7 +267,7 @@ class World:
         return made
 
     def encode(self) -> bytes:
-        """The one encoding: JSON without spaces, with everything in order."""
+        """Return the one encoding: JSON without spaces, sorted."""
         return self._encoded
 
     @property
@@ -276,16 +276,16 @@ class World:
         return Digest.of(self._encoded).raw.hex()
 
     def to_dict(self) -> dict[str, Any]:
-        """The world as plain JSON of its own, which `from_dict` reads back."""
+        """Return a new copy of the world as plain JSON, which `from_dict` reads back."""
         made: dict[str, Any] = decode_json(self._encoded)
         return made
 
     def leaves(self) -> dict[str, Any]:
-        """Everything that the world says, flat: the name of each leaf with its value, sorted."""
+        """Return the whole content of the world, flat: each leaf with its value, sorted by name."""
         return dict(sorted(leaves_of(self.to_dict()).items()))
 
     def diff(self, later: "World") -> WorldDiff:
-        """What differs in a later world."""
+        """Return the differences of a later world."""
         if self._encoded == later.encode():
             return WorldDiff()
         return compare(self.leaves(), later.leaves())
@@ -321,7 +321,7 @@ def _read_permissions(value: object) -> tuple[str, ...]:
 
 
 def _read_texts(value: object, path: str, *, named: bool = False) -> dict[str, str]:
-    """Texts by name; with `named`, none of them is empty."""
+    """Copy texts by name; with `named`, refuse an empty text."""
     made, _ = named_object(value, path)
     for name, text in made.items():
         if type(text) is not str:
