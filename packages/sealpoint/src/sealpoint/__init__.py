@@ -99,10 +99,10 @@ __all__ = [
 
 __version__ = "0.6.0"
 
-# Where the names live; the lower layers first, so that a name loads no more than it needs.
+# The packages that define the names; lower layers first, so that a name loads only what it needs.
 _HOMES = ("errors", "limits", "signing", "codec", "world", "store", "gate", "config", "api")
 
-if not TYPE_CHECKING:  # which would take any name for one of ours
+if not TYPE_CHECKING:  # a type checker would otherwise accept any attribute
 
     def __getattr__(name: str) -> Any:
         """Load a public name, or a package, on its first use."""
@@ -118,5 +118,5 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
         raise AttributeError(message)
 
     def __dir__() -> list[str]:
-        """The public names, loaded or not."""
+        """Return the public names, loaded or not."""
         return sorted({*globals(), *__all__})

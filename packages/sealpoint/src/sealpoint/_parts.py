@@ -2,13 +2,13 @@
 """Parts: distributions that add verbs, backends, anchors, frameworks and checks to the core.
 
 A part registers an object under a name, as an entry point of its distribution: a verb by its name,
-a backend by the scheme of its URLs. This module alone reads entry points; nothing is imported until
-a name is asked for, and a third party's part gets what ours get. Names of the core are looked up
-first, so that no part takes their place. Two parts with one name are refused.
+a backend by the scheme of its URLs. Only this module reads entry points. It imports nothing until a
+name is requested, and treats third-party parts like ours. Callers look up names of the core first,
+so that no part can replace them. Two parts with one name are refused.
 
-A name that belongs to a part of ours which is not installed is answered with the command that
-installs it. The names come from the user who runs the program, or from a configured URL, and never
-from stored data: only parts that are installed in this environment are found.
+For a name of one of our parts that is not installed, the error gives the command that installs it.
+The names come from the user who runs the program, or from a configured URL, and never from stored
+data: the lookup finds only parts that are installed in this environment.
 """
 
 from functools import cache
@@ -28,7 +28,7 @@ FRAMEWORKS = "sealpoint.frameworks"
 STORAGES = "sealpoint.storages"
 """By the scheme of a URL: a `Backend`."""
 VERBS = "sealpoint.verbs"
-"""By the words of the verb, joined by a dot: a command of click."""
+"""By the words of the verb, joined by a dot: a click command."""
 
 _KINDS = {
     ANCHORS: "anchor",
@@ -57,16 +57,16 @@ _OURS = {
         "serve": "sealpoint-console",
     },
 }
-"""The names that our own parts bring, installed or not."""
+"""The names that our own parts provide, installed or not."""
 
 
 def names(group: str) -> tuple[str, ...]:
-    """The names that parts have registered, and those of our parts that are not installed."""
+    """Return the names that parts have registered, and those of our missing parts."""
     return tuple(sorted({*installed_names(group), *_OURS[group]}))
 
 
 def installed_names(group: str) -> tuple[str, ...]:
-    """The names that installed parts have registered."""
+    """Return the names that installed parts have registered."""
     return tuple(sorted(_entry_points(group)))
 
 
@@ -94,7 +94,7 @@ def load(group: str, name: str) -> Any:
     except ModuleNotFoundError as exc:
         package = str(exc.name).partition(".")[0]
         if package == entry.module.partition(".")[0]:
-            raise  # an installation that is broken says so itself
+            raise  # a broken installation: the error is clear by itself
         ours = _OURS[group].get(name) or _distribution(entry)
         raise _missing(group, name, package, ours) from exc
 
@@ -112,8 +112,8 @@ def _distribution(entry: "EntryPoint") -> str:
 
 @cache
 def _entry_points(group: str) -> "dict[str, tuple[EntryPoint, ...]]":
-    """The entry points of a group by name, of distributions that are not the same one twice."""
-    # Takes longer to load than a verb of the core takes to run: only where a part is asked for.
+    """Return the entry points of a group by name, without duplicates of one distribution."""
+    # This import takes longer than a verb of the core, so it happens only when a part is requested.
     from importlib.metadata import entry_points  # noqa: PLC0415
 
     found: dict[str, dict[str, EntryPoint]] = {}

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How files and directories are opened, checked, made and brought to the disk: said here once.
+"""Opening, checking, creating and syncing files and directories: the only place for it.
 
-- What is opened is asked what it is through its descriptor, so that nothing can be put in its place
-  between the check and the use. No link is followed unless the caller says so, and no pipe waited
-  for. What is of another kind, of another owner, or open to others is `Unsafe`.
+- Checks use the open descriptor, so that nothing can be swapped between the check and the use.
+  Opening follows no link unless the caller asks for it, and never blocks on a pipe. A file of
+  another kind, of another owner, or open to others is `Unsafe`.
 - A file gets its name only when its bytes are on the disk, and the name is on the disk when the
-  call returns: a crash leaves the old file, the new one or none, and never a part of one.
-- A directory's name is on the disk before anything is made in it.
-- Files are for this user alone, or for a group of users who share them on purpose: then they are of
-  that group, whoever of it owns them, and nobody else may write them. A member can rename whatever
-  another makes in a shared directory and put a link in its place. So there nothing is changed by
-  its path: it is made in an open directory, opened without following a link, and opened to the
-  group through its descriptor, after a look whether it is still the one that was made.
+  call returns: a crash leaves the old file, the new one or none, and never part of one.
+- A directory's name is on the disk before anything is created in it.
+- Files belong to this user alone, or to a group of users who share them on purpose. Shared files
+  have that group, any member may own them, and nobody outside the group may write them. In a shared
+  directory, a member can rename another member's files and put links in their place. So there,
+  nothing is changed by its path: it is created in an open directory, opened without following a
+  link, and opened to the group through its descriptor, after a check that it is still the file that
+  was created.
 
-`Unsafe` and `OSError` are never an answer to a user: every caller raises them as an error of its
-own. Where the system has no owners and modes, as on Windows, only the kind of a file is checked.
+Callers never show `Unsafe` and `OSError` to users: they raise errors of their own. On systems
+without owners and modes, such as Windows, only the kind of a file is checked.
 """
 
 import contextlib
@@ -79,8 +80,8 @@ STRANGERS_ANY = 0o007
 STRANGERS_WRITE = 0o002
 
 _ROOT_USER = 0
-# Not every system has all of them. Without O_NONBLOCK, a pipe in the place of a file would block
-# for ever.
+# Not every system has all of these. Without O_NONBLOCK, opening a pipe in the place of a file would
+# block forever.
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _FLAGS: dict[int, int] = {
     DIRECTORY: getattr(os, "O_DIRECTORY", 0),
@@ -118,19 +119,20 @@ _MODES = {
         "If nobody outside the group has written to it: chmod o-w {0}",
     ),
 }
-# What opening a link, a file in place of a directory, a socket or a device without driver gives.
+# The errors for opening a link, a file instead of a directory, a socket, or a device without
+# driver.
 _OTHER_KIND = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-# Linux spares the journal when nothing but data changed; not every system has the call.
+# Linux skips the journal if only data changed; not every system has the call.
 sync_data = getattr(os, "fdatasync", os.fsync)
 
 
-class Unsafe(Exception):  # never seen by users: callers raise an error of theirs
-    """Something is of another kind or owner than it should be, or open to others.
+class Unsafe(Exception):  # users never see it: callers raise their own error
+    """A file has the wrong kind or owner, or is open to others.
 
     Args:
-        text: What was expected and found.
-        repair: How it is put right, with `{0}` for its path.
+        text: The expected and the found value.
+        repair: The commands that fix it, with `{0}` for its path.
     """
 
     def __init__(self, text: str, repair: str | None = None) -> None:
@@ -138,7 +140,7 @@ class Unsafe(Exception):  # never seen by users: callers raise an error of their
         self._repair = repair
 
     def hint(self, path: str | Path) -> str | None:
-        """How it is put right, in words that can be followed; None if that depends."""
+        """Return instructions that fix it; None if that depends on the case."""
         return None if self._repair is None else self._repair.format(shlex.quote(str(path)))
 
 
@@ -146,7 +148,7 @@ class Unsafe(Exception):  # never seen by users: callers raise an error of their
 def refusing(
     error: type[SealpointError], path: str | Path, named: str | None = None
 ) -> Iterator[None]:
-    """Raise what is unsafe about a path as an error of the caller's that says how to repair it."""
+    """Raise an `Unsafe` about a path as an error of the caller's type, with the fix."""
     try:
         yield
     except Unsafe as exc:
@@ -155,7 +157,7 @@ def refusing(
 
 @contextlib.contextmanager
 def reporting(error: type[SealpointError], expected: str) -> Iterator[None]:
-    """Raise failures of the system as an error of the caller's.
+    """Raise system errors as an error of the caller's type.
 
     Args:
         error: Its class.
@@ -173,12 +175,12 @@ def has_owners() -> bool:
 
 
 def kind_of(found: os.stat_result) -> str:
-    """What something is, in words."""
+    """Return the kind of a file, in words."""
     return _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
 
 
 def permission_denied(path: Path) -> tuple[str, str]:
-    """Whose the lowest part of a path is that can be looked at, and what its user can do."""
+    """Return who owns the lowest accessible part of a path, and what its user can do."""
     whose = "permission denied"
     for part in (path, *path.parents):
         with contextlib.suppress(OSError):
@@ -202,17 +204,17 @@ def require_safe(
     root_too: bool = False,
     refused: int = OTHERS_WRITE,
 ) -> None:
-    """Refuse a file or directory that others could have put there or changed.
+    """Refuse a file or directory that other users could have created or changed.
 
     Args:
-        found: What is there.
+        found: Its status.
         kind: `FILE` or `DIRECTORY`.
-        group: The group whose members share it; None: it is this user's own.
-        root_too: Whether it may be root's instead.
-        refused: The modes of others that make it unsafe, unless a group shares it.
+        group: The group that shares it; None: it belongs to this user alone.
+        root_too: Whether root may own it instead.
+        refused: The mode bits of others that make it unsafe, unless a group shares it.
 
     Raises:
-        Unsafe: It is one.
+        Unsafe: It is unsafe.
     """
     if stat.S_IFMT(found.st_mode) != kind:
         raise Unsafe(f"expected {_KINDS[kind]}, found {kind_of(found)}")
@@ -230,10 +232,10 @@ def require_safe(
 
 
 def require_owner(found: os.stat_result, *, root_too: bool = False) -> None:
-    """Refuse what is not this user's own, or root's where that is as good.
+    """Refuse a file that does not belong to this user, or to root if `root_too`.
 
     Raises:
-        Unsafe: It is somebody else's.
+        Unsafe: It belongs to another user.
     """
     if not has_owners():
         return
@@ -246,10 +248,10 @@ def require_owner(found: os.stat_result, *, root_too: bool = False) -> None:
 
 
 def require_mode(found: os.stat_result, refused: int) -> None:
-    """Refuse what others may do too much with.
+    """Refuse a file with any of these mode bits.
 
     Raises:
-        Unsafe: They may.
+        Unsafe: It has one.
     """
     mode = stat.S_IMODE(found.st_mode)
     if has_owners() and mode & refused:
@@ -265,18 +267,18 @@ def open_plain(
     follow: bool = False,
     writable: bool = False,
 ) -> int:
-    """Open a file or directory; the caller checks what was opened.
+    """Open a file or directory; the caller checks the result.
 
     Args:
         path: Its path, or its name in `within`.
         kind: `FILE` or `DIRECTORY`.
         within: An open directory.
-        follow: Whether a link may lead to it.
+        follow: Whether to follow links.
         writable: Whether to open a file for reading and writing.
 
     Raises:
-        Unsafe: Something of another kind lies there.
-        OSError: It cannot be opened, or there is none.
+        Unsafe: It has another kind.
+        OSError: It cannot be opened, or does not exist.
     """
     flags = _FLAGS[kind] | (os.O_RDWR if writable else os.O_RDONLY)
     if not follow:
@@ -300,16 +302,16 @@ def open_safe(
     group: int | None = None,
     writable: bool = False,
 ) -> tuple[int, os.stat_result]:
-    """Open a file or directory of this user's, or of a group's, and say what it is.
+    """Open a file or directory of this user, or of a group, and return its status too.
 
     Raises:
-        Unsafe: It is of another kind or owner, or others can write it.
-        OSError: It cannot be opened, or there is none.
+        Unsafe: It has another kind or owner, or others can write it.
+        OSError: It cannot be opened, or does not exist.
     """
     descriptor = open_plain(path, kind, within=within, writable=writable)
     try:
         found = os.fstat(descriptor)
-        # The usual case first: a store of files opens several directories for each call.
+        # Check the usual case first: a store of files opens several directories for each call.
         if (
             group is not None
             or found.st_mode & _KIND_AND_OTHERS != kind
@@ -327,7 +329,7 @@ def sync(descriptor: int) -> None:
     if _FULL_SYNC is None:
         os.fsync(descriptor)
     else:
-        # On macOS a plain fsync leaves the bytes in the drive.
+        # On macOS a plain fsync leaves the bytes in the drive's cache.
         fcntl.fcntl(descriptor, _FULL_SYNC)
 
 
@@ -338,23 +340,23 @@ def sync_directory(path: Path) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of some bytes where a file stands."""
+    """Write all the bytes at the file's current position."""
     written = os.write(descriptor, data)
     while written < len(data):
         written += os.write(descriptor, memoryview(data)[written:])
 
 
 def new_file(name: str, *, within: int, mode: int = OWN_FILE, group: int | None = None) -> int:
-    """Make an empty file in an open directory, and open it for reading and writing.
+    """Create an empty file in an open directory, and open it for reading and writing.
 
     Args:
         name: Its name.
         within: The directory.
-        mode: Its mode, whatever mask the process has.
-        group: The group whose members share it, if they do.
+        mode: Its mode, regardless of the umask.
+        group: The group that shares it, if any.
 
     Raises:
-        FileExistsError: There is something of this name.
+        FileExistsError: The name is taken.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
     descriptor = os.open(name, flags, OWN_FILE, dir_fd=within)
@@ -373,23 +375,24 @@ def new_file(name: str, *, within: int, mode: int = OWN_FILE, group: int | None 
 
 
 def publish(draft: str, name: str, *, within: int, replace: bool) -> None:
-    """Give a file that is on the disk its name, on the disk too; it loses its draft's name.
+    """Rename a synced draft to its final name, and sync the directory.
 
     Args:
-        draft: What it is called so far.
-        name: What it is to be called.
+        draft: The current name.
+        name: The final name.
         within: The open directory of both.
-        replace: Whether it takes the place of what has the name.
+        replace: Whether to replace an existing file of that name.
 
     Raises:
-        FileExistsError: Something has the name, and it is not to be replaced.
+        FileExistsError: The name is taken, and `replace` is false.
     """
     if replace:
         os.replace(draft, name, src_dir_fd=within, dst_dir_fd=within)
     else:
         try:
-            # Unlike a rename, a second name is never given in the place of a file. Whoever put a
-            # link in the place of the draft does not get what it leads to named.
+            # Unlike a rename, a hard link never replaces a file. If someone replaced the draft by a
+            # symbolic link, `follow_symlinks=False` keeps the target of that link from getting the
+            # name.
             os.link(draft, name, src_dir_fd=within, dst_dir_fd=within, follow_symlinks=False)
         finally:
             os.unlink(draft, dir_fd=within)
@@ -399,18 +402,18 @@ def publish(draft: str, name: str, *, within: int, replace: bool) -> None:
 def write_file(
     path: Path, data: bytes, *, replace: bool, mode: int = OWN_FILE, group: int | None = None
 ) -> None:
-    """Write a whole file, and let it and its name reach the disk.
+    """Write a complete file, and sync the file and its name to the disk.
 
     Args:
         path: The file.
-        data: What it holds.
-        replace: Whether it takes the place of another; else one that is there stays.
+        data: Its content.
+        replace: Whether to replace an existing file; otherwise that stays.
         mode: Its mode.
-        group: The group whose members share it, if they do.
+        group: The group that shares it, if any.
 
     Raises:
-        FileExistsError: There is one, and it is not to be replaced.
-        OSError: It cannot be written, or another was put in its place.
+        FileExistsError: The file exists, and `replace` is false.
+        OSError: It cannot be written, or another file was put in its place.
     """
     draft = f"{_DRAFT_PREFIX}{os.urandom(8).hex()}"
     with contextlib.ExitStack() as opened:
@@ -426,36 +429,37 @@ def write_file(
                 os.unlink(draft, dir_fd=within)
             raise
         named = os.stat(path.name, dir_fd=within, follow_symlinks=False)
-        # Who replaces a file may meet somebody else who does; who makes one meets nobody.
+        # A concurrent writer may replace the file after us if we replace; nobody may if we create.
         is_other = not os.path.samestat(named, os.fstat(descriptor))
         if is_other and (group is not None or not replace):
             raise OSError(errno.ESTALE, _ANOTHER)
 
 
 def move_file(source: Path, target: Path) -> None:
-    """Give a durable file the name of another in its directory, whose content is gone with that."""
+    """Rename a durable file over another one in the same directory, whose content is then gone."""
     with contextlib.ExitStack() as opened:
-        # Before anything is replaced: a directory need not be readable.
+        # Open this before replacing anything: a directory need not be readable.
         within = _opened(opened, target.parent)
         source.replace(target)
         sync(within)
 
 
 def make_directory(path: Path, group: int | None = None, *, parents: bool = False) -> None:
-    """Make a directory unless there is something of its name, which stays as it is.
+    """Create a directory unless its name is taken; whatever has the name stays as it is.
 
     Args:
         path: The directory.
-        group: The number of the group whose members may read and write in it, beside this user.
-        parents: Whether to make what is missing above it, too, in the same way.
+        group: The number of the group that may read and write in it, in addition to this user.
+        parents: Whether to create missing parent directories in the same way.
 
     Raises:
-        FileNotFoundError: There is nothing to make it in.
-        OSError: It cannot be made, or another directory or a link was put in its place.
+        FileNotFoundError: The parent directory does not exist.
+        OSError: It cannot be created, or another directory or a link was put in its place.
     """
     missing = [part for part in (path, *path.parents) if not os.path.lexists(part)]
     with contextlib.suppress(OSError):
-        # Whoever made the lowest that is there may have died before its name was on the disk.
+        # The process that created the lowest existing directory may have died before its name was
+        # on the disk.
         lowest = missing[-1].parent if missing else path
         sync_directory(lowest.parent)
     if not missing:
@@ -469,7 +473,7 @@ def make_directory(path: Path, group: int | None = None, *, parents: bool = Fals
             try:
                 os.mkdir(part.name, OWN_DIRECTORY, dir_fd=within)
             except FileExistsError:
-                is_new = False  # Another process was faster, and opens it to the group itself.
+                is_new = False  # another process was faster, and opens it to the group itself
             made = _opened(opened, part.name, within)
             if is_new and group is not None:
                 _share(made, group)
@@ -478,7 +482,7 @@ def make_directory(path: Path, group: int | None = None, *, parents: bool = Fals
 
 
 def _opened(opened: contextlib.ExitStack, path: Path | str, within: int | None = None) -> int:
-    """Open a directory; one below another that is open must not be a link."""
+    """Open a directory; refuse a link if it is below another open directory."""
     flags = os.O_RDONLY | _FLAGS[DIRECTORY]
     descriptor = os.open(path, flags | (0 if within is None else _NO_FOLLOW), dir_fd=within)
     opened.callback(os.close, descriptor)
@@ -486,8 +490,8 @@ def _opened(opened: contextlib.ExitStack, path: Path | str, within: int | None =
 
 
 def _share(descriptor: int, group: int) -> None:
-    """Open a directory to a group, if it is as new as the one that was made."""
-    # One that is this user's and empty holds nothing that the members could not see anyway.
+    """Open a directory to a group, if it is as new as the one that was created."""
+    # An empty directory of this user contains nothing that the members could not see anyway.
     if os.fstat(descriptor).st_uid != os.geteuid() or os.listdir(descriptor):
         raise OSError(errno.ESTALE, _ANOTHER)
     os.fchown(descriptor, -1, group)
@@ -495,10 +499,10 @@ def _share(descriptor: int, group: int) -> None:
 
 
 def wait_for_lock(descriptor: int, wait_s: float, *, shared: bool = False) -> bool:
-    """Take the lock of an open file or directory, which ends with the process at the latest.
+    """Take the lock of an open file or directory; the lock ends with the process at the latest.
 
     Returns:
-        Whether it was free, or became so in time.
+        Whether it was free, or became free in time.
     """
     kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
     deadline = pause = 0.0

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of things: digests, stores, threads, checkpoints and keys.
+"""Typed ids: digests, stores, threads, checkpoints and keys.
 
-An id is bytes of a fixed length. Its text is a prefix that says what it names, a colon, and
-lower-case hexadecimal digits, so that an id of one kind is never taken for another. Parsing is
-a round trip: a text that would not print back to itself is refused. Ids of different kinds are
-never equal. Nothing here reads a clock or a source of randomness; callers bring both.
+An id is bytes of a fixed length. Its text is a prefix for its kind, a colon, and lower-case
+hexadecimal digits, so that an id of one kind is never mistaken for another. Parsing is a round
+trip: a text that would not print back to itself is refused. Ids of different kinds are never equal.
+This module reads no clock and no source of randomness; callers provide both.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _FOUND_CHARS_MAX = 40
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Id:
-    """Bytes of a fixed length with a prefix of their own."""
+    """Bytes of a fixed length with a prefix for the kind."""
 
     prefix: ClassVar[str]
     size_bytes: ClassVar[int]
@@ -59,7 +59,7 @@ class _Id:
         return found
 
     def short(self) -> str:
-        """The first digits, for people to compare; never parsed back."""
+        """Return the first digits, for people to compare; never parsed back."""
         return self.raw.hex()[:_SHORT_DIGITS]
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class _Id:
 
 
 class Digest(_Id):
-    """The SHA-256 of some bytes: what a blob, an entry or a body is called."""
+    """The SHA-256 of some bytes: the name of a blob, an entry or a body."""
 
     __slots__ = ()
     prefix = "sha256"
@@ -80,7 +80,7 @@ class Digest(_Id):
 
 
 class StoreId(_Id):
-    """A store: 128 random bits given when it is initialised."""
+    """A store: 128 random bits, drawn when it is initialized."""
 
     __slots__ = ()
     prefix = "store"
@@ -96,10 +96,10 @@ NAMESPACE_TAG_BYTES = 4
 
 
 def namespace_tag(namespace: str) -> bytes:
-    """What the ids of a namespace's threads begin with.
+    """Return the first bytes of the ids of a namespace's threads.
 
-    By it a database can keep the rows of namespaces apart, though it knows of none. It proves
-    nothing: an entry says its namespace itself, and signs it.
+    A database can use it to separate the rows of namespaces without knowing any namespace. It
+    proves nothing: an entry names its namespace itself, and signs it.
     """
     return hashlib.sha256(b"sealpoint namespace\0" + namespace.encode()).digest()[
         :NAMESPACE_TAG_BYTES
@@ -107,7 +107,7 @@ def namespace_tag(namespace: str) -> bytes:
 
 
 class ThreadId(_Id):
-    """A thread, given at its genesis: the tag of its namespace and 96 random bits."""
+    """A thread: the tag of its namespace and 96 random bits, drawn at its genesis."""
 
     __slots__ = ()
     prefix = "thread"
@@ -142,5 +142,5 @@ class KeyId(_Id):
 
     @classmethod
     def of(cls, public_key: bytes) -> Self:
-        """The id of a public key."""
+        """Return the id of a public key."""
         return cls(hashlib.sha256(public_key).digest())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every bound in one place, with its unit last in its name.
 
-A bound is checked before the memory it guards is asked for. The defaults fit an agent's state
-with a wide margin; `Registry(limits=Limits(value_bytes_max=...))` sets others for one store.
-Bounds of the format itself, which no setting can move, are the constants below the class.
+Code checks a bound before it allocates the memory that the bound protects. The defaults fit an
+agent's state with a wide margin; `Registry(limits=Limits(value_bytes_max=...))` sets others for one
+store. Bounds of the format itself, which no setting can change, are the constants below the class.
 """
 
 from dataclasses import dataclass, fields
@@ -77,13 +77,13 @@ _KIB = 1024
 _MIB = 1024 * _KIB
 
 ENCODE_DEPTH_MAX = 255
-"""Lists and dicts nested in one another, within one extension, that a writer may write."""
+"""Nesting depth of lists and dicts within one extension, for a writer."""
 
 DECODE_DEPTH_MAX = 1023
-"""The same for a reader, at one level of a path; at the others it is as for a writer."""
+"""The same for a reader, at one level of a path; at the others the writer's bound holds."""
 
 BLOB_BYTES_LEAST = 64 * _KIB
-"""The least that `blob_bytes_max` may be: what a small state takes as one blob must fit."""
+"""The minimum of `blob_bytes_max`: a small state must fit into one blob."""
 
 HEADER_BYTES_MAX = 4 * _KIB
 """The header of one entry."""
@@ -92,10 +92,10 @@ SEALS_MAX = 16
 """Signatures on one entry."""
 
 SEALS_BYTES_MAX = 8 * _KIB
-"""All signatures of one entry, as they are stored."""
+"""All signatures of one entry, in their stored form."""
 
 BODY_BYTES_MAX = 1 * _MIB
-"""The body of one entry: metadata, names, reasons; payload lies in blobs."""
+"""The body of one entry: metadata, names, reasons; the payload is in blobs."""
 
 POSITION_LIST_BYTES_MAX = 64 * _MIB
 """The list of one key's last accepted positions: 56 bytes for each thread that it wrote."""
@@ -104,96 +104,98 @@ ROSTER_COPY_BYTES_MAX = 1024 * _MIB
 """A copy of the store chain with its lists, as `sealpoint roster export` writes it."""
 
 BUNDLE_BYTES_MAX = 16 * 1024 * _MIB
-"""An evidence bundle as a whole; it is never held in memory as one."""
+"""An evidence bundle as a whole; no program holds all of it in memory."""
 
 BUNDLE_LINE_BYTES_MAX = 96 * _MIB
-"""One line of it: a list of the store chain, in base 64."""
+"""One line of a bundle: a list of the store chain, in base 64."""
 
 REQUEST_ANSWERS_MAX = 256
 """Answers to one request, recorded by one key, that count."""
 
 REQUEST_BYTES_MAX = 256 * _MIB
-"""A request that was exported, with its whole thread but for the states."""
+"""An exported request, with its whole thread except for the states."""
 
 PAYLOAD_BYTES_MAX = 16 * _KIB
-"""The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""
+"""The root blob of a checkpoint when it is stored with its entry instead of among the blobs."""
 
 JSON_DEPTH_MAX = 32
-"""Lists and objects nested in one another in metadata, a world, a question or an answer."""
+"""Nesting depth of lists and objects in metadata, a world, a question or an answer."""
 
 NAME_BYTES_MAX = 512
 """The name of a thread, namespace or identity, or a checkpoint's id, in UTF-8."""
 
 LANE_BYTES_MAX = 4096
-"""The name of a lane, which names every graph it lies in, or the path of a task."""
+"""The name of a lane, which names every graph that contains it, or the path of a task."""
 
 WORLD_BYTES_MAX = 512 * _KIB
 """The JSON of one world."""
 
 AGENT_LEVELS_MAX = 8
-"""Sub-agents nested in one another in one world."""
+"""Nesting depth of sub-agents in one world."""
 
 POLICY_BYTES_MAX = 64 * _KIB
 """The file of one policy."""
 
 STATEMENT_BYTES_MAX = 64 * _KIB
-"""A statement as it is stored; what the bounds of its fields allow takes less."""
+"""A statement in its stored form; the bounds of its fields allow less."""
 
 REASON_BYTES_MAX = 4 * _KIB
-"""A reason that somebody gives, in UTF-8."""
+"""A reason that a person gives, in UTF-8."""
 
 ROLLOUT_PAIRS_MAX = 64
-"""Pairs of worlds in one rollout: every resume that it lets pass carries its statement."""
+"""Pairs of worlds in one rollout: every resume that the rollout allows carries its statement."""
 
 ROLLOUT_DAYS_MAX = 90
-"""So long a rollout may hold."""
+"""The longest duration of a rollout."""
 
 ANSWER_BYTES_MAX = 128 * _KIB
-"""The answer to a pending question, as JSON; with it a request still fits its entry."""
+"""The answer to a pending question, as JSON; a request with such an answer still fits its entry."""
 
 QUESTION_BYTES_MAX = 256 * _KIB
-"""What an adapter has people shown of the questions of a run, as JSON."""
+"""The questions of a run that an adapter shows to people, as JSON."""
 
 AUDIT_CHECKPOINTS_MAX = 256
-"""So many of a thread's newest checkpoints an audit can make the release of again; of a resume
-from further back it judges all but the digest, a question, copies and deletions."""
+"""The number of a thread's newest checkpoints for which an audit can reproduce the release. For a
+resume from an older one, the audit checks everything except the digest, a question, copies and
+deletions."""
 
 AUDIT_RESULTS_MAX = 64 * _KIB
-"""So many results of tasks that wait for a checkpoint an audit takes in; a thread with more of them
-is not judged, which is a finding."""
+"""The number of task results waiting for a checkpoint that an audit reads; a thread with more of
+them is not judged, which is a finding."""
 
 UNTOLD_REFUSALS_MAX = 1024
-"""Errors of subgraphs that an adapter keeps until the graphs around them are told."""
+"""Errors of subgraphs that an adapter keeps until the enclosing graphs get them."""
 
 RUN_LEASE_SECONDS = 30
-"""A run of a machine that has vanished has its thread for so long, where only a clock can tell."""
+"""How long the run of a vanished machine keeps its thread, if only a clock can detect that."""
 STATE_MEMORY_BYTES_MAX = 64 * _MIB
-"""What an open store remembers of the states that it saved and loaded last, over all threads, so
-that what did not change is not encoded, hashed and fetched again."""
+"""The memory of an open store for the states that it saved and loaded last, over all threads, so
+that unchanged parts are not encoded, hashed and fetched again."""
 
 VERIFY_ROUNDS_MAX = 8
-"""How often a verification begins one thread anew because more of it was given up meanwhile."""
+"""How often a verification restarts one thread because more of it was given up in the meantime."""
 
 WATCH_EVENTS_MAX = 4096
-"""Events that a watch of a store keeps; who asks for older ones reads everything anew."""
+"""Events that a watch of a store keeps; a caller that asks for older ones reads everything again.
+"""
 
 WATCH_PAGE_MAX = 1000
 """Threads, or entries of a thread, on one page of a watch."""
 
 WATCH_AGAIN_MAX = 256
-"""Threads that did not verify, and that one refresh of a watch looks at again."""
+"""Threads that did not verify and that one refresh of a watch checks again."""
 
 WATCH_PATROL_MAX = 32
-"""Threads that did not move, and of which one refresh of a watch compares the newest entry."""
+"""Threads that did not move and whose newest entry one refresh of a watch compares."""
 
 SQL_OPEN_STEPS_MAX = 5_000
-"""Steps of SQLite while the file of a store is opened and its tables are checked; it takes 150."""
+"""SQLite steps to open the file of a store and check its tables; this normally takes 150."""
 
 SQL_STEPS_MAX = 1_000_000
-"""Steps of SQLite for one statement; the longest, the ends of 1024 threads, takes 65,000."""
+"""SQLite steps for one statement; the longest, the ends of 1024 threads, takes 65,000."""
 
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
-"""The header of a safetensors file, with the structure that is in it."""
+"""The header of a safetensors file, including the structure in it."""
 
 MODEL_TENSORS_MAX = 128 * _KIB
 """Tensors in one model file, and records in one `.pt` archive."""
@@ -208,59 +210,62 @@ MODEL_NAME_BYTES_MAX = 2 * _KIB
 """The name of one tensor of a model file, in UTF-8."""
 
 MODEL_PICKLE_BYTES_MAX = 64 * _MIB
-"""The pickle of a `.pt` file: all that is in it but the tensors' elements."""
+"""The pickle of a `.pt` file: everything in it except the tensors' elements."""
 
 MODEL_DEPTH_MAX = 128
-"""Lists, dicts and other values nested in one another in a `.pt` file."""
+"""Nesting depth of lists, dicts and other values in a `.pt` file."""
 
 MODEL_NODES_MAX = 4 * _MIB
-"""Values in a `.pt` file, each counted wherever it is used; and in the structure of one of ours."""
+"""Values in a `.pt` file, each counted wherever it is used; also in the structure of our own files.
+"""
 
 MODEL_SYMBOLS_BYTES_LEAST = 42 * _MIB
-"""What the symbols of all pickles of a file may take in memory, about, beside the size of the file;
-what takes long counts for more than its memory."""
+"""The approximate memory for the symbols of all pickles of a file, in addition to the size of the
+file; symbols that take long to process count for more than their memory."""
 
 MODEL_SYMBOLS_BYTES_MAX = 512 * _MIB
-"""What they may take in any case, however long the file is."""
+"""The maximum for them in any case, regardless of the size of the file."""
 
 MODEL_EXPANDED_BYTES_LEAST = 64 * _MIB
-"""A tensor that repeats its elements may take this, or as much as its file."""
+"""The size that a tensor with repeated elements may always have; beyond it, the size of its file.
+"""
 
 MODEL_FOLDER_FILES_MAX = 16 * _KIB
 """Files and directories in one sealed folder."""
 
 MODEL_FOLDER_DEPTH_MAX = 16
-"""Directories in one another in a sealed folder."""
+"""Nesting depth of directories in a sealed folder."""
 
 SCAN_DEPTH_MAX = 6
-"""Archives, compressed streams and pickles inside of one another that a scan goes into."""
+"""Nesting depth of archives, compressed streams and pickles that a scan enters."""
 
 SCAN_MEMBERS_MAX = 256 * _KIB
-"""Members of all archives inside of one file that is scanned."""
+"""Members of all archives inside one scanned file."""
 
 SCAN_MEMBERS_LEAST = 8 * _KIB
-"""So many of them any file may have; for more, it needs the bytes below for each."""
+"""The number of members that any file may have; more need the bytes below for each."""
 
 SCAN_MEMBER_BYTES_LEAST = 512
-"""Those bytes: each member takes time, however small it is."""
+"""The bytes of the file per member beyond that number: each member takes time, however small."""
 
 SCAN_UNPACKED_BYTES_MAX = 256 * _MIB
-"""What all that is unpacked from one file that is scanned may take."""
+"""The total size of everything unpacked from one scanned file."""
 
 SCAN_UNPACKED_BYTES_LEAST = 16 * _MIB
-"""What a scanned file may be unpacked to, however small it is."""
+"""The unpacked size that any scanned file may have, however small the file is."""
 
 SCAN_RATIO_MAX = 256
-"""How many times its own size a scanned file may be unpacked to, beyond the bytes above."""
+"""The factor by which a scanned file may grow when unpacked, beyond the bytes above."""
 
 SCAN_FINDINGS_MAX = 200
-"""Findings that are kept of one scanned file; one more says that there were more."""
+"""Findings that a scan keeps of one file; one more says that there were more."""
 
 IMPORT_FILE_BYTES_MAX = 64 * _MIB
-"""One file of another storage that is imported."""
+"""One imported file of another storage."""
 
 IMPORT_VALUE_BYTES_MAX = 256 * _MIB
-"""What the values of such a file take, each counted wherever it is used: 64 bytes, and its text."""
+"""The size of the values of such a file, each counted wherever it is used: 64 bytes, and its text.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,17 +276,17 @@ class Limits:
     """One value: its flat encoding, or all the bytes its tree expands to."""
 
     value_nodes_max: int = 32 * _MIB
-    """Objects in one value; a value of fewer bytes cannot hold more and is not counted."""
+    """Objects in one value; a value of fewer bytes cannot hold more, so it is not counted."""
 
     depth_max: int = ENCODE_DEPTH_MAX
-    """Lists and dicts nested in one another; a lower bound is checked by walking each value."""
+    """Nesting depth of lists and dicts; a lower bound is checked by walking each value."""
 
     extension_depth_max: int = 24
-    """Values that are not plain (a tuple, a set, an application type) nested in one another."""
+    """Nesting depth of values that are not plain (a tuple, a set, an application type)."""
 
     costly_values_max: int = 64 * _KIB
-    """Values that cost much more than their bytes, in one value: paths, IP networks and
-    interfaces, scoped addresses, deques, OrderedDicts and defaultdicts."""
+    """Values that cost much more than their bytes, in one value: paths, IP networks and interfaces,
+    scoped addresses, deques, OrderedDicts and defaultdicts."""
 
     colliding_keys_max: int = 16
     """Keys of one dict or members of one set that share one hash."""
@@ -290,7 +295,7 @@ class Limits:
     """Fractions among all keys and members of one value (Python caches their hashes together)."""
 
     key_probes_max: int = 24
-    """Probes for each key, on average, that building a large dict or set may take."""
+    """Probes per key, on average, for building a large dict or set."""
 
     int_bytes_max: int = 64 * _KIB
     """One integer beyond 64 bits."""
@@ -326,10 +331,10 @@ class Limits:
     """Index levels above the chunks of one split container or byte string."""
 
     reference_depth_max: int = 4
-    """Split containers nested in one another."""
+    """Nesting depth of split containers."""
 
     def fault(self) -> str | None:
-        """Why these cannot be the bounds of a store, or None; `Registry` asks."""
+        """Return why these cannot be the bounds of a store, or None; `Registry` calls it."""
         for field in fields(self):
             value: object = getattr(self, field.name)
             if type(value) is not int or value < 1:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of Python that a pickle may name, and what is made of each.
+"""The Python types that a pickle may name, and how readers make their values.
 
-A reader of pickles looks up the names of a pickle in these tables, as texts: nothing is imported,
-called by name or found by `getattr`, and a name that stands in no table is for the reader to
-refuse. The scanner of model files and the import of Agent Framework's own storage both read by
-them, so that there is one decision about each type, and one set of bounds.
+A pickle reader looks up the names of a pickle in these tables, as texts. It imports nothing, calls
+nothing by name, and uses no `getattr`; it must refuse a name that is in no table. Both the scanner
+of model files and the import of Agent Framework's own storage use these tables and their bounds, so
+that each type is decided about once.
 
-`PLAIN_CALLS` make a value of plain arguments. These have to be of the exact types, within the
-bounds, and in the form that the type itself writes, for one of the releases of Python from 2.7 on.
+`PLAIN_CALLS` make a value from plain arguments. These must have the exact types, be within the
+bounds, and be in the form that the type itself writes, in any release of Python from 2.7 on.
 Containers hold any values, and each reader fills them in its own way; `FACTORIES`, `uuid_of` and
-`is_deque_length` say what may be in them.
+`is_deque_length` define what may be in them.
 """
 
 import datetime as dt
@@ -38,32 +38,33 @@ Name = tuple[str, str]
 """A module, and a name in it."""
 
 FAULTS = (ValueError, TypeError, OverflowError, DecimalException, NotImplementedError, struct.error)
-"""What a function may raise at arguments that make no value."""
+"""The exceptions of a function whose arguments do not make a value."""
 
 _INT_BITS_MAX = 1 << 10
 _NUMBER_CHARS_MAX = 640
-"""A few bytes of a pickle make a number again and again out of the same parts."""
+"""Needed because a few bytes of a pickle can build a number repeatedly from the same parts."""
 _TEXT_CHARS_MAX = 8192
 _PATH_PARTS_MAX = 256
 _DATETIME, _DATE, _TIME = struct.Struct(">H5B3s"), struct.Struct(">H2B"), struct.Struct(">3B3s")
 
 
 class PlainCall(NamedTuple):
-    """A type that is made of plain arguments."""
+    """A type that is made from plain arguments."""
 
     make: Callable[..., Any]
-    """Gives the value; gives None, or raises one of `FAULTS`, if the type never writes these."""
+    """Returns the value; returns None, or raises one of `FAULTS`, if the type never writes these.
+    """
     reason: str
     """Why a pickle may name it."""
 
 
 def builtin_names(name: str) -> tuple[Name, Name]:
-    """Both names of a built-in: of Python 2, which protocols up to 2 write, and of Python 3."""
+    """Return both names of a built-in: from Python 2, which protocols up to 2 use, and Python 3."""
     return ("__builtin__", name), ("builtins", name)
 
 
 def _bytes_of(value: object) -> bytes:
-    """Bytes, or a string of Python 2 that was read as text."""
+    """Return bytes, also from a Python 2 string that was read as text."""
     if type(value) is str and value.isascii():
         return value.encode("ascii")
     if type(value) is not bytes:
@@ -152,7 +153,7 @@ def _encoded(text: object, encoding: object = None) -> bytes | None:
 
 
 def _bytes(*parts: object) -> bytes | None:
-    """Protocols before 3 write empty bytes as a call without arguments."""
+    """Return empty bytes: protocols before 3 write them as a call without arguments."""
     return None if parts else b""
 
 
@@ -177,7 +178,7 @@ def _path(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _address(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Addresses are written as a number; networks, and addresses in one, as their text."""
+    """Make an address from a number or text; networks, and addresses in one, only from text."""
 
     def made(value: object) -> Any:
         if type(value) is int:
@@ -191,7 +192,7 @@ def _address(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _ADDRESSES = frozenset({ipaddress.IPv4Address, ipaddress.IPv6Address})
-# A path of another system cannot be made here; what it says is the same.
+# A path class of another system cannot be used here; its pure class holds the same path.
 _IS_WINDOWS = os.name == "nt"
 _PATHS: dict[str, Callable[..., Any]] = {
     "PosixPath": pathlib.PurePosixPath if _IS_WINDOWS else pathlib.PosixPath,
@@ -234,7 +235,7 @@ PLAIN_CALLS: Mapping[Name, PlainCall] = {
         )
     },
 }
-"""How each is made of plain arguments, and why it may be."""
+"""How to make each type from plain arguments, and why a pickle may name it."""
 
 FACTORIES: Mapping[Name, Any] = {
     **{
@@ -247,11 +248,11 @@ FACTORIES: Mapping[Name, Any] = {
     ("collections", "deque"): deque,
     ("collections", "OrderedDict"): OrderedDict,
 }
-"""What a defaultdict may make of what is missing: built in, and empty."""
+"""The default factories that a defaultdict may have: they make empty built-in values."""
 
 
 def uuid_of(state: Mapping[str, Any]) -> uuid.UUID | None:
-    """The UUID with these attributes; None if they are not those that its type writes."""
+    """Return the UUID with these attributes; None if its type would not write them."""
     number = state.get("int")
     if type(number) is not int or not 0 <= number < 1 << 128:
         return None
@@ -263,5 +264,5 @@ def uuid_of(state: Mapping[str, Any]) -> uuid.UUID | None:
 
 
 def is_deque_length(longest: object, count: int) -> bool:
-    """Whether a deque of so many members may have this greatest length; None: it has none."""
+    """Whether a deque with this many members may have this maximum length; None: no maximum."""
     return longest is None or (type(longest) is int and count <= longest < 1 << 63)
