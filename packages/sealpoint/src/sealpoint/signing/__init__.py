@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who vouches: keys, the exact bytes that are signed, the root, the pin, the roster, approvals.
+"""Keys, the exact bytes that are signed, the root, the pin, the roster, and approvals.
 
-Everything here is pure: files are read and written by `sealpoint.config`.
+Everything here is pure: `sealpoint.config` reads and writes files.
 """
 
 from sealpoint.signing._attestation import (

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attestations: one person's word on one statement, and how many such words there are.
+"""Attestations: the signed verdict of one person on one statement, and how to count them.
 
-An attestation is detached: whoever appends the entry that holds it vouches for nothing, and an
-approver signs a digest, a verdict and a reason and nothing else, whatever the scheme. The roster
-says which scheme a key has; the attestation's own word must agree and never chooses.
+An attestation is detached: the writer of the entry that holds it vouches for nothing, and an
+approver signs a digest, a verdict and a reason and nothing else, under any scheme. The roster
+determines the scheme of a key; the scheme in the attestation must match and never chooses.
 
-Counting is of persons, not of keys or names, and does not depend on the order. It knows nothing
-of policies: how many are needed, whether the statement still fits its thread and whether it has
-expired is for the gate. Empty means no: of nothing, nothing counts.
+The count is of persons, not of keys or names, and does not depend on the order. It is independent
+of policies: the gate decides how many approvals are needed, whether the statement still fits its
+thread and whether it has expired. Empty means no: with nothing given, nothing counts.
 """
 
 import hashlib
@@ -43,33 +43,34 @@ _HINT = "Keys and roles are those of the newest roster: sealpoint keys list show
 
 @unique
 class Verdict(StrEnum):
-    """What a person says to a statement."""
+    """The verdict of a person on a statement."""
 
     APPROVE = "approve"
     DENY = "deny"
     BREAK_GLASS = "break-glass"
-    """Let it pass without the approvals that it needs: by an operator whom the roster marks so."""
+    """Let the request pass without the approvals that it needs; only for an operator whom the
+    roster marks for this."""
 
 
 class Attestation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One word on one statement, as it lies in an entry; nothing of it is verified."""
+    """One attestation on one statement, as an entry stores it; no part of it is verified."""
 
     scheme: str
     credential: str
-    """The id of the key, in the digits by which entries name it."""
+    """The id of the key, in the digits that entries use for it."""
     statement: str
     """The digest of the statement."""
     verdict: Verdict
     reason: str
     proof: str
-    """The signature, or what an authenticator gave back, in hexadecimal."""
+    """The signature, or the answer of an authenticator, in hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Who has said what to a statement; each person is in one of the first two, once.
+    """The counted verdicts on a statement; each person is in one of the first two, once.
 
-    Whoever broke the glass may have approved or denied it too.
+    A person who broke the glass may also have approved or denied.
     """
 
     approved_by: tuple[str, ...] = ()
@@ -77,32 +78,32 @@ class Tally:
     denied_by: tuple[str, ...] = ()
     """The same for denials."""
     approvals: tuple[Attestation, ...] = field(default=(), compare=False)
-    """The word of each of those who approved, in the same order."""
+    """The attestation of each identity that approved, in the same order."""
     broken_glass_by: tuple[str, ...] = ()
-    """The identities of those who let it pass without approvals, one for each person, in order."""
+    """The identities that let the request pass without approvals, one per person, in order."""
     broken_glass: tuple[Attestation, ...] = field(default=(), compare=False)
-    """The word of each of them, in the same order."""
+    """The attestation of each of them, in the same order."""
     ignored: tuple[str, ...] = ()
     """Why each other attestation does not count, one sentence each, in order."""
 
 
 def _message(statement: str, verdict: str, reason: str) -> bytes:
-    """What is signed."""
+    """Return the signed bytes."""
     payload = {"statement": statement, "verdict": verdict, "reason": reason}
     return pae(STATEMENT_TYPE, msgspec.json.encode(payload))
 
 
 def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) -> Attestation:
-    """Say yes or no to a statement, or let it pass without others.
+    """Sign a verdict on a statement.
 
     Args:
-        signer: The key of the person who says it.
+        signer: The key of the person who gives the verdict.
         statement: The statement's digest.
-        verdict: What is said.
+        verdict: The verdict.
         reason: Why; it is signed too.
 
     Raises:
-        UsageError: That is no digest or no verdict, or there is no reason.
+        UsageError: The digest or the verdict is invalid, or there is no reason.
     """
     _check_word(statement, verdict, reason)
     return Attestation(
@@ -116,17 +117,17 @@ def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) ->
 
 
 def challenge(statement: str, verdict: Verdict, reason: str) -> bytes:
-    """What a passkey is given to sign, so that its person says this to a statement: 32 bytes.
+    """Return the 32 bytes that a passkey must sign to give this verdict on a statement.
 
-    It is the SHA-256 of what any other key signs.
+    They are the SHA-256 of the bytes that any other key signs.
 
     Args:
         statement: The statement's digest.
-        verdict: What is said.
+        verdict: The verdict.
         reason: Why; it is signed too.
 
     Raises:
-        UsageError: That is no digest or no verdict, or there is no reason.
+        UsageError: The digest or the verdict is invalid, or there is no reason.
     """
     _check_word(statement, verdict, reason)
     return hashlib.sha256(_message(statement, verdict, reason)).digest()
@@ -135,18 +136,18 @@ def challenge(statement: str, verdict: Verdict, reason: str) -> bytes:
 def passkey_attestation(
     passkey: Passkey, statement: str, verdict: Verdict, reason: str, assertion: PasskeyAssertion
 ) -> Attestation:
-    """What a person has said to a statement with a passkey, verified.
+    """Make the attestation of a person who used a passkey, after verifying the answer.
 
     Args:
-        passkey: The passkey of the person who says it.
+        passkey: The passkey of the person who gives the verdict.
         statement: The statement's digest.
-        verdict: What is said.
+        verdict: The verdict.
         reason: Why; it is signed too.
         assertion: The answer to `challenge` of these three.
 
     Raises:
-        UsageError: That is no digest or no verdict, or there is no reason.
-        Forged: The passkey has not said this.
+        UsageError: The digest or the verdict is invalid, or there is no reason.
+        Forged: The passkey has not signed this.
     """
     passkey.verify_assertion(assertion, challenge(statement, verdict, reason))
     return Attestation(
@@ -160,7 +161,7 @@ def passkey_attestation(
 
 
 def _check_word(statement: str, verdict: Verdict, reason: str) -> None:
-    """For whoever is about to say something: it can be said."""
+    """Check the parts of an attestation before signing."""
     if not is_digest(statement):
         raise UsageError(
             "attestation: the digest of a statement is 64 lower-case hexadecimal "
@@ -172,12 +173,13 @@ def _check_word(statement: str, verdict: Verdict, reason: str) -> None:
 
 
 def check_attestation(attestation: Attestation) -> None:
-    """Refuse what nobody can have said, whoever relays it: a field is not even of its form.
+    """Refuse an attestation that no one can have signed, because a field is malformed.
 
-    What is left may be handled as what it says it is; that it is true, it does not say.
+    A caller may then handle the attestation as what it claims to be; this does not verify the
+    claim.
 
     Raises:
-        Forged: Statement, verdict, reason or proof is another text than such a one.
+        Forged: Statement, verdict, reason or proof is malformed.
         NotTrusted: It names no key.
     """
     by = _by(attestation)
@@ -202,21 +204,21 @@ def check_attestation(attestation: Attestation) -> None:
 
 
 def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
-    """Check that a holder of a key has said this, by the roster that is given.
+    """Verify that the holder of a key signed this, by the given roster.
 
-    Whether the holder may decide, and whether the key has expired, `count` asks.
+    `count` checks whether the holder may decide, and whether the key has expired.
 
     Returns:
         The identity that holds the key.
 
     Raises:
-        NotTrusted: Nobody holds the key by this roster, or with another scheme.
-        Forged: The key did not sign this, or nobody would sign such a thing.
+        NotTrusted: By this roster, no one holds the key, or it has another scheme.
+        Forged: The key did not sign this, or no key would sign it.
     """
     # (1) Form and bounds, before anything is copied or computed.
     check_attestation(attestation)
     by = _by(attestation)
-    # (2) The holder, by this roster; a key that has a cutoff is held by nobody.
+    # (2) The holder, by this roster; no one holds a key that has a cutoff.
     held = roster.attester(KeyId(bytes.fromhex(attestation.credential)))
     if held is None:
         found = (
@@ -224,7 +226,7 @@ def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
         )
         raise NotTrusted(f"{by}: expected a key of roster {roster.seq}, found {found}", hint=_HINT)
     identity, key = held
-    # (3) The scheme is the roster's: data beside a proof never chooses one.
+    # (3) The scheme is the roster's: data that comes with a proof never chooses one.
     if attestation.scheme != key.scheme:
         raise NotTrusted(
             f"{by}: expected scheme {key.scheme}, as roster {roster.seq} says", hint=_HINT
@@ -236,7 +238,7 @@ def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
 
 
 def _by(attestation: Attestation) -> str:
-    """What to call an attestation; a text that is no key id is not repeated."""
+    """Return how messages name an attestation; they do not repeat an invalid key id."""
     credential = attestation.credential
     short = credential[:_SHORT_DIGITS] if is_digest(credential) else "without an id"
     return f"attestation by key {short}"
@@ -245,23 +247,23 @@ def _by(attestation: Attestation) -> str:
 def count(
     attestations: Iterable[Attestation], *, statement: Statement, roster: Roster, now: datetime
 ) -> Tally:
-    """Count who has said what to a statement, by the roster that is given.
+    """Count the verdicts on a statement, by the given roster.
 
-    An attestation counts if it is for this statement, verifies, its identity is an approver of
-    the statement's namespace, its key has not expired, and its person is not one who asks: the
-    requester's, or the statement's actor. A person counts once, and a person's denial outweighs
-    the same person's approval, whichever came first. If the roster does not know who asks, no
-    approval counts, since it could be their own.
+    An attestation counts if it is for this statement, verifies, its identity is an approver of the
+    statement's namespace, its key has not expired, and its person did not make the request: neither
+    the requester's person nor the statement's actor. A person counts once, and a person's denial
+    outweighs the same person's approval, in any order. If the roster does not know who makes the
+    request, no approval counts, since it could be their own.
 
-    A denial by a person who asks counts: they may withdraw, with any identity of the namespace
-    and without being an approver.
+    A denial by a person who makes the request counts: they may withdraw it, with any identity of
+    the namespace and without being an approver.
 
-    The glass is broken by an operator of the namespace whom the roster marks for it, whoever
-    asks, and for a resume alone.
+    Only an operator of the namespace whom the roster marks for it can break the glass. This works
+    for any requester, and only for a resume.
 
     Args:
-        attestations: The ones to count, in any order.
-        statement: What they should be about.
+        attestations: The attestations to count, in any order.
+        statement: The statement that they should be about.
         roster: The newest roster.
         now: The later of the clock and the newest verified time of the thread, in UTC.
     """
@@ -303,9 +305,9 @@ def count(
 
 
 def _repeated(verdict: Verdict, persons: Iterable[list[str]]) -> Iterator[str]:
-    """Bring the names of each person in order; why all but the first do not count."""
+    """Sort the names of each person; yield why all but the first do not count."""
     for names in persons:
-        # The first in order stands for the person, whoever came first.
+        # The first name in sort order represents the person, regardless of which came first.
         names.sort()
         yield from (f"{verdict} by {name!r}: the person counts once" for name in names[1:])
 
@@ -313,8 +315,8 @@ def _repeated(verdict: Verdict, persons: Iterable[list[str]]) -> Iterator[str]:
 def _require_counted(
     attestation: Attestation, statement: Statement, digest: str, roster: Roster, now: datetime
 ) -> Identity:
-    """The identity whose word this is, if it counts for the statement of this digest."""
-    # Before the proof: attestations of other statements cost nothing.
+    """Return the identity that signed an attestation, if it counts for this statement."""
+    # Check this before the proof: attestations of other statements cost nothing.
     if attestation.statement != digest:
         raise NotTrusted(f"{_by(attestation)}: it is for another statement")
     identity = verify_attestation(attestation, roster)
@@ -327,7 +329,7 @@ def _require_counted(
 
 
 def _require_breaker(identity: Identity, statement: Statement) -> None:
-    """Refuse whoever may not break the glass, and what it is not broken for."""
+    """Refuse an identity that may not break the glass, and any action other than a resume."""
     if statement.action is not Action.RESUME:
         raise NotTrusted(
             f"break-glass by {identity.name!r}: it is for one resume, and never for a "
@@ -341,7 +343,7 @@ def _require_breaker(identity: Identity, statement: Statement) -> None:
 
 
 def persons_asking(statement: Statement, roster: Roster) -> frozenset[str | None]:
-    """The persons who ask for something; with None if the roster does not know one of them."""
+    """Return the persons who make a request, with None for one that the roster does not know."""
     requester = roster.identity(statement.requester)
     asking = {None if requester is None else requester.person}
     if statement.actor is not None:
@@ -352,7 +354,7 @@ def persons_asking(statement: Statement, roster: Roster) -> frozenset[str | None
 def _require_eligible(
     attestation: Attestation, identity: Identity, statement: Statement, roster: Roster
 ) -> None:
-    """Refuse whoever has no say in this."""
+    """Refuse an identity whose verdict does not count for this statement."""
     denies, namespace = attestation.verdict == Verdict.DENY, statement.ns
     asking = persons_asking(statement, roster)
     if denies and identity.person in asking and identity.covers(namespace):

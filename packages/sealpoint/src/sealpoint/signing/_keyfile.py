@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes of a key file: JSON with the name, the public and the secret half.
+"""The bytes of a key file: JSON with the name, the public half and the secret half.
 
-The secret half lies there as it is, or encrypted under a passphrase and bound to all the rest of
-the file. Whether the file itself may be believed (its owner, its mode) is checked where it is
-opened, in `sealpoint.config`. The public half is derived again and compared, so that a damaged
-file is refused before it signs anything.
+The secret half is stored in plain form, or encrypted under a passphrase and bound to all the rest
+of the file. `sealpoint.config` checks the owner and the mode of the file when it opens the file.
+Decoding derives the public half again and compares it, so that a damaged file is refused before it
+signs anything.
 
-A secret under a passphrase: scrypt makes the key, ChaCha20-Poly1305 seals.
+Encryption of the secret: scrypt derives the key from the passphrase, and ChaCha20-Poly1305
+encrypts.
 
-What scrypt costs is fixed here, under the name of the encryption: a file never chooses it, so
-that none can ask for no work or for all memory. Another cost will be another name. A wrong
-passphrase and a changed file cannot be told apart. No passphrase is in a message, a `repr` or a
-chained error.
+The name of the encryption implies the cost of scrypt: a file never chooses it, so that no file can
+ask for no work or for all memory. Another cost will get another name. A wrong passphrase and a
+changed file cannot be distinguished. No message, `repr` or chained error contains a passphrase.
 """
 
 import unicodedata
@@ -36,17 +36,17 @@ _PASSPHRASE_BYTES_MAX = 1024
 
 
 class Passphrase:
-    """One line of text that opens a key, in the one form in which it counts: NFC, in UTF-8.
+    """One line of text that opens a key, in its only form: NFC, in UTF-8.
 
-    One text can be typed as different characters, depending on the keyboard; normalised it is
-    the same everywhere. Control characters are refused, since nobody types them on purpose.
+    A keyboard may enter the same text as different characters; normalized it is the same
+    everywhere. Control characters are refused, since no one types them on purpose.
 
     Args:
         text: The text, or its UTF-8.
         source: Where it came from, for messages.
 
     Raises:
-        UsageError: It is empty, too long, or no line of text.
+        UsageError: It is empty, too long, or not one line of text.
     """
 
     __slots__ = ("_raw",)
@@ -66,7 +66,7 @@ class Passphrase:
         self._raw = unicodedata.normalize("NFC", decoded).encode()
 
     def normal_bytes(self) -> bytes:
-        """The bytes that scrypt is given."""
+        """Return the input of scrypt."""
         return self._raw
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Passphrase:
 
 
 Unlock = Callable[[str], Passphrase]
-"""Gives the passphrase of the key of a name; called only for a key that is encrypted."""
+"""Returns the passphrase for the key of a name; called only for an encrypted key."""
 
 
 def seal_secret(
@@ -86,14 +86,14 @@ def seal_secret(
     associated: bytes,
     scrypt_n: int = SCRYPT_N,
 ) -> bytes:
-    """Encrypt a secret, and bind it to what stands beside it.
+    """Encrypt a secret, and bind it to its associated data.
 
     Args:
-        secret: What nobody else may have.
-        passphrase: What opens it again.
-        salt: Random bytes, drawn anew for every call.
+        secret: The secret.
+        passphrase: The passphrase that decrypts it.
+        salt: Random bytes, new for every call.
         nonce: As the salt.
-        associated: What is not secret and must not change either.
+        associated: Data that is not secret but must not change either.
         scrypt_n: The cost, for tests alone.
     """
     sealed: bytes = _cipher(passphrase, salt, scrypt_n).encrypt(nonce, secret, associated)
@@ -109,7 +109,7 @@ def unseal_secret(
     associated: bytes,
     scrypt_n: int = SCRYPT_N,
 ) -> bytes | None:
-    """What `seal_secret` was given; None if the passphrase is another or anything was changed."""
+    """Decrypt the secret; None if the passphrase is wrong or anything was changed."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - see _cipher
 
     cipher = _cipher(passphrase, salt, scrypt_n)
@@ -121,7 +121,7 @@ def unseal_secret(
 
 
 def _cipher(passphrase: Passphrase, salt: bytes, scrypt_n: int) -> Any:
-    # Only here: loading the library takes longer than a verb that needs no encrypted key.
+    # Imported here: loading the library takes longer than a command that needs no encrypted key.
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305  # noqa: PLC0415
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt  # noqa: PLC0415
@@ -137,10 +137,10 @@ def _cipher(passphrase: Passphrase, salt: bytes, scrypt_n: int) -> Any:
 
 
 def _decoded(given: object) -> str | None:
-    """The text, or None.
+    """Return the text, or None.
 
-    A failure would quote the passphrase, and `raise ... from None` would hide it without letting
-    it go: so no error is raised while it is being handled.
+    An error would quote the passphrase, and `raise ... from None` would hide it but keep a
+    reference to it. So this function raises no error while it handles one.
     """
     try:
         if isinstance(given, bytes):
@@ -158,7 +158,7 @@ _SCHEME = "ed25519"
 _PLAIN = "none"
 _ENCRYPTIONS = (_PLAIN, ENCRYPTION)
 _SECRET_BYTES = 32
-# Of salt, nonce and secret.
+# The sizes of salt, nonce and secret.
 _SIZES = {
     _PLAIN: (0, 0, _SECRET_BYTES),
     ENCRYPTION: (SALT_BYTES, NONCE_BYTES, _SECRET_BYTES + TAG_BYTES),
@@ -175,7 +175,7 @@ class _KeyDocument(
     scheme: str
     public: str
     enc: str
-    # Those of an encrypted key; a plain file is without them.
+    # The fields of an encrypted key; a plain file has neither.
     salt: str = _ABSENT
     nonce: str = _ABSENT
     secret: str
@@ -194,10 +194,10 @@ class _Parsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyFacts:
-    """What a key file says about itself to whoever does not open it."""
+    """The facts that a key file states without being opened."""
 
     public: PublicKey
-    """Of an encrypted key, it is proven only by opening it."""
+    """For an encrypted key, only opening proves this."""
     encrypted: bool
 
 
@@ -205,7 +205,7 @@ _DECODER = msgspec.json.Decoder(_KeyDocument)
 
 
 def encode_key_file(signer: PrivateKey) -> bytes:
-    """The content of the key file of `signer`, as it is: whoever reads it has the key."""
+    """Encode the plain key file of `signer`: anyone who can read it has the key."""
     return _format(_document(signer, enc=_PLAIN, secret=signer.secret_bytes().hex()))
 
 
@@ -216,16 +216,16 @@ def encode_locked_key_file(
     *,
     scrypt_n: int = SCRYPT_N,
 ) -> bytes:
-    """The content of the key file of `signer`, encrypted.
+    """Encode the encrypted key file of `signer`.
 
     Args:
         signer: The key.
-        passphrase: What opens it again.
+        passphrase: The passphrase that decrypts it.
         random_bytes: A source of randomness such as `os.urandom`.
         scrypt_n: The cost, for tests alone.
 
     Raises:
-        KeyFileUnsafe: The source gave too few bytes.
+        KeyFileUnsafe: The source returned too few bytes.
     """
     salt, nonce = random_bytes(SALT_BYTES), random_bytes(NONCE_BYTES)
     if (len(salt), len(nonce)) != (SALT_BYTES, NONCE_BYTES):
@@ -252,21 +252,21 @@ def decode_key_file(
 
     Args:
         data: Its bytes.
-        name: Whose key it has to be.
-        unlock: Asked for the passphrase if the key is encrypted, and only then.
+        name: The name that the key must have.
+        unlock: Returns the passphrase; called only if the key is encrypted.
         scrypt_n: The cost, for tests alone.
 
     Raises:
-        KeyFileUnsafe: It is no key file, belongs to another name, or its halves do not match.
-        KeyLocked: It is encrypted, and there is no passphrase, or another, or it was changed.
+        KeyFileUnsafe: It is not a key file, belongs to another name, or its halves do not match.
+        KeyLocked: It is encrypted, and the passphrase is missing or wrong, or the file was changed.
     """
-    # (1) The shape, all of it, before a passphrase is asked for or any work is done.
+    # (1) Check the whole structure before asking for a passphrase or doing any work.
     parsed = _checked(data, name)
-    # (2) The secret. The passphrase proves everything else in the file as well.
+    # (2) Get the secret. The passphrase authenticates everything else in the file as well.
     secret = parsed.secret
     if parsed.document.enc == ENCRYPTION:
         secret = _unsealed(parsed, name, unlock, scrypt_n)
-    # (3) The public half is the one of this secret.
+    # (3) Check that the public half belongs to this secret.
     signer = PrivateKey(name, secret)
     if str(signer.public) != parsed.document.public:
         raise KeyFileUnsafe(f"key {name!r}: its public half belongs to another key")
@@ -274,10 +274,10 @@ def decode_key_file(
 
 
 def describe_key_file(data: bytes, *, name: str) -> KeyFacts:
-    """Read what a key file says without its passphrase.
+    """Read the facts in a key file without its passphrase.
 
     Raises:
-        KeyFileUnsafe: It is no key file, belongs to another name, or its halves do not match.
+        KeyFileUnsafe: It is not a key file, belongs to another name, or its halves do not match.
     """
     document = _checked(data, name).document
     if document.enc == _PLAIN:
@@ -305,17 +305,17 @@ def _format(document: _KeyDocument) -> bytes:
 
 
 def _beside(document: _KeyDocument) -> bytes:
-    """What the encryption binds besides the secret: the whole file without it."""
+    """Return the data that the encryption binds to the secret: the rest of the file."""
     return _format(msgspec.structs.replace(document, secret=_ABSENT))
 
 
 def _checked(data: bytes, name: str) -> _Parsed:
-    """The file, if it is a key file of this name as this version writes it."""
+    """Parse the file; require a key file of this name in the form that this version writes."""
     parsed = _parse(data)
     if parsed is None:
         raise KeyFileUnsafe(f"key {name!r}: expected a key file, found a file of another form")
     document = parsed.document
-    # No text of the file is quoted: in a damaged one, any of it may be the secret.
+    # The messages quote no text of the file: in a damaged file, any of it may be the secret.
     if (document.v, document.scheme) != (_VERSION, _SCHEME) or document.enc not in _ENCRYPTIONS:
         raise KeyFileUnsafe(
             f"key {name!r}: expected version {_VERSION}, scheme {_SCHEME}, encryption "
@@ -334,10 +334,10 @@ def _checked(data: bytes, name: str) -> _Parsed:
 
 
 def _parse(data: bytes) -> _Parsed | None:
-    """The document and its bytes, or None unless it is written as we write.
+    """Return the document and its bytes, or None if the file is not in the form that we write.
 
-    The cause of a failure may quote the file, and `raise ... from None` would hide it without
-    letting it go: so no error is raised while it is being handled.
+    The cause of an error may quote the file, and `raise ... from None` would hide it but keep a
+    reference to it. So this function raises no error while it handles one.
     """
     if len(data) > _BYTES_MAX:
         return None
@@ -371,5 +371,5 @@ def _unsealed(parsed: _Parsed, name: str, unlock: Unlock | None, scrypt_n: int) 
 def _public(text: str, name: str) -> PublicKey:
     try:
         return PublicKey.parse(text)
-    except NotTrusted as exc:  # which quotes nothing
+    except NotTrusted as exc:  # its message quotes nothing
         raise KeyFileUnsafe(f"key {name!r}: its public half is missing or malformed") from exc

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ed25519 keys: public keys that verify, and private keys in this process that sign.
 
-`PublicKey` refuses the few points of small order and every second spelling of a point: with those,
-one signature fits many messages or many keys. libsodium checks signatures and refuses a
+`PublicKey` refuses the few points of small order and every second spelling of a point: with these,
+one signature fits many messages or many keys. libsodium verifies signatures and refuses a
 non-canonical scalar. A signature is never an identity, so a second valid signature for the same
-message changes nothing. Whichever library is faster on this processor signs: the bytes are the
-same. ADR 0007 says why.
+message changes nothing. The library that is faster on this processor signs: the bytes are the same.
+ADR 0007 gives the reasons.
 """
 
 import base64
@@ -40,7 +40,7 @@ _HINT = (
 
 
 class PublicKey:
-    """A public key that may be believed to be one."""
+    """A validated public key."""
 
     __slots__ = ("id", "raw")
 
@@ -74,10 +74,10 @@ class PublicKey:
 
     @classmethod
     def read(cls, data: bytes) -> Self:
-        """Read what a file says: hexadecimal digits, PEM or DER as OpenSSL and key services write.
+        """Read a key file: hexadecimal digits, or PEM or DER as OpenSSL and key services write.
 
         Raises:
-            TrustFileInvalid: It is no Ed25519 public key.
+            TrustFileInvalid: It is not an Ed25519 public key.
         """
         text = data.decode("ascii", "replace").strip()
         if len(text) == 2 * _KEY_BYTES:
@@ -98,12 +98,13 @@ class PublicKey:
         return cls(der[len(_DER_PREFIX) :])
 
     def verify(self, signature: bytes, message: bytes) -> None:
-        """Check a signature.
+        """Verify a signature.
 
         Raises:
             Forged: This key did not sign this message.
         """
-        # The engine takes both in one piece, so the length decides where the message begins.
+        # libsodium takes both in one piece, so the signature must have the right length: it decides
+        # where the message begins.
         if len(signature) == SIGNATURE_BYTES:
             try:
                 crypto_sign_open(signature + message, self.raw)
@@ -134,7 +135,7 @@ class PrivateKey:
                 f"key {name!r}: expected {_KEY_BYTES} secret bytes, found {len(secret)}"
             )
         self.name = name
-        # A view can be neither pickled nor printed by accident, which bytes can.
+        # Unlike bytes, a view cannot be pickled or printed by accident.
         self._secret = memoryview(secret)
         public, self._pair = crypto_sign_seed_keypair(secret)
         self._early = _EARLY_SIGNATURES
@@ -143,7 +144,7 @@ class PrivateKey:
             self._sign = self._early_sign
         self.public = PublicKey(public)
         self.key = self.public.id.raw.hex()
-        """How entries name the key: the digits of its id."""
+        """The key's name in entries: the digits of its id."""
 
     @classmethod
     def draw(cls, name: str, random_bytes: Callable[[int], bytes]) -> Self:
@@ -159,8 +160,8 @@ class PrivateKey:
         return signed[:SIGNATURE_BYTES]
 
     def _early_sign(self, message: bytes) -> bytes:
-        # To load the faster library takes as long as it saves on many signatures: a command that
-        # signs a few does without it.
+        # Loading the faster library takes as long as it saves on many signatures, so a command that
+        # signs only a few does not load it.
         self._early -= 1
         if not self._early:
             from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
@@ -171,7 +172,7 @@ class PrivateKey:
         return self._sodium_sign(message)
 
     def secret_bytes(self) -> bytes:
-        """The secret, for the key file alone."""
+        """Return the secret, for the key file alone."""
         return bytes(self._secret)
 
     def __repr__(self) -> str:

@@ -7,10 +7,10 @@ are; nothing is serialized again to verify it.
 """
 
 ENTRY_TYPE = b"application/vnd.sealpoint.entry.v1+json"
-"""The type of a ledger entry's header. What kind of entry it is, the header itself says."""
+"""The type of a ledger entry's header. The header itself states the kind of the entry."""
 
 STATEMENT_TYPE = b"application/vnd.sealpoint.statement.v1+json"
-"""The type of what an approver signs: a statement's digest, a verdict and a reason."""
+"""The type of the payload that an approver signs: a statement's digest, a verdict and a reason."""
 
 
 def pae(payload_type: bytes, payload: bytes) -> bytes:

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passkeys: keys that live in an authenticator, and what is asked of an answer by one.
+"""Passkeys: keys in an authenticator, and the checks of an authenticator's answer.
 
-A passkey signs for one origin of one relying party, after its user was verified, and nothing but
-what a browser made for it: client data with our challenge in it. So it makes attestations and
-nothing else: `Roster.holder`, by which entries, rosters and bundles are verified, knows none.
+A passkey signs for one origin of one relying party, after its user was verified, and it signs only
+data that a browser made for it: client data that contains our challenge. So it makes attestations
+and nothing else: `Roster.holder`, which is used to verify entries, rosters and bundles, finds no
+passkey.
 
-Everything is verified offline: no counter is kept, as copies of a passkey on several devices have
-none in common, and a statement's nonce is what makes a word count once. Bounds come before any
-parsing. The signature is over the bytes as the browser made them; they are read as JSON in which no
-name occurs twice, so that no two readers find two things in it, and names that nobody knows are
-passed over, as the standard wants. Of the two ECDSA signatures that fit one message only one is
-taken, so that nobody makes a second word of the first.
+All verification is offline. It uses no signature counter, because copies of a passkey on several
+devices share none; the nonce of a statement makes an attestation count only once. Bounds come
+before any parsing. The signature covers the bytes as the browser made them. They are read as JSON
+in which no name occurs twice, so that no two readers find different values, and unknown names are
+ignored, as the standard requires. Of the two ECDSA signatures that fit one message only one is
+accepted, so that no one can make a second attestation from the first.
 
-The authenticator shows nobody what is signed; the page that asks for it has to, and whoever does
-not trust that page compares the digest. What an authenticator says of itself is not attested: that
-it is the person's, whoever enters it into the roster makes sure of, by its id.
+The authenticator does not display what it signs. The page that requests the signature must do that,
+and a person who does not trust that page compares the digest. An authenticator's claims about
+itself are not attested: the person who adds a passkey to the roster checks by its id that it
+belongs to the right person.
 """
 
 import base64
@@ -37,7 +39,7 @@ WEBAUTHN = "webauthn"
 
 _VERSION = 1
 _DOCUMENT_BYTES_MAX = 8192
-_CREDENTIAL_BYTES_MAX = 1023  # as WebAuthn has it
+_CREDENTIAL_BYTES_MAX = 1023  # the maximum in WebAuthn
 _CLIENT_DATA_BYTES_MAX = 1024
 _AUTHENTICATOR_DATA_BYTES_MAX = 256
 _REGISTRATION_BYTES_MAX = 4096
@@ -52,7 +54,8 @@ _LOCAL = "localhost"
 _CREATE = "webauthn.create"
 _GET = "webauthn.get"
 
-# Authenticator data: the hash of the relying party's id, flags, a counter, what the flags announce.
+# Authenticator data: the hash of the relying party's id, flags, a counter, and the parts that the
+# flags announce.
 _RP_HASH_BYTES = 32
 _FLAGS_AT = 32
 _HEAD_BYTES = 37
@@ -83,27 +86,29 @@ class PasskeyAlgorithm:
     """An algorithm that a passkey may have."""
 
     name: str
-    """How the text of a public key begins."""
+    """The prefix of a public key's text."""
     cose: int
-    """Its number in COSE, by which a browser is asked for it."""
+    """Its number in COSE, which the browser's request for a new passkey contains."""
     reason: str
     """Why it is allowed."""
     cose_key: re.Pattern[bytes]
-    """A key of it in COSE. The canonical form has one spelling, so nothing has to be parsed."""
+    """The pattern of its keys in COSE. The canonical form has one spelling, so no parser is needed.
+    """
     key: Callable[[bytes], Any]
-    """Makes a public key of bytes. Raises ValueError or TrustFileInvalid if they are not one."""
+    """Makes a public key from bytes. Raises ValueError or TrustFileInvalid if they are not one."""
     verify: Callable[[Any, bytes, bytes], None]
-    """Checks a signature over a message by a key: (key, signature, message). Raises ValueError,
-    Forged or `cryptography`'s InvalidSignature where it is not good."""
+    """Verifies a signature over a message: (key, signature, message). Raises ValueError, Forged or
+    `cryptography`'s InvalidSignature if it is invalid."""
 
 
-# `cryptography` is imported where a passkey is read or an answer verified: most rosters have none.
+# `cryptography` is imported only to read a passkey or verify an answer: most rosters have no
+# passkey.
 
 
 def _es256_key(raw: bytes) -> Any:
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
-    # It refuses a coordinate that is not below the prime, and a point off the curve.
+    # This refuses a coordinate that is not below the prime, and a point off the curve.
     return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), b"\x04" + raw)
 
 
@@ -117,10 +122,10 @@ def _verify_es256(key: Any, signature: bytes, message: bytes) -> None:
 
 
 def _low_es256(signature: bytes) -> bytes:
-    """The signature, or the one that fits as well and whose second number is the lower one.
+    """Return the signature, or the equivalent one with the lower second number.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a signature.
     """
     from cryptography.hazmat.primitives.asymmetric import ec, utils  # noqa: PLC0415
 
@@ -179,13 +184,13 @@ PASSKEY_ALGORITHMS = (
         verify=_verify_rs256,
     ),
 )
-"""The algorithms that a passkey may have, the one to be preferred first; there are no others."""
+"""The only algorithms that a passkey may have, in order of preference."""
 
 _BY_NAME = {algorithm.name: algorithm for algorithm in PASSKEY_ALGORITHMS}
 
 
 class PasskeyAssertion(msgspec.Struct, frozen=True, kw_only=True):
-    """What an authenticator and its browser gave back; nothing of it is verified."""
+    """The answer of an authenticator and its browser; no part of it is verified."""
 
     client_data: bytes
     """`clientDataJSON`, as the browser made it."""
@@ -193,10 +198,10 @@ class PasskeyAssertion(msgspec.Struct, frozen=True, kw_only=True):
     signature: bytes
 
     def encode(self) -> bytes:
-        """The proof of an attestation: each part but the last after its length.
+        """Encode the proof of an attestation: each part except the last has its length before it.
 
         Raises:
-            Forged: A part has a length that no reader takes.
+            Forged: A part has a length that no reader accepts.
         """
         self.check_bounds()
         parts = (self.client_data, self.authenticator_data)
@@ -204,10 +209,10 @@ class PasskeyAssertion(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, proof: bytes) -> Self:
-        """Read what `encode` wrote; there is no second spelling.
+        """Read the output of `encode`; there is no second spelling.
 
         Raises:
-            Forged: It is none.
+            Forged: It is malformed.
         """
         client_data, rest = _split(proof)
         authenticator_data, signature = _split(rest)
@@ -218,7 +223,7 @@ class PasskeyAssertion(msgspec.Struct, frozen=True, kw_only=True):
         return made
 
     def check_bounds(self) -> None:
-        """Refuse what no authenticator gives, before anything of it is read."""
+        """Refuse sizes that no authenticator produces, before anything is read."""
         _require(
             len(self.client_data) <= _CLIENT_DATA_BYTES_MAX
             and _HEAD_BYTES <= len(self.authenticator_data) <= _AUTHENTICATOR_DATA_BYTES_MAX
@@ -230,16 +235,16 @@ class PasskeyAssertion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PasskeyBinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a passkey is bound to besides its public key, as a roster has it."""
+    """The context that a passkey is bound to besides its public key, as the roster states it."""
 
     credential: str
     """The id by which a browser finds it, in hexadecimal."""
     relying_party: str
-    """The domain that it was made for."""
+    """The domain for which it was made."""
     origin: str
-    """The one origin at which it counts."""
+    """The only origin at which it counts."""
     backup_eligible: bool
-    """Whether the authenticator may hold copies of it elsewhere."""
+    """Whether the authenticator may keep copies of it in other places."""
 
 
 class _PasskeyDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -252,11 +257,11 @@ _DECODER = msgspec.json.Decoder(_PasskeyDocument)
 
 
 class Passkey:
-    """A key that lives in an authenticator, with all that it is bound to; it holds no secret.
+    """A key in an authenticator, with everything that it is bound to; it holds no secret.
 
     Args:
         public: The name of an algorithm, a colon, and the public key in hexadecimal.
-        binding: Where it counts.
+        binding: The context in which it counts.
 
     Raises:
         TrustFileInvalid: This cannot be a passkey.
@@ -281,7 +286,7 @@ class Passkey:
         _check_binding(binding)
         self.binding = binding
         self.id = KeyId.of(public.encode())
-        """By which attestations name it, and people compare it: that of `public` as a text."""
+        """The id that attestations use and that people compare: the id of `public` as a text."""
         self._algorithm = algorithm
 
     @property
@@ -306,7 +311,7 @@ class Passkey:
     def __hash__(self) -> int:
         return hash(self.public)
 
-    # ------------------------------------------------------------------ enrolment
+    # ------------------------------------------------------------------ enrollment
 
     @classmethod
     def enrol(
@@ -318,19 +323,19 @@ class Passkey:
         relying_party: str,
         origin: str,
     ) -> Self:
-        """Read what a browser gave back when it had a passkey made.
+        """Read the answer of a browser that created a passkey.
 
         Args:
             client_data: `clientDataJSON`.
-            authenticator_data: What `getAuthenticatorData()` gives.
-            challenge: The one that the browser was given.
-            relying_party: The domain that the browser was told.
-            origin: Where the page was.
+            authenticator_data: The result of `getAuthenticatorData()`.
+            challenge: The challenge that was sent to the browser.
+            relying_party: The domain that was sent to the browser.
+            origin: The origin of the page.
 
         Raises:
-            Forged: It is no answer to that, or its user was not verified.
-            TrustFileInvalid: It has a key of an algorithm that is not allowed, or this origin or
-                relying party cannot be one.
+            Forged: It does not answer that request, or its user was not verified.
+            TrustFileInvalid: Its key has an algorithm that is not allowed, or the origin or relying
+                party is not valid.
         """
         # (1) Bounds, before anything is parsed.
         _require(
@@ -339,7 +344,7 @@ class Passkey:
             "client data and authenticator data within their bounds",
             f"{len(client_data)} and {len(authenticator_data)} bytes",
         )
-        # (2) What the browser says, and what the authenticator says.
+        # (2) The claims of the browser, and of the authenticator.
         _check_client_data(client_data, kind=_CREATE, challenge=challenge, origin=origin)
         flags = _check_head(authenticator_data, relying_party)
         _require(bool(flags & _HAS_CREDENTIAL), "a new credential", "none")
@@ -369,16 +374,16 @@ class Passkey:
         )
 
     def encode(self) -> bytes:
-        """The passkey as a JSON document that people can read and pass on."""
+        """Encode the passkey as a JSON document that people can read and pass on."""
         document = _PasskeyDocument(_VERSION, self.public, self.binding)
         return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Read what `encode` wrote.
+        """Read the output of `encode`.
 
         Raises:
-            TrustFileInvalid: It is no passkey.
+            TrustFileInvalid: It is not a passkey.
         """
         if len(data) > _DOCUMENT_BYTES_MAX:
             raise _no_passkey(f"at most {_DOCUMENT_BYTES_MAX} bytes")
@@ -401,10 +406,10 @@ class Passkey:
     def assertion(
         self, *, client_data: bytes, authenticator_data: bytes, signature: bytes
     ) -> PasskeyAssertion:
-        """What a browser gave back, with its signature in the one form that is taken.
+        """Make an assertion from a browser's answer, with the signature in the accepted form.
 
         Raises:
-            Forged: The signature is of no form.
+            Forged: The signature is malformed.
         """
         if self._algorithm.verify is _verify_es256:
             try:
@@ -420,7 +425,7 @@ class Passkey:
         )
 
     def verify(self, proof: bytes, message: bytes) -> None:
-        """Check the proof of an attestation.
+        """Verify the proof of an attestation.
 
         Raises:
             Forged: This passkey did not sign this message at its origin.
@@ -428,18 +433,19 @@ class Passkey:
         self.verify_assertion(PasskeyAssertion.parse(proof), hashlib.sha256(message).digest())
 
     def verify_assertion(self, assertion: PasskeyAssertion, challenge: bytes) -> None:
-        """Check the answer to a challenge.
+        """Verify the answer to a challenge.
 
         Raises:
             Forged: This passkey did not give it at its origin, or its user was not verified.
         """
         # (1) Bounds, before anything is parsed.
         assertion.check_bounds()
-        # (2) What the browser says: the act, the challenge, and where.
+        # (2) The claims of the browser: the action, the challenge, and the origin.
         _check_client_data(
             assertion.client_data, kind=_GET, challenge=challenge, origin=self.binding.origin
         )
-        # (3) What the authenticator says: for whom, and that a verified user was there.
+        # (3) The claims of the authenticator: the relying party, and that a verified user was
+        #     present.
         data = assertion.authenticator_data
         flags = _check_head(data, self.binding.relying_party)
         _require(
@@ -479,7 +485,7 @@ def _require(holds: bool, expected: str, found: str) -> None:  # noqa: FBT001 (a
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:
-    """A part after its length in two bytes, and what follows it."""
+    """Split off a part that has its length in two bytes before it; return it and the rest."""
     end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES])
     _require(
         _LENGTH_BYTES <= end <= len(data),
@@ -502,13 +508,13 @@ def _check_binding(binding: PasskeyBinding) -> None:
 
 
 def _host(origin: str) -> str | None:
-    """The host of an origin that is written as a browser does and may have passkeys; else None."""
+    """Return the host of an origin that may have passkeys, if spelled as browsers do; else None."""
     found = _ORIGIN.fullmatch(origin)
     if found is None:
         return None
     scheme, host, port = found.groups()
     is_local = f".{host}".endswith(f".{_LOCAL}")
-    is_address = host.rpartition(".")[2].isdigit()  # for which browsers make none
+    is_address = host.rpartition(".")[2].isdigit()  # browsers make no passkeys for an address
     if len(host) > _HOST_CHARS_MAX or is_address or (scheme == "http" and not is_local):
         return None
     if port is not None and (int(port) > _PORT_MAX or int(port) == _DEFAULT_PORTS[scheme]):
@@ -517,7 +523,7 @@ def _host(origin: str) -> str | None:
 
 
 def _check_client_data(data: bytes, *, kind: str, challenge: bytes, origin: str) -> None:
-    """What a browser made: for this act, in answer to this challenge, at this origin itself."""
+    """Check client data: for this action, in answer to this challenge, at this origin itself."""
     try:
         found = json.loads(
             data.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant
@@ -552,7 +558,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _check_head(data: bytes, relying_party: str) -> int:
-    """The flags, if the authenticator answered this relying party and has verified its user."""
+    """Return the flags; require this relying party and a verified user."""
     flags = data[_FLAGS_AT]
     _require(
         data[:_RP_HASH_BYTES] == hashlib.sha256(relying_party.encode()).digest(),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys that live elsewhere: in a key management service, a hardware module, another process.
+"""Keys outside this process: in a key management service, a hardware module or another process.
 
 Nothing that such a signer returns is trusted: each signature is verified with the public key before
-it is used, so a wrong one ends in `SignerFailed` and is never written. An exception of the signer
-ends in the same error, with the exception as its cause; the message does not repeat its text, which
-may say anything.
+it is used, so a wrong one results in `SignerFailed` and is never written. An exception of the
+signer results in the same error, with the exception as its cause; the message does not repeat its
+text, which may contain anything.
 """
 
 from typing import Protocol
@@ -14,27 +14,28 @@ from sealpoint.signing._keys import PrivateKey, PublicKey
 
 
 class Signer(Protocol):
-    """A private key that does not lie in this process.
+    """A private key that is not in this process.
 
-    The key MUST be an Ed25519 key. It is not told what it signs for: whoever may call `sign` may
-    write whatever the roster lets the identity of this key write.
+    The key MUST be an Ed25519 key. The signer does not learn what it signs for: anyone who may call
+    `sign` can write everything that the roster lets the identity of this key write.
     """
 
     @property
     def public_key(self) -> bytes:
-        """The public half: 32 bytes. It MUST stay the same; it is asked for once."""
+        """The public half: 32 bytes. It MUST stay the same; it is read once."""
         ...
 
     def sign(self, data: bytes) -> bytes:
-        """The Ed25519 signature of `data`, 64 bytes.
+        """Return the Ed25519 signature of `data`, 64 bytes.
 
         - It MUST sign the bytes as they are (pure Ed25519, RFC 8032), not a digest of them.
-        - It MUST be safe to call from several OS threads at once, and MAY take long: while it
-          does, this process can do nothing else with the same thread, and everything with others.
-          No file, database or anchor is locked meanwhile.
-        - It MUST raise if it cannot sign, and MUST NOT wait for ever: set a time limit of its own.
-        - It MAY be called more than once for one save: when another process has written to the
-          same thread meanwhile, the entry is made and signed anew.
+        - It MUST be safe to call from several OS threads at once, and MAY take long: until it
+          returns, this process can do nothing else with the same thread, but can work with other
+          threads. No file, database or anchor is locked during the call.
+        - It MUST raise if it cannot sign, and MUST NOT wait forever: it must set its own time
+          limit.
+        - It MAY be called more than once for one save: if another process writes to the same thread
+          first, a new entry is made and signed.
         """
         ...
 
@@ -48,14 +49,14 @@ class RemoteKey:
         self.name = name
         self.public = public
         self.key = public.id.raw.hex()
-        """How entries name the key: the digits of its id."""
+        """The key's name in entries: the digits of its id."""
         self._signer = signer
 
     def sign(self, message: bytes) -> bytes:
-        """Have a message signed that `pae` framed.
+        """Get a signature for a message that `pae` framed.
 
         Raises:
-            SignerFailed: It was not, or by another key.
+            SignerFailed: The signer failed, or signed with another key.
         """
         named = f"signer of identity {self.name!r}"
         try:
@@ -85,15 +86,15 @@ class RemoteKey:
 
 
 SigningKey = PrivateKey | RemoteKey
-"""Whatever signs for an identity."""
+"""Any key that signs for an identity."""
 
 
 def public_key_of(signer: Signer) -> PublicKey:
-    """The public half of a key that lives elsewhere.
+    """Return the public half of a key outside this process.
 
     Raises:
-        SignerFailed: It does not tell one.
-        NotTrusted: What it tells is no public key.
+        SignerFailed: The signer does not return it.
+        NotTrusted: The signer returns something that is not a public key.
     """
     try:
         raw = signer.public_key

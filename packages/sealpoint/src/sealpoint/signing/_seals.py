@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seals: the signatures that are stored with an entry, each with the id of the key that made it.
+"""Seals: the signatures that are stored with an entry, each with the id of its key.
 
-The key id is only a hint which key of the roster to try. The roster says which algorithm a key has;
-a seal has no field for it, so data can never choose one.
+The key id is only a hint about which key of the roster to try. The roster states the algorithm of
+each key; a seal has no field for it, so data can never choose one.
 """
 
 import re
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Seal(NamedTuple):
-    """One signature and the id of the key that is said to have made it."""
+    """One signature and the id of the key that supposedly made it."""
 
     key: KeyId
     signature: bytes
@@ -34,20 +34,20 @@ _ONE_SEAL = re.compile(rb'\[\["([0-9a-f]{64})","([0-9a-f]{128})"\]\]')
 
 
 def encode_seals(seals: Sequence[Seal]) -> bytes:
-    """The stored form."""
+    """Encode seals in their stored form."""
     return _encode([(key.raw.hex(), signature.hex()) for key, signature in seals])
 
 
 def encode_seal(signer: SigningKey, message: bytes) -> bytes:
-    """Have a message signed that `pae` framed; the stored form of that one seal.
+    """Sign a message that `pae` framed; return the stored form of that one seal.
 
     Raises:
-        SignerFailed: A key that lives elsewhere did not sign it.
+        SignerFailed: A key outside this process did not sign it.
     """
     return _encode(((signer.key, signer.sign(message).hex()),))
 
 
-@lru_cache(maxsize=512)  # of the same entry they are read ahead, and again when it is verified
+@lru_cache(maxsize=512)  # the seals of an entry are read ahead, and again when it is verified
 def parse_seals(data: bytes) -> tuple[Seal, ...]:
     """Read the stored form; only what `encode_seals` would write is accepted.
 

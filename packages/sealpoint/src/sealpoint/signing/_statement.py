@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statement: everything that a request is about, in one spelling.
+"""A statement: the whole content of a request, in one spelling.
 
-Its digest is what approvers sign and what a request is called, so that nothing about a request
-can be changed without voiding every approval of it. Parsing is a round trip, as for headers, and
-every text has a bound. Whether a statement fits its thread, its policy and the hour is for the
-gate; here it is only read.
+Approvers sign its digest, which is also the id of the request, so that no part of a request can
+change without invalidating every approval. Parsing is a round trip, as for headers, and every text
+has a bound. The gate decides whether a statement fits its thread, its policy and the time; this
+module only reads it.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ from sealpoint.limits import (
 )
 
 DIGITS_LEAST = 8
-"""So many digits of a digest may stand for it where people name one."""
+"""How many digits of a digest are enough for people to name it."""
 
 DIGITS_MAX = 64
-"""So many it has."""
+"""How many digits a digest has."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -39,7 +39,7 @@ _HEXADECIMAL = "0123456789abcdef"
 
 @unique
 class Action(StrEnum):
-    """What is asked for."""
+    """The requested action."""
 
     RESUME = "resume"
     HANDOFF = "handoff"
@@ -47,7 +47,7 @@ class Action(StrEnum):
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What exactly is asked for, by whom, and until when. See docs/formats/statement.md."""
+    """The requested action, the requester, and the expiry. See docs/formats/statement.md."""
 
     v: Literal[4] = 4
     store: str
@@ -56,42 +56,43 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     epoch: _Count
     gen: _Count
     basis: str
-    """The hash of the newest entry that changes what a resume would mean."""
+    """The hash of the newest entry that affects the effect of a resume."""
     action: Action
     checkpoint: str | None
     """The hash of the checkpoint's entry."""
     release: str | None
-    """The digest of all that would be executed with it. See docs/formats/release.md."""
+    """The digest of everything that would be executed with it. See docs/formats/release.md."""
     world_from: str | None
     world_to: str | None
     answer: str | None
     """The SHA-256 of the answer's canonical JSON."""
     to: str | None
-    """Who is to own the thread after a handoff."""
+    """The new owner of the thread after a handoff."""
     pairs: tuple[tuple[str, str], ...]
-    """The worlds between which runs may go on after a rollout: from, to; each once, sorted."""
+    """The pairs of worlds that a rollout allows runs to change between: from, to; each once,
+    sorted."""
     requester: str
     actor: str | None
-    """The person for whom the requester asks, as it claims: who cannot approve it either."""
+    """The person for whom the requester claims to act, who cannot approve it either."""
     policy: str | None
     needed: Annotated[int, msgspec.Meta(ge=0, le=16)]
-    """How many people have to approve, as the requester found by the policy."""
+    """The number of people that must approve, which the requester derived from the policy."""
     nonce: str
     expires: _Time
     reason: str
 
     def encode(self) -> bytes:
-        """The one spelling of it: what lies in the entry."""
+        """Encode the statement in its one spelling, as entries store it."""
         return _encode(self)
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of that, in hexadecimal: what approvers sign, and the request's id."""
+        """The SHA-256 of the encoding, in hexadecimal; approvers sign it. The request's id."""
         return hashlib.sha256(self.encode()).hexdigest()
 
     @property
     def asked_by(self) -> str:
-        """Who asks, and for whom as it claims, in a few words."""
+        """The requester, and the claimed actor, in a few words."""
         return self.requester if self.actor is None else f"{self.requester} for {self.actor}"
 
     def expired_at(self, now: datetime, *, slack: timedelta = timedelta()) -> bool:
@@ -99,8 +100,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
         Args:
             now: The time to compare with.
-            slack: How far the clocks of two machines may differ. It is compared with a difference,
-                because the requester chooses `expires`: nothing can be added to the last datetime.
+            slack: How far the clocks of two machines may differ. The check compares it with a
+                difference, because the requester chooses `expires`, and adding to the last possible
+                datetime would fail.
         """
         return now - self.expires >= slack
 
@@ -109,8 +111,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         """Read a statement.
 
         Raises:
-            Edited: The bytes are not exactly what `encode` writes for a statement that makes
-                sense.
+            Edited: The bytes are not exactly the output of `encode` for a meaningful statement.
         """
         if len(data) > STATEMENT_BYTES_MAX:
             raise Edited(
@@ -119,10 +120,10 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         return _parsed(data)
 
     def check(self) -> None:
-        """For writers: refuse to ask for what no reader would accept, or without saying why.
+        """For writers: refuse a statement that no reader would accept, or that has no reason.
 
         Raises:
-            UsageError: A field is not as it must be.
+            UsageError: A field is invalid.
         """
         check_reason(self.reason, "statement")
         try:
@@ -141,12 +142,12 @@ _decode = msgspec.json.Decoder(Statement).decode
 
 @lru_cache(maxsize=_PARSED_MAX)
 def _parsed(data: bytes) -> Statement:
-    """Read a statement; that of a rollout lies in the entry of each resume under it."""
+    """Read a statement, cached: each resume under a rollout stores the rollout's statement."""
     try:
         statement = _decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
         raise Edited("statement: expected the fields of version 4, found other fields") from exc
-    # One instant has one spelling: an offset other than Z would be read back as it is.
+    # Each time has one spelling: without this check, an offset other than Z would be accepted.
     if statement.expires.tzinfo is not UTC or statement.encode() != data:
         raise Edited("statement: its fields are not in canonical form")
     if (fault := _fault(statement)) is not None:
@@ -155,7 +156,7 @@ def _parsed(data: bytes) -> Statement:
 
 
 def _fault(statement: Statement) -> str | None:
-    """What is wrong with the fields, in words; None if nothing is."""
+    """Return what is wrong with the fields, in words; None if they are valid."""
     digests = ("basis", "checkpoint", "release", "world_from", "world_to", "answer", "policy")
     lengths = dict.fromkeys(digests, DIGITS_MAX)
     lengths |= dict.fromkeys(("store", "thread", "nonce"), _ID_DIGITS)
@@ -220,7 +221,7 @@ _PARTS_FAULT: Mapping[Action, Callable[[Statement], str | None]] = {
 
 
 def is_hexadecimal(text: str) -> bool:
-    """Whether a text is lower-case hexadecimal digits alone; an empty one is."""
+    """Whether a text consists only of lower-case hexadecimal digits; true for an empty one."""
     return not text.strip(_HEXADECIMAL)
 
 
@@ -235,7 +236,7 @@ def begins_digest(text: str) -> bool:
 
 
 def fits(text: str, bytes_max: int) -> bool:
-    """Whether a text is not empty, has a form in UTF-8, and that is no longer than a bound."""
+    """Whether a text is nonempty, valid in UTF-8, and not longer than a bound."""
     if not 1 <= len(text) <= bytes_max:
         return False
     try:
@@ -249,12 +250,12 @@ def _found(text: str) -> str:
 
 
 def check_reason(reason: object, where: str) -> None:
-    """For writers: a reason says something that can be seen.
+    """For writers: require a reason with visible characters.
 
-    Readers ask only whether there is one: which characters can be seen changes with time.
+    Readers only check that it is not empty: the set of visible characters changes over time.
 
     Raises:
-        UsageError: It is no text, shows nothing, or is too long.
+        UsageError: It is not a text, shows nothing, or is too long.
     """
     if not isinstance(reason, str):
         raise UsageError(f"{where}: expected a reason as text, found {type(reason).__name__}")
@@ -267,10 +268,10 @@ def check_reason(reason: object, where: str) -> None:
 
 
 def check_reason_size(reason: str, where: str) -> None:
-    """For writers: a reason fits its entry.
+    """For writers: require a reason that fits its entry.
 
     Raises:
-        UsageError: It is too long, or has no form in UTF-8.
+        UsageError: It is too long, or not valid in UTF-8.
     """
     try:
         size_bytes = len(reason.encode())

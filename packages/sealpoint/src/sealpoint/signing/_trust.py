@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom a reader believes: the root, the pin that names it, and the roster that it signed.
+"""The basis of a reader's trust: the root, the pin that names it, and the roster that it signed.
 
-The root is a list of keys and how many of them must sign a roster. The pin names one store, its
-first root, the newest root that is known, and the least roster that may be believed. It comes from
-configuration or from the caller and is never learned from the store.
+The root is a list of keys and the number of keys that must sign a roster. The pin names one store,
+its first root, the newest known root, and the oldest roster to accept. It comes from configuration
+or from the caller and is never learned from the store.
 
-The roster says which identity may do what in which namespaces. It is a whole document, never a
-difference, and is believed only as the body of a store chain entry that the root signed. Empty
-means no: an identity without roles or namespaces may do nothing. A key belongs to one identity, so
-that nobody counts twice. A passkey is held for attestations alone: nothing that asks who may sign
-an entry, a roster or a bundle finds it. A key that has a cutoff has come to its end: it is held by
-nobody, and the cutoff is never taken back.
+The roster states what each identity may do in which namespaces. It is always a complete document,
+never a difference, and is trusted only as the body of a store chain entry that the root signed.
+Empty means no: an identity without roles or namespaces may do nothing. A key belongs to one
+identity, so that no one counts twice. A passkey is only for attestations: lookups of keys that may
+sign an entry, a roster or a bundle do not find it. A key with a cutoff is at its end: no one holds
+it, and the cutoff is never removed.
 """
 
 import re
@@ -38,7 +38,7 @@ _PIN_HINT = (
 
 
 class RootDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A root as it is written down: in a pin, and in the entry that makes it the next one."""
+    """The serialized form of a root: in a pin, and in the entry that makes it the next root."""
 
     version: int
     threshold: int
@@ -57,15 +57,15 @@ _DECODER = msgspec.json.Decoder(_PinDocument)
 
 
 class Root:
-    """Keys of which `threshold` different ones must sign.
+    """Keys, of which `threshold` different ones must sign.
 
     Args:
-        version: 1 for the first root of a store; each later one is one more.
+        version: 1 for the first root of a store; each later one adds one.
         threshold: How many keys must sign.
         keys: The keys.
 
     Raises:
-        NotTrusted: These cannot be a root: no key, a key twice, or a threshold out of reach.
+        NotTrusted: These cannot be a root: no key, a key twice, or an unreachable threshold.
     """
 
     __slots__ = ("_by_id", "keys", "threshold", "version")
@@ -87,7 +87,7 @@ class Root:
 
     @classmethod
     def parse(cls, document: RootDocument) -> Self:
-        """Read what is written down.
+        """Read the serialized form.
 
         Raises:
             NotTrusted: It cannot be a root.
@@ -97,11 +97,11 @@ class Root:
 
     @property
     def document(self) -> RootDocument:
-        """The root as it is written down; two roots are the same if these are equal."""
+        """The serialized form of the root; two roots are the same if these are equal."""
         return RootDocument(self.version, self.threshold, tuple(str(key) for key in self.keys))
 
     def verify(self, message: bytes, seals: Iterable[Seal]) -> None:
-        """Check that enough different root keys signed.
+        """Verify that enough different root keys signed.
 
         Raises:
             NotTrusted: Too few of the keys signed.
@@ -121,13 +121,13 @@ class Root:
 
 
 class TrustPin:
-    """The store, its root, and the least roster sequence that may be believed.
+    """The store, its root, and the lowest roster sequence number to accept.
 
     Args:
         store: The store.
         root: The first root, from which its store chain is verified.
-        roster_seq_min: The least position that the newest roster may have.
-        newest: A later root that the store chain must have come to; None if none is known.
+        roster_seq_min: The lowest position that the newest roster may have.
+        newest: A later root that the store chain must have reached; None if none is known.
 
     Raises:
         NotTrusted: These cannot be a pin.
@@ -153,7 +153,7 @@ class TrustPin:
             )
 
     def encode(self) -> bytes:
-        """The pin as a JSON document that people can read and pass on; it holds no secret."""
+        """Encode the pin as JSON that people can read and pass on; it holds no secret."""
         document = _PinDocument(
             _PIN_VERSION,
             str(self.store),
@@ -165,7 +165,7 @@ class TrustPin:
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Read what `encode` wrote.
+        """Read the output of `encode`.
 
         Raises:
             TrustFileInvalid: It is not a pin.
@@ -203,17 +203,17 @@ class TrustPin:
         return pin
 
     def fingerprint(self) -> Digest:
-        """A digest of store and first root for two people to compare; nothing later changes it."""
+        """Return a digest of store and first root for two people to compare; it never changes."""
         keys = ",".join(str(key) for key in self.root.keys)
         text = f"{self.store} {self.root.version} {self.root.threshold} {keys}"
         return Digest.of(text.encode())
 
     def with_roster(self, seq: int) -> "TrustPin":
-        """The same pin that believes no roster below `seq`."""
+        """Return the same pin, but accept no roster below `seq`."""
         return TrustPin(store=self.store, root=self.root, roster_seq_min=seq, newest=self.newest)
 
     def with_root(self, newest: Root) -> "TrustPin":
-        """The same pin that believes no store chain which has not come to this root."""
+        """Return the same pin, but accept no store chain that has not reached this root."""
         return TrustPin(
             store=self.store,
             root=self.root,
@@ -224,7 +224,7 @@ class TrustPin:
 
 ANY_NAMESPACE = "*"
 STOPPED = datetime(1970, 1, 1, tzinfo=UTC)
-"""The expiry of a key that is being ended, until its cutoff is there: past by every clock."""
+"""The expiry of a key that is being ended, until its cutoff exists: past by every clock."""
 
 _SCHEME = PublicKey.scheme
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -232,7 +232,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @unique
 class Role(StrEnum):
-    """What an identity may be trusted with."""
+    """The kinds of trust that an identity can have."""
 
     APPROVER = "approver"
     AUDITOR = "auditor"
@@ -242,25 +242,25 @@ class Role(StrEnum):
 
 
 class RosterKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A public key of an identity. The scheme decides the algorithm; data beside it never does."""
+    """A public key of an identity. Only its scheme decides the algorithm, never other data."""
 
     scheme: str
     public: str
     expires: datetime | None = None
-    """From this instant on it writes nothing; in UTC. The newest roster decides."""
+    """The time from which it can write nothing, in UTC. The newest roster decides."""
     passkey: PasskeyBinding | msgspec.UnsetType = msgspec.UNSET
-    """Of a passkey, and of no other key: where it counts."""
+    """Only for a passkey: the context in which it counts."""
 
     @classmethod
     def of(cls, key: PublicKey | Passkey, expires: datetime | None = None) -> Self:
-        """A key as a roster has it."""
+        """Make the roster form of a key."""
         if isinstance(key, Passkey):
             return cls(WEBAUTHN, key.public, expires, key.binding)
         return cls(_SCHEME, str(key), expires)
 
     @property
     def digits(self) -> str:
-        """Those of its id, by which entries and attestations name it."""
+        """The digits of its id, which entries and attestations use."""
         return self.key.id.raw.hex()
 
     @property
@@ -268,7 +268,7 @@ class RosterKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The key itself, ready to verify.
 
         Raises:
-            NotTrusted: The scheme is unknown, or this is no key of it.
+            NotTrusted: The scheme is unknown, or the key is invalid in it.
         """
         if self.scheme not in {_SCHEME, WEBAUTHN}:
             raise NotTrusted(
@@ -312,9 +312,9 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return namespace in self.namespaces or ANY_NAMESPACE in self.namespaces
 
     def lacking(self, roles: tuple[Role, ...], namespace: str) -> tuple[str, str]:
-        """What it has instead of one of some roles in a namespace, in words, and how to give it.
+        """Describe what the identity has instead of one of these roles, and how to grant it.
 
-        The words go behind "it has"; the other is a hint.
+        The first text completes "it has ..."; the second is a hint.
         """
         held = f"role {', '.join(self.roles)}" if self.roles else "no role"
         found = f"{held} in namespace {', '.join(self.namespaces) or 'none'}"
@@ -343,7 +343,7 @@ class Cutoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RosterDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the root signs: every identity, and what is in force in each namespace."""
+    """The document that the root signs: every identity, and the settings of each namespace."""
 
     identities: tuple[Identity, ...]
     pools: tuple[Pool, ...] = ()
@@ -353,10 +353,11 @@ class RosterDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Roster:
-    """A roster that has been checked, with its keys ready for use.
+    """A validated roster, with its keys ready for use.
 
     Raises:
-        NotTrusted: The document contradicts itself, or asks for what this version does not know.
+        NotTrusted: The document contradicts itself, or uses something that this version does not
+            know.
     """
 
     __slots__ = (
@@ -368,17 +369,17 @@ class Roster:
         self.document = document
         self.seq = seq
         self.positions = positions
-        """The digest of a list of positions: where each thread stood when a policy changed."""
+        """The digest of a list of the threads' positions at the time when a policy changed."""
         self.keys: dict[KeyId, tuple[Identity, PublicKey]] = {}
-        """Every key that somebody holds and that may sign entries, with its holder."""
+        """Every held key that may sign entries, with its holder."""
         self.passkeys: dict[KeyId, tuple[Identity, Passkey]] = {}
-        """Every passkey that somebody holds, with its holder; attestations are all it makes."""
+        """Every held passkey, with its holder; it can only make attestations."""
         self._once: set[bytes | str] = set()
         self.expiries: dict[str, datetime] = {}
-        """When those of them expire that do, by the digits of their ids."""
+        """The expiry of each key that has one, by the digits of its id."""
         self._by_name: dict[str, Identity] = {}
         self.cutoffs = {each.key: each.positions for each in document.cutoffs}
-        """Every key that has come to its end, with the digest of its list of positions."""
+        """Every key that has a cutoff, with the digest of its list of positions."""
         self.members = {pool.name: frozenset(pool.members) for pool in document.pools}
         """The members of every pool."""
         for identity in document.identities:
@@ -402,7 +403,7 @@ class Roster:
         if identity.name in self._by_name:
             raise NotTrusted(f"roster {self.seq}: expected identity {identity.name!r} once")
         if "" in identity.namespaces:
-            # The store chain has no namespace: nobody is given it by an empty name.
+            # The store chain has no namespace: no one gets access to it by an empty name.
             raise NotTrusted(f"roster {self.seq}: expected namespaces with names")
         self._by_name[identity.name] = identity
         for each in identity.keys:
@@ -411,7 +412,7 @@ class Roster:
     def _add_key(
         self, identity: Identity, key: PublicKey | Passkey, expires: datetime | None
     ) -> None:
-        # A key of Ed25519 has the same bytes in a file and in an authenticator.
+        # An Ed25519 key has the same bytes in a file and in an authenticator.
         once: set[bytes | str] = {key.raw}
         if isinstance(key, Passkey):
             once.add(key.binding.credential)
@@ -425,7 +426,7 @@ class Roster:
             )
         if expires is not None:
             if expires.tzinfo is not UTC:
-                # One instant has one spelling, and none is without its zone.
+                # Each time has one spelling, and always has a time zone.
                 raise NotTrusted(f"roster {self.seq}: expected an expiry in UTC")
             self.expiries[key.id.raw.hex()] = expires
         if isinstance(key, PublicKey):
@@ -444,17 +445,18 @@ class Roster:
         return frozenset(identity.person for identity in self.identities)
 
     def follows(self, earlier: "Roster | None") -> None:
-        """Check that this roster may come after an earlier one, or be the first.
+        """Check that this roster may follow an earlier one, or be the first.
 
-        An entry is judged by the roster that it names, so a key that lost a right could go on
-        under the earlier one: whatever shrinks needs a cutoff for every key that it concerns.
+        An entry is judged by the roster that it names, so a key that lost a right could keep using
+        it under the earlier roster. Therefore every reduction of rights needs a cutoff for each
+        affected key.
 
         The same holds for a weaker policy of an earlier roster: a roster that changes a policy
         lists the positions of the threads.
 
         Raises:
-            NotTrusted: A right is gone without a cutoff, a cutoff is gone or changed, there is
-                one for a key that nobody held, or a policy changes without a list of positions.
+            NotTrusted: A right is gone without a cutoff, a cutoff is gone or changed, a cutoff is
+                for a key that no one held, or a policy changes without a list of positions.
         """
         self._check_positions(earlier)
         before = {} if earlier is None else earlier.cutoffs
@@ -472,7 +474,7 @@ class Roster:
                 )
 
     def _check_positions(self, earlier: "Roster | None") -> None:
-        """Refuse a change of policy without a list of positions; the first roster changes none."""
+        """Refuse a policy change without a list of positions; the first roster changes none."""
         if earlier is None:
             if self.positions is not None:
                 raise NotTrusted(f"roster {self.seq}: the first roster cannot list positions")
@@ -480,7 +482,7 @@ class Roster:
             raise NotTrusted(f"roster {self.seq}: it changes a policy without a list of positions")
 
     def lessened(self, earlier: "Roster") -> set[KeyId]:
-        """The keys that may no longer do all that they might under an earlier roster."""
+        """Return the keys that lost a right that they had under an earlier roster."""
         nobody: frozenset[str] = frozenset()
         left = {
             member
@@ -494,11 +496,11 @@ class Roster:
         }
 
     def _keeps(self, before: Identity, key: PublicKey | Passkey) -> bool:
-        """Whether a key is still with the same identity and person, and has all its rights."""
+        """Whether a key still has the same identity and person, and all its rights."""
         now, held = self.attester(key.id) or (None, None)
         return (
             now is not None
-            and held == key  # a passkey with all that it is bound to
+            and held == key  # for a passkey, with everything that it is bound to
             and (now.name, now.person) == (before.name, before.person)
             and set(before.roles) <= set(now.roles)
             and before.break_glass <= now.break_glass
@@ -506,32 +508,32 @@ class Roster:
         )
 
     def without_cutoffs(self) -> "Roster":
-        """The same roster for judging rights alone: the newest one decides about cutoffs."""
+        """Return the same roster for judging rights alone: the newest one decides about cutoffs."""
         if not self.cutoffs:
             return self
         document = msgspec.structs.replace(self.document, cutoffs=())
         return Roster(document, seq=self.seq, positions=self.positions)
 
     def policy_digest(self, namespace: str) -> str | None:
-        """The digest of the policy of a namespace, or else of all; None: there is none."""
+        """Return the digest of a namespace's policy, or else of the policy for all, or None."""
         policies = self.document.policies
         return policies.get(namespace, policies.get(ANY_NAMESPACE))
 
     def pool_of(self, identity: str) -> str | None:
-        """The pool that an identity is a member of, if it is one of exactly one."""
+        """Return the pool of an identity that is a member of exactly one pool."""
         pools = [name for name, members in self.members.items() if identity in members]
         return pools[0] if len(pools) == 1 else None
 
     def identity(self, name: str) -> Identity | None:
-        """The identity of a name, or None."""
+        """Return the identity of a name, or None."""
         return self._by_name.get(name)
 
     def holder(self, key: KeyId) -> tuple[Identity, PublicKey] | None:
-        """Who holds a key that may sign entries, and the key itself; None if nobody does."""
+        """Return a key that may sign entries, and its holder; None if no one holds it."""
         return self.keys.get(key)
 
     def attester(self, key: KeyId) -> tuple[Identity, PublicKey | Passkey] | None:
-        """Who holds a key or passkey whose attestations count, and the key itself; None: nobody."""
+        """Return a key or passkey for attestations, and its holder; None if no one holds it."""
         return self.keys.get(key) or self.passkeys.get(key)
 
     def key_expired_at(self, key: str, now: datetime) -> bool:
@@ -545,9 +547,9 @@ class Roster:
         return expires is not None and now >= expires
 
     def holders(self) -> dict[KeyId, tuple[Identity, PublicKey | Passkey]]:
-        """Every key and passkey that somebody holds, with its holder."""
+        """Return every held key and passkey, with its holder."""
         return {**self.keys, **self.passkeys}
 
     def owns(self, identity: str, owner: str) -> bool:
-        """Whether an identity is an owner, or a member of the pool that is."""
+        """Whether an identity is an owner, or a member of the pool that is the owner."""
         return identity == owner or identity in self.members.get(owner, ())

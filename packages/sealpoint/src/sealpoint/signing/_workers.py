@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signatures of a long verification, checked ahead in processes of their own, on all cores.
+"""Signature checks of a long verification, done ahead in separate processes on all cores.
 
-Threads of one process cannot: each signature is short, and they wait for the interpreter more
-than they compute. A worker is this Python, and runs the few lines below and libsodium: it is given
-public keys, messages and signatures, and answers a byte for each. It inherits no environment, no
-open file, no path to import from and no state, so no key can leave through it, and no code of the
-application, or of the directory that it happens to run in, gets into it.
+Threads of one process cannot do this: each check is short, and the threads would wait for the
+interpreter more than they compute. A worker is a process of this Python that runs only the few
+lines below and libsodium. It receives public keys, messages and signatures, and answers one byte
+for each. It inherits no environment, no open file, no import path and no state, so no key can leak
+through it, and it loads no code from the application or from its working directory.
 
-Nothing but signatures is left to it. Whoever verifies does so as without it, one after the other
-and in the same order, and finds that a signature is known to be good: by that very key, over those
-very bytes. Where no worker has said so, because it has ended, never started, says something else or
-found the signature bad, the signature is checked here.
+Workers only check signatures. The verifier works as it does without them, one entry after the other
+and in the same order, and finds out that a signature is known to be good: by that exact key, over
+those exact bytes. If no worker has confirmed a signature, because the worker has ended, never
+started, answered something else or found the signature bad, this process checks it.
 """
 
 import os
@@ -33,12 +33,13 @@ from sealpoint.signing._keys import SIGNATURE_BYTES, PublicKey
 _Row = TypeVar("_Row")
 
 Check = Callable[[PublicKey, bytes, bytes], None]
-"""Checks a signature over a message by a key, and raises where it is not good."""
+"""Verifies a signature over a message by a key, and raises if it is invalid."""
 
 Signed = tuple[PublicKey, bytes, bytes]
-"""A public key, a signature, and the message that it is said to be over."""
+"""A public key, a signature, and the message that it supposedly covers."""
 
-# It uses what lies below nacl.bindings: to import all of that takes as long as 150 signatures.
+# The program uses the layer below nacl.bindings: importing all of that takes as long as 150
+# signatures.
 _PROGRAM = """
 import sys
 sys.path.append(sys.argv[1])
@@ -60,30 +61,30 @@ _SIZE = struct.Struct(">I")
 _GOOD = 1
 
 _FEW = 128
-"""So many are checked here in the time that processes take to start."""
+"""The number of checks that this process does in the time that workers take to start."""
 _BATCH = 16
-"""So many rows are handed over at once."""
+"""How many rows to hand over at once."""
 _WAITING_MAX = 4
-"""So many batches wait for one process, which is then never idle while this one does its part."""
+"""How many batches may wait for one worker, so that it is never idle while this process works."""
 
 
 class _SignedRows(Generic[_Row]):
-    """Some rows, and what is known of their signatures."""
+    """Some rows, and the state of their signatures."""
 
     def __init__(self, rows: list[_Row], signed: list[Signed]) -> None:
         self.rows = rows
         self.signed = signed
         self.good: set[Signed] = set()
         self.worker: _Worker | None = None
-        """Who was asked, and has not answered yet."""
+        """The worker that has not answered yet."""
 
     def check(self, key: PublicKey, signature: bytes, message: bytes) -> None:
-        """Check a signature, unless it is known to be good."""
+        """Verify a signature, unless it is known to be good."""
         if (key, signature, message) not in self.good:
             key.verify(signature, message)
 
     def check_here(self) -> None:
-        """Find out which are good; why others are not is said in their turn."""
+        """Find out which are good; the errors for the others come in their turn."""
         for each in self.signed:
             with suppress(Forged):
                 PublicKey.verify(*each)
@@ -94,8 +95,8 @@ class _Worker:
     """A process that checks signatures."""
 
     def __init__(self) -> None:
-        # Isolated: neither the environment nor the directory that it starts in names code to
-        # import. Beside Python's own it finds what lies where this process has its libsodium from.
+        # Isolated: neither the environment nor its working directory provides code to import.
+        # Besides Python's own modules, it finds only the packages next to this process's libsodium.
         library = str(Path(nacl.__file__).absolute().parents[1])
         self.process = subprocess.Popen(  # noqa: S603 # nosec B603 # this Python, a constant program
             [sys.executable, "-I", "-S", "-c", _PROGRAM, library],
@@ -109,13 +110,13 @@ class _Worker:
         self._stdin = cast("IO[bytes]", self.process.stdin)
         self._stdout = cast("IO[bytes]", self.process.stdout)
         self.asked: deque[_SignedRows[Any]] = deque()
-        """What it has not answered yet, or nobody has taken the answer."""
+        """The batches that it has not answered, or whose answer was not taken yet."""
         self.has_ended = False
         self._answers = poll()
         self._answers.register(self._stdout, POLLIN)
 
     def ask(self, batch: _SignedRows[Any]) -> None:
-        """Hand a batch over."""
+        """Hand over a batch."""
         parts: list[bytes] = [b""]
         for key, signature, message in batch.signed:
             parts += (_SIZE.pack(len(signature) + len(message)), key.raw, signature, message)
@@ -130,12 +131,12 @@ class _Worker:
             self.has_ended = True
 
     def take_answers(self) -> None:
-        """Take those that are there."""
+        """Take the answers that are available."""
         while self.asked and self._answers.poll(0):
             self.take_answer()
 
     def take_answer(self) -> None:
-        """Wait for the next one; a process that has ended has found nothing good."""
+        """Wait for the next answer; a process that has ended confirms nothing."""
         batch, answer = self.asked.popleft(), b""
         while len(answer) < len(batch.signed) and not self.has_ended:
             more = self._stdout.read(len(batch.signed) - len(answer))
@@ -146,7 +147,7 @@ class _Worker:
         batch.worker = None
 
     def close(self) -> None:
-        """End it: there is nothing that it could leave unfinished."""
+        """Kill it: it has nothing to complete."""
         self.process.kill()
         self._stdin.close()
         self._stdout.close()
@@ -154,12 +155,12 @@ class _Worker:
 
 
 class SignaturePool:
-    """Checks signatures ahead on all cores, once there are many; for one thread that verifies."""
+    """Checks signatures ahead on all cores, once there are many; for one verifying thread."""
 
     def __init__(self) -> None:
         self._seen = 0
         self._workers: list[_Worker] | None = None
-        """None: it is not worth while yet."""
+        """None: not worthwhile yet."""
 
     def __enter__(self) -> Self:
         return self
@@ -171,13 +172,13 @@ class SignaturePool:
     def checked(
         self, rows: Iterable[_Row], signed: Callable[[_Row], Iterable[Signed]]
     ) -> Iterator[tuple[_Row, Check]]:
-        """Every row in its turn, with what checks its signatures.
+        """Yield every row in its turn, with a function that checks its signatures.
 
         Args:
-            rows: They are taken some batches ahead. An error that ends them is raised after the
-                last of them.
-            signed: The signatures that verifying a row will come to, as far as can be told. What
-                is missing there, or wrong, costs time and nothing else.
+            rows: They are read some batches ahead. An error that ends them is raised after the last
+                row.
+            signed: Returns the signatures that verifying a row will probably need. A missing or
+                wrong one costs only time.
         """
         following, ahead = iter(rows), deque[_SignedRows[_Row]]()
         failure: SealpointError | None = None
@@ -204,14 +205,14 @@ class SignaturePool:
     def _look_ahead(
         self, rows: list[_Row], signed: Callable[[_Row], Iterable[Signed]]
     ) -> _SignedRows[_Row]:
-        """Have the signatures of some rows checked by whoever is free, or else here."""
+        """Have a free worker check the signatures of some rows, or else check them here."""
         self._seen += len(rows)
         if self._workers is None and self._seen > _FEW:
             self._workers = _start_workers()
         if not self._workers or len(rows) < _BATCH:
-            return _SignedRows(rows, [])  # each in its turn
-        # A worker is given signature and message in one piece: with a signature of another length
-        # it would be another message.
+            return _SignedRows(rows, [])  # each is checked in its turn
+        # A worker receives signature and message in one piece: a signature of another length would
+        # change the message.
         every = (each for row in rows for each in signed(row))
         batch = _SignedRows(rows, [each for each in every if len(each[1]) == SIGNATURE_BYTES])
         worker = _free_worker(self._workers)
@@ -223,7 +224,7 @@ class SignaturePool:
 
 
 def _free_worker(workers: list[_Worker]) -> _Worker | None:
-    """The one that has least to do; None if all have enough, or have ended."""
+    """Return the worker with the least to do; None if all have enough, or have ended."""
     for worker in workers:
         worker.take_answers()
     least = min(workers, key=lambda worker: (worker.has_ended, len(worker.asked)))
@@ -231,9 +232,9 @@ def _free_worker(workers: list[_Worker]) -> _Worker | None:
 
 
 def _start_workers() -> list[_Worker]:
-    """One for each further core; none where they cannot be started."""
+    """Start a worker for each further core; none if they cannot be started."""
     started: list[_Worker] = []
-    # In an application that is a program of its own, this would start the application once more.
+    # In a frozen application, this would start the application again.
     if sys.executable and not getattr(sys, "frozen", False):
         with suppress(OSError):
             for _ in range((os.cpu_count() or 1) - 1):
