@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order: entries, who may write which kind, the links between them, and their verification.
+"""Entries: which kinds exist, who may write them, how they are linked, and how to verify them.
 
-Everything here is pure. Bytes come in as arguments; reading them is the store's work.
+Everything here is pure. Bytes come in as arguments; the store reads them.
 """
 
 from sealpoint.ledger._bodies import (

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of entries: what people and applications wrote, and what can be erased.
+"""The bodies of entries: content that people and applications wrote, and that can be erased.
 
-A body is bound by its SHA-256 in the header. It begins with 32 random bytes of its own, so that
-the hash that stays after an erasure cannot be tested against a guess. Fields added later have a
+The header binds a body by its SHA-256. A body begins with its own 32 random bytes, so that no one
+can test guesses against the hash that stays after an erasure. Fields that were added later have a
 default and are not written while they have it, so older bodies keep their bytes.
 """
 
@@ -32,22 +32,23 @@ from sealpoint.signing import (
 class Body(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
 ):
-    """What every body has."""
+    """The fields of every body."""
 
     salt: str
     """32 random bytes in hexadecimal."""
 
 
-# What the owner of a thread gave up: the body of a prune and of a delete.
+# The data that the owner of a thread gave up: the body of a prune and of a delete.
 #
-# Each says all that was given up so far, so the newest one tells everything.
+# Each such body lists everything given up so far, so the newest one is complete.
 
 
 class PruneBody(Body, frozen=True, kw_only=True):
-    """What was given up, in this prune or delete and in those before it.
+    """The data given up in this prune or delete and in earlier ones.
 
-    Every checkpoint, and all results, at a position below `before` that is not in `kept`, and
-    everything in `deleted`, has lost its payload. What was deleted is not shown in listings either.
+    The payload is gone for every checkpoint, and all results, at a position below `before` that is
+    not in `kept`, and for everything in `deleted`. Deleted checkpoints are also hidden from
+    listings.
     """
 
     before: int
@@ -55,12 +56,12 @@ class PruneBody(Body, frozen=True, kw_only=True):
     """In rising order, all below `before`."""
     reason: str | None = None
     deleted: tuple[tuple[int, int], ...] = msgspec.field(name="hidden", default=())
-    """First and last positions, in rising order and apart from each other."""
+    """First and last positions of each span, in rising order, with gaps between spans."""
     earlier: int | None = None
     """The position of the prune or delete before this one, in the same generation."""
 
     def covers(self, seq: int) -> bool:
-        """Whether what lies at this position has lost its payload."""
+        """Whether the entry at this position has lost its payload."""
         if seq < self.before:
             place = bisect_left(self.kept, seq)
             if place == len(self.kept) or self.kept[place] != seq:
@@ -68,11 +69,11 @@ class PruneBody(Body, frozen=True, kw_only=True):
         return self.deletes(seq)
 
     def deletes(self, seq: int) -> bool:
-        """Whether what lies at this position was deleted by the application."""
+        """Whether the application deleted the entry at this position."""
         return seq <= self.span_at(seq)[1]
 
     def includes(self, earlier: "PruneBody") -> bool:
-        """Whether everything that was given up before is given up here."""
+        """Whether this gives up everything that an earlier one gave up."""
         spans = tuple(self.span_at(first) for first, _ in earlier.deleted)
         return (
             self.before >= earlier.before
@@ -81,7 +82,7 @@ class PruneBody(Body, frozen=True, kw_only=True):
         )
 
     def newly_deleted(self, before: "PruneBody | None") -> int | None:
-        """The first position that is deleted here and was not before; None if there is none."""
+        """Return the first position that is deleted here and was not before, or None."""
         for first, last in self.deleted:
             start = first
             if before is not None:
@@ -91,13 +92,13 @@ class PruneBody(Body, frozen=True, kw_only=True):
         return None
 
     def span_at(self, seq: int) -> tuple[int, int]:
-        """The last deleted span that begins at a position or before it; else an empty one."""
+        """Return the last deleted span that begins at or before a position; else an empty one."""
         place = bisect_right(self.deleted, seq, key=_first)
         return self.deleted[place - 1] if place else (seq, seq - 1)
 
     @property
     def end(self) -> int:
-        """The position after the last that it could mean."""
+        """The position after the last one that it could mean."""
         return max(self.before, self.deleted[-1][1] + 1 if self.deleted else 0)
 
 
@@ -106,7 +107,7 @@ def _first(span: tuple[int, int]) -> int:
 
 
 def require_sense(body: PruneBody) -> None:
-    """Refuse positions that no writer would list, even if its owner signed them."""
+    """Refuse positions that no correct writer would list, even if the owner signed them."""
     places = (-1, *body.kept, body.before)
     if any(earlier >= later for earlier, later in pairwise(places)):
         raise ValueError("expected rising positions below the bound")
@@ -134,85 +135,85 @@ class ResumeBody(Body, frozen=True, kw_only=True):
 
     owner: str
     basis: int
-    """The newest entry that this session goes on from."""
+    """The newest entry that this session continues from."""
     reason: str | None = None
-    """Why it was done deliberately, as the caller said."""
+    """The caller's reason for doing it deliberately."""
     checkpoint: str | None = None
     """The hash of the checkpoint that was released for execution."""
     release: str | None = None
-    """The digest of all that was released with it, as `docs/formats/release.md` says."""
+    """The digest of everything released with it, as `docs/formats/release.md` defines it."""
     released: int | None = None
     """The position of that checkpoint."""
     world: str | None = None
-    """The digest of what the run is able to do from here on."""
+    """The digest of the capabilities of the run from here on."""
     leaves: dict[str, Any] | None = None
-    """That world, unless `decided` names the resume that has it."""
+    """That world, unless `decided` names the resume that contains it."""
     decided: int | None = None
-    """The position of the resume in which this world was decided; None: it is this one."""
+    """The position of the resume that decided about this world; None: this one."""
     policy: str | None = None
-    """The digest of the policy that was asked."""
+    """The digest of the policy that judged it."""
     rules: tuple[str, ...] = ()
-    """The rules of the policy that applied; none: an ordinary continuation."""
+    """The rules of the policy that applied; empty: an ordinary continuation."""
     request: str | None = None
-    """The digest of the statement whose grant this spends."""
+    """The digest of the statement whose approval this uses."""
     rollout: Statement | None = None
-    """What lets this change of worlds pass for many threads, if that was needed."""
+    """The rollout that allows this change of worlds for many threads, if one was needed."""
     attestations: tuple[Attestation, ...] = ()
-    """Who approved it: one word of each person that counted."""
+    """The approvals: one attestation of each person that counted."""
     answer: str | None = None
-    """The digest of the answer that the run goes on with."""
+    """The digest of the answer that the run resumes with."""
     actor: str | None = None
-    """Who answered or asked, as the caller claims; it proves nothing."""
+    """The person who answered or asked, as the caller claims; it proves nothing."""
     held: bool = False
-    """Whether a run held the thread in the anchor: its end ended the session."""
+    """Whether a run held the thread in the anchor: the session ended with the run."""
     idempotent: bool = False
-    """Whether the application said that what would run may be done again."""
+    """Whether the application declared that the next steps may be repeated."""
     edits: bool = False
     """Whether the session only edits the state: nothing runs in it."""
 
     @property
     def unsealed(self) -> list[str]:
-        """The kinds of what the run may read and nobody seals, as the world in `leaves` says."""
+        """The kinds of unsealed data that the run may read, according to the world in `leaves`."""
         topology = {} if self.leaves is None else self.leaves.get("topology")
         found = topology.get("unsealed") if isinstance(topology, dict) else None
         return sorted(found) if isinstance(found, dict) else []
 
 
 class HandoffBody(Body, frozen=True, kw_only=True):
-    """The thread belongs to somebody else from here on, and no session goes on."""
+    """A handoff: the thread gets a new owner, and no session continues."""
 
     owner: str
     """The next owner: an identity, or a pool of the roster."""
     reason: str
     statement: Statement | None = None
-    """What was approved, if it is an operator's handoff."""
+    """The approved statement, if this is an operator's handoff."""
     attestations: tuple[Attestation, ...] = ()
     actor: str | None = None
-    """The person for whom its writer acts, as it claims; it proves nothing."""
+    """The person for whom its writer claims to act; it proves nothing."""
 
 
 class PauseBody(Body, frozen=True, kw_only=True):
-    """Nothing is saved or resumed from here on."""
+    """A pause: the thread cannot resume, and only work in progress is still saved."""
 
     reason: str
     actor: str | None = None
-    """The person for whom its writer acts, as it claims; it proves nothing."""
+    """The person for whom its writer claims to act; it proves nothing."""
 
 
 class UnpauseBody(Body, frozen=True, kw_only=True):
-    """The thread may go on."""
+    """The end of a pause: the thread may resume."""
 
     reason: str
     actor: str | None = None
-    """The person for whom its writer acts, as it claims; it proves nothing."""
+    """The person for whom its writer claims to act; it proves nothing."""
 
 
 class RequestBody(Body, frozen=True, kw_only=True):
-    """What other people are asked to approve, with all that they have to be shown."""
+    """A request for approval by other people, with everything that they must see."""
 
     statement: Statement
     reasons: tuple[str, ...] = ()
-    """Why it needs approval, a sentence each."""
+    """Why it needs approval, one sentence each."""
     answer: Any = None
     """The answer whose digest the statement binds."""
     world: dict[str, Any] | None = None
@@ -222,7 +223,7 @@ class RequestBody(Body, frozen=True, kw_only=True):
 
 
 class VerdictBody(Body, frozen=True, kw_only=True):
-    """A person's own word on a request, relayed by whoever wrote the entry."""
+    """A person's own attestation on a request, relayed by the writer of the entry."""
 
     attestation: Attestation
     actor: str | None = None
@@ -230,30 +231,30 @@ class VerdictBody(Body, frozen=True, kw_only=True):
 
 
 class ExpiryBody(Body, frozen=True, kw_only=True):
-    """A request has expired; or a rollout has ended, because it expired or was denied."""
+    """The expiry of a request, or the end of a rollout, which expired or was denied."""
 
     request: str
     """The digest of its statement."""
     positions: str | None = None
-    """Of a rollout, the digest of a blob of the thread: where each thread stood after its end."""
+    """For a rollout, the digest of a blob of the thread: each thread's position after its end."""
 
 
 _NO_THREAD = "0" * 32
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where a copy of a checkpoint, or of results, was taken from."""
+    """The origin of a copied checkpoint, or of copied results."""
 
     thread: str
-    """The id of the thread; of a file of another storage, zeros, which no thread has."""
+    """The id of the thread; zeros, which no thread has, for a file of another storage."""
     entry: str
     """The hash of the entry, or the SHA-256 of the file."""
     at: Annotated[datetime, msgspec.Meta(tz=True)]
-    """When the original was written: a copy is no younger."""
+    """The time of the original: a copy is not younger."""
 
     @classmethod
     def of_file(cls, sha256: str, at: datetime) -> "Origin":
-        """That of a checkpoint which is imported from a file, where nobody had signed it."""
+        """Make the origin of a checkpoint that is imported from a file, which no one had signed."""
         return cls(thread=_NO_THREAD, entry=sha256, at=at)
 
     @property
@@ -262,37 +263,39 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         return self.thread == _NO_THREAD
 
 
-# Now and then a checkpoint tells of the ids of a long stretch before it. Whoever looks for one
-# finds from that where it may lie, and that it lies nowhere else. Different ids may have the same
-# print, and then the entry decides, but one id always has its own: nothing is left out by chance.
+# Some checkpoints carry a table of the ids in a long stretch before them. A search for an id finds
+# its possible positions in the table, and knows that it is nowhere else in the stretch. Different
+# ids may have the same print, and then the entry decides; but an id always has the same print, so
+# the search never misses one.
 
 TABLE_EVERY = 128
-"""So many positions lie between the checkpoints that a writer gives a table to."""
+"""The number of positions between checkpoints that get a table."""
 
 TABLE_POSITIONS_MAX = 64 * TABLE_EVERY
-"""So many positions, or a few more, a writer tells of in one table."""
+"""The approximate maximum of positions that a writer covers in one table."""
 
 
 class IdTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The ids of the checkpoints of a stretch that ends before the entry which carries this."""
+    """The ids of the checkpoints in a stretch that ends just before the entry with this table."""
 
     first: int
     """The first position of the stretch."""
     prints: str
-    """For each position what `id_print` gives, in hexadecimal; zeros where no checkpoint lies."""
+    """For each position the result of `id_print`, in hexadecimal; zeros if there is no checkpoint.
+    """
 
     def require_digits(self) -> None:
-        """Refuse what is no table, whoever signed it.
+        """Refuse a malformed table, even with a valid signature.
 
         Raises:
-            ValueError: The prints are not so many digits.
+            ValueError: The prints do not have the right number of digits.
         """
         data = bytes.fromhex(self.prints)
         if not data or len(data) % PRINT_BYTES or data.hex() != self.prints:
             raise ValueError("expected eight hexadecimal digits for each position")
 
     def ends_at(self) -> int:
-        """The position after the last of the stretch."""
+        """Return the position after the last one of the stretch."""
         return self.first + len(self.prints) // (2 * PRINT_BYTES)
 
 
@@ -305,26 +308,27 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     fresh: tuple[str, ...] = ()
     """The digests of the blobs that were stored with this entry."""
     fresh_list: str | None = None
-    """Instead of `fresh` when there are many: a blob with those digests, 32 bytes each."""
+    """Instead of `fresh` if there are many: a blob with those digests, 32 bytes each."""
     parent: str | None = None
-    """The id of the checkpoint it came from, as the application says: lineage, not order."""
+    """The id of the checkpoint it came from, as the application claims: lineage, not order."""
     metadata: dict[str, Any] | None = None
     world: str | None = None
-    """The digest of a blob: what the run was able to do, as JSON."""
+    """The digest of a blob: the capabilities of the run, as JSON."""
     prune: int | None = None
     """The position of the newest prune entry before this one."""
     question: Any = None
-    """What the run waits for somebody to answer."""
+    """The question that the run is waiting for someone to answer."""
     lane: str = ""
-    """Which of several lines of work inside the thread it belongs to, such as a subgraph's."""
+    """The line of work inside the thread that it belongs to, such as a subgraph's."""
     again: int | None = None
     """The position of the first checkpoint of the same lane and id, which this one supersedes."""
     since: int | None = None
-    """The position of the first results that were added to it before it was there."""
+    """The position of the first results that were added to it before it existed."""
     origin: Origin | None = None
-    """What it is a copy of."""
+    """The origin, if this is a copy."""
     ids: IdTable | None = None
-    """The ids of a stretch of checkpoints before it, so that nobody has to walk through them."""
+    """The ids of a stretch of checkpoints before it, so that a search need not walk through them.
+    """
 
     @property
     def is_new_in_main_lane(self) -> bool:
@@ -333,49 +337,50 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
 
 
 class ResultsBody(Body, frozen=True, kw_only=True):
-    """Results of a task that were added to a checkpoint, to be taken in by the next one."""
+    """Results of a task that were added to a checkpoint, and that the next one will include."""
 
     checkpoint: str
     """The id of the checkpoint, which may follow later."""
     task: str
     root: str
-    """The digest of the root blob of what was written."""
+    """The digest of the root blob of the results."""
     lane: str = ""
     path: str = ""
-    """Where the task stands in the program, as the framework says."""
+    """The place of the task in the program, as the framework names it."""
     fresh: tuple[str, ...] = ()
     fresh_list: str | None = None
     question: Any = None
-    """What the task waits for somebody to answer."""
+    """The question that the task is waiting for someone to answer."""
     answers: bool = False
-    """They are an answer that somebody gave, and not yet what the task made of it."""
+    """Whether they are the answer that a person gave, and not yet the task's result from it."""
     origin: Origin | None = None
 
 
 class AdoptBody(Body, frozen=True, kw_only=True):
-    """An operator took a thread, or the store chain, into an anchor that did not know it."""
+    """An adoption: an operator added a thread, or the store chain, to an anchor that lacked it."""
 
     reason: str
 
 
 class EraseBody(Body, frozen=True, kw_only=True):
-    """Everything that the thread held up to here was removed."""
+    """An erasure: everything that the thread held up to here was removed."""
 
     reason: str
 
 
 class RestoreBody(Body, frozen=True, kw_only=True):
-    """A restored store was accepted as it is, on the store chain."""
+    """An entry of the store chain that accepts a restored store as it is."""
 
     reason: str
     kept: str
-    """The digest of a blob of the store chain: the newest entry that stays, for each thread."""
+    """The digest of a blob of the store chain: the newest entry kept, for each thread."""
     lost: str
-    """The digest of another: the newest entry that the anchor had seen, where that is gone."""
+    """The digest of another blob: the newest entry that the anchor had seen, if it is gone."""
     released: str
-    """The digest of a third: the lines of `kept` of those cut threads that may go on from there."""
+    """The digest of a third blob: the lines of `kept` for cut threads that may continue from there.
+    """
     paused: str | None = None
-    """The digest of a fourth: the lines of `kept` of those threads whose pause was lost."""
+    """The digest of a fourth blob: the lines of `kept` for threads whose pause was lost."""
 
 
 class RosterBody(Body, frozen=True, kw_only=True):
@@ -384,7 +389,7 @@ class RosterBody(Body, frozen=True, kw_only=True):
     roster: RosterDocument
     reason: str | None = None
     positions: str | None = None
-    """The digest of a blob of the store chain, if a policy changes: where each thread stands."""
+    """If a policy changes, the digest of a blob of the store chain: the position of each thread."""
 
 
 class RootBody(Body, frozen=True, kw_only=True):
@@ -421,7 +426,7 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
 
 
 def _require_checkpoint(body: CheckpointBody) -> None:
-    """Refuse names of blobs that are no digests: even its owner may have signed nonsense."""
+    """Refuse names of blobs that are not digests: even the owner may have signed invalid ones."""
     _require_names(body, body.world)
     _require_shallow(body.metadata, body.question)
     if body.ids is not None:
@@ -434,7 +439,7 @@ def _require_results(body: ResultsBody) -> None:
 
 
 def _require_shallow(*values: Any) -> None:
-    """Refuse JSON that is nested deeper than a writer may write: whoever prints it would fail."""
+    """Refuse JSON that is nested deeper than a writer may write, because printing it would fail."""
     level = [value for value in values if isinstance(value, dict | list)]
     for _ in range(JSON_DEPTH_MAX):
         if not level:
@@ -460,7 +465,7 @@ def _require_names(body: CheckpointBody | ResultsBody, world: str | None) -> Non
 def _require_origin(origin: Origin) -> None:
     _require_hexadecimal([origin.thread], _ID_DIGITS)
     _require_hexadecimal([origin.entry])
-    # One instant has one spelling: an offset other than Z would be read back as it is.
+    # Each time has one spelling: without this check, an offset other than Z would be accepted.
     if origin.at.tzinfo is not UTC:
         raise ValueError("expected the one spelling of a time")
 
@@ -528,15 +533,15 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
 
 
 def is_bound(statement: Statement, entry: Entry, basis: str, epoch: int) -> bool:
-    """Whether a request is about the thread as it is, by the one who signed it.
+    """Whether a request is about the current thread and its signer is the requester.
 
-    A restore voids every earlier request: its grant may have been spent in what was lost.
+    A restore invalidates every earlier request: the lost entries may have used its approval.
 
     Args:
-        statement: What the request asks for.
+        statement: The statement of the request.
         entry: The entry that makes it.
         basis: The hash of the basis that the entry was written on, in hexadecimal.
-        epoch: The epoch that it has to be of.
+        epoch: The epoch that it must belong to.
     """
     header = entry.header
     return (
@@ -561,13 +566,13 @@ def is_bound(statement: Statement, entry: Entry, basis: str, epoch: int) -> bool
 
 
 def require_past(header: Header, body: Any) -> None:
-    """Refuse a checkpoint or a resume that names a position which was not there yet.
+    """Refuse a checkpoint or a resume that names a position that did not exist yet.
 
-    By such a checkpoint, somebody with its owner's key would have a state pass for the newest for
-    ever.
+    With such a checkpoint, an attacker with its owner's key could make one state appear as the
+    newest forever.
 
     Raises:
-        Misplaced: It names one below the first, or its own or a later one.
+        Misplaced: It names a negative position, or its own or a later one.
     """
     if isinstance(body, ResumeBody):
         for field, seq in (("released", body.released), ("decided", body.decided)):
@@ -596,9 +601,9 @@ def require_past(header: Header, body: Any) -> None:
 
 
 def _require_own_results(header: Header, body: CheckpointBody) -> None:
-    """Refuse a checkpoint that leaves out results of its own, or takes in those of long ago.
+    """Refuse a checkpoint that omits its own results, or includes results of an earlier session.
 
-    Results that it names came before it, in the session that saved it first.
+    The results that it names precede it, in the session that saved it first.
     """
     if body.since is None:
         return
@@ -611,7 +616,7 @@ def _require_own_results(header: Header, body: CheckpointBody) -> None:
 
 
 class Unreadable(Edited):
-    """A body that is as it was sealed, and says nothing: its writer's doing, not the store's."""
+    """A body that is as it was sealed but malformed: its writer did that, not the store."""
 
 
 def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
@@ -627,11 +632,11 @@ def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
 
 
 def read_body(kind: Kind, digest: str, data: bytes) -> Any:
-    """The same, for those who do not take the nonsense of a writer for damage.
+    """Do the same, but distinguish a writer's malformed body from damage.
 
     Raises:
         Edited: It is not the body that was sealed.
-        Unreadable: It is, and is not one of this kind.
+        Unreadable: It is the sealed body, but not one of this kind.
     """
     if len(data) > BODY_BYTES_MAX:
         raise Edited(f"entry body: expected at most {BODY_BYTES_MAX} bytes, found {len(data)}")
@@ -653,14 +658,15 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
 
 
 def readable_body(header: Header, data: bytes) -> Any:
-    """The body of an entry; None if nobody can read what was sealed, and nothing depends on it.
+    """Return the body of an entry; None if it is malformed and nothing depends on it.
 
-    That is the body of an entry about a request, which is left out, and one that only says why: a
-    member who seals nonsense must not end every audit, and every restore, at that entry.
+    None is possible for the body of an entry about a request, which is ignored, and for a body that
+    only gives a reason. Otherwise, a member who seals a malformed body could make every audit, and
+    every restore, fail at that entry.
 
     Raises:
-        Edited: It is not the body that was sealed, or the thread cannot do without it.
-        Misplaced: It names a position that was not there when it was written.
+        Edited: It is not the body that was sealed, or it is malformed and the thread depends on it.
+        Misplaced: It names a position that did not exist when it was written.
     """
     try:
         body = read_body(header.kind, header.body, data)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What checkpoints, prunes and deletions say of the entries before them.
+"""Checks of the claims in checkpoints, prunes and deletions about earlier entries.
 
-A signature does not make that true: its writer may run other code. So it is compared with the
-entries themselves, one after the other in their order, by whoever follows them: a full
-verification, a bundle, the plan of a restore, and whoever goes on from another person's entries.
-All of them use `ClaimCheck`, so none believes what another refuses.
+A signature does not make a claim true: its writer may run other code. So readers that follow the
+entries compare each claim with the entries themselves, in order: a full verification, a bundle, the
+plan of a restore, and a writer that continues from another person's entries. They all use
+`ClaimCheck`, so that none accepts what another refuses.
 
-Whoever follows a thread from its first entry needs nothing else; what is remembered of each entry
-is a few bytes, however long the thread is. Whoever begins in the middle says what lies below.
+A reader that follows a thread from its first entry needs nothing else; it keeps a few bytes for
+each entry. A reader that starts in the middle provides the facts about the entries below.
 """
 
 import hashlib
@@ -26,18 +26,18 @@ _NO_MARK = bytes(_MARK_BYTES)
 
 
 class Rank(NamedTuple):
-    """The place that a checkpoint says it has in its lane."""
+    """The place that a checkpoint claims in its lane."""
 
     seq: int
-    """Where it lies itself."""
+    """Its own position."""
     rank: int
-    """Where the first one of its name lies."""
+    """The position of the first checkpoint of its name."""
     since: int
-    """Where the first results lie that count for it."""
+    """The position of the first results that count for it."""
 
 
 class Below(Protocol):
-    """What is known of the entries below the first that is followed."""
+    """Facts about the entries below the first one that is followed."""
 
     given_up: tuple[int, PruneBody] | None
     """The newest prune or deletion, with its position."""
@@ -45,24 +45,25 @@ class Below(Protocol):
     """The position of the newest checkpoint; -1: there is none."""
 
     def find(self, lane: str, name: str) -> Rank | None:
-        """The newest checkpoint of a name."""
+        """Return the newest checkpoint of a name."""
 
     def newest(self, lane: str, is_gone: Callable[[int], bool]) -> Rank | None:
-        """The checkpoint of a lane with the highest rank that is not gone."""
+        """Return the checkpoint of a lane with the highest rank that is not gone."""
 
     def lanes_given_up(self, earlier: PruneBody, now: PruneBody) -> set[str]:
-        """Every lane of which a prune gives up a checkpoint that was left by then."""
+        """Return every lane of which a prune gives up a checkpoint that still existed."""
 
     def prints(self) -> tuple[int, bytes]:
-        """The first position of the generation, and the prints of its entries."""
+        """Return the first position of the generation, and the prints of its entries."""
 
 
 class ClaimCheck:
-    """What the entries of a generation say of each other, one after the other.
+    """The check of the claims in the entries of a generation, one entry after the other.
 
     Args:
-        below: What lies below the first that is followed; None: nothing of its generation does.
-        first: The position of that one.
+        below: Facts about the entries below the first one that is followed; None: its generation
+            has none there.
+        first: The position of the first one that is followed.
     """
 
     def __init__(self, below: Below | None = None, first: int = 0) -> None:
@@ -75,21 +76,22 @@ class ClaimCheck:
         self._names = _Names(first)
         self._lanes: dict[str, _Lane] = {}
         self._first = self._followed = first
-        """Of the generation, as far as that is known; and of what was followed."""
+        """The first position of the generation, as far as known, and the first one that is
+        followed."""
         self._prints = bytearray()
-        """Of the entries since the first that was followed."""
+        """The prints of the entries from the first one that is followed."""
         self._prints_below: bytes | None = None
-        """Of those below, once somebody has asked."""
+        """The prints of the entries below, once they are needed."""
         self._lacks_bodies = False
-        """Whether an erasure has taken what a later one would be compared with."""
+        """Whether an erasure removed data that a later entry would be compared with."""
 
     def follow(self, header: Header, body: Any) -> None:
-        """Take the next verified entry with its body, if that is there.
+        """Take the next verified entry with its body, if the body exists.
 
         Raises:
-            Misplaced: A prune or deletion brings back what was given up, or takes what it must
-                not; or a checkpoint does not name the newest one, has another place than the
-                first of its name, or repeats other ids than those before it.
+            Misplaced: A prune or deletion restores data that was given up, or gives up data that
+                must stay; or a checkpoint does not name the newest prune, claims another place than
+                the first checkpoint of its name, or repeats other ids than those before it.
         """
         if header.kind in (Kind.GENESIS, Kind.ERASE):
             self._begin(None, header.seq)  # nothing before a new generation counts
@@ -125,7 +127,7 @@ class ClaimCheck:
             lane.drop(body.covers)
 
     def _newest_left(self, earlier: PruneBody, now: PruneBody) -> Iterator[int]:
-        """The newest checkpoint by its rank of each lane that may lose one and had one left."""
+        """Yield the checkpoint with the highest rank of each lane that may lose one."""
         below, lanes = self._below, {"", *self._lanes}
         if below is not None:
             lanes |= below.lanes_given_up(earlier, now)
@@ -153,7 +155,7 @@ class ClaimCheck:
         self._lanes.setdefault(body.lane, _Lane()).add(place)
 
     def _require_first(self, place: Rank, body: CheckpointBody) -> None:
-        """A checkpoint of a name that was there before keeps the place of the first one."""
+        """Require that a checkpoint with an earlier name keeps the place of the first one."""
         first = self._names.find(body.lane, body.id)
         if first is None and self._below is not None:
             first = self._below.find(body.lane, body.id)
@@ -164,7 +166,7 @@ class ClaimCheck:
             )
 
     def _require_table(self, seq: int, table: IdTable) -> None:
-        """A table of ids repeats those of the entries before it."""
+        """Require that a table of ids repeats the ids of the entries before it."""
         if self._below is not None and self._prints_below is None:
             self._first, self._prints_below = self._below.prints()
         if table.first < self._first:
@@ -208,7 +210,7 @@ class _Names:
         """Checkpoints whose rank or results do not begin at their own position."""
 
     def skip_to(self, seq: int) -> None:
-        """Entries up to a position have no name."""
+        """Record that the entries up to a position have no name."""
         missing = (seq - self._first) * _MARK_BYTES - len(self._marks)
         self._marks += _NO_MARK * (missing // _MARK_BYTES)
 
@@ -220,7 +222,7 @@ class _Names:
             self._others[place.seq] = place
 
     def find(self, lane: str, name: str) -> Rank | None:
-        """The newest checkpoint of a name."""
+        """Return the newest checkpoint of a name."""
         wanted = _mark(lane, name)
         at = self._marks.rfind(wanted)
         while at >= 0 and at % _MARK_BYTES:
@@ -236,7 +238,7 @@ def _mark(lane: str, name: str) -> bytes:
 
 
 class _Lane:
-    """The ranks of the checkpoints of a lane that nobody has given up."""
+    """The ranks of the checkpoints of a lane that were not given up."""
 
     def __init__(self) -> None:
         self._seqs = array("q")
@@ -248,14 +250,14 @@ class _Lane:
         self._ranks.append(place.rank)
 
     def drop(self, is_gone: Callable[[int], bool]) -> None:
-        """Forget what is gone."""
+        """Drop the checkpoints that are gone."""
         left = [at for at, seq in enumerate(self._seqs) if not is_gone(seq)]
         if len(left) < len(self._seqs):
             self._seqs = array("q", (self._seqs[at] for at in left))
             self._ranks = array("q", (self._ranks[at] for at in left))
 
     def newest(self) -> Rank | None:
-        """The checkpoint with the highest rank, and of a name the last one."""
+        """Return the checkpoint with the highest rank; of several with one name, the last."""
         best: Rank | None = None
         for at in range(len(self._seqs) - 1, -1, -1):
             seq, rank = self._seqs[at], self._ranks[at]

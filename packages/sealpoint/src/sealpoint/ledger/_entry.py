@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries, the links between them, and the verified end of a thread.
 
-A header is the small part of an entry that is signed and stays forever: readable JSON in one fixed
-order of fields. Parsing is a round trip: bytes that the writer would not have written are refused,
-so there are no duplicate keys, no spaces, no other spelling of a number or a time, and no unknown
-field. Hexadecimal texts are not checked for their form here, since each is compared with an exact
-value by whoever uses the header.
+A header is the small part of an entry that is signed and stays forever: readable JSON with its
+fields in a fixed order. Parsing is a round trip: it refuses bytes that the writer would not have
+written, so there are no duplicate keys, no spaces, no other spelling of a number or a time, and no
+unknown field. Parsing does not check the form of hexadecimal texts, since the code that uses a
+header compares each of them with an exact value.
 
-Entry `n` names the hash of entry `n - 1` (prev) and of an older one (skip). Following skips where
-they do not overshoot leads from any entry to any older one in a number of steps that grows with the
-logarithm, so descent from a verified head is proven without reading the whole thread.
+Entry `n` names the hash of entry `n - 1` (prev) and of an older one (skip). Following skips that do
+not overshoot leads from any entry to any older one in a logarithmic number of steps, so descent
+from a verified head can be proven without reading the whole thread.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ FORMAT_VERSION: Literal[3] = 3
 UNENCRYPTED: Literal["none"] = "none"
 
 PRINT_BYTES = 4
-"""So much of a table of ids is for one position."""
+"""The number of bytes for each position in a table of ids."""
 
 NO_ID = bytes(PRINT_BYTES)
-"""The print of a position where no checkpoint lies."""
+"""The print of a position without a checkpoint."""
 
 _MARKED = [bytes([byte | 1 << 7]) for byte in range(256)]
 
@@ -62,7 +62,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Links(msgspec.Struct):
-    """Where the links of an entry lead: all that is needed on the way to an older one."""
+    """The links of an entry: all that is needed on the path to an older one."""
 
     seq: int
     prev: str | None
@@ -70,7 +70,7 @@ class Links(msgspec.Struct):
 
 
 class _Earlier(msgspec.Struct):
-    """What can be told of a header of an earlier format version, whatever else is in it."""
+    """The version of a header in an earlier format, regardless of its other fields."""
 
     v: Literal[1, 2]
 
@@ -81,18 +81,18 @@ _decode_links = msgspec.json.Decoder(Links).decode
 _decode_earlier = msgspec.json.Decoder(_Earlier).decode
 
 
-@lru_cache(maxsize=128)  # on the way from a head downwards the same entries are met repeatedly
+@lru_cache(maxsize=128)  # a walk down from a head meets the same entries repeatedly
 def parse_header(data: bytes) -> Header:
     """Read a header.
 
     Raises:
-        Edited: The bytes are not exactly what `encode_header` writes for some header.
+        Edited: The bytes are not exactly the output of `encode_header` for some header.
     """
     if len(data) > HEADER_BYTES_MAX:
         raise Edited(f"entry header: expected at most {HEADER_BYTES_MAX} bytes, found {len(data)}")
     try:
         header = _decode(data)
-        # One instant has one spelling: an offset other than Z would be read back as it is.
+        # Each time has one spelling: without this check, an offset other than Z would be accepted.
         if header.at.tzinfo is UTC and encode_header(header) == data:
             return header
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
@@ -112,7 +112,7 @@ def parse_links(data: bytes) -> Links:
     """Read the links of a header whose bytes are proven by the hash in a later one.
 
     Raises:
-        Edited: Whoever signed the later one did not name a header.
+        Edited: The signer of the later one did not name a header.
     """
     try:
         return _decode_links(data)
@@ -123,7 +123,7 @@ def parse_links(data: bytes) -> Links:
 
 
 def _says_earlier(data: bytes) -> bool:
-    """Whether bytes that are not a header say that they are one of an earlier version."""
+    """Whether bytes that are not a header claim to be one of an earlier version."""
     try:
         _decode_earlier(data)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -133,22 +133,22 @@ def _says_earlier(data: bytes) -> bool:
 
 @lru_cache(maxsize=128)
 def link_hash(header: bytes) -> bytes:
-    """What an entry is called by the entries after it: the SHA-256 of its header bytes alone."""
+    """Return the SHA-256 of the header bytes alone, which identifies an entry in later entries."""
     return hashlib.sha256(header).digest()
 
 
 def id_print(lane: str, name: str) -> bytes:
-    """The four bytes by which a table of ids tells of the checkpoints of a name."""
+    """Return the four bytes that represent a checkpoint's name in a table of ids."""
     digest = hashlib.sha256(f"{name}\0{lane}".encode()).digest()
     return _MARKED[digest[0]] + digest[1:PRINT_BYTES]
 
 
 @lru_cache(maxsize=1024)
 def skip_seq(seq: int) -> int:
-    """The position that the skip link of `seq` names.
+    """Return the position that the skip link of `seq` names.
 
-    Every number is a sum of steps of 1, 3, 7, 15, 31 and so on, each the longest that fits in what
-    is left. A skip goes back by the last of them.
+    Every number is a sum of steps of 1, 3, 7, 15, 31 and so on, each the longest that fits into the
+    rest. A skip goes back by the last of them.
     """
     rest = seq
     while rest > (step := (1 << ((rest + 1).bit_length() - 1)) - 1):
@@ -157,32 +157,32 @@ def skip_seq(seq: int) -> int:
 
 
 def next_link(seq: int, target: int) -> int:
-    """The next position on the way from `seq` down to `target`."""
+    """Return the next position on the path from `seq` down to `target`."""
     skipped = skip_seq(seq)
     return skipped if skipped >= target else seq - 1
 
 
 def link_to(header: Header | Links, seq: int) -> str | None:
-    """The hash by which an entry names the one at `seq`, the next one on a way down."""
+    """Return the hash in an entry's link to `seq`, the next position on a path down."""
     return header.skip if seq == skip_seq(header.seq) else header.prev
 
 
 class SkipHashes(msgspec.Struct, frozen=True):
     """The hash of an entry, then those along the skips below it, down to genesis: at most 53.
 
-    Made in constant time for each entry: lists of neighbouring entries share what is below them.
+    Made in constant time for each entry: lists of neighboring entries share their lower parts.
     """
 
     seq: int
     hash: bytes
     below: "SkipHashes | None"
-    """From the entry that its skip names; None at genesis."""
+    """The hashes from the entry that its skip names; None at genesis."""
 
     @property
     def next_below(self) -> "SkipHashes":
-        """From the entry that the skip of the next entry names.
+        """The hashes from the entry that the skip of the next entry names.
 
-        Two steps of one length are followed by one over both, as in `skip_seq`.
+        Two steps of the same length are followed by one across both, as in `skip_seq`.
         """
         below = self.below
         if below is None or below.below is None:
@@ -190,23 +190,23 @@ class SkipHashes(msgspec.Struct, frozen=True):
         return below.below if self.seq - below.seq == below.seq - below.below.seq else self
 
     def grown(self, entry: bytes) -> "SkipHashes":
-        """The hashes once an entry follows."""
+        """Return the hashes after one more entry."""
         return SkipHashes(self.seq + 1, entry, self.next_below)
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """An entry whose bytes, place and signature were verified. Make one with `verified`."""
+    """An entry with verified bytes, place and signature. Make one with `verified`."""
 
     raw: bytes
     header: Header
     writer: str
     """The name of the identity that signed."""
     hash: bytes
-    """What later entries call it."""
+    """The hash that later entries use for it."""
 
     @classmethod
     def verified(cls, raw: bytes, header: Header, writer: str) -> Self:
-        """An entry, once somebody has made sure of it."""
+        """Make an entry, after the caller has verified it."""
         return cls(raw, header, writer, link_hash(raw))
 
     @property
@@ -216,7 +216,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a thread's entries belong."""
+    """The place where a thread's entries belong."""
 
     store: str
     ns: str
@@ -242,16 +242,16 @@ class Fence(msgspec.Struct, frozen=True):
     seq: int
     by: str
     owner: str | None
-    """None: the body that said so is gone, which only an erasure further on can make right."""
+    """None: the body with the owner is gone, which only a later erasure can justify."""
     is_session: bool
     erased: bool = False
-    """The thread holds nothing; its next generation begins with a genesis."""
+    """Whether the thread is empty; its next generation begins with a genesis."""
     world: str | None = None
-    """The digest of what the runs of the session are able to do, if that was declared."""
+    """The digest of the declared capabilities of the session's runs, if any."""
 
 
 class OwnerEntry(msgspec.Struct, frozen=True):
-    """The entry that says whose a thread is: a genesis, a handoff or an erasure."""
+    """The entry that determines the owner of a thread: a genesis, a handoff or an erasure."""
 
     seq: int
     hash: bytes
@@ -260,29 +260,30 @@ class OwnerEntry(msgspec.Struct, frozen=True):
 
 
 class Tip(msgspec.Struct, frozen=True):
-    """The verified end of a thread: all that is needed to judge or write the next entry."""
+    """The verified end of a thread: everything needed to judge or write the next entry."""
 
     entry: Entry
     skip_hashes: SkipHashes
     fence: Fence
     basis: tuple[int, bytes]
-    """Position and hash of the newest entry that changes what a resume would mean; of the first
-    genesis before there is one."""
+    """Position and hash of the newest entry that affects the effect of a resume; until there is
+    such an entry, those of the first genesis."""
     time: datetime
-    """The newest time since the newest entry that a pause stops, of those that count."""
+    """The newest time, of those that count, since the newest entry of a kind that a pause blocks.
+    """
     owner: OwnerEntry
     paused: int | None = None
     """The position of the pause that is in force."""
 
     @property
     def lacks_owner(self) -> bool:
-        """Whether the body that names the owner is missing, and no erasure says why."""
+        """Whether the body that names the owner is missing without an erasure that explains it."""
         return self.fence.owner is None and not self.fence.erased
 
     def require_owner(self) -> None:
         """Refuse a body that is missing although nothing was erased.
 
-        To be called once no erasure can follow any more, because this is the newest entry.
+        Call this when no erasure can follow any more, because this is the newest entry.
 
         Raises:
             Missing: The body that names the owner is gone.

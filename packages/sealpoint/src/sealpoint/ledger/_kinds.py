@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed table of entry kinds: on which chain, by whom, under which fence, and what each does.
+"""The closed table of entry kinds: the chain, the writers, the fence, and the effect of each.
 
-Whatever depends on the kind of an entry is asked here; no other module keeps a set of kinds. One
-that is not in the table is refused, never skipped: reading past an entry whose meaning is unknown
-could turn a pause or an erasure into nothing.
+All code that depends on the kind of an entry asks this table; no other module keeps a set of kinds.
+A kind that is not in the table is refused, never skipped: skipping an entry with an unknown meaning
+could undo a pause or an erasure.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from sealpoint.signing import Role
 
 @unique
 class Kind(StrEnum):
-    """What an entry records."""
+    """The kind of an entry."""
 
     GENESIS = "genesis"
     RESUME = "resume"
     CHECKPOINT = "checkpoint"
     HELD = "held"
-    """A checkpoint that a pause held back: the state of work that was under way when it came."""
+    """A checkpoint that a pause held back: the state of work that was in progress at the pause."""
     RESULTS = "writes"
-    """What tasks wrote, added to a checkpoint."""
+    """Results of tasks, added to a checkpoint."""
     HANDOFF = "handoff"
     PAUSE = "pause"
     UNPAUSE = "unpause"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
     EXPIRY = "expiry"
     PRUNE = "prune"
     DELETE = "hide"
-    """What the application deleted."""
+    """A deletion by the application."""
     ERASE = "erase"
     BREAK_GLASS = "break-glass"
     ADOPT = "adopt"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
     @property
     def word(self) -> str:
-        """What people call it: the bytes of two kinds are older than their words."""
+        """The name for people; two kinds have older names in the stored bytes."""
         return {Kind.RESULTS: "results", Kind.DELETE: "delete"}.get(self, self.value)
 
 
@@ -53,26 +53,25 @@ _ANYBODY = tuple(Role)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRule:
-    """Who may write a kind, and where."""
+    """The writers and the place of a kind."""
 
     roles: tuple[Role, ...] = ()
-    """One of these its writer needs in the namespace; none: the root signs it."""
+    """Its writer needs one of these in the namespace; empty: the root signs it."""
 
     on_threads: bool = False
     on_store_chain: bool = False
 
     by_owner: bool = False
-    """Only the owner of the thread, or a member of the pool that owns it."""
+    """Only the owner of the thread, or a member of the pool that owns it, may write it."""
 
     in_session: bool = False
-    """Only by the key that opened the session in force, and naming its fence."""
+    """Only the key that opened the session in force may write it, with the session's fence."""
 
     sets_fence: bool = False
-    """It begins a session or a generation, or ends one: its own sequence number is the fence from
-    here on."""
+    """It begins or ends a session or a generation: its own sequence number becomes the fence."""
 
     moves_basis: bool = False
-    """It changes what a resume would mean."""
+    """It affects the effect of a resume."""
 
     blocked_by_pause: bool = False
     """It is refused while the thread is paused."""
@@ -87,33 +86,33 @@ class KindRule:
     """Its body names blobs: those of a state, or of results that are added to one."""
 
     gives_up: bool = False
-    """It takes away what entries before it held."""
+    """It removes the content of earlier entries."""
 
     is_retention: bool = False
-    """Its body says all that the owner has given up so far."""
+    """Its body lists everything that the owner has given up so far."""
 
     about_requests: bool = False
-    """It asks for something, or answers; nothing of the thread depends on it, so one that nobody
-    can read is left out."""
+    """It is a request or an answer to one; nothing of the thread depends on it, so a malformed one
+    is ignored."""
 
     only_says_why: bool = False
-    """Its kind says everything, and its body no more than why: it counts although nobody can read
-    that."""
+    """Its kind says everything, and its body only gives a reason: it counts even if the body is
+    malformed."""
 
     carries_attestations: bool = False
-    """Its body may hold attestations of people who need not have written it."""
+    """Its body may hold attestations of people other than its writer."""
 
     settles_pause: bool = False
-    """It says whether the thread is paused from here on."""
+    """It determines whether the thread is paused."""
 
     settles_owner: bool = False
-    """It says who owns the thread from here on."""
+    """It determines the owner of the thread."""
 
     on_reserved: bool = False
-    """A thread of Sealpoint's own may hold it: requests, the answers to them, and no state."""
+    """A thread of Sealpoint's own may hold it: requests and answers to them, but no state."""
 
     tells_time: bool = True
-    """Its time counts for the thread; that of what anybody may write does not."""
+    """Its time counts for the thread; the time of entries that any member may write does not."""
 
     @property
     def said_roles(self) -> str:
@@ -123,7 +122,7 @@ class KindRule:
 
 _PAUSE = KindRule(roles=(Role.OPERATOR,), on_threads=True, settles_pause=True, only_says_why=True)
 
-# Relayed by anybody of the namespace; what counts is the attestation inside.
+# Any member of the namespace may relay it; the attestation inside counts.
 _VERDICT = KindRule(
     roles=_ANYBODY,
     on_threads=True,
@@ -174,8 +173,8 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             is_checkpoint=True,
             holds_payload=True,
         ),
-        # Work that had begun is kept even while the thread is paused: its state, which nobody
-        # resumes before the pause has ended, and its results.
+        # Work in progress is saved even while the thread is paused: its state, which cannot be
+        # resumed before the pause ends, and its results.
         Kind.HELD: KindRule(
             roles=(Role.WRITER,),
             on_threads=True,
@@ -194,7 +193,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             moves_basis=True,
             holds_payload=True,
         ),
-        # By the owner, or by an operator who carries the approval of another person.
+        # By the owner, or by an operator with the approval of another person.
         Kind.HANDOFF: KindRule(
             roles=(Role.WRITER, Role.OPERATOR),
             on_threads=True,
@@ -246,4 +245,4 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         Kind.ROOT: KindRule(on_store_chain=True),
     }
 )
-"""Every kind has its line: `tests/unit/ledger` holds the table to the specification."""
+"""Every kind has its line: `tests/unit/ledger` compares the table with the specification."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A copy of a store chain in one document, for backups: entries, signatures, bodies and lists.
 
-It is a JSON document that people can read. It holds no secret, and proves itself: whoever has the
-pin verifies every entry of it as if it lay in the store. Parsing is a round trip, so one copy has
-one spelling; a list that the chain names and the copy lacks, or one more, is refused.
+It is a JSON document that people can read. It holds no secret and proves itself: anyone with the
+pin can verify every entry of it as if it were in the store. Parsing is a round trip, so a copy has
+only one spelling. A copy is refused if it lacks a list that the chain names, or has an additional
+one.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ _HINT = (
 
 
 class CopiedEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An entry of a store chain, as it lies in the store: each part is JSON of its own."""
+    """An entry of a store chain in its stored form: each part is a JSON document."""
 
     header: str
     seals: str
@@ -38,7 +39,7 @@ class _CopyDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: str
     entries: tuple[CopiedEntry, ...]
     blobs: dict[str, bytes]
-    """By their digests, in the order of these; the bytes in base 64."""
+    """The blobs by digest, sorted; the bytes in base 64."""
 
 
 _DECODER = msgspec.json.Decoder(_CopyDocument)
@@ -56,10 +57,10 @@ class RosterCopy:
     def verified(
         cls, pin: TrustPin, entries: Sequence[CopiedEntry], blobs: Mapping[bytes, bytes]
     ) -> "RosterCopy":
-        """A copy whose every entry the pin's root, or whom it entrusted, has signed.
+        """Make a copy in which the pin's root, or its delegates, signed every entry.
 
         Raises:
-            Tampered, NotTrusted: It does not verify, or is not whole.
+            Tampered, NotTrusted: It does not verify, or is not complete.
         """
         chain = StoreChain(pin)
         for entry in entries:
@@ -85,10 +86,10 @@ class RosterCopy:
         return cls(chain, tuple(entries), blobs)
 
     def encode(self) -> bytes:
-        """The document.
+        """Encode the document.
 
         Raises:
-            UsageError: It is larger than a reader would take.
+            UsageError: It is larger than a reader would accept.
         """
         document = _CopyDocument(
             _VERSION,
@@ -105,11 +106,12 @@ class RosterCopy:
 
     @classmethod
     def parse(cls, data: bytes, pin: TrustPin) -> "RosterCopy":
-        """Read and verify what `encode` wrote.
+        """Read and verify the output of `encode`.
 
         Raises:
-            NotTrusted: It is no such document, is of another store, or the root did not sign it.
-            Tampered: An entry of it was changed.
+            NotTrusted: It is not such a document, belongs to another store, or the root did not
+                sign it.
+            Tampered: One of its entries was changed.
         """
         if len(data) > ROSTER_COPY_BYTES_MAX:
             raise TrustFileInvalid(

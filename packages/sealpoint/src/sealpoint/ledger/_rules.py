@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules that decide whether an entry is allowed at its place on a thread.
 
-A signature proves who wrote an entry, and an anchor proves that somebody saw it. Neither proves
-that the entry was allowed: a member of the roster may run other code. So every reader applies the
-same rules, and every writer applies them before it appends. The numbers are those of the list in
+A signature proves who wrote an entry, and an anchor proves that someone saw it. Neither proves that
+the entry was allowed: a member of the roster may run other code. So every reader applies the same
+rules, and every writer applies them before it appends. The numbers are those of the list in
 docs/security/threat-model.md:
 
 1. The header names the session, the pause and the owner in force, as the entry before it does.
-2. The roster and the epoch never go back.
+2. The roster and the epoch never decrease.
 3. A reserved thread holds only the kinds that it is for.
 4. A generation begins with a genesis after an erasure, and nowhere else.
 5. The owner's kinds come from the owner, or from a member of the pool that owns the thread.
 6. The session's kinds come from the key that opened the session in force.
-7. A pause stops the kinds that it stops, and only a pause allows a held checkpoint.
+7. A pause blocks the kinds that it applies to, and only a pause allows a held checkpoint.
 8. A handoff comes from the owner, or carries the approval of another person.
 9. A checkpoint names the world of its session.
 10. The key of an entry has not expired, by the roster that the entry names.
@@ -39,17 +39,17 @@ from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import Action, Attestation, Role, Roster, Statement, count
 
 RESERVED = "sealpoint:"
-"""The names of Sealpoint's own threads begin with this."""
+"""The prefix of the names of Sealpoint's own threads."""
 
 ROLLOUTS = f"{RESERVED}rollouts"
-"""The only one so far: in each namespace, the book of rollouts."""
+"""The only such thread so far: the book of rollouts in each namespace."""
 
 
 class Marks(NamedTuple):
     """The positions that a header names: the session, the pause and the owner in force.
 
-    None of them ever goes down along a thread. An anchor keeps the highest it has seen, so that a
-    writer cannot leave out a pause, a handoff or a session that came before its own entry.
+    None of them ever decreases along a thread. An anchor keeps the highest it has seen, so that a
+    writer cannot omit a pause, a handoff or a session that precedes its own entry.
     """
 
     fence: int
@@ -58,11 +58,11 @@ class Marks(NamedTuple):
 
     @classmethod
     def of(cls, header: Header) -> "Marks":
-        """The marks in a header."""
+        """Return the marks in a header."""
         return cls(header.fence, header.pause, header.owner)
 
     def after(self, kind: Kind, seq: int) -> "Marks":
-        """The marks of the entry at `seq` if it has this kind and follows an entry with these."""
+        """Return the marks of the next entry, given its kind and its position `seq`."""
         rule = KINDS[kind]
         return Marks(
             seq if rule.sets_fence else self.fence,
@@ -72,16 +72,16 @@ class Marks(NamedTuple):
 
 
 def place_of(header: Header) -> str:
-    """How messages name an entry."""
+    """Return the name of an entry in messages."""
     return f"entry {header.seq} of thread {header.thread[:12]}"
 
 
 def check_succession(before: Header, header: Header) -> None:
-    """Rules 1 and 2: the marks follow from the entry before, and nothing goes back.
+    """Rules 1 and 2: the marks follow from the entry before, and nothing decreases.
 
     Raises:
-        NotTrusted: A mark or the roster is not the one that the entry before it leads to.
-        Misplaced: The epoch goes back.
+        NotTrusted: A mark or the roster does not follow from the entry before it.
+        Misplaced: The epoch decreases.
     """
     where = place_of(header)
     expected = Marks.of(before).after(header.kind, header.seq)
@@ -98,7 +98,7 @@ def check_succession(before: Header, header: Header) -> None:
 
 
 def check_reserved(header: Header, *, reserved: bool) -> None:
-    """Rule 3: a thread of Sealpoint's own holds requests, the answers to them, and no state.
+    """Rule 3: a thread of Sealpoint's own holds requests and answers to them, and no state.
 
     Raises:
         NotTrusted: The thread may not hold this kind.
@@ -127,10 +127,10 @@ def check_generation(header: Header, before: Header, *, erased: bool) -> None:
 
 
 def check_owner(entry: Entry, owner: str | None, chain: StoreChain) -> None:
-    """Rule 5: the writer is the owner. Nobody can say once an erasure took the owner's name.
+    """Rule 5: the writer is the owner. Not checked once an erasure removed the owner's name.
 
     Raises:
-        NotTrusted: The writer is somebody else.
+        NotTrusted: The writer is not the owner.
     """
     roster = chain.roster_at(entry.header.roster)
     if roster is None or (owner is not None and not roster.owns(entry.writer, owner)):
@@ -140,7 +140,7 @@ def check_owner(entry: Entry, owner: str | None, chain: StoreChain) -> None:
 
 
 def check_session(header: Header, fence: Fence) -> None:
-    """Rule 6: an entry of a session is by the key that opened the session.
+    """Rule 6: the key that opened a session signs the entries of the session.
 
     Raises:
         NotTrusted: Another key signed it, or no session is in force.
@@ -150,14 +150,14 @@ def check_session(header: Header, fence: Fence) -> None:
 
 
 def check_pause(header: Header, paused: int | None) -> None:
-    """Rule 7: a pause stops what it stops, and a held checkpoint needs one.
+    """Rule 7: a pause blocks the kinds that it applies to, and a held checkpoint needs one.
 
     Args:
         header: The header of the entry.
         paused: The position of the pause that is in force before it.
 
     Raises:
-        NotTrusted: The entry was written through a pause, or claims one that is not there.
+        NotTrusted: The entry was written despite a pause, or claims a pause that does not exist.
     """
     rule = KINDS[header.kind]
     if rule.blocked_by_pause and paused is not None:
@@ -183,24 +183,24 @@ def check_handoff(
     now: datetime,
     chain: StoreChain,
 ) -> bool:
-    """Rule 8: the owner gives a thread away, or an operator with the approval of another person.
+    """Rule 8: the owner hands a thread off, or an operator with another person's approval.
 
-    Where an erasure took the body or the owner's name, nobody can say more.
+    If an erasure removed the body or the owner's name, this checks nothing more.
 
     Args:
         entry: The handoff.
         body: Its body.
-        owner: Who owns the thread before it.
+        owner: The owner of the thread before it.
         basis: The hash of the basis before it, in hexadecimal.
-        now: Its time, or that of the entry before it if that is later: an operator who turns the
-            clock back revives no approval.
+        now: Its time, or the time of the entry before it if that is later: an operator cannot
+            revive an approval by setting the clock back.
         chain: The rosters.
 
     Returns:
-        Whether another person has approved it; False: the owner gave the thread away.
+        Whether another person has approved it; False: the owner handed the thread off.
 
     Raises:
-        NotTrusted: Its writer may not give the thread away, or nobody of this name may take it.
+        NotTrusted: Its writer may not hand the thread off, or the new owner may not take it.
         Misplaced: The approval that it carries is for something else.
     """
     header = entry.header
@@ -224,7 +224,7 @@ def check_handoff(
     _check_binding(statement, entry, parsed.owner, basis, where)
     if statement.expired_at(now):
         raise Misplaced(f"{where}: expected an approval in force, found one that has expired")
-    # The roster may be an old one: a key that has ended since says no more under it.
+    # The roster may be an old one: a key that has ended since does not count under it either.
     counted = counted_attestations(entry, parsed, chain)
     tally = count(counted, statement=statement, roster=roster, now=now)
     if not tally.approved_by or tally.denied_by:
@@ -263,15 +263,15 @@ def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, w
 
 
 def check_world(where: str, world: str | None, session: str | None) -> None:
-    """Rule 9: what a run was able to do is decided when its session begins, and not by a save.
+    """Rule 9: the capabilities of a run are decided when its session begins, not by a save.
 
     Args:
-        where: How messages name the checkpoint.
+        where: The name of the checkpoint in messages.
         world: The world that it names.
         session: The world of its session.
 
     Raises:
-        NotTrusted: It names another one.
+        NotTrusted: They differ.
     """
     if world != session:
         raise NotTrusted(
@@ -282,21 +282,21 @@ def check_world(where: str, world: str | None, session: str | None) -> None:
 
 
 def check_key_expiry(header: Header, time: datetime, chain: StoreChain) -> None:
-    """Rule 10: a key that expires writes nothing from then on, whoever has anchored the entry.
+    """Rule 10: an expired key writes nothing, even if an anchor has seen the entry.
 
-    The roster that the entry names says when, so that an expiry which is set later takes nothing
-    back.
+    The roster that the entry names gives the expiry, so that an expiry that is set later does not
+    affect earlier entries.
 
     Args:
         header: The header of the entry.
-        time: The time of the thread before it: a clock that was turned back revives no key.
+        time: The time of the thread before it: setting a clock back revives no key.
         chain: The rosters.
 
     Raises:
         NotTrusted: The key had expired.
     """
     roster = chain.roster_at(header.roster)
-    # What anybody may write tells no time, not even for its own key.
+    # The time of an entry that any member may write does not count, not even for its own key.
     now = max(header.at, time) if KINDS[header.kind].tells_time else time
     if roster is not None and roster.key_expired_at(header.by, now):
         raise NotTrusted(
@@ -307,12 +307,13 @@ def check_key_expiry(header: Header, time: datetime, chain: StoreChain) -> None:
         )
 
 
-# Attestations in bodies. One counts where an entry of its key would: otherwise a revoked approver
-# could still approve under an older roster, which an entry is free to name.
+# Attestations in bodies. An attestation counts only if an entry by its key would count there:
+# otherwise a revoked approver could still approve under an older roster, which an entry is free to
+# name.
 
 
 def carried_attestations(header: Header, data: bytes | None) -> tuple[Attestation, ...]:
-    """The attestations in an entry's body; none in one that is gone or that nobody can read.
+    """Return the attestations in an entry's body; none if the body is gone or malformed.
 
     Raises:
         Edited: It is not the body that was sealed.
@@ -326,22 +327,22 @@ def carried_attestations(header: Header, data: bytes | None) -> tuple[Attestatio
 
 
 def counted_attestations(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestation, ...]:
-    """The attestations in a parsed body, without those of keys that had ended before.
+    """Return the attestations in a parsed body, without those of keys that had ended before.
 
     Raises:
-        Missing, Edited: The list of a cutoff is not there, or is another.
+        Missing, Edited: The list of a cutoff is missing or has changed.
     """
     return tuple(word for word in _attestations_of(body) if chain.believes(entry, word.credential))
 
 
 def require_attestations(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
-    """Refuse a handoff that rests on keys that had ended when it was written.
+    """Refuse a handoff that depends on keys that had ended when it was written.
 
     Returns:
-        The entry; one of any other kind as it is.
+        The entry; one of any other kind unchanged.
 
     Raises:
-        NotTrusted: It carries attestations, and the keys of all had ended.
+        NotTrusted: It carries attestations, and all of their keys had ended.
         Edited: The body is not the one that was sealed.
     """
     if entry.header.kind is not Kind.HANDOFF:

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store chain: rosters and roots, in an order that cannot be turned back.
+"""The store chain: rosters and roots, in an order that cannot be rolled back.
 
-It lies in the store like any thread, under a reserved id, and is verified before anything else,
-from the pin alone. Every roster stays known, because an entry is judged by the roster that its
-writer saw. For the same reason no right shrinks from one roster to the next unless there is a
-cutoff for each key that had it. A cutoff of the newest roster names a list, by its digest: for
-every thread that the key wrote, the last position that counts and the hash of the entry there. That
-decides, and never the time that an entry claims. Lists are fetched when an entry by such a key is
-met, through a function that the caller brings; what it returns is believed by its digest alone. A
-roster that changes a policy names such a list as well, of the positions of all threads: an entry
-beyond it is judged by the new policy, whatever roster it names. A new root is signed by the one
-before it and by itself, and signs the rosters from there on. A restore ends an epoch and says what
-of it stays.
+The store keeps it like any thread, under a reserved id. It is verified before anything else, from
+the pin alone. All rosters are kept, because an entry is judged by the roster that its writer saw.
+For the same reason, no right shrinks from one roster to the next without a cutoff for each key that
+had it. A cutoff of the newest roster names a list, by its digest: for every thread that the key
+wrote, the last position that counts and the hash of the entry there. The list decides, and never
+the time that an entry claims. When verification meets an entry by such a key, it fetches the list
+through a function that the caller provides; only its digest makes the list trusted. A roster that
+changes a policy also names such a list, of the positions of all threads: an entry beyond it is
+judged by the new policy, whatever roster it names. The previous root and the new root both sign a
+new root, which signs the rosters from there on. A restore ends an epoch and lists what stays of it.
 """
 
 import hashlib
@@ -53,10 +52,10 @@ from sealpoint.signing import (
 )
 
 STORE_CHAIN = bytes(16)
-"""The thread id that the store chain has in every store; a drawn id is never this one."""
+"""The thread id of the store chain in every store; a drawn id is never this one."""
 
 Fetch = Callable[[bytes], bytes | None]
-"""Gives the blob of the store chain that has a digest, or None."""
+"""Returns the blob of the store chain that has a digest, or None."""
 
 _THREAD_BYTES = 16
 _SEQ_BYTES = 8
@@ -67,10 +66,10 @@ _LINE_BYTES = _THREAD_BYTES + _SEQ_BYTES + _HASH_BYTES
 class PositionList:
     """A list of positions, one for each thread: 16 bytes thread, 8 position, 32 hash.
 
-    It stays bytes: 100,000 threads take 5.6 MB and no objects.
+    It stays in bytes: 100,000 threads take 5.6 MB and no objects.
 
     Raises:
-        NotTrusted: The bytes are no such list, in the order of the threads and each once.
+        NotTrusted: The bytes are not such a list, with the threads in order and each once.
     """
 
     __slots__ = ("data",)
@@ -92,7 +91,7 @@ class PositionList:
 
     @classmethod
     def of(cls, positions: Iterable[tuple[bytes, int, bytes]]) -> "PositionList":
-        """The list of these threads, positions and hashes, given in any order."""
+        """Make the list of these threads, positions and hashes, given in any order."""
         lines = [
             thread + seq.to_bytes(_SEQ_BYTES, "big") + entry for thread, seq, entry in positions
         ]
@@ -100,19 +99,19 @@ class PositionList:
 
     @property
     def digest(self) -> bytes:
-        """What the list is called."""
+        """The SHA-256 of the list, which identifies it."""
         return hashlib.sha256(self.data).digest()
 
     def __len__(self) -> int:
         return len(self.data) // _LINE_BYTES
 
     def threads(self) -> Iterator[bytes]:
-        """The threads, in order."""
+        """Yield the threads, in order."""
         for place in range(0, len(self.data), _LINE_BYTES):
             yield self.data[place : place + _THREAD_BYTES]
 
     def position(self, thread: bytes) -> tuple[int, bytes] | None:
-        """The last position that counts in a thread and the hash there; None if none does."""
+        """Return the last position that counts in a thread and its hash; None if none does."""
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2
@@ -130,10 +129,10 @@ class PositionList:
 
 
 class PositionLists:
-    """Lists by their digests; those that were used last are kept, up to a bound in bytes.
+    """Lists by their digests, with a cache of the last used ones, up to a bound in bytes.
 
     Args:
-        fetch: Where they come from; without it there are none.
+        fetch: Fetches the lists; without it there are none.
     """
 
     __slots__ = ("_fetch", "_kept", "_kept_bytes", "_lock")
@@ -145,12 +144,12 @@ class PositionLists:
         self._lock = threading.Lock()
 
     def get(self, digest: str) -> PositionList:
-        """A list, proven by its digest.
+        """Return a list, proven by its digest.
 
         Raises:
-            Missing: It is not there.
-            Edited: Other bytes are there.
-            NotTrusted: It is what the root signed, and no list.
+            Missing: It does not exist.
+            Edited: The store has other bytes.
+            NotTrusted: The bytes have the digest that the root signed, but are not a list.
         """
         with self._lock:
             found = self._kept.get(digest)
@@ -182,13 +181,13 @@ class Restore(msgspec.Struct, frozen=True):
     seq: int
     """Its position on the store chain."""
     kept: str
-    """The digest of the list of what stays."""
+    """The digest of the list of the entries that stay."""
     lost: str
-    """The digest of the list of what the anchor had seen and is gone."""
+    """The digest of the list of the entries that the anchor had seen and that are gone."""
     released: str
-    """The digest of the list of the cut threads that may go on from the entry that stays."""
+    """The digest of the list of the cut threads that may continue from the entry that stays."""
     paused: str | None = None
-    """The digest of the list of the threads whose pause was lost; None: no pause was."""
+    """The digest of the list of the threads whose pause was lost; None: no pause was lost."""
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -200,22 +199,22 @@ class Restore(msgspec.Struct, frozen=True):
 class Restores(msgspec.Struct, frozen=True):
     """Every restore of a store, oldest first: the first one ended epoch 0.
 
-    A restore lists, for every thread that was there, the newest entry that stays. Entries of
-    earlier epochs count up to there and no further: those that were lost are genuine in every other
-    respect, and must not come back by themselves. It also lists the threads it cut that may go on
-    all the same: each from exactly the entry that it kept, and not after a later restore. And it
-    lists the threads whose pause it lost: they stay paused until an operator decides.
+    A restore lists the newest entry that stays, for every thread that existed. Entries of earlier
+    epochs count up to there and no further: lost entries are genuine in every other respect, and
+    must not silently reappear. It also lists the threads that it cut but that may continue anyway:
+    each only from exactly the entry that it kept, and not after a later restore. And it lists the
+    threads whose pause it lost: they stay paused until an operator decides.
     """
 
     all: tuple[Restore, ...] = ()
 
     @property
     def epoch(self) -> int:
-        """The epoch that entries are written in now."""
+        """The current epoch, in which entries are written."""
         return len(self.all)
 
     def then(self, restore: Restore) -> "Restores":
-        """These, and one more."""
+        """Return these, and one more."""
         return Restores((*self.all, restore))
 
     def check(self, header: Header, entry: bytes, lists: PositionLists) -> None:
@@ -224,11 +223,11 @@ class Restores(msgspec.Struct, frozen=True):
         Args:
             header: Its header.
             entry: Its hash.
-            lists: Where the lists come from.
+            lists: The source of the lists.
 
         Raises:
             Misplaced: A restore cut it off, or it names an epoch that has not begun.
-            Missing, Edited: A list is not there, or is another.
+            Missing, Edited: A list is missing or has changed.
         """
         where = f"entry {header.seq} of thread {header.thread[:12]}"
         if header.epoch > self.epoch:
@@ -246,16 +245,16 @@ class Restores(msgspec.Struct, frozen=True):
     def check_first(
         self, header: Header, before: tuple[int, bytes] | None, lists: PositionLists
     ) -> None:
-        """Judge the first entry of a thread in an epoch: it follows what the restore kept.
+        """Require that a thread's first entry in an epoch follows the entry that the restore kept.
 
         Args:
             header: Its header, of a later epoch than the entry before it.
             before: Position and hash of the entry before it; None: it is the first of its thread.
-            lists: Where the lists come from.
+            lists: The source of the lists.
 
         Raises:
             Misplaced: The restore that began the epoch kept something else.
-            Missing, Edited: A list is not there, or is another.
+            Missing, Edited: A list is missing or has changed.
         """
         restore = self.all[header.epoch - 1]
         kept = lists.get(restore.kept).position(bytes.fromhex(header.thread))
@@ -276,20 +275,21 @@ class Restores(msgspec.Struct, frozen=True):
         since: int,
         until: int | None = None,
     ) -> bool:
-        """Whether a restore cut a thread, and did not release it as it is now.
+        """Whether a restore cut a thread, and did not release it in its current state.
 
-        The newest restore that cut it decides: what an earlier one released, it did not know.
+        The newest restore that cut it decides: an earlier restore could not know about it when it
+        released the thread.
 
         Args:
             thread: Its id.
-            lists: Where the lists come from.
-            basis: The position of the newest entry that changes what a resume would mean: a
-                release is for the thread as it was kept, and for nothing that came after it.
+            lists: The source of the lists.
+            basis: The position of the newest entry that affects the effect of a resume: a release
+                is for the thread as it was kept, and not for anything later.
             since: The epoch in which it was last executed.
             until: The epoch to judge in; without it, the one in force.
 
         Raises:
-            Missing, Edited: A list is not there, or is another.
+            Missing, Edited: A list is missing or has changed.
         """
         for restore in reversed(self.all[since:until]):
             if lists.get(restore.lost).position(thread) is not None:
@@ -301,22 +301,22 @@ class Restores(msgspec.Struct, frozen=True):
     def lost_pause(
         self, thread: bytes, lists: PositionLists, *, pause: int, epoch: int
     ) -> Restore | None:
-        """The restore that lost a pause of a thread which no operator has decided about since.
+        """Return the restore that lost a thread's pause, if no operator has decided about it since.
 
         Args:
             thread: Its id.
-            lists: Where the lists come from.
-            pause: The mark `pause` of an entry: the newest entry that settles the pause.
+            lists: The source of the lists.
+            pause: The mark `pause` of an entry: the newest entry that determines the pause.
             epoch: The epoch of that entry.
 
         Raises:
-            Missing, Edited: A list is not there, or is another.
+            Missing, Edited: A list is missing or has changed.
         """
         for number, restore in enumerate(self.all[:epoch]):
             if restore.paused is None:
                 continue
             last = lists.get(restore.paused).position(thread)
-            # A later restore may have given positions below the listed one a second time.
+            # A later restore may have reassigned positions below the listed one.
             for later in self.all[number + 1 : epoch] if last is not None else ():
                 kept = lists.get(later.kept).position(thread)
                 last = None if last is None or kept is None else min(last, kept)
@@ -325,7 +325,7 @@ class Restores(msgspec.Struct, frozen=True):
         return None
 
     def kept(self, thread: bytes, lists: PositionLists) -> tuple[int, bytes] | None:
-        """The newest entry of a thread that the newest restore kept; None if it kept nothing."""
+        """Return the newest entry of a thread that the newest restore kept, or None."""
         return lists.get(self.all[-1].kept).position(thread)
 
 
@@ -341,22 +341,22 @@ class _PolicyChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreChain:
-    """The store chain as far as it was verified; without entries it is only the pin."""
+    """The verified part of the store chain; without entries it is only the pin."""
 
     pin: TrustPin
     hashes: tuple[bytes, ...] = ()
-    """The hash of every entry: the chain is short, there is one for each change of the roster."""
+    """The hash of every entry; the chain is short, with one entry for each change of the roster."""
     rosters: tuple[Roster, ...] = ()
-    """Every roster; the newest alone has its cutoffs."""
+    """Every roster; only the newest has its cutoffs."""
     roots: tuple[Root, ...] = ()
     """Every root after the one that the pin begins with."""
     settled: int = -1
-    """The position of the newest roster or root: what the root alone signs."""
+    """The position of the newest roster or root, which only the root signs."""
     restores: Restores = field(default_factory=Restores)
     lists: PositionLists = field(default_factory=PositionLists, compare=False, repr=False)
-    """Where the lists of cutoffs, restores and changes of policy come from."""
+    """The source of the lists of cutoffs, restores and changes of policy."""
     epoch: int = field(init=False, compare=False, repr=False)
-    """The epoch that entries are written in now."""
+    """The current epoch, in which entries are written."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epoch", self.restores.epoch)
@@ -413,20 +413,20 @@ class StoreChain:
             )
 
     def kept(self, thread: bytes) -> tuple[int, bytes] | None:
-        """The newest entry of a thread that the newest restore kept, with its hash.
+        """Return the newest entry of a thread that the newest restore kept, with its hash.
 
-        None if it kept nothing of it, or there was no restore.
+        None if it kept nothing of the thread, or there was no restore.
 
         Raises:
-            Missing, Edited: The list is not there, or is another.
+            Missing, Edited: The list is missing or has changed.
         """
         return self.restores.kept(thread, self.lists) if self.epoch else None
 
     def kept_threads(self) -> Iterator[bytes]:
-        """Every thread of which the newest restore kept something.
+        """Return every thread of which the newest restore kept something.
 
         Raises:
-            Missing, Edited: The list is not there, or is another.
+            Missing, Edited: The list is missing or has changed.
         """
         return self.lists.get(self.restores.all[-1].kept).threads() if self.epoch else iter(())
 
@@ -438,9 +438,10 @@ class StoreChain:
             entry: Its hash.
 
         Raises:
-            Misplaced: A restore cut it off, or it is of an epoch still to come.
-            NotTrusted: Its key signed it after its end, or a restore lost the pause that stops it.
-            Missing, Edited: A list is not there, or is another.
+            Misplaced: A restore cut it off, or it belongs to a future epoch.
+            NotTrusted: Its key signed it after the key's end, or a restore lost the pause that
+                blocks it.
+            Missing, Edited: A list is missing or has changed.
         """
         if header.epoch != self.epoch:
             self.restores.check(header, entry, self.lists)
@@ -456,7 +457,7 @@ class StoreChain:
                 )
 
     def lost_pause(self, thread: bytes, pause: int, epoch: int | None = None) -> str | None:
-        """Which restore lost a pause of a thread that no operator has ended since, in words.
+        """Describe the restore that lost a thread's pause, if no operator has ended it since.
 
         Such a thread stays paused, although none of its entries says so. None: no pause was lost.
 
@@ -466,7 +467,7 @@ class StoreChain:
             epoch: The epoch of the entry that is judged; without it, the one in force.
 
         Raises:
-            Missing, Edited: A list is not there, or is another.
+            Missing, Edited: A list is missing or has changed.
         """
         if not self.epoch:
             return None
@@ -490,12 +491,12 @@ class StoreChain:
             key: The digits of the id of another key, whose attestation it carries.
 
         Returns:
-            The last position of its key in this thread that counts, and the hash there; None if
-            the key has no cutoff.
+            The last position of its key in this thread that counts, and the hash there; None if the
+            key has no cutoff.
 
         Raises:
-            NotTrusted: The entry lies beyond the cutoff, or is not the listed one.
-            Missing, Edited: The list is not there, or is another.
+            NotTrusted: The entry is beyond the cutoff, or is not the listed one.
+            Missing, Edited: The list is missing or has changed.
         """
         key = header.by if key is None else key
         digest = self.rosters[-1].cutoffs.get(key) if self.rosters else None
@@ -518,7 +519,7 @@ class StoreChain:
         """Whether an attestation of a key counts in an entry: no cutoff of the key ends before it.
 
         Raises:
-            Missing, Edited: The list is not there, or is another.
+            Missing, Edited: The list is missing or has changed.
         """
         try:
             self.accepted_until(entry.header, entry.hash, key)
@@ -527,27 +528,27 @@ class StoreChain:
         return True
 
     def _last(self, digest: str, header: Header, by: str) -> tuple[int, bytes] | None:
-        """Where a revoked key wrote last, or what a restore after its end has left of it."""
+        """Return the last position of a revoked key, reduced by any restore after the key's end."""
         thread, key = bytes.fromhex(header.thread), KeyId(bytes.fromhex(by))
         last = self.lists.get(digest).position(thread)
         for restore in self.restores.all:
             if any(each.seq > restore.seq and each.attester(key) for each in self.rosters):
-                continue  # the key went on in the epoch that the restore began
+                continue  # the key was still in use in the epoch that the restore began
             kept = self.lists.get(restore.kept).position(thread)
             last = None if last is None or kept is None else min(last, kept)
         return last
 
     def policy_at(self, header: Header) -> str | None:
-        """The digest of the policy that judges an entry of a thread; None: no policy does.
+        """Return the digest of the policy that judges an entry of a thread; None: no policy does.
 
-        It is that of the roster that the entry names, unless the entry lies beyond the positions
-        of a later change of policy: then its writer has chosen the earlier roster too late.
+        It is the policy of the roster that the entry names, unless the entry is beyond the
+        positions of a later change of policy: then its writer chose the earlier roster too late.
 
         Args:
             header: The header of a verified entry.
 
         Raises:
-            Missing, Edited: A list is not there, or is another.
+            Missing, Edited: A list is missing or has changed.
         """
         for change in self._policy_changes(header.roster):
             if self._binds(change, header):
@@ -556,7 +557,7 @@ class StoreChain:
         return None if named is None else named.policy_digest(header.ns)
 
     def _policy_changes(self, after: int = -1) -> Iterator["_PolicyChange"]:
-        """The changes of policy by the rosters after a position, newest first."""
+        """Yield the changes of policy by the rosters after a position, newest first."""
         listed: Roster | None = None
         for before, roster in zip(self.rosters[-2::-1], self.rosters[::-1], strict=False):
             if roster.seq <= after:
@@ -571,28 +572,28 @@ class StoreChain:
     def _binds(self, change: "_PolicyChange", header: Header) -> bool:
         """Whether an entry was written after a change of policy, by its position."""
         if header.epoch > change.epoch:
-            return True  # a restore may have given positions below the listed one a second time
+            return True  # a restore may have reassigned positions below the listed one
         last = self.lists.get(change.positions).position(bytes.fromhex(header.thread))
         return last is None or header.seq > last[0]
 
     def person_of(self, entry: Entry) -> str | None:
-        """The person who wrote an entry, by the roster that it names."""
+        """Return the person who wrote an entry, by the roster that it names."""
         roster = self.roster_at(entry.header.roster)
         identity = None if roster is None else roster.identity(entry.writer)
         return None if identity is None else identity.person
 
     def roster_at(self, seq: int) -> Roster | None:
-        """The roster that lies at a position of the store chain, or None."""
+        """Return the roster at a position of the store chain, or None."""
         if self.rosters and self.rosters[-1].seq == seq:
             return self.rosters[-1]
         return next((roster for roster in self.rosters if roster.seq == seq), None)
 
     def extended(self, raw: bytes, seals: bytes, body: bytes | None) -> "StoreChain":
-        """The chain once an entry follows it.
+        """Return the chain after one more entry.
 
         Raises:
             Tampered: The entry is edited, forged or misplaced.
-            NotTrusted: The root did not sign it, or it says what no roster may say.
+            NotTrusted: The root did not sign it, or its content is not allowed.
         """
         seq = self.seq + 1
         header = parse_header(raw)
@@ -660,7 +661,7 @@ class StoreChain:
         holder[1].verify(found[0].signature, message)
 
     def _has_quorum(self, header: Header, seals: Sequence[Seal], message: bytes) -> bool:
-        """Whether as many persons signed a restore as the roster asks for; it may ask for none."""
+        """Whether enough persons signed a restore for the roster's quorum; false without one."""
         persons = set()
         for seal in seals:
             holder = self.restorer(seal.key, header.at)
@@ -670,9 +671,10 @@ class StoreChain:
         return 0 < self.roster.document.restore_quorum <= len(persons)
 
     def restorer(self, key: KeyId, at: datetime) -> tuple[Identity, PublicKey] | None:
-        """Who holds a key that counts for the quorum of a restore at a time; None if it does not.
+        """Return the holder of a key that counts for the quorum of a restore; None if it does not.
 
-        It is that of an operator of all namespaces, and has not expired.
+        The key must belong to an operator of all namespaces, and must not have expired at this
+        time.
         """
         holder = self.roster.holder(key)
         if holder is None or self.roster.key_expired_at(key.raw.hex(), at):

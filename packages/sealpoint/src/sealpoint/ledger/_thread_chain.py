@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification of a thread's entries, one by one and from the first to the last.
 
-`verify_entry` answers for one entry on its own: its bytes, its place, and that a key which the
-roster and the table allow signed it. `begin` and `extend` answer for an entry as the next of a
-chain that is verified so far: its links, and every rule of `_rules.py`. How many approvals the
-policy asks for is the gate's part, and whether a chain is current that of the anchor.
+`verify_entry` verifies one entry on its own: its bytes, its place, and its signature by a key that
+the roster and the table allow. `begin` and `extend` verify an entry as the next one of a chain that
+is verified so far: its links, and every rule of `_rules.py`. The gate checks how many approvals the
+policy requires, and the anchor whether a chain is current.
 
-`Follower` goes through a whole thread, each entry verified as the next one. It believes nothing
-that it was not given a proof for: signature, place, links, fence, owner, pause, cutoffs and body of
-every entry, as a reader of the store would. It refuses a thread that ends too early. Blobs, the
-anchor, and keys that have expired since are left to whoever feeds it.
+`Follower` verifies a whole thread, each entry as the next one. It believes nothing without proof:
+signature, place, links, fence, owner, pause, cutoffs and body of every entry, as a reader of the
+store would check them. It refuses a thread that ends too early. Its caller handles blobs, the
+anchor, and keys that have expired since.
 """
 
 from collections.abc import Iterable
@@ -82,12 +82,12 @@ def verify_entry(
     Args:
         raw: The bytes of its header.
         seals: Its seals.
-        place: Where it belongs.
+        place: The place where it belongs.
         seq: Its position.
         chain: The rosters.
-        check: Checks the signature; who gives another one makes sure of it elsewhere. None: the
-            seals are not read, because the signature of a later entry by the same key, which
-            reaches this one by links, covers it.
+        check: Checks the signature; a caller that passes another function verifies the signature
+            elsewhere. None: do not read the seals, because the signature of a later entry by the
+            same key, linked to this one, covers it.
 
     Raises:
         Edited: The bytes are not an entry.
@@ -103,16 +103,16 @@ def verify_entry(
     # (4) the place
     place.check(header, seq)
     entry = Entry.verified(raw, header, writer.name)
-    # (3) and (4) again, now that the position is certain: neither what a restore cut off nor what
-    # a key signed after its end
+    # (3) and (4) again, now that the position is certain: refuse what a restore cut off, and what a
+    #     key signed after its end
     chain.require_counted(header, entry.hash)
     return entry
 
 
 def claimed_signatures(raw: bytes, seals: bytes, chain: StoreChain) -> tuple[Signed, ...]:
-    """The signatures that verifying an entry will come to, so that somebody can check them ahead.
+    """Return the signatures that verifying an entry will need, so that they can be checked ahead.
 
-    Nothing is believed for it, and where it is not known which they are, there are none.
+    This does not affect trust; if the signatures are unknown, the result is empty.
     """
     try:
         seal = parse_seals(seals)[0]
@@ -127,7 +127,7 @@ def claimed_signatures(raw: bytes, seals: bytes, chain: StoreChain) -> tuple[Sig
 def _signer(
     header: Header, raw: bytes, seals: bytes, chain: StoreChain, *, where: str, check: Check | None
 ) -> Identity:
-    """The identity that signed, if it may."""
+    """Return the identity that signed, if it may write this kind."""
     seal = None if check is None else _seal(header, seals, where)
     roster = chain.roster_at(header.roster)
     if roster is None:
@@ -153,7 +153,7 @@ def _signer(
 
 
 def _seal(header: Header, seals: bytes, where: str) -> Seal:
-    """The seal of an entry, which is by the key that the header names."""
+    """Return the seal of an entry, which must be by the key that the header names."""
     found = parse_seals(seals)
     if len(found) != 1 or found[0].key.raw.hex() != header.by:
         raise Forged(
@@ -164,7 +164,7 @@ def _seal(header: Header, seals: bytes, where: str) -> Seal:
 
 
 def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
-    """The tip of a thread that has only its genesis, whose body may be gone.
+    """Return the tip of a thread that has only its genesis, whose body may be gone.
 
     Raises:
         Misplaced: It is not a genesis.
@@ -187,12 +187,12 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
 def extend(
     tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, *, parsed: Any = None
 ) -> Tip:
-    """The tip once `entry` follows it.
+    """Return the tip after `entry`.
 
     Args:
         tip: The end of the chain so far.
         entry: The entry, verified on its own.
-        body: Its body, if that is there.
+        body: Its body, if it exists.
         chain: The rosters.
         parsed: The same body, if it was parsed already.
 
@@ -233,7 +233,7 @@ def extend(
 
 
 def next_time(header: Header, time: datetime) -> datetime:
-    """The time of a thread after an entry; what anybody may write does not move it."""
+    """Return the time of a thread after an entry; some kinds of entries do not change it."""
     rule = KINDS[header.kind]
     if rule.blocked_by_pause:
         return header.at
@@ -241,7 +241,7 @@ def next_time(header: Header, time: datetime) -> datetime:
 
 
 def next_pause(header: Header, paused: int | None) -> int | None:
-    """The pause that is in force after an entry; an erasure ends what was paused."""
+    """Return the pause that is in force after an entry; an erasure ends a pause."""
     if not KINDS[header.kind].settles_pause:
         return paused
     return header.seq if header.kind is Kind.PAUSE else None
@@ -250,15 +250,15 @@ def next_pause(header: Header, paused: int | None) -> int | None:
 def read_basis_and_time(
     entries: Iterable[tuple[Header, bytes]],
 ) -> tuple[tuple[int, bytes], datetime]:
-    """The basis and the time of a thread, from the head of a verified chain downwards.
+    """Find the basis and the time of a thread, from the head of a verified chain downward.
 
-    They lie no deeper than the newest entry that a pause stops.
+    They are no deeper than the newest entry of a kind that a pause blocks.
 
     Args:
-        entries: Headers, newest first, each with its bytes; no more are taken than are needed.
+        entries: Headers, newest first, each with its bytes; it reads no more than necessary.
 
     Raises:
-        Missing: They end before they have told.
+        Missing: They end before both are found.
     """
     basis: tuple[int, bytes] | None = None
     halted, times = False, []
@@ -275,7 +275,7 @@ def read_basis_and_time(
 
 
 def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Fence:
-    """The fence from this entry on; the entry must be allowed under the one in force."""
+    """Return the fence from this entry on, after checking the entry under the one in force."""
     header = entry.header
     rule = KINDS[header.kind]
     check_generation(header, tip.entry.header, erased=tip.fence.erased)
@@ -298,8 +298,8 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Fen
     check_session(header, tip.fence)
     if not rule.sets_fence:
         return tip.fence
-    # Where the owner is unknown it stays so up to the erasure: a later body that names one could
-    # be that of somebody who made the earlier one go missing.
+    # If the owner is unknown, it stays unknown until the erasure: an attacker who made the earlier
+    # body go missing could have written a later body that names an owner.
     fence = read_fence(entry, None if tip.fence.owner is None else body)
     if fence.owner not in (None, tip.fence.owner):
         raise NotTrusted(
@@ -309,7 +309,7 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Fen
 
 
 def read_fence(entry: Entry, body: bytes | None) -> Fence:
-    """The fence that an already verified genesis, resume, handoff or erasure set."""
+    """Return the fence that an already verified genesis, resume, handoff or erasure set."""
     header = entry.header
     if not KINDS[header.kind].sets_fence or header.fence != header.seq:
         raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind.word}")
@@ -325,7 +325,7 @@ def read_fence(entry: Entry, body: bytes | None) -> Fence:
 
 
 def read_owner_entry(entry: Entry, body: bytes | None) -> OwnerEntry:
-    """The mark that an already verified genesis, handoff or erasure leaves on the thread."""
+    """Return the owner entry that an already verified genesis, handoff or erasure makes."""
     header, reserved = entry.header, False
     if header.kind is Kind.GENESIS and body is not None:
         genesis: GenesisBody = parse_body(header.kind, header.body, body)
@@ -334,30 +334,31 @@ def read_owner_entry(entry: Entry, body: bytes | None) -> OwnerEntry:
 
 
 class CutoffCheck:
-    """The entries that a chain still has to come to, because cutoffs of revoked keys list them.
+    """The entries that a chain must still reach, because cutoffs of revoked keys list them.
 
     An entry below a cutoff counts as an ancestor of the listed entry, and not because its position
-    is low: else whoever has the key could write another history up to there, for a reader whose
-    anchor has seen less. An entry that carries an attestation of such a key is one of its entries.
+    is low. Otherwise an attacker with the key could write another history up to there, for a reader
+    whose anchor has seen less. An entry that carries an attestation of such a key counts as one of
+    its entries.
     """
 
     __slots__ = ("due",)
 
     def __init__(self) -> None:
         self.due: dict[int, bytes] = {}
-        """By position, the hashes of the entries that are still ahead."""
+        """The hashes of the entries still ahead, by position."""
 
     def follow(self, entry: Entry, body: bytes | None, chain: StoreChain) -> None:
         """Take the next verified entry of the chain into account.
 
         Args:
             entry: The entry.
-            body: Its body, if that is there.
+            body: Its body, if it exists.
             chain: The store chain.
 
         Raises:
-            Forked: Another entry lies where a cutoff lists one.
-            NotTrusted: The entry lies beyond the cutoff of its key.
+            Forked: The entry is not the one that a cutoff lists at its position.
+            NotTrusted: The entry is beyond the cutoff of its key.
             Edited: The body is not the one that was sealed.
         """
         seq = entry.header.seq
@@ -370,7 +371,8 @@ class CutoffCheck:
         self._expect(entry, chain.accepted_until(entry.header, entry.hash))
         if chain.rosters and chain.rosters[-1].cutoffs:
             for attestation in carried_attestations(entry.header, body):
-                # One beyond its cutoff counts for nothing; whoever needs it refuses the entry.
+                # An attestation beyond its cutoff does not count; a rule that needs it refuses the
+                # entry.
                 with suppress(NotTrusted):
                     last = chain.accepted_until(entry.header, entry.hash, attestation.credential)
                     self._expect(entry, last)
@@ -381,7 +383,7 @@ class CutoffCheck:
             self.due[last[0]] = last[1]
 
     def require_settled(self, where: str) -> None:
-        """Check that nothing listed is still ahead where the chain ends.
+        """Require that no listed entry is missing at the end of the chain.
 
         Raises:
             RolledBack: The chain ends before an entry that a cutoff lists.
@@ -398,9 +400,9 @@ class ChainStep(NamedTuple):
 
     entry: Entry
     body: Any
-    """What was parsed; None if an erasure has taken it, or nobody can read it."""
+    """The parsed body; None if an erasure removed it, or it is malformed."""
     unreadable: bool
-    """Whether its writer sealed a body that nobody can read, and on which nothing depends."""
+    """Whether its writer sealed a malformed body, on which nothing depends."""
     before: Tip | None
     """The end of the thread before it; None for the first entry."""
     tip: Tip
@@ -409,11 +411,11 @@ class ChainStep(NamedTuple):
 
 
 class Follower:
-    """A thread as far as it has been followed.
+    """A thread, verified up to some entry.
 
     Args:
-        place: Where its entries belong.
-        chain: The rosters; a newer one may be put in its place on the way.
+        place: The place where its entries belong.
+        chain: The rosters; the caller may replace it by a newer one between entries.
     """
 
     def __init__(self, place: Place, chain: StoreChain) -> None:
@@ -438,7 +440,7 @@ class Follower:
         return self.follow(entry, body)
 
     def follow(self, entry: Entry, data: bytes | None) -> ChainStep:
-        """Take the next entry, which `verify_entry` has passed on its own: the second half.
+        """Take the next entry, which `verify_entry` has verified on its own: the second half.
 
         Raises:
             Tampered, NotTrusted, Forked: It is not what was written as the next one.
@@ -453,11 +455,11 @@ class Follower:
         if before is None:
             tip = begin(entry, data, chain)
             if entry.header.epoch:
-                with suppress(Missing, Edited):  # as `require_kept` says
+                with suppress(Missing, Edited):  # as in `require_kept`
                     chain.restores.check_first(entry.header, None, chain.lists)
         else:
             tip = extend(before, entry, data, chain, parsed=body)
-        # (4) what it says of the entries before it
+        # (4) its claims about the entries before it
         self._claims.follow(entry.header, body)
         if before is None:
             self._began = entry.header.epoch
@@ -469,11 +471,11 @@ class Follower:
         return ChainStep(entry, body, data is not None and body is None, before, tip, chain)
 
     def finish(self) -> Tip:
-        """The end of the thread, once there are no more entries.
+        """Return the end of the thread, when there are no more entries.
 
         Raises:
-            Missing: There is none, or a body is gone that no erasure has taken.
-            RolledBack: An entry that the cutoff of a revoked key lists has not been reached.
+            Missing: There is none, or a body is gone without an erasure.
+            RolledBack: The thread ends before an entry that the cutoff of a revoked key lists.
         """
         where = f"thread {self.place.thread[:12]}"
         if self._tip is None:
@@ -485,17 +487,17 @@ class Follower:
         return self._tip
 
     def require_kept(self) -> None:
-        """Refuse an end before what the newest restore kept; an anchor may have seen less.
+        """Refuse an end before the entry that the newest restore kept; an anchor may know less.
 
         Raises:
-            RolledBack: It is.
-            Missing, Edited: The list of what was kept is not there, or is another.
+            RolledBack: It does.
+            Missing, Edited: The list of kept entries is missing or has changed.
         """
         last = -1 if self._tip is None else self._tip.entry.seq
         try:
             kept = self.chain.kept(bytes.fromhex(self.place.thread))
         except (Missing, Edited):
-            # A list that is not there refuses what it has to judge, and no thread begun since.
+            # A missing list refuses the threads that it must judge, but no thread that began later.
             if self._began < self.chain.epoch:
                 raise
             return
