@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings, and the files of a store on this machine: its pin and its keys.
 
-The only reader of the environment, and the only place where key and pin files are read or
-written. What lies in them is the business of `sealpoint.signing`.
+This package alone reads the environment, and reads or writes key and pin files. `sealpoint.signing`
+defines the content of these files.
 """
 
 from sealpoint.config._application import (

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The code of an application, counted by its modules: all of them, imported yet or not.
 
-It begins with the modules that hold the functions and classes of a graph or a workflow. The package
-of such a module counts whole, and so do the modules in the folder of that package, or of a module
-that lies in none: one of them may build the graph. What all of these import belongs to the
-application as well, unless it is installed: that counts by distribution and version, with what the
-distribution requires. If a distribution was installed from a folder or an address, no version says
-what is in it, so its files count. Python's own library counts by the version of Python.
+The search starts from the modules that define the functions and classes of a graph or a workflow.
+The whole package of such a module counts, and so do the modules in the package's folder, or in the
+folder of a module without a package: one of them may build the graph. Everything that these modules
+import also belongs to the application, except installed modules. These count by distribution and
+version, together with the distributions that they require. If a distribution was installed from a
+folder or a URL, its version does not identify its content, so its files count. Python's own library
+counts by the version of Python.
 
-Each module counts by its syntax. The modules that hold the graph, and those that they lead to by
-their imports, are its *code*; the others are the rest of the *application*. Nothing is imported and
-nothing runs here. An application is read once in a process: a file that is replaced later is not
-what runs.
+Each module counts by its syntax. The modules that define the graph, and those that they lead to by
+their imports, are its *code*; the others are the rest of the *application*. This module imports
+nothing and runs nothing. A process reads an application once: a file that is replaced later is not
+the code that runs.
 
-What was found is kept for the next process, by the digests of the contents of all files.
+A cache keeps the result for the next process, by the digests of the contents of all files.
 """
 
 import hashlib
@@ -55,34 +56,34 @@ class Module(msgspec.Struct, array_like=True, frozen=True):
     """A module of the application."""
 
     digest: str
-    """The SHA-256 of what it says."""
+    """The SHA-256 of its meaning."""
     encoded: msgspec.Raw
 
     @property
     def definitions(self) -> dict[str, str]:
-        """The beginnings of the digests of what it defines."""
+        """Prefixes of the digests of its definitions."""
         return msgspec.msgpack.decode(self.encoded, type=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """The code that an application consists of."""
+    """The code of an application."""
 
     code: Mapping[str, Module]
-    """The modules that hold it, and those that they lead to by their imports."""
+    """The modules that define it, and those that they lead to by their imports."""
     rest: Mapping[str, Module]
     """The other modules of its packages."""
     versions: Mapping[str, str]
-    """The installed distributions that it uses."""
+    """The versions of the installed distributions that it uses."""
 
 
 class ModuleOrigin(NamedTuple):
-    """A module that holds something of a graph."""
+    """A module that defines a part of a graph."""
 
     module: str
-    """Its name, as an import gives it."""
+    """Its import name."""
     file: str | None
-    """Where it lies; None: that is not known."""
+    """Its file; None: unknown."""
 
 
 _LOCK = threading.Lock()
@@ -93,8 +94,8 @@ def read_application(origins: Iterable[ModuleOrigin]) -> Application:
     """Find the code of an application.
 
     Args:
-        origins: The modules that hold its functions and classes. Those of Python's own library, and
-            those that have no file, are left out.
+        origins: The modules that define its functions and classes. Modules of Python's own library,
+            and modules without a file, are ignored.
 
     Raises:
         WorldInvalid: A file cannot be read, or there are too many.
@@ -114,9 +115,9 @@ _PACKAGE = "__init__.py"
 
 
 def place_in_project(text: str) -> str | None:
-    """Where a path leads within the project or the package that it lies in; None if in none.
+    """Return a path relative to the project or package that contains it; None if there is none.
 
-    A project is the same wherever it is checked out.
+    The result is the same in every checkout of a project.
     """
     if not text.startswith(os.sep):
         return None
@@ -124,7 +125,7 @@ def place_in_project(text: str) -> str | None:
     for folder in (path, *path.parents):
         if _has(folder, _PACKAGE):
             while _has(folder, _PACKAGE):
-                folder = folder.parent  # noqa: PLW2901 - the one around the outermost package
+                folder = folder.parent  # noqa: PLW2901 - the folder above the outermost package
         elif not _has(folder, *_PROJECT):
             continue
         return path.relative_to(folder).as_posix()
@@ -132,19 +133,19 @@ def place_in_project(text: str) -> str | None:
 
 
 def _has(folder: Path, *names: str) -> bool:
-    # Not with a path's own method, which raises where nobody may look, or a name is too long.
+    # Not the method of Path, which raises if access is denied or a name is too long.
     return any(os.path.exists(folder / name) for name in names)  # noqa: PTH110
 
 
 def read_data_files(files: Iterable[str | PurePath]) -> dict[str, str]:
-    """Data files by name: their texts, or digests of what is long or no text.
+    """Read data files by name: as text, or as a digest if long or not text.
 
     Args:
-        files: Files, and folders with all that is in them. Each is called by the last part of its
-            path, so that it makes no difference where an application lies.
+        files: Files, and folders with everything in them. The name of each is the last part of its
+            path, so that the location of the application does not matter.
 
     Raises:
-        WorldInvalid: One is not there, or two have one name.
+        WorldInvalid: A file is missing, or two have the same name.
     """
     found: dict[str, str] = {}
     for given in map(Path, files):
@@ -157,7 +158,7 @@ def read_data_files(files: Iterable[str | PurePath]) -> dict[str, str]:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """The files in a folder, but for hidden ones, which editors and systems leave there."""
+    """Return the files in a folder, except hidden ones, which editors and systems leave there."""
     inside = (path for path in folder.rglob("*") if path.is_file())
     return sorted(
         path
@@ -182,19 +183,19 @@ _NO_IMPORTS = msgspec.Raw(msgspec.msgpack.encode([]))
 
 
 class _FoundFile(msgspec.Struct, array_like=True, frozen=True):
-    """What was found in a file; the form in which it is kept."""
+    """The result for one file, as the cache stores it."""
 
     digest: str
     tops: list[str] = []
-    """The outermost modules of those that it imports by their full names."""
+    """The outermost modules of its absolute imports."""
     definitions: msgspec.Raw = _NO_DEFINITIONS
-    """As `Module` has them; encoded, because few of them are looked at."""
+    """As in `Module`; encoded, because few of them are read."""
     imports: msgspec.Raw = _NO_IMPORTS
-    """Each by its name, how many levels up it is looked for, and what is imported from it."""
+    """For each import the module, the number of levels up, and the imported names."""
 
 
 class _FoundApplication(msgspec.Struct, array_like=True, frozen=True):
-    """What was found in all files of an application; the form in which it is kept."""
+    """The result for all files of an application, as the cache stores it."""
 
     contents: bytes
     """The digest of these files."""
@@ -214,7 +215,7 @@ def _read(origins: Sequence[ModuleOrigin]) -> Application:
     cache = CodeCache(f"application {names}", _FoundApplication)
     known = cache.get(_WHOLE)
     if known is not None:
-        # With the files that it had, it imports what it imported.
+        # With the same files, it imports the same modules.
         files = _ApplicationFiles(origins, known.tops)
         if files.contents() == known.contents:
             return files.application(known)
@@ -229,7 +230,7 @@ class _ApplicationFiles:
     """The files of one application.
 
     Args:
-        origins: The modules that it begins with.
+        origins: The modules that the search starts from.
         tops: The outermost modules that it is known to import.
     """
 
@@ -238,7 +239,7 @@ class _ApplicationFiles:
         self._tops: set[str] = set()
         self._files: dict[str, list[_File]] = {}
         self._folders: dict[str, list[Path]] = {}
-        """Where own outermost modules and packages lie."""
+        """The folders that contain the application's outermost modules and packages."""
         self._used: set[str] = set()
         self._bytes = 0
         self._digests: dict[str, bytes] = {}
@@ -247,11 +248,11 @@ class _ApplicationFiles:
             self._add(top)
 
     def application(self, found: _FoundApplication) -> Application:
-        """The application whose code was found in these files."""
+        """Return the application whose code was found in these files."""
         return Application(found.code, found.rest, self._installed.versions(self._used))
 
     def contents(self) -> bytes:
-        """A digest of the names of all modules and of the contents of their files."""
+        """Return a digest of the names of all modules and of the contents of their files."""
         digest = hashlib.blake2b(" ".join(self._held).encode(), digest_size=_CONTENT_BYTES)
         for name, files in sorted(self._files.items()):
             for path, is_package in files:
@@ -268,7 +269,7 @@ class _ApplicationFiles:
         return data
 
     def read(self) -> _FoundApplication:
-        """Read all files, and those of what they import."""
+        """Read all files, and those of the modules that they import."""
         found: dict[str, _FoundFile] = {}
         caches: dict[str, CodeCache[_FoundFile]] = {}
         while waiting := sorted(self._files.keys() - found.keys()):
@@ -277,7 +278,7 @@ class _ApplicationFiles:
                 if top not in caches:
                     caches[top] = CodeCache(f"package {top}", _FoundFile)
                 files = [self._find_in(name, file.path, caches[top]) for file in self._files[name]]
-                # A compiled module beside its source, or the parts of a namespace.
+                # There are several files for a compiled module with its source, or for a namespace.
                 found[name] = _joined(files) if files[1:] else files[0]
                 for imported in found[name].tops:
                     self._add(imported)
@@ -293,7 +294,7 @@ class _ApplicationFiles:
         )
 
     def _begin(self, origin: ModuleOrigin) -> str | None:
-        """Take the module that an application begins with; its name, if that is read."""
+        """Take a module that the search starts from; return its name if its file is read."""
         top = origin.module.partition(".")[0]
         self._add(top)
         for folder in self._folders.get(top, ()):
@@ -305,33 +306,33 @@ class _ApplicationFiles:
         path = Path(origin.file)
         if self._installed.is_foreign(path) or not path.is_file():
             return None
-        # A program that was started, or that somebody loaded by its path.
+        # The main program, or a file that was loaded by its path.
         name = path.stem if origin.module.rpartition(".")[2] != path.stem else origin.module
         self._add_file(name, path)
         self._add_folder(path.parent)
         return name
 
     def _add_folder(self, folder: Path) -> None:
-        """Take the modules that lie beside one that is in no package."""
+        """Take the modules in the folder of a module without a package."""
         if not self._installed.is_foreign(folder):
             for path in _files_in(folder):
                 self._add_file(path.stem, path)
 
     def _add_file(self, name: str, path: Path) -> None:
-        """Take a module; another one of its name, loaded by a path, counts with it."""
+        """Take a module; another file with the same name, loaded by its path, counts with it."""
         files = self._files.setdefault(name, [])
         if all(file.path != str(path) for file in files):
             files.append(_File(str(path), is_package=False))
 
     def _add(self, top: str) -> None:
-        """Take an outermost module or package, if it is the application's own."""
+        """Take an outermost module or package, if it belongs to the application."""
         if top in self._tops:
             return
         self._tops.add(top)
         try:
             spec = find_module(top)
         except WorldInvalid:
-            return  # it is not installed here, and an import of it would fail
+            return  # not installed here, so an import of it would fail
         places = [Path(place) for place in spec.submodule_search_locations or ()]
         if places:
             for place in places:
@@ -342,7 +343,7 @@ class _ApplicationFiles:
             self._folders.setdefault(top, []).append(Path(spec.origin).parent)
 
     def _is_own(self, top: str, place: Path) -> bool:
-        """Whether a place of an outermost module counts by its files; note whose it is."""
+        """Whether a place of an outermost module counts by its files; also records the owner."""
         if self._installed.is_standard(place):
             return False
         owners = self._installed.owners(top, place)
@@ -352,7 +353,8 @@ class _ApplicationFiles:
     def _add_package(self, top: str, folder: Path) -> None:
         if not folder.is_dir():
             archive = _existing(folder)
-            if archive.is_file():  # it lies in one; a finder may also have made up its place
+            # the package is in an archive; a finder may also have invented the place
+            if archive.is_file():
                 self._add_file(top, archive)
             return
         self._folders.setdefault(top, []).append(folder.parent)
@@ -369,14 +371,14 @@ class _ApplicationFiles:
 
     def _find_in(self, name: str, path: str, cache: "CodeCache[_FoundFile]") -> _FoundFile:
         data = self._read(name, path)
-        # Only of a program the syntax is read.
+        # Only source files are parsed.
         key = self._digests[path] + path.endswith(_SOURCES).to_bytes()
         found = cache.get(key) or _find_in(path, data)
         cache.put(key, found)
         return found
 
     def _reached(self, found: Mapping[str, _FoundFile]) -> set[str]:
-        """The modules that those which hold the graph lead to, by the imports in them."""
+        """Return the modules that the modules of the graph lead to, by their imports."""
         reached, waiting = set[str](), deque(self._held)
         while waiting:
             name = waiting.popleft()
@@ -385,12 +387,12 @@ class _ApplicationFiles:
             if name in found:
                 reached.add(name)
                 waiting += self._imported_by(name, found[name])
-            if "." in name:  # what a module lies in is imported first
+            if "." in name:  # Python imports the enclosing package first
                 waiting.append(name.rpartition(".")[0])
         return reached
 
     def _imported_by(self, name: str, found: _FoundFile) -> Iterator[str]:
-        """The modules that one may import; not all of these need be there."""
+        """Yield the modules that a module may import; not all of them need exist."""
         package = name if self._files[name][0].is_package else name.rpartition(".")[0]
         for given, level, names in _imports(found):
             module = _absolute(given, level, package)
@@ -399,7 +401,7 @@ class _ApplicationFiles:
 
 
 def _joined(files: Sequence[_FoundFile]) -> _FoundFile:
-    """What several files of one module say."""
+    """Combine the results for several files of one module."""
     digests = "".join(sorted(each.digest for each in files))
     return _FoundFile(
         hashlib.sha256(digests.encode()).hexdigest(),
@@ -414,12 +416,12 @@ def _imports(found: _FoundFile) -> _Imports:
 
 
 def _existing(path: Path) -> Path:
-    """The file, or the archive that it lies in."""
+    """Return the file, or the archive that contains it."""
     return next((place for place in (path, *path.parents) if place.is_file()), path)
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """The programs that lie in a folder itself."""
+    """Return the source files directly in a folder."""
     try:
         return sorted(
             path
@@ -427,11 +429,11 @@ def _files_in(folder: Path) -> list[Path]:
             if path.suffix in _SOURCES and is_module_file(path.name) and path.is_file()
         )
     except OSError:
-        return []  # it lies in an archive
+        return []  # the folder is in an archive
 
 
 def _absolute(name: str, level: int, package: str) -> str:
-    """The whole name of a module that is imported from so many levels up; empty beyond the top."""
+    """Resolve a relative import to a full module name; empty beyond the outermost package."""
     if not level:
         return name
     parts = package.split(".") if package else []
@@ -440,7 +442,7 @@ def _absolute(name: str, level: int, package: str) -> str:
 
 
 def _find_in(path: str, data: bytes) -> _FoundFile:
-    """What a file says: a program by its syntax, all else by its bytes."""
+    """Return the result for a file: a source file by its syntax, any other file by its bytes."""
     is_program = path.endswith(_SOURCES)
     syntax = read_syntax(data) if is_program else None
     found = syntax.imports if syntax is not None else read_imports(data) if is_program else ()

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backends by the scheme of a store's URL, and `StoreUrl`, which names a store of one.
+"""The backends by the scheme of a store's URL, and `StoreUrl`, which names a store.
 
 `memory:`, `sqlite:///relative.db` (from the current directory), `sqlite:////absolute.db`, and
-`file:///absolute/directory`, which has no relative form. Parts bring other schemes, by the entry
-points `sealpoint.storages`. A `Backend` says how an address is read from a URL and written into
-one, whether and how the store lies on this machine, whether anything is there, and how it is
-opened; nothing else knows one backend from another. The guide "Write a backend" explains it.
+`file:///absolute/directory`, which has no relative form. Parts provide other schemes, through the
+entry points `sealpoint.storages`. A `Backend` defines how to read an address from a URL and write
+it into one, whether and how the store is on this machine, whether anything exists there, and how to
+open it; no other code distinguishes backends. The guide "Write a backend" explains it.
 
-Parsing is strict: what would be ignored is refused. A path is made absolute when the URL is parsed,
-so that a later change of the current directory changes nothing. It is the address of a store, to
-which pin and keys belong, and no link in it is followed: whoever may write above the store could
-otherwise put a link to another store that is trusted here in the place of a directory, and have
-that one opened instead. Where an address leads is a question of its own (`target`), and
+Parsing is strict: it refuses anything that it would otherwise ignore. It makes a path absolute, so
+that a later change of the current directory has no effect. The path is the address of a store, to
+which pin and keys belong, and parsing follows no link in it. Otherwise an attacker who may write
+above the store could replace a directory with a link to another store that is trusted here, and
+have that one opened instead. `target` separately determines where an address leads, and
 `StoreFiles` remembers the answer.
 """
 
@@ -33,7 +33,8 @@ from sealpoint.storage.sqlite import SqliteStorage
 
 _URL_CHARS_MAX = 8192
 _FOUND_CHARS_MAX = 80
-# What a path may hold besides letters, digits and -._~ without percent-encoding (RFC 3986, 3.3).
+# The characters that a path may hold without percent-encoding, besides letters, digits and -._~
+# (RFC 3986, 3.3).
 _PLAIN_CHARS = "/:@!$&'()*+,;="
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
@@ -41,14 +42,14 @@ _ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreUrl:
-    """The backend of a store and its address; equal when they are one address."""
+    """The backend of a store and its address; equal if both are equal."""
 
     scheme: str
     address: str
-    """As its backend reads it; for a store on this machine its path: absolute, without dots, and
-    as it was given otherwise."""
+    """The address as the backend reads it. For a store on this machine it is the path: absolute,
+    without dots, and otherwise as given."""
     way: str = field(default="", compare=False)
-    """The URL with how to get there, where there is more to say than the address."""
+    """The URL including how to connect, if that is more than the address."""
 
     def __post_init__(self) -> None:
         if self.path is not None and not self.path.is_absolute():
@@ -59,7 +60,7 @@ class StoreUrl:
         """Read a URL.
 
         Raises:
-            UrlInvalid: It is not one of the forms above.
+            UrlInvalid: It does not have one of the forms above.
         """
         found: object = text
         if not isinstance(found, str):
@@ -83,7 +84,7 @@ class StoreUrl:
 
     @property
     def backend(self) -> Backend:
-        """What there is to know about stores of this scheme."""
+        """The backend of this scheme."""
         backend = _backend_of(self.scheme)
         if backend is None:
             raise UrlInvalid(f"store URL: expected a known scheme, found {_shown(self.scheme)}")
@@ -91,14 +92,14 @@ class StoreUrl:
 
     @property
     def path(self) -> Path | None:
-        """Where the store lies on this machine; None if it does not."""
+        """The path of the store on this machine; None if it is not on this machine."""
         return None if self.backend.lies_as is None else Path(self.address)
 
     def target(self) -> str:
-        """Where the address leads now: a path with every link of its directory followed.
+        """Return where the address leads now: a path with every link of its directory followed.
 
         Raises:
-            UrlInvalid: It leads to no path that could be written down, or into memory.
+            UrlInvalid: It leads to a path that is not valid UTF-8, or into memory.
         """
         if not self.backend.outlives_process:
             raise UrlInvalid("store URL: this needs a store on disk, and memory: is none")
@@ -116,7 +117,7 @@ class StoreUrl:
         """Whether there is nothing where the address leads.
 
         Raises:
-            StorageUnavailable: That cannot be told.
+            StorageUnavailable: The place cannot be checked.
         """
         look = self.backend.is_vacant
         return look is None or look(target, str(self), password)
@@ -133,8 +134,8 @@ class StoreUrl:
         """Open the store where the address leads.
 
         Raises:
-            UsageError: It ends with its process, so there is none to open.
-            SealpointError: As its storage does.
+            UsageError: The store ends with its process, so there is nothing to open.
+            SealpointError: As its storage raises it.
         """
         if self.backend.open is None:
             raise UsageError(
@@ -151,7 +152,7 @@ class StoreUrl:
 
     @property
     def place(self) -> str:
-        """The URL of the address alone: the same for everybody who means this store."""
+        """The URL of the address alone: the same for everyone who uses this store."""
         return self.backend.write(self.address)
 
     def __str__(self) -> str:
@@ -159,18 +160,18 @@ class StoreUrl:
 
 
 def lasting_forms() -> str:
-    """How the URL of a store may be written that outlives its process, for messages."""
+    """List the URL forms of stores that outlive their process, for messages."""
     return _listed(_forms([row for row in _BACKENDS.values() if row.outlives_process]))
 
 
 def _forms(rows: list[Backend]) -> list[str]:
-    """How URLs are written: of these rows, and of what parts bring."""
+    """List the URL forms of these backends, and of the ones that parts provide."""
     own = [form for row in rows for form in row.forms]
     return [*own, *(f"{scheme}://..." for scheme in _parts.names(_parts.STORAGES))]
 
 
 def _backend_of(scheme: str) -> Backend | None:
-    """The backend of a scheme: one of ours, or one that a part brings; None if there is none.
+    """Return the backend of a scheme: ours, or that of a part; None if there is none.
 
     Raises:
         ExtraMissing: The part is not installed.
@@ -189,7 +190,7 @@ def _shown(text: str) -> str:
 
 
 def _read_path(text: str, *, prefix: str, what: str, relative: bool) -> str:
-    """The path in a URL, absolute and without dots; links stay as they are."""
+    """Return the path in a URL, absolute and without dots; links stay as they are."""
     decoded = _decoded(text, prefix.partition(":")[0], absolute_only=not relative)
     if decoded.startswith("~"):
         start = "the root or from here" if relative else "the root"
@@ -198,7 +199,7 @@ def _read_path(text: str, *, prefix: str, what: str, relative: bool) -> str:
             hint=f"Write the home directory out: {prefix}/home/...",
         )
     if not relative:
-        # What follows the host is absolute; a slash at the end says what a directory is anyway.
+        # The path after the host is absolute; a trailing slash adds nothing for a directory.
         decoded = f"/{decoded.rstrip('/')}"
     if decoded.rpartition("/")[2] in {"", ".", ".."}:
         raise UrlInvalid(f"store URL: expected the path of a {what}, found {_shown(text)}")
@@ -210,7 +211,7 @@ def _write_path(address: str, *, prefix: str) -> str:
 
 
 def _decoded(text: str, scheme: str, *, absolute_only: bool) -> str:
-    """What follows the two slashes and no host, with its percent-encoding undone."""
+    """Decode the percent-encoded text after the two slashes, which must have no host."""
     hint = None
     if absolute_only:
         hint = f"A directory is named from the root, with three slashes: {scheme}:///srv/agents"
@@ -220,7 +221,7 @@ def _decoded(text: str, scheme: str, *, absolute_only: bool) -> str:
         )
     host, _, path = text.removeprefix(f"{scheme}://").partition("/")
     if host:
-        # Without the user and the password that may stand before it.
+        # Leave out a user name and password before the host.
         raise UrlInvalid(
             f"store URL: expected no host, found {_shown(host.rpartition('@')[2])}", hint=hint
         )
@@ -248,7 +249,7 @@ def _decoded(text: str, scheme: str, *, absolute_only: bool) -> str:
 
 
 def _absolute(decoded: str, text: str) -> Path:
-    """The absolute path without dots; links stay as they are."""
+    """Return the absolute path without dots; links stay as they are."""
     # Two leading slashes would be a second spelling of one.
     path = Path(f"/{decoded.lstrip('/')}" if decoded.startswith("/") else decoded)
     try:
@@ -260,7 +261,7 @@ def _absolute(decoded: str, text: str) -> Path:
             "store URL: expected a directory with a path in UTF-8, found bytes that are not for "
             f"{_shown(text)}"
         ) from exc
-    # The system goes up from where a link leads, and everybody else from where it lies.
+    # The system resolves `..` from the target of a link, but other code from the link itself.
     if written != absolute and os.path.realpath(written.parent) != os.path.realpath(
         absolute.parent
     ):
@@ -274,7 +275,7 @@ def _absolute(decoded: str, text: str) -> Path:
 def _is_vacant(
     target: str, url: str, _password: Password | None = None, *, is_directory: bool
 ) -> bool:
-    """Whether nothing lies at a path; for a directory, nothing in it either."""
+    """Whether there is nothing at a path; for a directory, also nothing in it."""
     try:
         found = os.lstat(target)
         if is_directory and stat.S_ISDIR(found.st_mode):
@@ -292,7 +293,7 @@ def _is_vacant(
 
 def _open_file(
     target: str,
-    url: str,  # noqa: ARG001 # as for the others
+    url: str,  # noqa: ARG001 # same signature as the others
     *,
     create: bool,
     read_only: bool,
@@ -304,7 +305,7 @@ def _open_file(
 
 def _open_sqlite(
     target: str,
-    url: str,  # noqa: ARG001 # as for the others
+    url: str,  # noqa: ARG001 # same signature as the others
     *,
     create: bool,
     read_only: bool,

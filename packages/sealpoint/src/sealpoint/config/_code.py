@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which code runs: the version of a package, the sources of modules, the revision of a repository.
+"""The identity of running code: package version, module sources, and repository revision.
 
-Nothing is imported and no program is started to find it out: modules are looked for where an
-import would find them, and the files of git are read. What cannot be found out is an error,
-because a world that says less than it was asked for would look unchanged. Only a directory that
-is in no git repository has no revision. Changes that are not committed are not in a revision;
-the sources of modules are read as they lie on the disk, and count by their syntax: comments and
-formatting are no other code. Of a package, compiled modules count, too, by their bytes; what
-Python keeps in `__pycache__` is not looked at.
+Nothing is imported and no program is started to find it out: the search looks for modules where an
+import would find them, and reads the files of git. Missing information is an error, because a world
+that contains less than requested would look unchanged. Only a directory outside any git repository
+has no revision. A revision does not include uncommitted changes. The sources of modules are read
+from the disk and count by their syntax: comments and formatting make no difference. In a package,
+compiled modules count too, by their bytes; files that Python caches in `__pycache__` are ignored.
 
-Of git, directories, work trees and submodules are known, loose and packed references; what lies
-there and cannot be resolved is an error. The started program has the name that an import would give
-it: Python calls it `__main__` in its own process only.
+For git, this supports directories, work trees and submodules, with loose and packed references; it
+is an error if a reference exists there and cannot be resolved. The main program gets the name that
+an import would give it: Python calls it `__main__` only in its own process.
 """
 
 import hashlib
@@ -41,10 +40,10 @@ _REVISION = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def git_revision(directory: Path) -> str | None:
-    """The revision that is checked out in a directory; None if it is in no repository.
+    """Return the revision checked out in a directory; None if it is in no repository.
 
     Raises:
-        WorldInvalid: There is a repository and its revision cannot be found out.
+        WorldInvalid: There is a repository, but its revision cannot be determined.
     """
     try:
         start = directory.resolve(strict=True)
@@ -120,7 +119,7 @@ def _read_text(path: Path, bytes_max: int) -> str:
 _SOURCE_BYTES_MAX = 64 * 1024 * 1024
 _SOURCE_FILES_MAX = 20_000
 _LENGTH_BYTES = 8
-# In the order in which an import prefers them: a compiled module hides the source beside it.
+# In the order in which an import prefers them: a compiled module hides its source file.
 _LOADERS = (
     (ExtensionFileLoader, EXTENSION_SUFFIXES),
     (SourceFileLoader, SOURCE_SUFFIXES),
@@ -134,7 +133,7 @@ def code_of(
     modules: Sequence[str] = (),
     repository: str | os.PathLike[str] | None = None,
 ) -> Code:
-    """Find out which code runs.
+    """Determine which code runs.
 
     Args:
         package: An installed distribution, for its version.
@@ -142,7 +141,7 @@ def code_of(
         repository: A directory in a git repository, for its revision.
 
     Raises:
-        WorldInvalid: Something that was asked for cannot be found out.
+        WorldInvalid: Something that was requested cannot be determined.
     """
     if isinstance(modules, str):
         raise WorldInvalid(
@@ -156,7 +155,7 @@ def code_of(
 
 
 def _version(package: str) -> str:
-    # Only here: it takes long to load, and few worlds name a package.
+    # Imported here: it takes long to load, and few worlds name a package.
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
     try:
@@ -169,7 +168,7 @@ def _version(package: str) -> str:
 
 
 def _source_digest(name: str) -> str:
-    """The digest of a module's file, or of those of all files of a package with their names."""
+    """Return the digest of a module's file, or of all files of a package with their names."""
     spec = find_module(name)
     if spec.submodule_search_locations is None:
         path = _source_path(spec)
@@ -201,23 +200,23 @@ def _source_digest(name: str) -> str:
 
 
 def _file_digest(path: Path, data: bytes) -> bytes:
-    """The digest of a program's syntax; of its bytes, if it has none that Python can read."""
+    """Return the digest of a file's syntax, or of its bytes if Python cannot parse it."""
     syntax = read_syntax(data) if path.suffix in SOURCE_SUFFIXES else None
     return hashlib.sha256(data).digest() if syntax is None else bytes.fromhex(syntax.digest)
 
 
 def find_module(name: str) -> ModuleSpec:
-    """Find a module as an import would, without importing it or what it lies in.
+    """Find a module as an import would, without importing it or its package.
 
     Raises:
-        WorldInvalid: There is none.
+        WorldInvalid: There is no such module.
     """
     if not all(part.isidentifier() for part in name.split(".")):
         raise WorldInvalid(f"module {name!r}: give a full name such as app.tools")
     top, *rest = name.split(".")
     try:
         spec = _find_top(top)
-        # find_spec() would import what a module lies in, so the way down is walked here.
+        # find_spec() would import the enclosing package, so this follows the path itself.
         walked = top
         for part in rest:
             walked = f"{walked}.{part}"
@@ -233,7 +232,7 @@ def find_module(name: str) -> ModuleSpec:
 
 
 def _find_top(name: str) -> ModuleSpec | None:
-    """Find an outermost module as a new process would, whatever this one has loaded by a path."""
+    """Find an outermost module as a new process would, ignoring what was loaded by a path."""
     for finder in sys.meta_path:
         find = getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = None if find is None else find(name, None)
@@ -268,16 +267,16 @@ def _source_path(spec: ModuleSpec) -> Path:
 
 
 def files_below(place: str, name: str) -> Iterator[str]:
-    """The files of all modules in the directory of a package.
+    """Yield the files of all modules in the directory of a package.
 
-    Hidden directories and virtual environments are left out, which are no part of it.
+    Hidden directories and virtual environments are not part of it and are left out.
 
     Raises:
         WorldInvalid: One cannot be read, or there are too many.
     """
     count = 0
     real: dict[str, str] = {}
-    # Links are followed, as an import does; one in a circle would have no end.
+    # Follow links, as an import does; a circular link would have no end.
     for folder, folders, files in os.walk(place, followlinks=True, onerror=_fail):
         folders[:] = [each for each in folders if not each.startswith(".")]
         if "pyvenv.cfg" in files and folder != place and "__init__.py" not in files:
@@ -300,13 +299,13 @@ def files_below(place: str, name: str) -> Iterator[str]:
 
 
 def is_module_file(name: str) -> bool:
-    """Whether an import could find a module in a file of this name; editors leave others."""
+    """Whether an import could find a module in a file of this name; editors leave other files."""
     return name.endswith(_SUFFIXES) and not name.startswith(".")
 
 
 def module_name(file: str) -> tuple[str, bool]:
-    """The name of the module in a file below a package, and whether it is a package itself."""
-    # As texts: an application may have thousands of them.
+    """Return the module name of a file below a package, and whether it is a package itself."""
+    # Use text operations: an application may have thousands of files.
     folder, _, last = file.rpartition(os.sep)
     inner, is_package = folder.replace(os.sep, "."), last.startswith("__init__.")
     name = "" if is_package else last.partition(".")[0]
@@ -314,7 +313,7 @@ def module_name(file: str) -> tuple[str, bool]:
 
 
 def _is_cache(folder: str, file: str) -> bool:
-    """Whether Python put it there: under such a name no import finds it."""
+    """Whether a file is in Python's cache, where no import finds it by its name."""
     cached = folder.endswith(f"{os.sep}__pycache__") and file.endswith(tuple(BYTECODE_SUFFIXES))
     return cached and "." in file.rpartition(".")[0]
 
@@ -324,13 +323,13 @@ def _fail(error: OSError) -> None:
 
 
 def read_source(path: str | Path, name: str, bytes_max: int) -> bytes:
-    """The bytes of a file of a module.
+    """Read the bytes of a module's file.
 
     Raises:
         WorldInvalid: It cannot be read, or is too large.
     """
     try:
-        # Whoever opens a pipe would wait for somebody who writes to it.
+        # Non-blocking, because opening a pipe would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             size = os.fstat(descriptor).st_size
@@ -349,10 +348,10 @@ _STARTED = ("__main__", "__mp_main__")
 
 
 def imported_name(module: str) -> str:
-    """The name of a module as an import gives it.
+    """Return the import name of a module.
 
-    For the started program that is the name after `-m`, or the name of its file without `.py`.
-    Where there is neither, as in an interactive session, it stays `__main__`.
+    For the main program that is the name after `-m`, or the name of its file without `.py`. If
+    there is neither, as in an interactive session, it stays `__main__`.
     """
     if module not in _STARTED:
         return module

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier processes found in files, kept in the user's cache directory.
+"""A cache of analyzed files, kept between processes in the user's cache directory.
 
-To read a line of code takes 10 to 20 us. So the result is kept by keys that say exactly from what
-it was made. Whoever can write there runs as this user.
+Reading a line of code takes 10 to 20 us. So the cache stores results under keys that exactly
+identify their inputs. Only code that runs as this user can write there.
 """
 
 import hashlib
@@ -22,17 +22,17 @@ _APPLICATION = "sealpoint"
 _BYTES_MAX = 64 * 1024 * 1024
 _FILES_MAX = 256
 _FORMAT = 1
-"""Changes with the form of what is kept, and with whatever `read_syntax` gives."""
+"""Increase this when the stored form or the result of `read_syntax` changes."""
 
 
 class CodeCache(Generic[_T]):
-    """What an earlier process has found, by keys that say exactly from what.
+    """Results of earlier processes, by keys that exactly identify their inputs.
 
-    Without it everything is read anew; a cache that cannot be written is none.
+    Without a cache file, everything is read again; a cache that cannot be written is ignored.
 
     Args:
-        name: What it is of.
-        kind: What it keeps.
+        name: The subject of the cache.
+        kind: The type of its values.
     """
 
     def __init__(self, name: str, kind: type[_T]) -> None:
@@ -50,15 +50,15 @@ class CodeCache(Generic[_T]):
         return platformdirs.user_cache_path(_APPLICATION) / self._name
 
     def get(self, key: bytes) -> _T | None:
-        """What was found."""
+        """Return the result of an earlier process, or None."""
         return self._before.get(key)
 
     def put(self, key: bytes, found: _T) -> None:
-        """Keep what is still so."""
+        """Record a result that is still current."""
         self._now[key] = found
 
     def close(self) -> None:
-        """Keep what was found, where something is new."""
+        """Write the results, if there are new ones."""
         if all(self._before.get(key) == found for key, found in self._now.items()):
             return
         with suppress(SealpointError, OSError, RuntimeError):

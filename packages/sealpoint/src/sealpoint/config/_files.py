@@ -1,38 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All files of one store on this machine, and where the store itself may lie.
+"""All files of one store on this machine, and the allowed places of the store itself.
 
 ```
 CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
-    store.json          the URL, and where it leads
-    pin.json            which root and roster to believe
-    slots.key           the secret under which anchor slots are keyed
-    initialised         `init` came to its end here
-    group.json          the group that shares the store, if this user declared one
-    anchor.json         the anchor that other machines ask too, if this user declared one
+    store.json              the URL, and where it leads
+    pin.json                the root and the oldest roster to accept
+    slots.key               the secret that keys the anchor's slots
+    initialised             `init` was completed here
+    group.json              the group that shares the store, if this user declared one
+    anchor.json             the anchor shared with other machines, if this user declared one
     roster-<n>-<hash>.json  the newest roster that was verified here, for restores
     keys/<identity>.key
-    keys/<identity>.next    the key that is to take its place, while it is being rotated
+    keys/<identity>.next    the next key of the identity, during a rotation
 STATE_DIR/anchors/<store id>/
 ```
 
-`pin.json`, `slots.key`, `anchor.json` and `<identity>.key` may also lie in the directory of a
-mounted secret, which is looked into first and never written to.
+`pin.json`, `slots.key`, `anchor.json` and `<identity>.key` may also be in the directory of a
+mounted secret, which is read first and never written to.
 
-Every directory from CONFIG_DIR down is checked from the top before a file in it is opened. A
-file that others could have read or changed is refused, never repaired. The files belong to the URL
-as it was given; a URL that leads elsewhere than it did is refused, until somebody says that the
-store was moved.
+Every directory from CONFIG_DIR down is checked from the top before a file in it is opened. A file
+that others could have read or changed is refused, never repaired. The files belong to the URL as it
+was given. If a URL leads to another place than before, it is refused until the user declares that
+the store was moved.
 
-A store lies apart from its keys and its anchor. Whoever puts a directory back to an earlier time
-must not put back a store together with the memory of it, and whoever may write the store must not
-reach the keys. So a store lies neither in the configuration nor in the state directory, neither of
-them lies in a directory that is a store, and neither lies in the directory that holds the file of a
-store, which counts as the store's. The home directory of the user is an exception: the user's own
-directories lie below it whatever one does, so for a file in it only what lies directly beside the
-file counts.
+A store must be separate from its keys and its anchor. Restoring a directory to an earlier time must
+not restore a store together with its anchor, and an attacker who may write the store must not reach
+the keys. So a store must not be in the configuration or state directory, neither of these may be in
+a store's directory, and neither may be in the directory that contains a store's file, since that
+counts as the store's directory. The home directory of the user is an exception: the user's own
+directories are always below it. For a store file directly in the home directory, only directories
+at the same level count.
 
-Paths are compared where they lie and where they lead. What is mounted where, and what a backup
-takes together, nobody can see from here.
+The check compares both the paths themselves and their targets. It cannot see what is mounted where,
+or what a backup includes.
 """
 
 import contextlib
@@ -84,9 +84,9 @@ _MARK = "initialised"
 
 
 class StoreFiles:
-    """The pin and the keys of one store, and where its anchor lies.
+    """The pin and the keys of one store, and the location of its anchor.
 
-    Nothing is read or made before a method asks for it.
+    Nothing is read or created until a method needs it.
     """
 
     __slots__ = ("_directory", "_group_path", "_pin_path", "_secret_path", "keys", "shared_anchor")
@@ -99,11 +99,11 @@ class StoreFiles:
         self.keys = KeyFiles(self._directory)
         """The private keys."""
         self.shared_anchor = SharedAnchorFile(self._directory)
-        """The anchor that other machines ask too."""
+        """The anchor shared with other machines."""
 
     @classmethod
     def find(cls, settings: Settings, url: StoreUrl) -> "StoreFiles":
-        """The files of a store; a group that shares it says where its anchor lies."""
+        """Return the files of a store; a declared group determines the location of the anchor."""
         files = cls(settings, url)
         group = files.group()
         if group is None:
@@ -111,7 +111,7 @@ class StoreFiles:
         return cls(dataclasses.replace(settings, state_dir=Path(group.state_dir)), url)
 
     def pin(self) -> TrustPin:
-        """The pin of the store.
+        """Return the pin of the store.
 
         Raises:
             NotTrusted: There is none, or it is malformed.
@@ -128,11 +128,11 @@ class StoreFiles:
         return TrustPin.parse(data)
 
     def target(self) -> str:
-        """Where the store lies: its URL leads there, and did when it was first used here.
+        """Return where the store is; its URL must lead there now and when it was first used here.
 
         Raises:
-            NotTrusted: The URL leads elsewhere than it did, or nothing says where it led.
-            KeyFileUnsafe: Others can change what says so.
+            NotTrusted: The URL leads to another place than before, or the earlier place is unknown.
+            KeyFileUnsafe: Others can change the file that records it.
         """
         found = self.url.target()
         note = (
@@ -158,7 +158,7 @@ class StoreFiles:
         return found
 
     def known_urls(self) -> list[str]:
-        """The URLs of the stores that this machine has files for, as their notes say."""
+        """Return the URLs of the stores that this machine has files for, from their notes."""
         return known_urls(self._directory.settings)
 
     def _ways_on(self) -> str:
@@ -176,11 +176,11 @@ class StoreFiles:
         )
 
     def move_from(self, old: "StoreFiles") -> None:
-        """Take over the files of a store that has another URL now, or whose URL leads elsewhere.
+        """Take over the files of a store that has a new URL, or whose URL leads to a new place.
 
         Raises:
-            NotTrusted: There are none under the old URL.
-            StoreExists: There are some under the new one.
+            NotTrusted: There are no files under the old URL.
+            StoreExists: There are files under the new one.
         """
         pin = old.pin()
         if self.directory == old.directory:
@@ -200,10 +200,10 @@ class StoreFiles:
         self.write_pin(pin)
 
     def has_pin(self) -> bool:
-        """Whether there is a pin; one that is unsafe or malformed is one.
+        """Whether there is a pin, even an unsafe or malformed one.
 
         Raises:
-            DirectoryUnusable: A directory on the way is none, or others can change it.
+            DirectoryUnusable: A directory on the path is not a directory, or others can change it.
         """
         if not self._directory.is_safe(self.directory):
             return False
@@ -218,10 +218,10 @@ class StoreFiles:
         return True
 
     def write_pin(self, pin: TrustPin, *, replace: bool = False) -> None:
-        """Trust a store from now on. The pin that is there already may be written again.
+        """Trust a store from now on. Writing the existing pin again is allowed.
 
         Raises:
-            StoreExists: There is another pin, and it is not to be replaced.
+            StoreExists: There is another pin, and `replace` is false.
         """
         self._directory.prepare(self.directory)
         data = pin.encode()
@@ -235,19 +235,19 @@ class StoreFiles:
             )
 
     def is_initialised(self) -> bool:
-        """Whether `init` once came to its end here: it then never begins anew by itself."""
+        """Whether `init` was once completed here: it then never starts again on its own."""
         return self._directory.is_safe(self.directory) and os.path.lexists(self.directory / _MARK)
 
     def mark_initialised(self) -> None:
-        """Note that `init` came to its end."""
-        # An earlier `init` may have died between a name and its way to the disk.
+        """Record that `init` was completed."""
+        # An earlier `init` may have died before a name was on the disk.
         self._directory.prepare(self.directory / "keys")
         sync_directory(self.directory / "keys")
         sync_directory(self.directory)
         write_new_file(self.directory / _MARK, b"\n")
 
     def secret(self) -> bytes:
-        """The secret under which anchor slots are keyed.
+        """Return the secret that keys the anchor's slots.
 
         Raises:
             KeyMissing: There is none.
@@ -272,7 +272,7 @@ class StoreFiles:
         return secret
 
     def ensure_secret(self, random_bytes: Callable[[int], bytes]) -> bytes:
-        """The secret, drawn from a source of randomness such as `os.urandom` if there is none."""
+        """Return the secret; if there is none, draw it from a source such as `os.urandom`."""
         if not self.has_secret():
             drawn = random_bytes(_SECRET_BYTES)
             if len(drawn) != _SECRET_BYTES:
@@ -282,7 +282,7 @@ class StoreFiles:
                 )
             self._directory.prepare(self.directory)
             write_new_file(self._secret_path, _format_secret(drawn))
-        # Whoever wrote first has won; both go on with what lies there.
+        # The first writer wins; both continue with the stored secret.
         return self.secret()
 
     def _slots_key(self) -> bytes | None:
@@ -291,10 +291,10 @@ class StoreFiles:
         )
 
     def group(self) -> Group | None:
-        """The group that this user has declared to share the store with, or None.
+        """Return the group that this user has declared to share the store with, or None.
 
         Raises:
-            ConfigError: The file that says so is malformed.
+            ConfigError: The file that declares it is malformed.
             KeyFileUnsafe: Others can change it.
         """
         data = self._directory.read(self._group_path, bytes_max=_PIN_BYTES_MAX, secret=False)
@@ -309,7 +309,7 @@ class StoreFiles:
             ) from exc
 
     def gid(self) -> int | None:
-        """The number of that group; the errors are those of `group`."""
+        """Return the number of that group; the errors are those of `group`."""
         group = self.group()
         return None if group is None else group.gid
 
@@ -327,12 +327,12 @@ class StoreFiles:
             )
 
     def take_secret(self, shared: bytes, *, replace: bool = False) -> None:
-        """Take over the secret of the slots of an anchor that others share.
+        """Take over the secret that keys the slots of a shared anchor.
 
         Args:
             shared: The secret.
-            replace: Take the place of another: whoever asks for that has seen to it that the
-                anchor that was kept under it knows nothing more.
+            replace: Replace another secret: the caller has made sure that the anchor under the old
+                secret records nothing that is still needed.
 
         Raises:
             StoreExists: There is another secret here.
@@ -349,17 +349,17 @@ class StoreFiles:
             )
 
     def has_secret(self) -> bool:
-        """Whether there is a secret; one that is damaged is one."""
+        """Whether there is a secret, even a damaged one."""
         return self._slots_key() is not None
 
     def keep_roster(self, seq: int, newest: bytes, make: Callable[[], bytes]) -> None:
-        """Keep the newest roster beside the keys, if that can be done."""
+        """Store the newest roster with the keys, if possible."""
         with contextlib.suppress(ConfigError):
             if self._directory.is_safe(self.directory):
                 keep_roster(self.directory, seq, newest, make)
 
     def kept_roster(self) -> bytes | None:
-        """The newest roster that was kept, or None.
+        """Return the newest stored roster, or None.
 
         Raises:
             KeyFileUnsafe: Others can change it.
@@ -373,24 +373,24 @@ class StoreFiles:
 
     @property
     def directory(self) -> Path:
-        """Where pin and keys lie."""
+        """The directory of pin and keys."""
         return self._directory.path
 
     @property
     def state_dir(self) -> Path:
-        """Where anchors lie: this user's, or that of the group that shares the store."""
+        """The directory of anchors: this user's, or that of the group that shares the store."""
         return self._directory.settings.state_dir
 
     def anchor_directory(self, store: StoreId) -> Path:
-        """Where the local anchor of a store lies; the anchor makes it."""
+        """Return the directory of a store's local anchor; the anchor creates it."""
         return self._directory.settings.state_dir / "anchors" / store.raw.hex()
 
     def check_placement(self) -> None:
-        """Check that the store lies apart from keys and anchor.
+        """Check that the store is separate from keys and anchor.
 
         Raises:
-            StoreMisplaced: It lies in the configuration or the state directory, or one of these
-                in it or beside it.
+            StoreMisplaced: It is in the configuration or state directory, or one of these is in the
+                store's directory.
         """
         check_placement(self.url, self._directory.settings)
 
@@ -401,7 +401,7 @@ def _way_to_move(url: StoreUrl) -> str:
 
 
 def _anchor_of(files: StoreFiles) -> str:
-    """Where the anchor of the pinned store lies, for a hint."""
+    """Return where the anchor of the pinned store is, for a hint."""
     try:
         return str(files.anchor_directory(files.pin().store))
     except SealpointError:
@@ -409,13 +409,13 @@ def _anchor_of(files: StoreFiles) -> str:
 
 
 def known_urls(settings: Settings) -> list[str]:
-    """The URLs of the stores that this machine has files for, as their notes say."""
+    """Return the URLs of the stores that this machine has files for, from their notes."""
     return [note.url for note in _known_stores(settings.config_dir)]
 
 
 def _known_stores(config_dir: Path) -> Iterator[Note]:
     for path in sorted((config_dir / "stores").glob("*/store.json")):
-        # In a hint, a note that cannot be read says nothing.
+        # A hint ignores a note that cannot be read.
         with contextlib.suppress(OSError, ConfigError):
             note = read_note(path)
             if note is not None:
@@ -423,10 +423,10 @@ def _known_stores(config_dir: Path) -> Iterator[Note]:
 
 
 def read_pin_file(path: Path) -> TrustPin:
-    """A pin that lies anywhere.
+    """Read a pin from any file.
 
     Raises:
-        NotTrusted: There is no file, or it is no pin.
+        NotTrusted: There is no file, or it is not a pin.
         KeyFileUnsafe: Others can change it, or it cannot be read.
     """
     data = read_file(path, bytes_max=_PIN_BYTES_MAX, secret=False, follow=True)
@@ -440,11 +440,11 @@ def read_pin_file(path: Path) -> TrustPin:
 
 
 def read_pin_descriptor(descriptor: int) -> TrustPin:
-    """A pin from a descriptor that the process was started with.
+    """Read a pin from a descriptor that the process was started with.
 
     Raises:
         NotTrusted: It holds no pin.
-        KeyMissing: It is not open, or gives nothing any more.
+        KeyMissing: It is not open, or is empty by now.
         KeyFileUnsafe: Others can change it.
     """
     return TrustPin.parse(
@@ -465,28 +465,28 @@ def _parse_secret(data: bytes) -> bytes | None:
 
 
 # A backup of the store may be older than its roster, and no restore is accepted without the newest
-# one. So it is kept here by itself, as the document that `roster export` writes, under a name that
-# says how far it goes. It is a copy and no authority: whoever takes it back verifies it from the
-# pin, as any other export. Keeping it is never a reason to fail.
+# roster. So this stores a separate copy, as the document that `roster export` writes, under a name
+# that tells how many entries it has. It is a copy without authority: a restore verifies it from the
+# pin, like any other export. A failure to store it is never an error.
 
 
 def keep_roster(directory: Path, seq: int, newest: bytes, make: Callable[[], bytes]) -> bool:
-    """Keep a roster, unless it is kept already.
+    """Store a roster, unless it is stored already.
 
     Args:
-        directory: That of the store's pin and keys.
+        directory: The directory of the store's pin and keys.
         seq: The position of the newest entry of the store chain.
         newest: The hash of that entry.
-        make: Gives the document.
+        make: Returns the document.
 
     Returns:
-        Whether it, or one that goes further, is there now.
+        Whether this roster, or a longer one, is stored now.
     """
     path = directory / f"roster-{seq + 1}-{newest[:_HASH_BYTES].hex()}.json"
     try:
         if os.path.lexists(path):
             return True
-        # One that goes further stays: an older store may have been adopted.
+        # Keep a longer one: an older store may have been adopted.
         known = _kept_in(directory)
         if all(count <= seq + 1 for count, _ in known):
             replace_file(path, make())
@@ -494,12 +494,12 @@ def keep_roster(directory: Path, seq: int, newest: bytes, make: Callable[[], byt
                 if count <= seq:
                     other.unlink(missing_ok=True)
     except (OSError, SealpointError):
-        return False  # a copy for bad days: the store is as good without it
+        return False  # it is only a precaution: the store works without it
     return True
 
 
 def kept_roster(directory: Path) -> bytes | None:
-    """The roster that goes furthest, or None if there is none that may be read.
+    """Return the longest stored roster, or None if there is no readable one.
 
     Raises:
         KeyFileUnsafe: Others can change it.
@@ -511,7 +511,7 @@ def kept_roster(directory: Path) -> bytes | None:
 
 
 def kept_roster_entries(directory: Path) -> int:
-    """How many entries of the store chain the roster has that was kept; 0: none is."""
+    """Return how many entries of the store chain the stored roster has; 0: there is none."""
     return max((count for count, _ in _kept_in(directory)), default=0)
 
 
@@ -526,19 +526,19 @@ def _kept_in(directory: Path) -> list[tuple[int, Path]]:
 
 
 def check_placement(url: StoreUrl, settings: Settings) -> None:
-    """Check that a store lies apart from keys and anchor.
+    """Check that a store is separate from keys and anchor.
 
     Raises:
-        StoreMisplaced: It does not.
+        StoreMisplaced: It is not.
     """
     path = url.path
     if path is None:
         return
     system = _FileSystem()
-    # Where the name lies, and where the file does if the name is a link.
+    # The place of the name, and the place of the file if the name is a link.
     places = {str(path), url.target(), system.real(str(path))}
     for kind, named in (("configuration", settings.config_dir), ("state", settings.state_dir)):
-        # As it is written, without dots, and where it leads.
+        # As written, without dots, and where it leads.
         directories = {os.path.normpath(named), system.real(str(named))}
         if any(system.contains(str(named), place) for place in places):
             raise StoreMisplaced(
@@ -564,7 +564,7 @@ def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced
 
 
 class _FileSystem:
-    """What lies where, each path looked at once. Paths are texts here: they are many."""
+    """Containment of paths, with a cache for each path. Paths are text, since there are many."""
 
     def __init__(self) -> None:
         self._real: dict[str, str] = {}
@@ -572,21 +572,21 @@ class _FileSystem:
         self._above: dict[str, list[str]] = {}
 
     def real(self, path: str) -> str:
-        """The path with every link followed as far as it exists; unlike `resolve`, no error."""
+        """Return the path with every link followed as far as it exists; never an error."""
         if path not in self._real:
             self._real[path] = os.path.realpath(path)
         return self._real[path]
 
     def contains(self, directory: str, path: str) -> bool:
-        """Whether a path lies in a directory, whatever either is called."""
+        """Whether a path is in a directory, also under other names."""
         real = self.real(directory)
         if path == real or real in self._parents(path):
             return True
-        # Names that differ may be one directory: where case does not count, or when mounted twice.
+        # Different names may be one directory: where case does not count, or if mounted twice.
         return any(self._is_same(real, parent) for parent in self._parents(path))
 
     def is_beside(self, file: str, directory: str) -> bool:
-        """Whether a directory lies in the directory of a file."""
+        """Whether a directory is in the directory that contains a file."""
         holder = self.real(os.path.dirname(file))  # noqa: PTH120
         home = os.path.expanduser("~")  # noqa: PTH111 # unlike Path.home(), never an error
         if self._is_same(holder, home):
@@ -594,7 +594,7 @@ class _FileSystem:
         return self.contains(holder, directory)
 
     def _parents(self, path: str) -> list[str]:
-        """The directories above an absolute path without dots, up to the root."""
+        """Return the directories above an absolute path without dots, up to the root."""
         above = self._above.setdefault(path, [])
         while not above or above[-1] != os.path.dirname(above[-1]):  # noqa: PTH120
             above.append(os.path.dirname(above[-1] if above else path))  # noqa: PTH120

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store that a group of users of one machine shares, on purpose.
 
-Each of them has said so in a file of their own, `group.json` beside their keys: which group, by
-name and number, and in which directory the shared anchor lies. It is never learned from the store,
-from the shared directory or from a mode: a directory that others may write is refused unless its
-user declared the group. What the members share is the store, the anchor and the secret that keys
-the anchor's slots; private keys and pins stay with each of them. ADR 0020 says what that means.
+Each user has declared this in a file of their own, `group.json` next to their keys: the group, by
+name and number, and the directory of the shared anchor. It is never learned from the store, from
+the shared directory or from a mode: a directory that others may write is refused unless its user
+declared the group. The members share the store, the anchor and the secret that keys the anchor's
+slots; private keys and pins stay with each member. ADR 0020 explains the consequences.
 """
 
 import os
@@ -38,18 +38,18 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     name: str
     gid: int
     state_dir: str
-    """Where the shared anchor lies."""
+    """The directory of the shared anchor."""
 
     @classmethod
     def find(cls, name: str, state_dir: Path) -> "Group":
-        """The group of a name on this machine.
+        """Find the group of a name on this machine.
 
         Raises:
             UsageError: There is none.
         """
         try:
             gid = grp.getgrnam(name).gr_gid
-        except (KeyError, AttributeError) as exc:  # the latter where there are no groups at all
+        except (KeyError, AttributeError) as exc:  # the latter on a system without groups
             raise UsageError(
                 f"group {name!r}: this machine has no such group",
                 hint=f"An administrator makes it: groupadd {name}; usermod -aG {name} USER",
@@ -57,10 +57,10 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return cls(name=name, gid=gid, state_dir=str(state_dir))
 
     def require_member(self) -> None:
-        """Refuse to share with a group that this user is no member of.
+        """Refuse to share with a group that this user does not belong to.
 
         Raises:
-            UsageError: The user is none.
+            UsageError: The user is not a member.
         """
         if os.geteuid() != 0 and self.gid not in (os.getegid(), *os.getgroups()):
             raise UsageError(
@@ -70,10 +70,10 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def make_shared_directory(path: Path, group: Group) -> None:
-    """Make a directory that the members of a group share, or check that it is one.
+    """Create a directory that the members of a group share, or check that it is one.
 
     Raises:
-        DirectoryUnusable: It cannot be made, or is another's.
+        DirectoryUnusable: It cannot be created, or belongs to another group.
     """
     with reporting(DirectoryUnusable, f"{path}: expected a directory to share"):
         disk.make_directory(path, group.gid, parents=True)
@@ -84,7 +84,7 @@ def make_shared_directory(path: Path, group: Group) -> None:
 
 
 def _require_reachable(path: Path, group: Group) -> None:
-    """Refuse a directory below one that keeps the other members out, such as a home."""
+    """Refuse a directory below one that the other members cannot enter, such as a home."""
     for parent in path.parents:
         found = parent.stat()
         inner = found.st_mode & stat.S_IXGRP and found.st_gid == group.gid
@@ -98,7 +98,7 @@ def _require_reachable(path: Path, group: Group) -> None:
 
 
 def share_secret(directory: Path, secret: bytes, group: Group) -> None:
-    """Put the secret that keys the anchor's slots where the members can read it.
+    """Write the secret that keys the anchor's slots to a file that the members can read.
 
     Raises:
         DirectoryUnusable: The directory cannot be written.
@@ -114,11 +114,11 @@ def share_secret(directory: Path, secret: bytes, group: Group) -> None:
 
 
 def read_shared_secret(directory: Path, group: Group) -> bytes:
-    """The secret that a member put there.
+    """Read the secret that a member wrote there.
 
     Raises:
         KeyMissing: There is none, or this user may not read it.
-        KeyFileUnsafe: It is of another group, or others can read or change it.
+        KeyFileUnsafe: It belongs to another group, or others can read or change it.
     """
     path = directory / _SHARED_NAME
     try:
@@ -150,10 +150,10 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
 
 
 def group_faults(group: Group, directories: list[Path], files: list[Path]) -> list[tuple[str, str]]:
-    """What about the modes of shared files keeps members out, or lets others in.
+    """Find modes of shared files that lock members out, or let others in.
 
     Returns:
-        For each, what is wrong and the command that repairs it.
+        For each, a description and the command that fixes it.
     """
     found = []
     for path in directories:
@@ -195,7 +195,7 @@ def _file_fault(path: Path, group: Group) -> tuple[str, str] | None:
 
 
 def _mode_fault(found: os.stat_result, group: Group, *, mode: int, needed: int) -> str | None:
-    """What about the group or the mode of something shared is wrong."""
+    """Describe what is wrong with the group or the mode of a shared file or directory."""
     if found.st_gid != group.gid:
         return f"expected group {group.name!r}, found group {found.st_gid}"
     found_mode = stat.S_IMODE(found.st_mode)
@@ -205,11 +205,11 @@ def _mode_fault(found: os.stat_result, group: Group, *, mode: int, needed: int) 
 
 
 def _look(path: Path) -> str:
-    """A command that shows a link: one that changes modes would change what the link leads to."""
+    """Return a command that shows a link: changing modes would affect the link's target."""
     return f"ls -ld -- {shlex.quote(str(path))}"
 
 
 def _repair(path: Path, group: Group, mode: int) -> str:
-    """The commands that give a file or directory its group and mode; for a shell."""
+    """Return the commands that give a file or directory its group and mode; for a shell."""
     place = shlex.quote(str(path))
     return f"chgrp -h -- {shlex.quote(group.name)} {place}; chmod -- {mode:o} {place}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed: the distributions that Python finds, and whose a file is.
+"""The installed distributions that Python finds, and which of them a file belongs to.
 
-A distribution counts by its version, with what it requires. If it was installed from a folder or an
-address, no version says what is in it, so its files count. Python's own library counts by the
-version of Python.
+A distribution counts by its version, with the distributions that it requires. If it was installed
+from a folder or a URL, its version does not identify its content, so its files count. Python's own
+library counts by the version of Python.
 """
 
 import importlib.util
@@ -36,8 +36,8 @@ _DASHES = re.compile(r"[-_.]+")
 
 @lru_cache(maxsize=_REMEMBERED_MAX)
 def is_application_file(file: str) -> bool:
-    """Whether a file is the application's: neither Python's own nor installed by its version."""
-    path = Path(file).absolute()  # a program that was run by its path may have a relative one
+    """Whether a file belongs to the application: not to Python, nor installed by its version."""
+    path = Path(file).absolute()  # a program that was started by its path may have a relative one
     if any(map(path.is_relative_to, _own_folders())) or not (
         Path(file).is_absolute() or path.exists()
     ):
@@ -47,14 +47,14 @@ def is_application_file(file: str) -> bool:
 
 @cache
 def _own_folders() -> tuple[Path, ...]:
-    """Where our own modules lie."""
+    """Return the folders of our own modules."""
     specs = (importlib.util.find_spec(name) for name in OWN)
     places = (spec.submodule_search_locations or () for spec in specs if spec is not None)
     return tuple(Path(place) for found in places for place in found)
 
 
 class _Distribution(msgspec.Struct, array_like=True, frozen=True):
-    """One that is installed."""
+    """One installed distribution."""
 
     name: str
     version: str
@@ -63,15 +63,15 @@ class _Distribution(msgspec.Struct, array_like=True, frozen=True):
     tops: list[str]
     """Its outermost modules."""
     by_files: bool
-    """Whether its version does not say what is in it: it came from a folder or an address."""
+    """Whether its version does not identify its content: it came from a folder or a URL."""
 
 
 class Installed:
-    """What is installed, in the directories that Python has for it.
+    """The installed distributions in Python's directories for them.
 
     Args:
         places: These directories.
-        standard: Those of Python's own library.
+        standard: The directories of Python's own library.
     """
 
     def __init__(self, places: Sequence[Path], standard: Sequence[Path]) -> None:
@@ -91,15 +91,15 @@ class Installed:
                 self._owners.setdefault(top, []).append(each)
 
     def is_foreign(self, path: Path) -> bool:
-        """Whether a file is of Python's own library, or installed."""
+        """Whether a file belongs to Python's own library, or is installed."""
         return self._is_installed(path) or self.is_standard(path)
 
     def is_standard(self, path: Path) -> bool:
-        """Whether a file is of Python's own library."""
+        """Whether a file belongs to Python's own library."""
         return not self._is_installed(path) and any(map(path.is_relative_to, self._standard))
 
     def is_own(self, path: Path) -> bool:
-        """Whether a file counts by what is in it."""
+        """Whether a file counts by its content."""
         for place in self._places:
             if path.is_relative_to(place):
                 top = path.relative_to(place).parts[0].partition(".")[0]
@@ -111,14 +111,14 @@ class Installed:
         return any(map(path.is_relative_to, self._places))
 
     def owners(self, top: str, path: Path) -> list[_Distribution]:
-        """The distributions that have a part of an outermost module; none: it is not installed."""
+        """Return the distributions that own part of an outermost module; empty: not installed."""
         if self._is_installed(path):
             return self._owners.get(top, [])
         own = self._distributions.get(OWN.get(top, ""))
         return [] if own is None else [own]
 
     def versions(self, names: Iterable[str]) -> dict[str, str]:
-        """The versions of some, and of all that these require."""
+        """Return the versions of some distributions, and of all that these require."""
         found: dict[str, str] = {}
         waiting = [_normalized(name) for name in names]
         while waiting:
@@ -136,7 +136,7 @@ def installed() -> Installed:
 @cache
 def _installed_in(searched: tuple[str, ...]) -> Installed:
     paths = sysconfig.get_paths()
-    # In the order in which an import looks: the first has the version that is imported.
+    # In the order of the import search: the first one has the version that is imported.
     known = dict.fromkeys(map(Path, (*searched, paths["purelib"], paths["platlib"])))
     standard = sorted({Path(paths[name]) for name in ("stdlib", "platstdlib")})
     return Installed([place for place in known if _folders(place)], standard)
@@ -150,7 +150,7 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _read_distribution(folder: Path) -> _Distribution:
-    """What a distribution says of itself."""
+    """Read the metadata of a distribution."""
     given, _, version = folder.name.removesuffix(".dist-info").partition("-")
     requires = list[str]()
     for line in _lines(folder / "METADATA"):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The private keys of a store on this machine: `keys/<identity>.key` and `keys/<identity>.next`.
 
-A key is made once and never overwritten by another; only its passphrase changes. The one exception
-is a rotation: the next key is durable before any roster names it, and takes the name of the old
-file last. So whatever interrupts a rotation, the private half of a key that a roster holds is never
-lost. The old file is gone then: reading needs no private key, and the old one may not write any
-more. What lies in a file is the business of `sealpoint.signing`.
+A key is created once and never overwritten by another; only its passphrase changes. The one
+exception is a rotation: the next key is on the disk before any roster names it, and replaces the
+old file as the last step. So an interrupted rotation never loses the private half of a key that a
+roster holds. The old file is gone then: reading needs no private key, and the old key may not write
+any more. `sealpoint.signing` defines the content of the files.
 
 The passphrase of a key comes from an argument, then the environment, then a file. Nothing is read
-or asked before an encrypted key needs it. The environment opens keys and never decides whether a
+or requested until an encrypted key needs it. The environment opens keys and never decides whether a
 new one is encrypted. The file that a variable names is as secret as a key file: one that others can
 read is refused. There is no setting for a passphrase in `config.toml`, and none is ever taken from
 a command line, which every process of the machine can read.
@@ -55,7 +55,7 @@ _NEXT_SUFFIX = ".next"
 
 
 class KeyFiles:
-    """The key files of a store. Nothing is read or made before a method asks for it."""
+    """The key files of a store. Nothing is read or created until a method needs it."""
 
     __slots__ = ("_directory", "_path")
 
@@ -64,23 +64,23 @@ class KeyFiles:
         self._path = directory.path / "keys"
 
     def signer(self, name: str, unlock: Unlock | None = None) -> PrivateKey:
-        """The private key of an identity; `unlock` is asked for the passphrase of one that has one.
+        """Return the private key of an identity; `unlock` returns the passphrase if it has one.
 
         Raises:
             KeyMissing: It is not on this machine.
             KeyFileUnsafe: Others can read it, or it is damaged.
-            KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
-            NameInvalid: No identity can be called this.
+            KeyLocked: It is encrypted, and the passphrase is missing or wrong.
+            NameInvalid: An identity cannot have this name.
         """
         return decode_key_file(self._key_bytes(name, mounted=True), name=name, unlock=unlock)
 
     def signer_from_descriptor(
         self, descriptor: int, name: str, unlock: Unlock | None = None
     ) -> PrivateKey:
-        """The private key of an identity from a descriptor that the process was started with.
+        """Read the private key of an identity from a descriptor that the process was started with.
 
         Raises:
-            KeyMissing: It is not open, or gives nothing any more.
+            KeyMissing: It is not open, or is empty by now.
             KeyFileUnsafe, KeyLocked, NameInvalid: As `signer`.
         """
         data = read_descriptor(
@@ -92,24 +92,24 @@ class KeyFiles:
         return decode_key_file(data, name=name, unlock=unlock)
 
     def facts(self, name: str, *, mounted: bool = False) -> KeyFacts:
-        """What the key file of an identity says without a passphrase; raises as `signer` does.
+        """Return the facts in a key file that need no passphrase; raises as `signer` does.
 
         Args:
             name: The identity.
-            mounted: Look into the directory of a mounted secret first.
+            mounted: Search the directory of a mounted secret first.
         """
         return describe_key_file(self._key_bytes(name, mounted=mounted), name=name)
 
     def write(self, signer: PrivateKey, choose: Unlock | None = None) -> None:
-        """Keep a private key, encrypted if `choose` gives a passphrase; none is ever overwritten.
+        """Store a private key, encrypted if `choose` returns a passphrase; never overwrite one.
 
         Raises:
             StoreExists: There is a key of this name already.
-            NameInvalid: No identity can be called this.
+            NameInvalid: An identity cannot have this name.
         """
         path = self._key_path(signer.name)
         self._directory.prepare(path.parent)
-        # Nobody is asked to choose a passphrase for what cannot be made.
+        # Do not ask for a new passphrase if the key cannot be created.
         if os.path.lexists(path) or not write_new_file(path, key_file_bytes(signer, choose)):
             raise StoreExists(
                 f"key {signer.name!r} of store {self._directory.url}: it exists already, at {path}",
@@ -117,18 +117,18 @@ class KeyFiles:
             )
 
     def relock(self, name: str, unlock: Unlock, choose: Unlock | None) -> PrivateKey:
-        """Write a key under another passphrase, or as it is where `choose` is None.
+        """Write a key under another passphrase, or unencrypted if `choose` is None.
 
-        Until the new file is durable the old one stays, so a failure at any step loses nothing.
+        The old file stays until the new one is on the disk, so a failure at any step loses nothing.
 
         Raises:
-            ConfigError: The file was changed meanwhile.
+            ConfigError: The file was changed at the same time.
             KeyMissing, KeyFileUnsafe, KeyLocked, NameInvalid: As `signer`.
         """
         before = self._key_bytes(name)
         signer = decode_key_file(before, name=name, unlock=unlock)
         data = key_file_bytes(signer, choose)
-        # Somebody may have taken minutes to type: a key that came in meanwhile must not be lost.
+        # The user may have typed for minutes: a key that was written in that time must not be lost.
         if self._key_bytes(name) != before:
             raise ConfigError(
                 f"key {name!r}: its file changed after it was opened",
@@ -138,7 +138,7 @@ class KeyFiles:
         return signer
 
     def names(self) -> list[str]:
-        """The identities whose private keys are on this machine, in order."""
+        """Return the identities whose private keys are on this machine, in order."""
         keys = self._path
         if not self._directory.is_safe(keys):
             return []
@@ -155,11 +155,11 @@ class KeyFiles:
         )
 
     def next_facts(self, name: str) -> KeyFacts | None:
-        """The next key of an identity, if one was prepared; its secret stays closed.
+        """Return the facts of an identity's next key, if one was prepared, without opening it.
 
         Raises:
             KeyFileUnsafe: Others can read the file, or it is damaged.
-            NameInvalid: No identity can be called this.
+            NameInvalid: An identity cannot have this name.
         """
         data = self._directory.read(
             self._key_path(name, _NEXT_SUFFIX), bytes_max=_KEY_FILE_BYTES_MAX, secret=True
@@ -167,13 +167,13 @@ class KeyFiles:
         return None if data is None else describe_key_file(data, name=name)
 
     def write_next(self, signer: PrivateKey, choose: Unlock | None = None) -> None:
-        """Keep the next key of an identity; one that is there stays as it is."""
+        """Store the next key of an identity; an existing one stays as it is."""
         path = self._key_path(signer.name, _NEXT_SUFFIX)
         self._directory.prepare(path.parent)
         write_new_file(path, key_file_bytes(signer, choose))
 
     def take_next(self, name: str) -> None:
-        """Let the next key take the place of the one before, whose file is gone with that.
+        """Replace the key of an identity with its next key; the old file is gone then.
 
         Raises:
             KeyMissing: There is no next key.
@@ -209,7 +209,7 @@ class KeyFiles:
 
 
 def key_file_bytes(signer: PrivateKey, choose: Unlock | None) -> bytes:
-    """The content of a key's file, encrypted if `choose` gives a passphrase."""
+    """Encode a key file, encrypted if `choose` returns a passphrase."""
     if choose is None:
         return encode_key_file(signer)
     return encode_locked_key_file(signer, choose(signer.name), os.urandom)
@@ -224,10 +224,10 @@ def _is_identity_name(name: str) -> bool:
 
 
 PassphraseSource = str | bytes | Callable[[str], str | bytes]
-"""A passphrase, or what is called with the name of a key and returns its passphrase."""
+"""A passphrase, or a function of a key's name that returns it."""
 
 PasswordSource = str | Callable[[], str]
-"""A password, or what is called for it at each new connection."""
+"""A password, or a function that returns it, called at each new connection."""
 
 _VARIABLE = "SEALPOINT_PASSPHRASE"
 _FILE_VARIABLE = "SEALPOINT_PASSPHRASE_FILE"
@@ -240,16 +240,16 @@ _PASSWORDS_MAX = 2
 def unlocking(
     source: PassphraseSource | None, *, environ: Mapping[str, str] | None = None
 ) -> Unlock:
-    """What gives the passphrase of a key that has to be opened.
+    """Make the function that returns the passphrase of a key to open.
 
     Args:
         source: The caller's argument, which comes first.
-        environ: The environment; that of the process when absent. A variable that is empty counts
-            as unset.
+        environ: The environment; that of the process when absent. An empty variable counts as
+            unset.
 
     Returns:
-        A function of the key's name. It raises KeyLocked if nothing names a passphrase, and
-        UsageError, ConfigError or KeyFileUnsafe if what names one cannot be used.
+        A function of the key's name. It raises KeyLocked if there is no passphrase, and UsageError,
+        ConfigError or KeyFileUnsafe if the source of one cannot be used.
     """
 
     def unlock(name: str) -> Passphrase:
@@ -264,7 +264,7 @@ def unlocking(
 
 
 def choosing(source: PassphraseSource) -> Unlock:
-    """What gives the passphrase of a key that is made: from the caller alone."""
+    """Make the function that returns the passphrase of a new key: from the caller alone."""
 
     def choose(name: str) -> Passphrase:
         return Passphrase(
@@ -275,7 +275,7 @@ def choosing(source: PassphraseSource) -> Unlock:
 
 
 def environment_passphrase(*, environ: Mapping[str, str] | None = None) -> str | None:
-    """The passphrase that SEALPOINT_PASSPHRASE is, or whose file SEALPOINT_PASSPHRASE_FILE names.
+    """Return the passphrase from SEALPOINT_PASSPHRASE or the file in SEALPOINT_PASSPHRASE_FILE.
 
     Returns:
         The passphrase, or None if neither variable is set.
@@ -295,16 +295,17 @@ def environment_passphrase(*, environ: Mapping[str, str] | None = None) -> str |
 
 
 def store_password(source: str | Callable[[], str] | None) -> Callable[[], str] | None:
-    """What gives the password of a database: the caller, or a file that the environment names.
+    """Make the function that returns a database password: from the caller or the environment.
 
-    It is asked at each new connection, so that a password can be changed while programs run. None
-    leaves it to the client of the database, which has places of its own (PGPASSFILE).
+    The environment names a file. The function is called at each new connection, so that a password
+    can be changed while programs run. None leaves the password to the client of the database, which
+    has its own places for it (PGPASSFILE).
     """
     return _database_password(source, _DATABASE_VARIABLE)
 
 
 def anchor_password(source: str | Callable[[], str] | None) -> Callable[[], str] | None:
-    """The same for the database of a shared anchor, which has another login."""
+    """Do the same for the database of a shared anchor, which has another login."""
     return _database_password(source, _ANCHOR_VARIABLE)
 
 
@@ -321,7 +322,7 @@ def _database_password(
 
 
 def password_files(*, environ: Mapping[str, str] | None = None) -> list[Path]:
-    """The files of passwords and passphrases that the environment names, or libpq looks for."""
+    """Return the password and passphrase files that the environment names, or libpq reads."""
     variables = os.environ if environ is None else environ
     named = (_DATABASE_VARIABLE, _ANCHOR_VARIABLE, _FILE_VARIABLE, "PGPASSFILE")
     found = [Path(path).absolute() for each in named if (path := variables.get(each))]
@@ -331,16 +332,16 @@ def password_files(*, environ: Mapping[str, str] | None = None) -> list[Path]:
 
 
 def read_password_file(path: str, setting: str) -> str:
-    """What the file of a database's password holds: a line, or two while it is changed.
+    """Read a database password file: one line, or two while the password is being changed.
 
     Args:
         path: The file.
-        setting: What named it, for messages.
+        setting: The setting that named it, for messages.
 
     Raises:
         UsageError: It does not hold one or two lines of text.
         ConfigError: There is no such file.
-        KeyFileUnsafe: Others can read or change it, or it is another user's.
+        KeyFileUnsafe: Others can read or change it, or it belongs to another user.
     """
     lines = _secret_lines(path, setting)
     if len(lines) > _PASSWORDS_MAX:
@@ -349,16 +350,16 @@ def read_password_file(path: str, setting: str) -> str:
 
 
 def read_passphrase_file(path: str, setting: str) -> str:
-    """The passphrase in a file: its one line, without the line feed.
+    """Read the passphrase in a file: its one line, without the line feed.
 
     Args:
         path: The file.
-        setting: What named it, for messages.
+        setting: The setting that named it, for messages.
 
     Raises:
         UsageError: It does not hold one line of text.
         ConfigError: There is no such file.
-        KeyFileUnsafe: Others can read or change it, or it is another user's.
+        KeyFileUnsafe: Others can read or change it, or it belongs to another user.
     """
     return _secret_text(b"\n".join(_secret_lines(path, setting)), setting, path)
 
@@ -366,7 +367,7 @@ def read_passphrase_file(path: str, setting: str) -> str:
 def _secret_lines(path: str, setting: str) -> list[bytes]:
     if "\0" in path:
         raise ConfigError(f"{setting}: expected the path of a file, found {path!r}")
-    # Secrets are often mounted as links; what counts is the file that one leads to.
+    # Secrets are often mounted as links; the target of the link counts.
     data = read_file(Path(path).absolute(), bytes_max=_FILE_BYTES_MAX, secret=True, follow=True)
     if data is None:
         raise ConfigError(f"{setting}: there is no file {path}")

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that others must not read or change: a user's own, mounted secrets, and descriptors.
 
-What is unsafe is refused, never repaired, as `KeyFileUnsafe` or `DirectoryUnusable`. How files are
-opened, checked and brought to the disk is the business of `sealpoint.disk`.
+Unsafe files are refused, never repaired, as `KeyFileUnsafe` or `DirectoryUnusable`.
+`sealpoint.disk` opens, checks and syncs files.
 
-A mounted secret is a directory that somebody declares to be one. What lies in it belongs to root or
-the user, others can neither read a key nor change anything, and a group may read, as the group of a
-pod does. Links are followed one by one, as Kubernetes makes them (`worker.key` is a link to
-`..data/worker.key`, `..data` to `..2026_01_31`); one that leads out of the directory is refused.
-A secret that is replaced while it is read is read anew: a name that is there is never taken for
-one that is missing. Nothing is written.
+A mounted secret is a directory that the user declares to be one. Its content belongs to root or the
+user, others can neither read a key nor change anything, and a group may read, as the group of a pod
+does. Links are followed one by one, as Kubernetes makes them (`worker.key` is a link to
+`..data/worker.key`, `..data` to `..2026_01_31`); a link that leads out of the directory is refused.
+A secret that is replaced during a read is read again: an existing name is never treated as missing.
+Nothing is written.
 
-A descriptor is one that the process was started with. It is not handed on to processes that this
-one starts. A file is read from its beginning, as often as somebody asks; a pipe gives its bytes
-once.
+A descriptor is one that the process was started with. Child processes do not inherit it. A file is
+read from its beginning each time; a pipe yields its bytes once.
 """
 
 import contextlib
@@ -44,20 +43,20 @@ _PAUSE_S = 0.005
 def read_file(
     path: Path, *, bytes_max: int, secret: bool, follow: bool = False, mounted: bool = False
 ) -> bytes | None:
-    """Read a whole file, or None where there is none.
+    """Read a complete file, or None if it does not exist.
 
     Args:
         path: The file.
-        bytes_max: The most it may hold.
-        secret: Others must not read it, and it must be the user's own; else others must not
-            change it, and it may be root's.
-        follow: Whether the file may be reached through a symbolic link.
-        mounted: It is of a mounted secret: even if secret, it may be root's, and a group may read
-            it.
+        bytes_max: Its maximum size.
+        secret: Others must not read it, and it must belong to the user; otherwise, others must not
+            change it, and it may belong to root.
+        follow: Whether to follow a symbolic link to the file.
+        mounted: It is part of a mounted secret: even if secret, it may belong to root, and a group
+            may read it.
 
     Raises:
-        KeyFileUnsafe: Others could read or change it, it is too large, or it is no file.
-        DirectoryUnusable: Its directory is none.
+        KeyFileUnsafe: Others could read or change it, it is too large, or it is not a file.
+        DirectoryUnusable: Its directory is not a directory.
     """
     with reporting(KeyFileUnsafe, f"{path}: expected a file that can be read"):
         try:
@@ -82,7 +81,7 @@ def check_file(named: str, found: os.stat_result, *, secret: bool, mounted: bool
     """Check that an open file is one, and that others cannot change it, or read a secret one.
 
     Raises:
-        KeyFileUnsafe: It is not so.
+        KeyFileUnsafe: The check fails.
     """
     with refusing(KeyFileUnsafe, named):
         disk.require_safe(
@@ -101,10 +100,10 @@ def check_file(named: str, found: os.stat_result, *, secret: bool, mounted: bool
 
 
 def check_owner(named: str, found: os.stat_result) -> None:
-    """Check that a file or a link is the user's own, or root's.
+    """Check that a file or a link belongs to the user or to root.
 
     Raises:
-        KeyFileUnsafe: It is somebody else's.
+        KeyFileUnsafe: It belongs to another user.
     """
     with refusing(KeyFileUnsafe, named):
         disk.require_owner(found, root_too=True)
@@ -114,10 +113,10 @@ def check_directory(path: str | Path, *, follow: bool = False) -> bool:
     """Check that only the user and root can change what a directory holds.
 
     Returns:
-        Whether it is there.
+        Whether it exists.
 
     Raises:
-        DirectoryUnusable: It is no directory, or others can change it.
+        DirectoryUnusable: It is not a directory, or others can change it.
     """
     try:
         found = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 (it is asked for often)
@@ -133,10 +132,10 @@ def check_directory(path: str | Path, *, follow: bool = False) -> bool:
 
 
 def make_directory(path: Path, *, follow: bool = False, parents: bool = False) -> None:
-    """Make sure that a directory is there and that only the user and root can change it.
+    """Make sure that a directory exists and that only the user and root can change it.
 
     Raises:
-        DirectoryUnusable: It cannot be made, is no directory, or others can change it.
+        DirectoryUnusable: It cannot be created, is not a directory, or others can change it.
     """
     with _writing(path):
         disk.make_directory(path, parents=parents)
@@ -147,7 +146,7 @@ def make_directory(path: Path, *, follow: bool = False, parents: bool = False) -
 
 
 def write_new_file(path: Path, data: bytes) -> bool:
-    """Write a file that only the user can read, unless there is one of that name.
+    """Write a file that only the user can read, unless the name is taken.
 
     Returns:
         Whether it was written; an existing file stays as it is.
@@ -159,14 +158,14 @@ def write_new_file(path: Path, data: bytes) -> bool:
         try:
             disk.write_file(path, data, replace=False)
         except FileExistsError:
-            # Whoever wrote it may have died before its name was on the disk.
+            # The process that wrote it may have died before its name was on the disk.
             disk.sync_directory(path.parent)
             return False
     return True
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable.
+    """Sync the names in a directory to the disk.
 
     Raises:
         DirectoryUnusable: It cannot be synced.
@@ -176,7 +175,7 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file that only the user can read, in the place of any of that name.
+    """Write a file that only the user can read, replacing any file of that name.
 
     Raises:
         DirectoryUnusable: Its directory cannot be written.
@@ -186,10 +185,10 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def move_file(source: Path, target: Path) -> None:
-    """Give a file the name of another in its directory, whose content is gone with that.
+    """Rename a file over another one in the same directory, whose content is then gone.
 
     Raises:
-        DirectoryUnusable: The directory cannot be written, or the file is not there.
+        DirectoryUnusable: The directory cannot be written, or the file does not exist.
     """
     with _writing(target.parent):
         disk.move_file(source, target)
@@ -206,18 +205,18 @@ def _unusable(path: str | Path, exc: OSError) -> DirectoryUnusable:
 
 
 def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) -> bytes | None:
-    """Read a file of a mounted secret, or None where there is none of that name.
+    """Read a file of a mounted secret, or None if the name does not exist.
 
     Args:
-        directory: Where the secret is mounted.
+        directory: The mount point of the secret.
         name: The file.
-        bytes_max: The most it may hold.
-        secret: Others must not read it.
+        bytes_max: Its maximum size.
+        secret: Whether others must not read it.
 
     Raises:
         KeyFileUnsafe: Others could read or change it, or it leads out of the directory or, for more
             than a moment, to nothing.
-        DirectoryUnusable: The directory is none, or others can change it.
+        DirectoryUnusable: The directory does not exist, or others can change it.
     """
     try:
         top = directory.resolve(strict=True)
@@ -226,8 +225,9 @@ def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) ->
             f"{directory}: there is no such directory, where a mounted secret should be",
             hint="Mount it there, or name another with secrets_dir= or SEALPOINT_SECRETS_DIR.",
         ) from exc
-    # Kubernetes replaces the whole directory at once: what was found may be gone when it is opened.
-    # That is no reason to take an older key from elsewhere, so only a name that is not there is.
+    # Kubernetes replaces the whole directory at once, so a file that was found may be gone when it
+    # is opened. That must not lead to an older key from another place, so only a name that does not
+    # exist returns None.
     for _ in range(_ATTEMPTS):
         try:
             path = _resolved(top, name)
@@ -248,10 +248,10 @@ def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) ->
 
 
 def _resolved(top: Path, name: str) -> Path | None:
-    """Where a name leads, link by link; None where there is nothing of that name.
+    """Resolve a name link by link; None if the name does not exist.
 
     Raises:
-        FileNotFoundError: It leads to nothing: perhaps the secret is just being replaced.
+        FileNotFoundError: It leads to nothing: perhaps the secret is being replaced right now.
     """
     named = top / name
     here, parts, links = top, [name], 0
@@ -270,7 +270,7 @@ def _resolved(top: Path, name: str) -> Path | None:
             if step == named:
                 return None
             raise
-        # In a directory with the sticky bit others may make names, which are theirs.
+        # In a directory with the sticky bit, others may create names, which belong to them.
         check_owner(str(step), found)
         if stat.S_ISLNK(found.st_mode):
             links += 1
@@ -287,9 +287,9 @@ def _resolved(top: Path, name: str) -> Path | None:
 
 
 def _check_mounted_directory(path: Path) -> None:
-    """Refuse a directory in which others can put something in the place of what is there."""
+    """Refuse a directory in which others can replace existing names."""
     found = path.lstat()
-    # With the sticky bit, as Kubernetes mounts it, nobody replaces or removes what others own.
+    # With the sticky bit, as Kubernetes mounts it, no one replaces or removes files of others.
     refused = 0 if found.st_mode & stat.S_ISVTX else OTHERS_WRITE
     with refusing(DirectoryUnusable, path):
         disk.require_safe(found, DIRECTORY, root_too=True, refused=refused)
@@ -303,25 +303,25 @@ def _leads_out(named: Path, top: Path) -> KeyFileUnsafe:
 
 
 def read_descriptor(descriptor: int, what: str, *, bytes_max: int, secret: bool) -> bytes:
-    """Read what a descriptor holds that the process was started with.
+    """Read the content of a descriptor that the process was started with.
 
     Args:
         descriptor: Its number; it stays open.
-        what: What it should hold, for messages.
-        bytes_max: The most it may hold.
-        secret: Others must not be able to read it by a name that it has.
+        what: The expected content, for messages.
+        bytes_max: The maximum size.
+        secret: Whether others must not be able to read it by a name that it has.
 
     Raises:
-        KeyMissing: It is not open, or gives nothing: a pipe does so the second time.
-        KeyFileUnsafe: It is neither file, pipe nor socket, holds too much, or others could read or
+        KeyMissing: It is not open, or is empty: a pipe is empty the second time.
+        KeyFileUnsafe: It is not a file, pipe or socket, holds too much, or others could read or
             change it.
     """
     named = f"descriptor {descriptor}"
     try:
         found = os.fstat(descriptor)
-        os.set_inheritable(descriptor, False)  # noqa: FBT003 (it has no name)
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 (the parameter has no name)
         if stat.S_ISREG(found.st_mode):
-            if found.st_nlink:  # else it has no name by which others could reach it
+            if found.st_nlink:  # without a link, others cannot reach it by a name
                 check_file(named, found, secret=secret, mounted=True)
             data = os.pread(descriptor, bytes_max + 1, 0)
         elif stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode):

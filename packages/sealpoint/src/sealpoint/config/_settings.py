@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings: an argument before the environment before `config.toml` before the default.
 
-The file is strict: a key that it does not know is an error, since a misspelt setting that is
-ignored is worse than none. The store URL and the namespace are passed on as they are; they are
-checked where they are used. Nothing is read when a module is imported.
+The file is strict: an unknown key is an error, since silently ignoring a misspelled setting would
+be worse. The store URL and the namespace are passed on unchanged, and checked where they are used.
+Importing a module reads nothing.
 
-An identity has a name that is safe as the name of a file everywhere. Lower case only, so that two
-names never meet in one file where case does not count; no separator and no leading dot, so that a
-name never leaves its directory or hides in it.
+The name of an identity is safe as a file name on every system. It is lower case only, so that two
+names never share one file on a file system that ignores case; it has no separator and no leading
+dot, so that a name never leaves its directory or is hidden in it.
 """
 
 import os
@@ -28,10 +28,10 @@ _FOUND_CHARS_MAX = 80
 
 
 def check_identity_name(name: str) -> str:
-    """Return a name that an identity may have.
+    """Check the name of an identity, and return it.
 
     Raises:
-        NameInvalid: It may not have this one.
+        NameInvalid: An identity cannot have this name.
     """
     if _IDENTITY.fullmatch(name) is None:
         raise NameInvalid(
@@ -55,21 +55,21 @@ class Settings:
     """Everything that is configured outside the program."""
 
     store: str | None
-    """The URL of the store; None when nothing names one."""
+    """The URL of the store; None if nothing names one."""
     identity: str | None
-    """The name of the identity that signs; None when nothing names one."""
+    """The name of the identity that signs; None if nothing names one."""
     namespace: str
     """The namespace of threads that are named without one."""
     config_dir: Path
-    """Where pins and keys lie; absolute."""
+    """The directory of pins and keys; absolute."""
     state_dir: Path
-    """Where the local anchor lies; absolute."""
+    """The directory of the local anchor; absolute."""
     secrets_dir: Path | None = None
-    """Where a secret is mounted that holds keys and pin; absolute."""
+    """The mount point of a secret that holds keys and pin; absolute."""
     key_fd: int | None = None
-    """The descriptor that the identity's key is read from."""
+    """The descriptor from which to read the identity's key."""
     trust_fd: int | None = None
-    """The descriptor that the pin is read from."""
+    """The descriptor from which to read the pin."""
 
 
 def load_settings(
@@ -93,15 +93,15 @@ def load_settings(
         state_dir: The state directory, before SEALPOINT_STATE_DIR.
         secrets_dir: The directory of a mounted secret, before SEALPOINT_SECRETS_DIR.
         key_fd: The descriptor of the key, before SEALPOINT_KEY_FD.
-        environ: The environment; that of the process when absent. A variable that is empty
-            counts as unset.
+        environ: The environment; that of the process when absent. An empty variable counts as
+            unset.
 
     Raises:
-        ConfigError: The file is malformed, or a directory cannot be one.
-        DirectoryUnusable: The configuration directory is none, or others can change it, or
-            nothing says where it is.
+        ConfigError: The file is malformed, or the path of a directory is invalid.
+        DirectoryUnusable: The configuration directory is not a directory, others can change it, or
+            its location is unknown.
         KeyFileUnsafe: Others can change the file.
-        NameInvalid: The identity cannot be called this.
+        NameInvalid: An identity cannot have this name.
     """
     variables = os.environ if environ is None else environ
     config_path = _directory(
@@ -132,7 +132,7 @@ def load_settings(
 
 
 def _users_own(find: Callable[[str], Path], variable: str) -> Path:
-    """The user's own directory; a user without a home and without a name has none."""
+    """Return the user's own directory; a user without a home and a name has none."""
     try:
         path = find(_APPLICATION)
     except (RuntimeError, KeyError, OSError):
@@ -147,7 +147,7 @@ def _users_own(find: Callable[[str], Path], variable: str) -> Path:
 
 
 def _descriptor(setting: str, argument: int | None, variable: str | None) -> int | None:
-    """The descriptor that an argument or else a variable names; None when neither does."""
+    """Return the descriptor that an argument or else a variable names, or None."""
     if argument is None and not variable:
         return None
     text = variable if argument is None else str(argument)
@@ -163,7 +163,7 @@ def _descriptor(setting: str, argument: int | None, variable: str | None) -> int
 def _directory(
     setting: str, argument: str | os.PathLike[str] | None, variable: str | None
 ) -> Path | None:
-    """The absolute path that an argument or else a variable names; None when neither does."""
+    """Return the absolute path that an argument or else a variable names, or None."""
     text = os.fspath(argument) if argument is not None else variable
     if argument is None and not text:
         return None
@@ -176,7 +176,7 @@ def _directory(
 
 
 def read_settings_file(config_dir: Path) -> dict[str, Any]:
-    """What `config.toml` says: texts, and the tables that others check.
+    """Read `config.toml`: texts, and the tables that other code checks.
 
     Raises:
         ConfigError: The file is malformed.

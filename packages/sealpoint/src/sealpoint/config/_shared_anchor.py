@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The anchor that a store shares with other machines: `anchor.json` beside its pin.
+"""The anchor that a store shares with other machines: `anchor.json` next to its pin.
 
-It is declared once, in a file of this user, and asked from then on by everything that opens the
-store: no variable that somebody forgets to set makes a machine judge by its own memory alone. The
-file holds a URL, with the login and without a password; it may also come with a mounted secret.
+The user declares it once, in a file, and everything that opens the store uses it from then on: a
+forgotten variable cannot make a machine judge by its own anchor alone. The file holds a URL, with
+the login and without a password; it may also come from a mounted secret.
 
-The secret that keys the slots lies in the anchor's database, so that a new machine needs no more
-than the pin, this URL and a login. A machine keeps the one that it first saw, in `slots.key`, and
-refuses another: under another one, no slot would be found, and every thread would look new.
+The secret that keys the slots is in the anchor's database, so that a new machine needs only the
+pin, this URL and a login. A machine stores the secret that it first saw, in `slots.key`, and
+refuses another: with another secret, no slot would be found, and every thread would look new.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ _BYTES_MAX = 64 * 1024
 
 
 class _Declared(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What `anchor.json` says."""
+    """The content of `anchor.json`."""
 
     url: str
 
 
 class SharedAnchorFile:
-    """Which anchor a store shares, as this user has declared it."""
+    """The user's declaration of the anchor that a store shares."""
 
     __slots__ = ("_directory", "path")
 
@@ -40,10 +40,10 @@ class SharedAnchorFile:
         self.path = directory.path / "anchor.json"
 
     def url(self) -> AnchorUrl | None:
-        """Where the shared anchor is, or None if there is none.
+        """Return the URL of the shared anchor, or None if there is none.
 
         Raises:
-            ConfigError: The file that says so is malformed.
+            ConfigError: The file that declares it is malformed.
             KeyFileUnsafe: Others can change it.
         """
         data = self._directory.read(self.path, bytes_max=_BYTES_MAX, secret=False, mounted=True)
@@ -60,7 +60,7 @@ class SharedAnchorFile:
             ) from exc
 
     def declare(self, url: AnchorUrl) -> None:
-        """Ask this anchor from now on; another login to the same one may be declared.
+        """Use this anchor from now on; declaring another login to the same one is allowed.
 
         Raises:
             StoreExists: Another one is declared.
@@ -71,12 +71,12 @@ class SharedAnchorFile:
         data = msgspec.json.format(document, indent=2) + b"\n"
         if known is None:
             write_new_file(self.path, data)
-            self.require_same(url)  # of two at once, the first has won
+            self.require_same(url)  # of two concurrent calls, the first wins
         elif known != url:
             replace_file(self.path, data)
 
     def require_same(self, url: AnchorUrl) -> AnchorUrl | None:
-        """What is declared, which has to be nothing, or a way to the same anchor.
+        """Return the declared URL; require that it is None or names the same anchor.
 
         Raises:
             StoreExists: Another one is declared.
@@ -91,18 +91,18 @@ class SharedAnchorFile:
         return known
 
     def forget(self) -> None:
-        """Ask it no more."""
+        """Stop using the anchor."""
         with suppress(FileNotFoundError):
             self.path.unlink()
         sync_directory(self.path.parent)
 
 
 def parse_anchor_url(text: str) -> AnchorUrl:
-    """The URL of a shared anchor.
+    """Parse the URL of a shared anchor.
 
     Raises:
-        UrlInvalid: It is none, or holds a password.
-        ExtraMissing: The part that knows such anchors is not installed.
+        UrlInvalid: It is not valid, or holds a password.
+        ExtraMissing: The part for such anchors is not installed.
     """
     found: object = text
     scheme = text.partition(":")[0] if isinstance(found, str) else ""
@@ -121,7 +121,7 @@ def open_shared_anchor(
 
     Raises:
         AnchorUnavailable: It cannot be used.
-        ExtraMissing: The part that knows such anchors is not installed.
+        ExtraMissing: The part for such anchors is not installed.
     """
     opened = _backend_of(url.scheme).open
     return opened(url, store=store, password=password, create=create, read_only=read_only)
