@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people and programs are shown of a store, as plain data, and said once.
+"""The displayed form of a store's content, as plain data for people and programs.
 
-The command line and the console show the same things in two ways: documents for programs, and
-values with words for people. Both are made here, below both; neither prints, styles or serves
-anything here, and nothing here reads a store: what is shown is given by `sealpoint.api`. A module
-loads no more than it needs, so that a verb which lists threads does not load what shows a request.
+The command line and the console show the same content in two ways: documents for programs, and
+values with words for people. This package makes both, as a layer below both. It prints, styles and
+serves nothing, and reads no store: `sealpoint.api` provides the content. A module loads only what
+it needs, so that a command that lists threads does not load the code for requests.
 """

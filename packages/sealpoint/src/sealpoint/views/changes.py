@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed between two values, in words that people read.
+"""The changes between two values, in words for people.
 
-Two values are the same exactly when their encodings are, so that a difference of type or of
-order is never overlooked: what cannot be shown as a change of a part is shown as a change of
-the whole. Lists are aligned: an item that came in between is one addition. What is masked is
-compared all the same, and only said to have changed. Pure; nothing is read or printed.
+Two values are the same exactly if their encodings are, so that a difference of type or of order is
+never missed: a change that cannot be shown in a part is shown as a change of the whole. Lists are
+aligned: an inserted item is one addition. Masked values are compared as well, but the output only
+says that they changed. Pure; nothing is read or printed.
 """
 
 from collections import Counter
@@ -41,13 +41,13 @@ _DEPTH_MAX = 60
 _SIMILAR_DEPTH_MAX = 3
 _SIMILAR_CHARS = 100
 _SIMILAR_LEAST = 0.5
-# Aligning costs as much as there are pairs of equal items, and again for each run that differs;
-# beyond these, items are compared by position.
+# The cost of alignment grows with the number of pairs of equal items, for each run of differences.
+# Beyond these limits, items are compared by position.
 _EQUAL_PAIRS_MAX = 20_000
 _ALIGNED_MAX = 4_000 * 4_000
 _PAIRED_MAX = 400
 _SIMILAR_MAX = 600
-"""So many texts are held against each other in all, to find out which one became which."""
+"""How many texts to compare in total, to find out which one became which."""
 _CONTEXT_CHARS = 20
 _LINE_CHARS = 4_000
 
@@ -62,25 +62,25 @@ class Change:
 
     kind: Literal["added", "changed", "removed"]
     path: str
-    """Where it lies in the newer value; of something removed, where it lay in the older one."""
+    """The place in the newer value; for a removed part, the place in the older one."""
     path_before: str | None = None
-    """Where it lay in the older value, if that is somewhere else."""
+    """The place in the older value, if it differs."""
     old: str | None = None
     new: str | None = None
     note: str | None = None
-    """What kind of change it is, where old and new do not tell."""
+    """The kind of change, if old and new do not show it."""
     old_text: str | None = field(default=None, repr=False)
-    """All of the older value, where it is a text."""
+    """The complete older value, if it is a text."""
     new_text: str | None = field(default=None, repr=False)
     masked: bool = False
-    """Whether the values are not shown."""
+    """Whether the values are hidden."""
 
     def as_dict(self) -> dict[str, str | None]:
-        """The JSON form, as far as it is short."""
+        """Return the JSON form, without the complete texts."""
         return json_form(self, "kind", "path", "path_before", "old", "new", "note")
 
     def shown(self) -> "Change":
-        """The same for people, with everything visible that does not print."""
+        """Return the same for people, with unprintable characters made visible."""
         return replace(
             self,
             path=visible(self.path),
@@ -90,11 +90,11 @@ class Change:
         )
 
     def lines(self, *, context: int = 3, lines_max: int = 2_000) -> tuple["LineChange", ...]:
-        """How a text changed, line by line; nothing where it is no text.
+        """Return how a text changed, line by line; empty if it is not a text.
 
         Args:
-            context: How many lines around each difference are told; those between are counted.
-            lines_max: How many lines are told at most; the rest is counted.
+            context: How many lines to show around each difference; the lines between are counted.
+            lines_max: The maximum number of lines to show; the rest is counted.
         """
         if self.old_text is None and self.new_text is None:
             return ()
@@ -111,17 +111,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineChange:
-    """A line of a text that changed, with everything visible that does not print."""
+    """A line of a text that changed, with unprintable characters made visible."""
 
     mark: Literal["added", "removed", "same", "skipped", "left-out"]
-    """`skipped` are equal lines that are not told, `left-out` are lines of either text."""
+    """`skipped` stands for hidden equal lines, `left-out` for the remaining lines of both texts."""
     text: str = ""
     count: int = 1
-    """How many lines it stands for."""
+    """How many lines it represents."""
 
     @property
     def weight(self) -> int:
-        """How many lines of the two texts it stands for, taken together."""
+        """How many lines of the two texts it represents, taken together."""
         return self.count * (2 if self.mark in ("same", "skipped") else 1)
 
     def as_dict(self) -> dict[str, Any]:
@@ -137,16 +137,16 @@ def compare(
     name: str = "state",
     masking: Masking = REVEALED,
 ) -> Iterator[Change]:
-    """Tell what changed, in the order of the newer value, removed parts after those that stay.
+    """Yield the changes, in the order of the newer value, and then the removed parts.
 
-    Whoever takes only the first changes has only these found out.
+    The comparison is lazy: a caller that takes only the first changes pays only for these.
 
     Args:
         old: The older value.
         new: The newer value.
-        encode: Gives the same bytes for the same value alone, as `Registry.encode` does.
-        name: What the value is called in paths.
-        masking: What is not shown.
+        encode: Returns the same bytes only for the same value, as `Registry.encode` does.
+        name: The name of the value in paths.
+        masking: The names of hidden values.
     """
     return _Comparison(encode, masking).changes(old, new, name, name, 0)
 
@@ -154,13 +154,13 @@ def compare(
 def compare_checkpoints(
     before: Loaded, after: Loaded, encode: Callable[[Any], bytes], *, masking: Masking = REVEALED
 ) -> Iterator[Change]:
-    """Tell what changed in the state, the metadata and the world of two checkpoints.
+    """Yield the changes in the state, the metadata and the world of two checkpoints.
 
     Args:
         before: The older one.
         after: The newer one.
         encode: `Registry.encode` of the registry that both were loaded with.
-        masking: What is not shown.
+        masking: The names of hidden values.
     """
     yield from compare(before.state, after.state, encode, name="state", masking=masking)
     yield from compare(before.metadata, after.metadata, encode, name="metadata", masking=masking)
@@ -169,20 +169,20 @@ def compare_checkpoints(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointDiff:
-    """What changed from one checkpoint of a thread to another."""
+    """The changes from one checkpoint of a thread to another."""
 
     before: CheckpointRef
     after: CheckpointRef
     changes: tuple[Change, ...]
-    """In the state, the metadata and the world."""
+    """The changes in the state, the metadata and the world."""
     complete: bool
     """Whether these are all of them."""
     world: WorldDiff | None
-    """What the run was able to do, leaf by leaf; None if one of the two did not say."""
+    """The change of the run's capabilities, leaf by leaf; None if a checkpoint declared none."""
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many changes there are of each kind."""
+        """The number of changes of each kind."""
         found = Counter(str(change.kind) for change in self.changes)
         return {kind: found[kind] for kind in ("changed", "added", "removed")}
 
@@ -195,14 +195,14 @@ def diff_checkpoints(
     masking: Masking = REVEALED,
     changes_max: int | None = None,
 ) -> CheckpointDiff:
-    """What changed between two checkpoints, and what that means for what the run can do.
+    """Return the changes between two checkpoints, including the run's capabilities.
 
     Args:
         before: The older one.
         after: The newer one.
         encode: `Registry.encode` of the registry that both were loaded with.
-        masking: What is not shown.
-        changes_max: How many changes are looked for at most; None: all of them.
+        masking: The names of hidden values.
+        changes_max: The maximum number of changes to find; None: all of them.
     """
     world = None
     if before.world is not None and after.world is not None:
@@ -224,7 +224,7 @@ class _Comparison:
         self._similar_left = _SIMILAR_MAX
 
     def _encode(self, value: Any) -> bytes:
-        """The bytes of a value; what an object holds beside what is saved of it equals itself."""
+        """Return the bytes of a value; an object that cannot be saved only equals itself."""
         try:
             return self._encode_saved(value)
         except EncodeError:
@@ -267,7 +267,7 @@ class _Comparison:
     def _within(
         self, old: ValueParts, new: ValueParts, before: str, path: str, depth: int
     ) -> Iterator[Change]:
-        """What changed in the parts of two values."""
+        """Yield the changes in the parts of two values."""
         if depth < _DEPTH_MAX:
             match new.shape:
                 case ValueShape.SEQUENCE:
@@ -284,7 +284,7 @@ class _Comparison:
     def _named(
         self, old: ValueParts, new: ValueParts, before: str, path: str, depth: int
     ) -> Iterator[Change]:
-        """Dicts by key, records by field."""
+        """Compare dicts by key, and records by field."""
         had = {self._key(key): (key, member) for key, member in old.members}
         has = {self._key(key): (key, member) for key, member in new.members}
         for name, (key, member) in has.items():
@@ -308,7 +308,7 @@ class _Comparison:
     def _members(
         self, old: ValueParts, new: ValueParts, before: str, path: str
     ) -> Iterator[Change]:
-        """Sets by member, in the order of their encodings: a set has none of its own."""
+        """Compare sets by member, in the order of their encodings, since sets have no order."""
         had = {self._encode(member): member for _, member in old.members}
         has = {self._encode(member): member for _, member in new.members}
         for name in sorted(has.keys() - had.keys()):
@@ -335,7 +335,7 @@ class _Comparison:
                     yield from self.changes(had[place], has[other], was, now, depth + 1)
 
     def _paired(self, had: list[Any], has: list[Any], block: _Block) -> Iterator[_Pair]:
-        """Which items of two runs are one item that changed; the others came or went."""
+        """Yield which items of two runs are one changed item; the others were added or removed."""
         first, last, start, end = block
         olds, news = range(first, last), range(start, end)
         most = min(_PAIRED_MAX, self._similar_left)
@@ -366,7 +366,7 @@ class _Comparison:
         )
 
     def _similar(self, old: Any, new: Any, depth: int) -> float:
-        """How alike two values are, from 0 to 1."""
+        """Return how similar two values are, from 0 to 1."""
         if type(old) is not type(new):
             return 0.0
         if type(old) is str:
@@ -389,7 +389,7 @@ class _Comparison:
 
 
 def _unequal(had: Sequence[_Item], has: Sequence[_Item]) -> Iterator[_Block]:
-    """The runs in which two lists differ, each with its bounds in both."""
+    """Yield the runs in which two lists differ, each with its bounds in both."""
     shortest = min(len(had), len(has))
     first = 0
     while first < shortest and had[first] == has[first]:
@@ -413,7 +413,7 @@ def _unequal(had: Sequence[_Item], has: Sequence[_Item]) -> Iterator[_Block]:
 def _alike_in_order(
     olds: range, news: range, similar: Callable[[int, int], float]
 ) -> Iterator[_Pair]:
-    """Pair each newer item with the next older one that is like it; the others came or went."""
+    """Pair each newer item with the next similar older one; the others were added or removed."""
     waiting = list(olds)
     for new in news:
         old = next((place for place in waiting if similar(place, new) >= _SIMILAR_LEAST), None)
@@ -424,7 +424,7 @@ def _alike_in_order(
 
 
 def _windows(old: str, new: str) -> tuple[str, str]:
-    """Two texts from shortly before they first differ."""
+    """Return two texts, starting shortly before their first difference."""
     start = 0
     if max(len(old), len(new)) > _VALUE_CHARS:
         pairs = enumerate(zip(old, new, strict=False))
@@ -441,7 +441,7 @@ def _masked(kind: Literal["added", "changed", "removed"], path: str) -> Change:
 
 
 def _line_changes(olds: Sequence[str], news: Sequence[str], context: int) -> Iterator[LineChange]:
-    """The lines of two texts, those that differ with some around them."""
+    """Yield the lines of two texts that differ, with some context."""
     done = 0
     for first, last, start, end in _unequal(olds, news):
         yield from _equal_lines(olds[done:first], context, begins=not done, ends=False)
@@ -454,7 +454,7 @@ def _line_changes(olds: Sequence[str], news: Sequence[str], context: int) -> Ite
 def _equal_lines(
     lines: Sequence[str], context: int, *, begins: bool, ends: bool
 ) -> Iterator[LineChange]:
-    """Lines that both texts have: the nearest to what differs, and how many there are besides."""
+    """Yield the context lines of a part that is equal, and the number of the others."""
     head, tail = (0 if begins else context), (0 if ends else context)
     if len(lines) <= head + tail:
         yield from (_line("same", text) for text in lines)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of a state as a conversation: who said what, which tools were called, what they gave.
+"""Messages of a state as a conversation: speakers, tool calls, and tool results.
 
-Lists of messages are found by the types that frameworks store, LangGraph's and Agent Framework's,
-wherever they lie in a state; no framework is imported, and values that are shown untyped do as
-well. Nothing of a message is left out: what is neither said, called nor returned is in a part of
-its own, `details`. All texts are whole and for people, with everything visible that does not print.
+The search finds lists of messages anywhere in a state, by the stored types of LangGraph and Agent
+Framework. It imports no framework, and it also works on untyped values. No part of a message is
+left out: everything that is not text, a call or a result is in its own part, `details`. All texts
+are complete and for people, with unprintable characters made visible.
 
-Who a message says it is from is what the agent stored, and proves nothing.
+The author of a message is a claim that the agent stored, and proves nothing.
 """
 
 import json
@@ -40,7 +40,7 @@ _ARGUMENTS_CHARS_MAX = 1_000_000
 
 _CONTAINERS = (str, list, dict, tuple)
 _FLAGS = ("hosted", "informational_only")
-"""Fields of a call that say something only if they are set."""
+"""Fields of a call that matter only if they are set."""
 
 _LANGCHAIN = "langchain."
 _AGENT_FRAMEWORK = "agent_framework.message"
@@ -56,7 +56,7 @@ _CLASSES = {
     ("agent_framework", "Message"): _AGENT_FRAMEWORK,
     ("agent_framework", "Content"): _CONTENT,
 }
-"""What the classes of frameworks are stored as, for states that were loaded with their types."""
+"""The stored names of the frameworks' classes, for states that were loaded with their types."""
 _ROLES = {
     "langchain.human": "user",
     "langchain.ai": "assistant",
@@ -68,21 +68,21 @@ _ROLES = {
     "langchain.remove": "remove",
     _AGENT_FRAMEWORK: "",
 }
-"""The role of each kind of message; empty where the message says it."""
+"""The role of each kind of message; empty if the message states it."""
 
 
 @unique
 class PartKind(StrEnum):
-    """What a part of a message is."""
+    """The kind of a part of a message."""
 
     TEXT = "text"
     REASONING = "reasoning"
     TOOL_CALL = "tool-call"
     TOOL_RESULT = "tool-result"
     OTHER = "other"
-    """An image, a file, or what no other word fits."""
+    """An image, a file, or anything that fits no other kind."""
     DETAILS = "details"
-    """What else the message holds, such as the model's name and how many tokens it took."""
+    """The remaining fields of the message, such as the model's name and the token count."""
 
 
 _SAID = {"text": PartKind.TEXT, "text_reasoning": PartKind.REASONING}
@@ -91,26 +91,26 @@ _SAID = {"text": PartKind.TEXT, "text_reasoning": PartKind.REASONING}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagePart:
-    """One part of a message, whole."""
+    """One complete part of a message."""
 
     kind: PartKind
     text: str
     name: str = ""
-    """Of the tool, or what kind of part it is."""
+    """The name of the tool, or the kind of the part."""
     call: str = ""
-    """What names a call, and its result."""
+    """The id that connects a call and its result."""
     failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """Something that somebody said, or did, in a conversation."""
+    """One message in a conversation."""
 
     at: str
-    """Where it is in the tree."""
+    """Its place in the tree."""
     role: str
     author: str
-    """Who it is of, where the message says it."""
+    """The author, if the message states one."""
     parts: tuple[MessagePart, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -129,15 +129,15 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """The conversations that were found, in the order of the state."""
+    """The conversations in a state, in its order."""
 
     found: tuple[Conversation, ...]
     complete: bool
-    """Whether those are all: the state was looked through to its end."""
+    """Whether these are all: the search reached the end of the state."""
 
 
 def find_conversations(tree: StateTree) -> Conversations:
-    """Find every list of a state that holds messages and nothing else."""
+    """Find every list in a state that holds messages and nothing else."""
     found: list[Conversation] = []
     for number, place in enumerate(tree.walk(lambda value: not _is_conversation(value))):
         if number >= _NODES_MAX or len(found) >= _CONVERSATIONS_MAX:
@@ -151,13 +151,13 @@ def find_conversations(tree: StateTree) -> Conversations:
 def read_conversation(
     tree: StateTree, at: str, *, offset: int = 0, limit: int = _MESSAGES
 ) -> tuple[ChatMessage, ...]:
-    """Some messages of a conversation, each whole, as far as the tree does not mask it.
+    """Return some messages of a conversation, each complete except for masked values.
 
     Args:
         tree: The state.
-        at: Where the conversation is.
-        offset: How many messages to leave out at the beginning.
-        limit: How many to give at most; 500 whatever is asked for.
+        at: The place of the conversation.
+        offset: How many messages to skip at the beginning.
+        limit: The maximum number of messages; never more than 500.
 
     Raises:
         UsageError: There is no conversation.
@@ -182,7 +182,7 @@ def _is_conversation(value: Any) -> bool:
 
 
 def _tag(value: Any) -> str:
-    """What an object of a framework is stored as; a streamed part as what it is a part of."""
+    """Return the stored name of a framework's class; a streamed chunk counts as its message."""
     kind = type(value)
     if kind is UntypedValue:
         return str(value.name).removesuffix("-chunk")
@@ -191,7 +191,7 @@ def _tag(value: Any) -> str:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The fields of a message or a content, whether its class is known here or not."""
+    """Return the fields of a message or a content, whether or not its class is known here."""
     if type(value) is not UntypedValue:
         return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
     held = value.fields.get("value")
@@ -222,14 +222,14 @@ def _message(value: Any, at: str, masking: Masking) -> ChatMessage:
 
 
 def _word(value: Any) -> str:
-    """A short field of a message; hostile data may have anything there."""
+    """Return a short field of a message as text; hostile data may have any type there."""
     if value is None:
         return ""
     return str.__str__(value) if isinstance(value, str) else short_text(value)
 
 
 class _MessageReader:
-    """Takes the fields of messages apart; what is left of them at the end is told as details."""
+    """Splits messages into parts; the remaining fields become details."""
 
     def __init__(self, masking: Masking) -> None:
         self._masking = masking
@@ -237,7 +237,7 @@ class _MessageReader:
     # ------------------------------------------------------------------ LangChain
 
     def langchain(self, fields: dict[str, Any]) -> Iterator[MessagePart]:
-        """What a message of LangChain says, calls and holds besides."""
+        """Yield the texts, calls and other parts of a LangChain message."""
         content = fields.pop("content", "")
         blocks = list(content) if isinstance(content, list | tuple) else [content]
         calls = _calls(fields, "tool_calls")
@@ -257,7 +257,7 @@ class _MessageReader:
         yield from self._details(fields)
 
     def _block(self, block: Any, calls: list[dict[str, Any]]) -> MessagePart | None:
-        """One block of a content; None if it says nothing, or what a call says as well."""
+        """Return one block of a content; None if it is empty or repeats a call."""
         if isinstance(block, str):
             return MessagePart(kind=PartKind.TEXT, text=self._text(block)) if block else None
         if not _is_named(block):
@@ -279,7 +279,7 @@ class _MessageReader:
     # ------------------------------------------------------------------ Agent Framework
 
     def agent_framework(self, fields: dict[str, Any]) -> Iterator[MessagePart]:
-        """What a message of Agent Framework says, calls and holds besides."""
+        """Yield the texts, calls and other parts of an Agent Framework message."""
         contents = _list(fields, "contents")
         for content in contents:
             if _tag(content) == _CONTENT:
@@ -313,7 +313,7 @@ class _MessageReader:
         said = _said(fields)
         items = said.get("items")
         if isinstance(items, list | tuple) and _only_text(items) == (said.get("result"),):
-            del said["items"]  # the same once more
+            del said["items"]  # the same text again
         text = said["result"] if said.keys() == {"result"} else said
         return MessagePart(
             kind=PartKind.TOOL_RESULT,
@@ -326,7 +326,7 @@ class _MessageReader:
     # ------------------------------------------------------------------ both
 
     def _call(self, call: Mapping[str, Any], arguments: str, *, failed: bool) -> MessagePart:
-        """A call of a tool: its arguments, and whatever else is said of it."""
+        """Return a tool call with its arguments and any other fields."""
         named = ("name", "id", "call_id", "type", arguments)
         rest = {key: each for key, each in call.items() if key not in named}
         given = _parsed(call.get(arguments))
@@ -347,7 +347,7 @@ class _MessageReader:
             yield MessagePart(kind=PartKind.DETAILS, text=self._text(said, "details"))
 
     def _text(self, value: Any, name: str = "value") -> str:
-        """All of a value, line by line."""
+        """Return a complete value, line by line."""
         if isinstance(value, str):
             return visible_lines(value)
         lines = render(value, name=name, everything=True, masking=self._masking)
@@ -355,7 +355,7 @@ class _MessageReader:
 
 
 def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say something."""
+    """Return the fields that have a value."""
     return {
         key: each
         for key, each in fields.items()
@@ -366,14 +366,14 @@ def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _list(fields: dict[str, Any], name: str) -> list[Any]:
-    """A field that should be a list, taken out; whatever else it is stays among the fields."""
+    """Remove and return a field that should be a list; any other value stays among the fields."""
     if isinstance(fields.get(name), list | tuple):
         return list(fields.pop(name))
     return []
 
 
 def _calls(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The same for a list of calls, each with its fields by name."""
+    """Do the same for a list of calls, each with its fields by name."""
     found = fields.get(name)
     if isinstance(found, list | tuple) and all(map(_is_named, found)):
         return _list(fields, name)
@@ -381,7 +381,7 @@ def _calls(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _only_text(items: Any) -> tuple[str] | None:
-    """The one text that a list of contents holds, if it holds nothing else."""
+    """Return the only text in a list of contents, if the list holds nothing else."""
     if len(items) == 1 and _tag(items[0]) == _CONTENT:
         fields = _said(_fields(items[0]))
         if fields.keys() == {"type", "text"} and fields["type"] == "text":
@@ -390,7 +390,7 @@ def _only_text(items: Any) -> tuple[str] | None:
 
 
 def _is_same_call(block: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
-    """Whether a block of a content says what a call says, and no more."""
+    """Whether a block of a content repeats a call, and nothing more."""
     told = [call.get(name) for name in ("name", "id", "args")]
     try:
         said = [block[name] for name in ("name", "id", "input")]
@@ -400,7 +400,7 @@ def _is_same_call(block: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
 
 
 def _parsed(arguments: Any) -> Any:
-    """Arguments that are JSON as what they say, so that they can be read, and masked by name."""
+    """Parse arguments that are JSON, so that they can be read, and masked by name."""
     if not isinstance(arguments, str) or len(arguments) > _ARGUMENTS_CHARS_MAX:
         return arguments
     try:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values of a state are not shown: those under keys that look like names of secrets.
+"""The hidden values of a state: those under keys that look like names of secrets.
 
-Masking is in what is shown and nowhere else: what is signed, stored, encoded and compared is never
-masked, and no digest is of a masked value. It hides what lies under a key or a field by its name,
-with all that is in it. It does not look into texts, and a secret under a harmless name is shown:
-it keeps secrets off screens, and is no reason to put them into a state.
+Masking only affects display: signed, stored, encoded and compared values are never masked, and no
+digest covers a masked value. It hides the whole value under a key or field with a certain name. It
+does not search texts, and a secret under a harmless name is shown: masking keeps secrets off
+screens, but is not a reason to put them into a state.
 """
 
 import re
@@ -29,7 +29,7 @@ SECRET_NAMES: Final = (
     ),
     *("*bearer*", "*credential*", "*cookie*", "*privatekey*", "*accesskey*", "*signingkey*"),
 )
-"""What is masked unless somebody says otherwise: `max_tokens` is not among it, `api_token` is."""
+"""The names that are masked by default: they match `api_token`, but not `max_tokens`."""
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _CACHED_CHARS_MAX = 64
@@ -37,7 +37,7 @@ _PATTERN = re.compile(r"(\*?)([^*]+)(\*?)")
 
 
 class Masked:
-    """Stands for a value that is not shown."""
+    """The placeholder for a hidden value."""
 
     __slots__ = ()
 
@@ -50,13 +50,13 @@ MASKED: Final = Masked()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masking:
-    """The names of keys and fields whose values are not shown.
+    """The names of keys and fields whose values are hidden.
 
-    A name counts whatever its case and the signs between its words: `apikey` also means `api_key`,
-    `apiKey` and `API-Key`. A star at either end stands for any other letters.
+    Case and separators between words do not matter: `apikey` also matches `api_key`, `apiKey` and
+    `API-Key`. A star at either end matches any other letters.
 
     Raises:
-        UsageError: A name is none.
+        UsageError: A name is invalid.
     """
 
     names: tuple[str, ...] = SECRET_NAMES
@@ -71,7 +71,7 @@ class Masking:
                 )
 
     def hides(self, key: Any) -> bool:
-        """Whether what lies under a key or in a field is not shown."""
+        """Whether the value under a key or in a field is hidden."""
         if not self.names or not isinstance(key, str):
             return False
         return (_hides if len(key) <= _CACHED_CHARS_MAX else _hides.__wrapped__)(self.names, key)
@@ -103,4 +103,4 @@ def _folded(name: str) -> str:
 REVEALED: Final = Masking(names=())
 """Masks nothing."""
 SECRETS: Final = Masking()
-"""Masks what `SECRET_NAMES` names."""
+"""Masks the names in `SECRET_NAMES`."""

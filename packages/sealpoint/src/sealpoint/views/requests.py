@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""A request as people are shown it before they answer: all of it, and nothing that hides.
+r"""A request in the form that people read before they answer it: complete, with nothing hidden.
 
-The fields are those of the statement that is signed. What the run could do is compared anew with
-the verified checkpoint, and the answer is held against its digest; the requester's own words come
-first and are called so, because there they cannot scroll the rest away. Nothing is left out, and
-nothing is masked: whoever approves must have been shown what would run. A value whose types are not
-known is named by where it lies, and never left out in silence. What does not show is written as
-`\u{202e}`, and a text of several lines stands behind bars, so that no text can pass for another
-part.
+The fields are those of the signed statement. The capabilities of the run are compared again with
+the verified checkpoint, and the answer is checked against its digest. The requester's own words
+come first and are labeled as such, because there they cannot scroll the rest out of view. Nothing
+is left out, and nothing is masked: an approver must have seen everything that would run. A value
+with unknown types is shown by its place, and never omitted silently. Invisible characters are
+written as `\u{202e}`, and a text of several lines has bars before its lines, so that no text can
+imitate another part.
 """
 
 import re
@@ -26,7 +26,7 @@ from sealpoint.views.values import json_lines, render, value_lines
 from sealpoint.views.words import Line, Styled, short_hex, shown_name, shown_words, when
 from sealpoint.world import MODULES, LeafChange, World, WorldDiff, visible
 
-if TYPE_CHECKING:  # what only says how a request stands does not load them
+if TYPE_CHECKING:  # code that only shows the status of a request does not load them
     from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "standing",
 ]
 
-# Lines are aligned in a time that grows with both sides; beyond this they are shown as two blocks.
+# The time to align lines grows with both sides; beyond this they are shown as two blocks.
 _ALIGNED_MAX = 1_000_000
 # A permission of the run or of a sub-agent; the slashes in the names of sub-agents are escaped.
 _PERMISSION = re.compile(r"(?:agent\.[^/]*/)*permission\.")
@@ -58,43 +58,43 @@ _STATUS_STYLES = {
 }
 
 Hint = Callable[[str], str]
-"""Given why a value is not known here, says what to do about it."""
+"""Returns advice for the user, given why a value is not known here."""
 
 
 @unique
 class SectionKind(StrEnum):
-    """What a section of a request is about."""
+    """The subject of a section of a request."""
 
     REASONS = "reasons"
     """Why it needs approval, in the requester's words."""
     STATEMENT = "statement"
-    """What is signed by an approval."""
+    """The content that an approval signs."""
     RELEASE = "release"
-    """What would be resumed."""
+    """The checkpoint and results that would be resumed."""
     WORLD_DIFF = "world-diff"
-    """What the run could do, compared with the checkpoint, or from one world to another."""
+    """The capabilities of the run compared with the checkpoint, or of one world with another."""
     WORLD = "world"
-    """What the run could do, where it cannot be compared or need not be."""
+    """The capabilities of the run, if they cannot or need not be compared."""
     QUESTION = "question"
     ANSWER = "answer"
     STANDING = "standing"
-    """Who has approved and denied, and what became of it."""
+    """The approvals, the denials and the outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextField:
-    """A name and what is said under it."""
+    """A named field and its lines."""
 
     name: str
     lines: tuple[str, ...]
-    """Empty where there is none."""
+    """Empty if there is no value."""
     style: str = ""
     """As `Styled.style`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One part of what people are shown: its title, and fields or lines."""
+    """One part of the display: its title, and fields or lines."""
 
     kind: SectionKind
     titles: tuple[str, ...]
@@ -105,47 +105,47 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingValue:
-    """What a task wrote that would count as done."""
+    """The result of a task that would count as done."""
 
     result: "ShownResult"
     tree: StateTree | None
-    """The value; None if its types are not known here, and `result.fault` says why."""
+    """The value; None if its types are not known here, with the reason in `result.fault`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldChange:
-    """What a run could do before and after."""
+    """The capabilities of a run before and after."""
 
     before: str | None
-    """The digest of the world that it goes on from."""
+    """The digest of the world that it resumes from."""
     after: str | None
     diff: WorldDiff
     direction: str
-    """In which classes it could do other or more, and in which less."""
+    """The classes with other or more capabilities, and those with fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestView:
-    """All that people and programs are shown of a request, made once."""
+    """The complete display of a request for people and programs, made once."""
 
     request: Request
     document: dict[str, Any] = field(hash=False, repr=False)
     """For programs."""
     title: Line
     sections: tuple[Section, ...]
-    """For people: everything, in the order in which it is to be read."""
+    """For people: everything, in reading order."""
     release: "ShownRelease | None"
-    """What would run, made anew from the thread."""
+    """The release that would run, reproduced from the thread."""
     pending: tuple[PendingValue, ...]
     question: StateTree | None
     answer: StateTree | None
     worlds: tuple[WorldChange, ...]
     fault: str | None
-    """Why what it shows cannot be believed; then it cannot be approved."""
+    """Why the content cannot be trusted; the request then cannot be approved."""
 
     @property
     def digest(self) -> str:
-        """The digest of the statement, which is signed: the same on every machine."""
+        """The digest of the signed statement: the same on every machine."""
         return self.request.id
 
     @property
@@ -154,20 +154,20 @@ class RequestView:
         return None if self.release is None else self.release.release.newest
 
     def age(self, now: datetime) -> timedelta | None:
-        """How long ago the state was saved first; None if nothing would run."""
+        """Return the time since the state was first saved; None if nothing would run."""
         return None if self.release is None else now - self.release.release.time
 
     def section(self, kind: SectionKind) -> Section | None:
-        """The first section of a kind."""
+        """Return the first section of a kind."""
         return next((each for each in self.sections if each.kind is kind), None)
 
 
 def request_view(examined: "ExaminedRequest", *, hint: Hint | None = None) -> RequestView:
-    """Make all that is shown of a request.
+    """Make the display of a request.
 
     Args:
-        examined: What `sealpoint.api.examine` found.
-        hint: What to do where the types of a pending value are not known.
+        examined: The result of `sealpoint.api.examine`.
+        hint: Returns advice if the types of a pending value are not known.
     """
     request, shown = examined.request, examined.shown
     if request.statement.action is Action.ROLLOUT:
@@ -200,17 +200,17 @@ def _pending(result: "ShownResult") -> PendingValue:
     return PendingValue(result=result, tree=tree)
 
 
-# How it stands, in a few words.
+# The status, in a few words.
 
 
 def measure_text(measure: Measure) -> Styled:
-    """What a rule asks for: the same word in the same colour everywhere."""
+    """Return the measure that a rule requires: the same word in the same color everywhere."""
     refused = "bad" if measure == Measure.REFUSE else ""
     return Styled(str(measure), "warning" if measure.asks_people else refused)
 
 
 def standing(request: Request) -> Styled:
-    """The status in a few words."""
+    """Return the status in a few words."""
     word = str(request.status)
     if request.status is Status.OPEN:
         word = f"open: {len(request.approved_by)} of {request.needed}"
@@ -218,21 +218,21 @@ def standing(request: Request) -> Styled:
 
 
 def rollout_standing(request: Request) -> Styled:
-    """The status of a rollout in a few words."""
+    """Return the status of a rollout in a few words."""
     words = {Status.APPROVED: "holds", Status.DENIED: "revoked"}
     if request.status in words:
         return Styled(words[request.status], _STATUS_STYLES[request.status])
     return standing(request)
 
 
-# Its sections.
+# The sections.
 
 
 def _sections(
     examined: "ExaminedRequest", worlds: Sequence[WorldChange], hint: Hint | None
 ) -> Iterator[Section]:
     request, kinds = examined.request, SectionKind
-    # First, because they may be as long as the requester likes.
+    # First, because the requester decides how long they are.
     why = (
         "Why it needed approval when it was asked for, in the requester's words, which nobody has "
         "verified:"
@@ -251,7 +251,7 @@ def _sections(
 
 
 def _rollout_sections(request: Request, worlds: Sequence[WorldChange]) -> Iterator[Section]:
-    """Those of a request to accept changes of world for many threads."""
+    """Yield the sections of a request to accept changes of world for many threads."""
     signed = "What is signed by an approval:"
     fields = _rollout_fields(request)
     yield Section(kind=SectionKind.STATEMENT, titles=(signed,), fields=fields)
@@ -398,18 +398,18 @@ def _field(name: str, text: str, style: str = "") -> TextField:
 
 
 def _named(name: str, text: str | None) -> TextField:
-    """A short text of somebody, or none."""
+    """Return a field with a short text that someone wrote, or none."""
     return TextField(name=name, lines=() if text is None else (visible(text),))
 
 
 def _actor(actor: str | None) -> TextField:
-    """For whom the requester asks."""
+    """Return a field with the person for whom the requester acts."""
     claimed = "as the requester claims, and cannot approve it"
     return TextField(name="actor", lines=() if actor is None else (f"{visible(actor)}, {claimed}",))
 
 
 def _text_field(name: str, text: str, style: str = "") -> TextField:
-    """A text of somebody, in its lines."""
+    """Return a field with a text that someone wrote, in its lines."""
     return TextField(name=name, lines=tuple(map(visible, text.split("\n"))), style=style)
 
 
@@ -421,15 +421,15 @@ def _words(texts: Sequence[str]) -> Iterator[Line]:
             yield f"  {' ' if place else '-'} {shown_words(line)}".rstrip()
 
 
-# A release as people are shown it: the checkpoint, what is pending on it, and where it stands.
+# The display of a release: the checkpoint, its pending results, and its status.
 
 
 def release_lines(shown: "ShownRelease", hint: Hint | None = None) -> Iterator[Line]:
-    """Everything that would be executed, in lines.
+    """Yield everything that would be executed, as lines.
 
     Args:
-        shown: What would be.
-        hint: What to do where the types of a pending value are not known.
+        shown: The release.
+        hint: Returns advice if the types of a pending value are not known.
     """
     release, ref = shown.release, shown.ref
     newest = "the newest" if release.newest else Styled("NOT the newest", "warning")
@@ -468,7 +468,7 @@ _ASKS = "What the run asks, as it was saved:"
 
 
 def question_lines(shown: "ShownRelease") -> Iterator[Line]:
-    """What the run waits for somebody to answer, in lines; none if it waits for nothing."""
+    """Yield the question that the run is waiting for someone to answer, if any."""
     if lines := list(_question(shown)):
         yield Styled(_ASKS, "heading")
         yield from lines
@@ -501,7 +501,7 @@ def _result_lines(shown: "ShownResult", target: str, hint: Hint | None) -> Itera
         yield f"    {visible(line)}"
 
 
-# What the run could do, leaf by leaf.
+# The capabilities of the run, leaf by leaf.
 
 
 def _resume_changes(examined: "ExaminedRequest") -> tuple[WorldChange, ...]:
@@ -527,9 +527,9 @@ def _world_change(before: str | None, after: str | None, diff: WorldDiff) -> Wor
 
 
 def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
-    """Every leaf that differs, with its whole value.
+    """Yield every leaf that differs, with its complete value.
 
-    Whether it is new or gone is said by the list that it is in: its value may be null.
+    The list that contains a leaf tells whether it was added or removed: its value may be null.
     """
     words = iter(diff.lines())
     for change in diff.added:
@@ -547,14 +547,14 @@ def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
 
 
 def _only_value(change: LeafChange, value: Any) -> Iterator[Line]:
-    # A permission is its name; what is there is true. Of code there is but a digest.
+    # A permission is just its name, with the value true. For code there is only a digest.
     named = value is True and _PERMISSION.match(change.leaf)
     if not named and change.leaf_class not in MODULES:
         yield from json_lines(value, "      ")
 
 
 def _aligned(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
-    """Every line of both, each once where they are alike; some line of each side is marked."""
+    """Yield every line of both, with equal lines once; every other line is marked with its side."""
     if before == after or len(before) * len(after) > _ALIGNED_MAX:
         yield from (("-", line) for line in before)
         yield from (("+", line) for line in after)

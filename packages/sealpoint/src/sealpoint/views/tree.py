@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""A value as a tree that people look through, piece by piece, and search.
+r"""A value as a tree that people browse, piece by piece, and search.
 
-Every look is bounded: how many nodes it gives, how deep it goes, how long a text is. What is left
-out is counted, and can be asked for: members by `children`, the rest of a text by `text`. A value
-may be as wide, deep or long as a store lets it be; no look copies more of it than it gives.
+Every query is bounded: the number of nodes, the depth and the length of texts. The result counts
+what it leaves out, and further queries return it: `children` for members, `text` for the rest of a
+text. A value may be as wide, deep or long as a store allows; no query copies more of it than it
+returns.
 
-All texts are for people: what does not show is written as `\u{202e}`. A node is named by `path`,
-which holds keys of the state, and by `at`, which holds none: numbers that lead to it from the root,
-fit for an address or a log. Nothing below a masked value can be looked at, found or counted.
+All texts are for people: invisible characters are written as `\u{202e}`. `path` names a node with
+keys of the state. `at` names it without them, with numbers that lead to it from the root, so it can
+be used in a URL or a log. Nothing below a masked value can be viewed, found or counted.
 """
 
 import re
@@ -67,20 +68,20 @@ _AT_CHARS_MAX = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNode:
-    """One value of a tree, in a line."""
+    """One value of a tree, in one line."""
 
     at: str
-    """Where it is, as numbers from the root: `0.3.12`; empty for the root."""
+    """Its place, as numbers from the root: `0.3.12`; empty for the root."""
     path: str
-    """Where it is, for people: `state["plan"].steps[3]`."""
+    """Its place, for people: `state["plan"].steps[3]`."""
     label: str
-    """The last step of that."""
+    """The last step of the path."""
     type: str
     """The type in words: `dict, 3 keys`, `str, 12,000 characters`."""
     text: str
-    """The value in about a line; what is left out is counted."""
+    """The value in about one line, with a count of the omitted rest."""
     whole: bool
-    """Whether the text is all of it."""
+    """Whether the text is complete."""
     children: int
     masked: bool
 
@@ -99,34 +100,34 @@ class Children:
 
     @property
     def left(self) -> int:
-        """How many come after these."""
+        """The number of members after these."""
         return self.total - self.offset - len(self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A node with some of what lies below it."""
+    """A node with some of the nodes below it."""
 
     node: TreeNode
     branches: tuple["Branch", ...]
     left: int
-    """How many members are not here; `StateTree.children` gives them from `len(branches)` on."""
+    """The number of omitted members; `StateTree.children` returns them from `len(branches)` on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPiece:
-    """A piece of a long text, in lines, with everything visible that does not print."""
+    """A piece of a long text, in lines, with unprintable characters made visible."""
 
     text: str
     offset: int
-    """How many characters of the text come before it."""
+    """The number of characters of the text before it."""
     chars: int
-    """How many characters of the text are in it; made visible they may be more."""
+    """The number of its characters in the original text; made visible they may be more."""
     total: int
 
     @property
     def left(self) -> int:
-        """How many characters come after it."""
+        """The number of characters after it."""
         return self.total - self.offset - self.chars
 
 
@@ -137,30 +138,30 @@ class SearchHit:
     node: TreeNode
     where: Literal["key", "text"]
     excerpt: str
-    """The text around what was found."""
+    """The text around the match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHits:
-    """What a search found, in the order of the tree."""
+    """The result of a search, in the order of the tree."""
 
     hits: tuple[SearchHit, ...]
     complete: bool
-    """Whether that is all: neither the limit of hits was reached nor that of what is looked at."""
+    """Whether these are all: the search reached neither the limit of hits nor of visited nodes."""
     nodes: int
-    """How many nodes were looked at."""
+    """The number of visited nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreePlace:
-    """A value, and the way to it."""
+    """A value, and its path."""
 
     value: Any
-    """As it is; `MASKED` if it is not shown."""
+    """The value itself; `MASKED` if it is hidden."""
     key: Any
-    """What it is called where it lies, or its place in a list; the name of the root."""
+    """Its key, field name or position in its container; the name, for the root."""
     shape: ValueShape
-    """What it lies in."""
+    """The shape of its container."""
     above: "TreePlace | None" = None
     number: int = 0
 
@@ -176,7 +177,7 @@ class TreePlace:
         return self.key if named and self.above is not None else None
 
     def __iter__(self) -> Iterator["TreePlace"]:
-        """From here to the root."""
+        """Iterate from this place to the root."""
         place: TreePlace | None = self
         while place is not None:
             yield place
@@ -189,7 +190,7 @@ class TreePlace:
 
     @property
     def path(self) -> str:
-        """As `TreeNode.path`; of a very long one, the beginning and the end."""
+        """As `TreeNode.path`; a very long path is cut in the middle."""
         whole = "".join(each.label for each in reversed([*self]))
         if len(whole) <= _PATH_CHARS_MAX:
             return whole
@@ -198,12 +199,12 @@ class TreePlace:
 
 
 class StateTree:
-    """A value to be looked through.
+    """A value to browse.
 
     Args:
-        value: Any decoded value; it must not change meanwhile.
-        name: What the root is called in paths.
-        masking: What is not shown.
+        value: Any decoded value; it must not change during use.
+        name: The name of the root in paths.
+        masking: The names of hidden values.
     """
 
     def __init__(self, value: Any, *, name: str = "state", masking: Masking = REVEALED) -> None:
@@ -213,35 +214,35 @@ class StateTree:
 
     @property
     def masking(self) -> Masking:
-        """What is not shown."""
+        """The names of hidden values."""
         return self._masking
 
     def node(self, at: str = "") -> TreeNode:
-        """One node.
+        """Return one node.
 
         Raises:
-            UsageError: Nothing lies there.
+            UsageError: There is nothing at this place.
         """
         return self._node(self._place(at))
 
     def value(self, at: str = "") -> Any:
-        """The value of a node, as it is; `MASKED` if it is not shown.
+        """Return the original value of a node; `MASKED` if it is hidden.
 
         Raises:
-            UsageError: Nothing lies there.
+            UsageError: There is nothing at this place.
         """
         return self._place(at).value
 
     def children(self, at: str = "", *, offset: int = 0, limit: int = _CHILDREN) -> Children:
-        """Some members of a node.
+        """Return some members of a node.
 
         Args:
-            at: Where the node is.
-            offset: How many members to leave out at the beginning.
-            limit: How many to give at most; 1,000 whatever is asked for.
+            at: The place of the node.
+            offset: How many members to skip at the beginning.
+            limit: The maximum number of members; never more than 1,000.
 
         Raises:
-            UsageError: Nothing lies there.
+            UsageError: There is nothing at this place.
         """
         place = self._place(at)
         start = max(offset, 0)
@@ -252,15 +253,15 @@ class StateTree:
     def look(
         self, at: str = "", *, depth: int = _LOOK_DEPTH, breadth: int = _LOOK_BREADTH
     ) -> Branch:
-        """A node with what lies below it, level by level, until there are too many.
+        """Return a node with the nodes below it, level by level, up to a limit.
 
         Args:
-            at: Where the node is.
-            depth: How many levels below it to give at most; 20 whatever is asked for.
-            breadth: How many members of each node to give at most.
+            at: The place of the node.
+            depth: The maximum number of levels below it; never more than 20.
+            breadth: The maximum number of members of each node.
 
         Raises:
-            UsageError: Nothing lies there.
+            UsageError: There is nothing at this place.
         """
         top, levels = self._place(at), min(depth, _LOOK_DEPTH_MAX)
         below: dict[int, list[TreePlace]] = {}
@@ -275,15 +276,15 @@ class StateTree:
         return self._branch(top, below)
 
     def text(self, at: str = "", *, offset: int = 0, limit: int = _PIECE_CHARS) -> TextPiece:
-        """All of a text, or a piece of it; of another value, the line that shows it.
+        """Return a text or a piece of it; for any other value, the line that shows it.
 
         Args:
-            at: Where the node is.
-            offset: How many characters to leave out at the beginning.
-            limit: How many to give at most; 1,000,000 whatever is asked for.
+            at: The place of the node.
+            offset: How many characters to skip at the beginning.
+            limit: The maximum number of characters; never more than 1,000,000.
 
         Raises:
-            UsageError: Nothing lies there.
+            UsageError: There is nothing at this place.
         """
         value = self._place(at).value
         whole = self._text(value, _PIECE_CHARS_MAX)
@@ -294,11 +295,11 @@ class StateTree:
         )
 
     def search(self, word: str, *, limit: int = _HITS) -> SearchHits:
-        """Find keys, names of fields and texts that hold a word, whatever its case.
+        """Find keys, names of fields and texts that contain a word, ignoring case.
 
         Args:
             word: The word, or several.
-            limit: How many hits to give at most; 500 whatever is asked for.
+            limit: The maximum number of hits; never more than 500.
 
         Raises:
             UsageError: There is no word, or it is too long.
@@ -327,10 +328,10 @@ class StateTree:
         return SearchHits(hits=tuple(hits), complete=complete, nodes=nodes)
 
     def walk(self, descend: Callable[[Any], bool] = lambda _: True) -> Iterator[TreePlace]:
-        """Every value, each before what lies in it; it is for the caller to stop.
+        """Yield every value, each before its members; the caller decides when to stop.
 
         Args:
-            descend: Whether to look into a value.
+            descend: Whether to enter a value.
         """
         waiting = [iter([self._root])]
         while waiting:
@@ -370,14 +371,14 @@ class StateTree:
             yield TreePlace(member, key, parts.shape, place, number)
 
     def _sorted(self, members: Any) -> list[Any]:
-        """The members of a set, which has no order of its own: addresses need one."""
+        """Return the members of a set in a fixed order, which places need and sets lack."""
         found = self._sets.get(id(members))
         if found is None:
             found = self._sets[id(members)] = sorted(members, key=_sort_text)
         return found
 
     def _searched(self, value: Any) -> str:
-        """What a word is looked for in: nothing of what is masked, or has members of its own."""
+        """Return the text to search; empty for a masked value or one with members."""
         if value is MASKED or self._parts(value).shape is not ValueShape.LEAF:
             return ""
         return self._text(value, _LEAF_CHARS)
@@ -405,12 +406,12 @@ class StateTree:
         )
 
     def _text(self, value: Any, chars_max: int) -> str:
-        """All of a text; of another value the line that shows it, in about so many characters."""
+        """Return a complete text; for any other value, a line of about this many characters."""
         text = _plain_text(value)
         return short_text(value, chars_max, self._masking) if text is None else text
 
     def _branch(self, top: TreePlace, below: dict[int, list[TreePlace]]) -> Branch:
-        # From the last to the first, so that what lies below is made before what holds it.
+        # From the last to the first, so that nodes are made before the nodes that contain them.
         made: dict[int, Branch] = {}
         order = [top]
         for place in order:
@@ -424,12 +425,12 @@ class StateTree:
 
 
 def visible_lines(text: str) -> str:
-    """A text in its lines, each with everything visible that does not print."""
+    """Return a text in its lines, with unprintable characters made visible."""
     return "\n".join(map(visible, text.split("\n")))
 
 
 def _plain_text(value: Any) -> str | None:
-    """The text that a value is, if it is one."""
+    """Return the text itself if the value is a text, else None."""
     return str.__str__(value) if isinstance(value, str) and not isinstance(value, Enum) else None
 
 
@@ -443,7 +444,7 @@ def _type_words(value: Any, parts: ValueParts) -> str:
 
 
 def _step(shape: ValueShape, key: Any) -> str:
-    """A step of a path, bounded however long a key is."""
+    """Return a step of a path, with a bound for long keys."""
     if shape is ValueShape.SET:
         return "{...}"
     if shape is ValueShape.RECORD and len(key) <= _KEY_CHARS and key.isidentifier():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loaded value holds, and how it reads in one line: for showing and comparing.
+"""The content of a loaded value, and its text in one line, for display and comparison.
 
 Whatever its type, a value is a leaf, a sequence, a mapping, a set or a record of named fields.
-Texts made here are for people: they may be cut, and then say by how much. Nothing reads them back.
+Texts made here are for people: they may be cut, and then say by how much. No code parses them.
 """
 
 import dataclasses
@@ -48,7 +48,7 @@ _UNSET = object()
 
 
 class ValueShape(StrEnum):
-    """What kind of thing a value is to a reader."""
+    """The kind of a value, for a reader."""
 
     LEAF = "leaf"
     MAPPING = "mapping"
@@ -59,25 +59,25 @@ class ValueShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueParts:
-    """The members of a value, each with its key, field name or place; looked at one by one."""
+    """The members of a value, each with its key, field name or position; read one by one."""
 
     shape: ValueShape
     held: Collection[Any]
-    """The container itself; of a record its fields by name."""
+    """The container itself; for a record, its fields by name."""
     masking: Masking = REVEALED
 
     @property
     def size(self) -> int:
-        """How many members there are."""
+        """The number of members."""
         return len(self.held)
 
     @property
     def members(self) -> Iterator[tuple[Any, Any]]:
-        """All of them, in their order; of a set, which has none, in any."""
+        """All members in order; a set has no order."""
         return self.slice(0, self.size)
 
     def slice(self, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
-        """The members from one place to another."""
+        """Yield the members from one position to another."""
         if isinstance(self.held, dict):
             for key, member in islice(self.held.items(), start, stop):
                 yield key, MASKED if self.masking.hides(key) else member
@@ -90,7 +90,7 @@ class ValueParts:
 
 
 _LEAF = ValueParts(ValueShape.LEAF, ())
-# Most values are of these types, and need no look at what else they could be.
+# Most values have one of these types and need no further check.
 _PLAIN_LEAVES = frozenset({type(None), bool, bytes, float, int, str})
 _PLAIN_SHAPES: dict[type, ValueShape] = {
     dict: ValueShape.MAPPING,
@@ -107,7 +107,7 @@ _WORDS = {
 
 
 def parts_of(value: Any, masking: Masking = REVEALED) -> ValueParts:
-    """What a value directly holds; `MASKED` stands for members that are not shown."""
+    """Return the direct content of a value; `MASKED` replaces hidden members."""
     kind = type(value)
     if kind in _PLAIN_LEAVES or isinstance(value, Enum):
         return _LEAF
@@ -126,7 +126,7 @@ def parts_of(value: Any, masking: Masking = REVEALED) -> ValueParts:
 
 
 def _fields_of(value: Any) -> dict[str, Any] | None:
-    """The fields of a dataclass, pydantic model, attrs class, NamedTuple, Struct or slice."""
+    """Return the fields of a dataclass, pydantic or attrs class, NamedTuple, Struct or slice."""
     kind: Any = type(value)
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return dict(zip(kind._fields, value, strict=True))
@@ -151,13 +151,13 @@ def _field_names(value: Any, kind: Any) -> Sequence[str] | None:
     if attributes is not None:
         return [field.name for field in attributes]
     if kind.__repr__ is object.__repr__ and hasattr(value, "__dict__"):
-        # Its text would be an address, which says nothing and is another each time.
+        # Its text would be an address, which means nothing and differs each time.
         return [name for name, member in vars(value).items() if member is not None]
     return None
 
 
 def type_name(value: Any) -> str:
-    """The type of a value, with its module unless it is built in."""
+    """Return the type of a value, with its module unless it is built in."""
     kind = type(value)
     if kind is UntypedValue:
         return str(value.name)
@@ -168,18 +168,18 @@ def type_name(value: Any) -> str:
 
 
 def shown_registry(registry: Registry, *, untyped: bool) -> Registry:
-    """A copy of a registry to look at states with, in which no code of a framework runs.
+    """Copy a registry for viewing states, so that no code of a framework runs.
 
     Args:
-        registry: The types that are known; the application's own, or an empty one.
-        untyped: Whether every other type is shown as plain data, or only those of frameworks.
+        registry: The known types; the application's own, or an empty registry.
+        untyped: Whether to show every other type as plain data, or only the types of frameworks.
     """
     beginnings = [""] if untyped else [f"{name}." for name in framework_packages()]
     return registry.showing_untyped(*beginnings)
 
 
 def untyped_json(value: Any) -> Any:
-    """The value with each of unknown type as an object with its type and its fields."""
+    """Return the value with each object of an unknown type as its type and fields."""
     if type(value) is UntypedValue:
         return {"type": value.name, "fields": untyped_json(value.fields)}
     if type(value) is list:
@@ -190,13 +190,13 @@ def untyped_json(value: Any) -> Any:
 
 
 def counted(parts: ValueParts) -> str:
-    """How much a value holds, in words: `3 items`."""
+    """Return the size of a value in words: `3 items`."""
     one, many = _WORDS[parts.shape]
     return f"{parts.size:,} {one if parts.size == 1 else many}"
 
 
 def key_step(shape: ValueShape, key: Any) -> str:
-    """The piece of a path that leads to a member."""
+    """Return the step of a path that leads to a member."""
     if shape is ValueShape.RECORD:
         return f".{key}"
     if shape is ValueShape.SET:
@@ -207,7 +207,7 @@ def key_step(shape: ValueShape, key: Any) -> str:
 
 
 def short_text(value: Any, chars_max: int = 72, masking: Masking = REVEALED) -> str:
-    """A value in about one line; what is left out is counted."""
+    """Return a value in about one line, with a count of the omitted rest."""
     parts = parts_of(value, masking)
     if parts.shape is ValueShape.LEAF:
         return leaf_text(value, chars_max)
@@ -252,7 +252,7 @@ def _brackets(value: Any, shape: ValueShape) -> tuple[str, str]:
 
 
 def whole_text(value: Any, chars_max: int, masking: Masking = REVEALED) -> str | None:
-    """A value in one line with nothing left out, or None where it does not fit."""
+    """Return a complete value in one line, or None if it does not fit."""
     parts = parts_of(value, masking)
     if parts.shape is ValueShape.LEAF:
         text = leaf_text(value, chars_max)
@@ -273,7 +273,7 @@ def whole_text(value: Any, chars_max: int, masking: Masking = REVEALED) -> str |
 
 
 def leaf_text(value: Any, chars_max: int) -> str:
-    """A value without members in about so many characters; what is left out is counted."""
+    """Return a value without members in about this length, with a count of the omitted rest."""
     shown = max(chars_max, 2 * _NESTED_CHARS_LEAST)
     for kinds, text_of in _LEAVES:
         if isinstance(value, kinds):
@@ -284,16 +284,16 @@ def leaf_text(value: Any, chars_max: int) -> str:
 
 
 def _cut(text: str, shown: int, unit: str) -> str:
-    """A text that is cut only where that makes it shorter."""
+    """Cut a text, but only if that makes it shorter."""
     rest = f"{_MORE}{len(text) - shown:,} more {unit}"
     return text if len(text) <= shown + len(rest) else text[:shown] + rest
 
 
 def _printed(value: Any) -> str:
-    """The text that a type gives itself, in one line. Application types may fail at it."""
+    """Return the `repr` of a value, in one line. The code of application types may fail."""
     try:
         return " ".join(repr(value).split())
-    except Exception:  # noqa: BLE001 (application code; whatever it raises, there is no text)
+    except Exception:  # noqa: BLE001 (application code may raise anything; then there is no text)
         return f"<{type(value).__qualname__} without a text>"
 
 
@@ -349,11 +349,10 @@ _LEAVES: tuple[tuple[Any, Callable[[Any, int], str]], ...] = (
 )
 
 
-# A state as lines that people read: every value with its type, nested values further in.
+# A state as lines for people: every value with its type, nested values indented.
 #
-# What is left out is counted in the line that leaves it out, unless everything is asked for.
-# Lines of a text that has several stand behind a bar, so that no text can look like a part of the
-# tree.
+# A line that omits something counts it, unless everything is requested. The lines of a text with
+# several lines have a bar before them, so that no text can imitate a part of the tree.
 
 
 _LINE_CHARS = 64
@@ -367,13 +366,13 @@ _EVERYTHING = 1 << 60
 def render(
     value: Any, *, name: str = "state", everything: bool = False, masking: Masking = REVEALED
 ) -> Iterator[str]:
-    """The lines that show a value.
+    """Yield the lines that show a value.
 
     Args:
         value: The value.
-        name: What it is called.
-        everything: Leave nothing out.
-        masking: What is not shown.
+        name: Its name.
+        everything: Omit nothing.
+        masking: The names of hidden values.
     """
     yield from _Rendering(masking, everything=everything).lines(name, value, 0)
 
@@ -409,7 +408,7 @@ class _Rendering:
             yield from self.lines(_row_label(parts.shape, key), member, depth + 1)
 
     def _text(self, opening: str, value: str, depth: int) -> Iterator[str]:
-        """A text of several lines, each behind a bar."""
+        """Yield a text of several lines, each after a bar."""
         lines = value.split("\n")
         yield f"{opening}str, {len(lines):,} lines"
         for place, line in enumerate(lines):
@@ -428,15 +427,15 @@ def _row_label(shape: ValueShape, key: Any) -> str:
     return "-" if shape is ValueShape.SET else key_step(shape, key)
 
 
-# Values that are JSON: as documents hold them, and for people.
+# JSON values: in documents, and for people.
 
 
 _JSON_DEPTH_MAX = 500
-"""What Python's own reader and writer of JSON can nest, with a margin."""
+"""The nesting depth that Python's own JSON reader and writer support, with a margin."""
 
 
 def json_fault(value: Any) -> str | None:
-    """Where and why JSON cannot express a state, or None if it can, without loss."""
+    """Return where and why JSON cannot express a state without loss, or None if it can."""
     try:
         JsonCopy(exact=True, wide=True, depth_max=_JSON_DEPTH_MAX).copy(value)
     except JsonFault as fault:
@@ -445,12 +444,12 @@ def json_fault(value: Any) -> str | None:
 
 
 def json_lines(value: Any, indent: str) -> list[str]:
-    """A value that is JSON, for people: as `value_lines`, each further in."""
+    """Return a JSON value for people: as `value_lines`, each line indented."""
     return [f"{indent}{line}" for line in value_lines(value)]
 
 
 def value_lines(value: Any) -> list[str]:
-    """A value as indented JSON; a text of several lines line by line, behind a bar."""
+    """Return a value as indented JSON; a text of several lines has a bar before each line."""
     if isinstance(value, str) and "\n" in value:
         return [f"| {visible(line)}" for line in value.split("\n")]
     text = json.dumps(value, indent=2, ensure_ascii=False)
@@ -458,6 +457,6 @@ def value_lines(value: Any) -> list[str]:
 
 
 def _indented(line: str) -> str:
-    """A line of JSON made visible; its own spaces at the beginning are those of `json`."""
+    """Make a line of JSON visible, except for its leading spaces, which come from `json`."""
     text = line.lstrip(" ")
     return line[: len(line) - len(text)] + visible(text)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Names, numbers and times as people say them: the same on a terminal and in a browser.
+r"""Names, numbers and times in words for people: the same on a terminal and in a browser.
 
-No two names that differ look the same. A name is in quotes if one could not see where it ends. If
-it holds characters that may be taken for others, such as a Cyrillic letter among Latin ones, its
-spelling stands beside it, with each of them as `\u{456}`: nobody pauses or approves another thread
-than the one that is meant.
+No two different names look the same. A name is in quotes if its end would not be clear otherwise.
+If it contains characters that look like others, such as a Cyrillic letter among Latin ones, its
+spelling follows, with each of them as `\u{456}`. So no one pauses or approves the wrong thread by
+mistake.
 """
 
 import re
@@ -42,7 +42,7 @@ _ESCAPED = re.compile(r"(\\u\{[0-9a-f]{1,6}\})")
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """Text with what it is for people: `bad`, `good`, `heading`, `quiet` or `warning`."""
+    """Text with its role: `bad`, `good`, `heading`, `quiet` or `warning`."""
 
     text: str
     style: str = ""
@@ -53,17 +53,17 @@ Line = Span | Sequence[Span]
 
 
 def count_text(count: int, one: str, many: str | None = None) -> str:
-    """A number with the word for so many; `many` where it is not `one` with an s."""
+    """Return a number with its noun; `many` if the plural is not `one` with an s."""
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def short_hex(text: str) -> str:
-    """The first digits of an id or a hash, which every verb takes for the whole."""
+    """Return the first digits of an id or a hash, which every command accepts."""
     return text.removeprefix(_KEY_PREFIX)[:_ID_DIGITS]
 
 
 def short_id(text: str) -> str:
-    """An id that the caller chose as it is; a random one as its first digits and three dots."""
+    """Return an id that the caller chose unchanged; a random one as its first digits and dots."""
     try:
         return f"{CheckpointId.parse(text).short()}..."
     except IdMalformed:
@@ -71,7 +71,7 @@ def short_id(text: str) -> str:
 
 
 def size_text(size_bytes: int) -> str:
-    """A number of bytes as people say it."""
+    """Return a number of bytes in a form for people."""
     if size_bytes < _SIZE_STEP:
         return count_text(size_bytes, "byte")
     size, unit = size_bytes / _SIZE_STEP, 0
@@ -81,18 +81,18 @@ def size_text(size_bytes: int) -> str:
 
 
 def exact_size_text(size_bytes: int) -> str:
-    """A number of bytes as people say it, and to the byte."""
+    """Return a number of bytes in a form for people, and the exact number."""
     said, exact = size_text(size_bytes), count_text(size_bytes, "byte")
     return exact if said == exact else f"{said} ({exact})"
 
 
 def when(time: datetime) -> str:
-    """A time for people, in UTC, to the second."""
+    """Return a time for people, in UTC, to the second."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def duration_text(time: timedelta) -> str:
-    """A duration as policies spell it, in the largest unit that is whole."""
+    """Return a duration in the form that policies use, in the largest whole unit."""
     seconds = int(time.total_seconds())
     for unit, size in _UNITS:
         if seconds >= size and seconds % size == 0:
@@ -101,7 +101,7 @@ def duration_text(time: timedelta) -> str:
 
 
 def shown_words(text: str) -> str:
-    """Words that quote what was made visible already: that stays as it is."""
+    """Make text visible, except for parts that were made visible already."""
     return "".join(
         part if place % 2 else visible(part) for place, part in enumerate(_ESCAPED.split(text))
     )
@@ -110,9 +110,9 @@ def shown_words(text: str) -> str:
 _MARKS = ("P", "Sc", "Sk", "Sm")
 _LATIN = "LATIN"
 _LIKE_LATIN = frozenset({"ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LISU"})
-"""Scripts with letters that look like Latin ones, as the names of their characters begin."""
+"""Scripts with letters that look like Latin ones, by the prefix of their characters' names."""
 _TWINS = frozenset(
-    # Cyrillic, Greek and Armenian letters that words which look Latin can be made of.
+    # Cyrillic, Greek and Armenian letters that can form words that look Latin.
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d"
     "\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425"
     "\u03b1\u03b9\u03ba\u03bd\u03bf\u03c1\u03c5\u03c7\u0391\u0392\u0395\u0396\u0397\u0399\u039a"
@@ -121,13 +121,13 @@ _TWINS = frozenset(
 
 
 def shown_name(name: str) -> str:
-    """A name for a table or a sentence, with its spelling where it could be taken for another."""
+    """Return a name for a table or a sentence, with its spelling if it could be mistaken."""
     shown, spelled = quoted(name), escape(name, also=_doubtful(name))
     return shown if spelled in (name, shown) else f"{shown} ({spelled})"
 
 
 def _doubtful(name: str) -> str:
-    """The characters of a name that may be taken for others, in order."""
+    """Return the characters of a name that may be mistaken for others, in order."""
     if name.isascii():
         return ""
     found = set(filter(_is_odd, name))
@@ -140,7 +140,7 @@ def _doubtful(name: str) -> str:
 
 
 def _is_odd(char: str) -> bool:
-    """Whether a character is another form of a usual one, or a mark that is not on keyboards."""
+    """Whether a character is a variant of a usual one, or a mark that is not on keyboards."""
     if char.isascii():
         return False
     category = unicodedata.category(char)
@@ -148,5 +148,5 @@ def _is_odd(char: str) -> bool:
 
 
 def _script(char: str) -> str:
-    """The first word of what Unicode calls a letter, which is its script."""
+    """Return the first word of a letter's Unicode name, which is its script."""
     return unicodedata.name(char, "").partition(" ")[0]
