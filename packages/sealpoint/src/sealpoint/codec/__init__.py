@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values to bytes and back: strict, lossless, and unable to run code.
 
-`Registry` is the whole face; `tree_blobs` walks what it wrote without one. The bytes are specified
-in `docs/formats/values.md`.
+`Registry` is the complete interface; only `tree_blobs` works without one, on the blobs that a
+registry wrote. `docs/formats/values.md` specifies the bytes.
 """
 
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType

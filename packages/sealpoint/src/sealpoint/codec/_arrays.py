@@ -2,9 +2,9 @@
 """numpy arrays and scalars, torch tensors: raw bytes with a checked type, shape and length.
 
 A payload is a length-framed header (element type, shape), then the raw bytes in C order as one
-value. Element types are matched against a closed grammar before numpy sees them; object arrays
-have none. ClassShape and length are compared with whole-number arithmetic before anything is
-allocated. Neither library is imported here: decoding looks only at what is already loaded.
+value. A closed grammar checks element types before numpy sees them; object arrays have none. Shape
+and length are compared in integer arithmetic before anything is allocated. This module imports
+neither library: decoding only uses a library that is already loaded.
 """
 
 import math
@@ -51,7 +51,7 @@ _TENSOR_ELEMENTS = {
 
 
 def find_encoder(kind: type) -> tuple[Tag, Callable[[Any, Packer], bytes]] | None:
-    """The encoder for a numpy or torch type, if `kind` is one of those that have one."""
+    """Return the encoder for a numpy or torch type, or None if it has none."""
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if kind is numpy.ndarray:
@@ -65,7 +65,7 @@ def find_encoder(kind: type) -> tuple[Tag, Callable[[Any, Packer], bytes]] | Non
 
 
 def is_key_scalar(value: Any) -> bool:
-    """Whether a value is a numpy scalar that can be a key; records have no hash of numpy's own."""
+    """Whether a value is a numpy scalar that can be a key; records do not have numpy's own hash."""
     found = find_encoder(type(value))
     return found is not None and found[0] is Tag.ARRAY_SCALAR and value.dtype.kind != "V"
 
@@ -93,7 +93,7 @@ def _framed(header: list[Any]) -> bytes:
 
 
 def _unframed(payload: Raw, length: int) -> tuple[list[Any], Raw]:
-    """The header of `length` parts, and what follows it."""
+    """Return the header of `length` parts, and the bytes after it."""
     end = 2 + int.from_bytes(payload[:2], "big")
     data = bytes(payload[2:end])
     header = ormsgpack.unpackb(data)
@@ -103,7 +103,7 @@ def _unframed(payload: Raw, length: int) -> tuple[list[Any], Raw]:
 
 
 def _checked_shape(shape: object, element_bytes: int, session: Unpacker) -> int:
-    """The length in bytes that a shape asks for, if the shape is within bounds."""
+    """Return the length in bytes that a shape requires, if the shape is within bounds."""
     if type(shape) is not list or any(type(side) is not int or side < 0 for side in shape):
         raise BytesMalformed("array: expected a shape of whole numbers")
     if (fault := _shape_fault(shape, session.limits)) is not None:
@@ -112,7 +112,7 @@ def _checked_shape(shape: object, element_bytes: int, session: Unpacker) -> int:
 
 
 def _inline_raw(rest: Raw, expected_bytes: int, session: Unpacker) -> Raw | None:
-    """The raw bytes that follow a header, without a copy if they are long; None: a reference."""
+    """Return the raw bytes after a header, without a copy if they are long; None: a reference."""
     if rest[:1] not in _INLINE:
         return None
     if rest[:1] == b"\xc6" and int.from_bytes(rest[1:5], "big") == len(rest) - 5:
@@ -124,8 +124,8 @@ def _inline_raw(rest: Raw, expected_bytes: int, session: Unpacker) -> Raw | None
 
 
 def check_raw(raw: object, expected_bytes: int) -> None:
-    """Refuse what are not so many raw bytes."""
-    # Not isinstance, which asks an object of another type for its `__class__`.
+    """Refuse anything other than this many raw bytes."""
+    # Not isinstance, which reads `__class__` from an object of another type.
     if type(raw) is not bytes and type(raw) is not memoryview:
         found = type(raw).__name__
     elif len(raw) != expected_bytes:
@@ -142,7 +142,7 @@ def _filled(
     make: Callable[[], _T],
     view: Callable[[_T], memoryview],
 ) -> _T:
-    """What is made when the length of a reference is known to be right, filled with its bytes."""
+    """Check the length of a reference, then allocate the array and fill it with its bytes."""
     made: list[_T] = []
 
     def allocate() -> memoryview:
@@ -182,7 +182,7 @@ def _spec_of(dtype: Any, numpy: Any) -> Spec:
 
 
 def _dtype_of(spec: object, numpy: Any) -> Any:
-    """The dtype of a spec; only texts of the closed grammar ever reach numpy."""
+    """Return the dtype of a spec; only texts of the closed grammar ever reach numpy."""
     if type(spec) is str and _ELEMENT.fullmatch(spec):
         dtype = numpy.dtype(spec)
         if dtype.str == spec:
@@ -193,7 +193,7 @@ def _dtype_of(spec: object, numpy: Any) -> Any:
 
 
 def _dtype_field(part: Any, numpy: Any) -> tuple[str, Any, tuple[int, ...]]:
-    """One field of a record: its name, dtype and shape."""
+    """Return one field of a record: its name, dtype and shape."""
     if type(part) is list and len(part) == 3:
         name, spec, sides = part
         good = type(name) is str and name and type(sides) is list
@@ -204,7 +204,7 @@ def _dtype_field(part: Any, numpy: Any) -> tuple[str, Any, tuple[int, ...]]:
 
 
 def _check_elements(array: Any, numpy: Any) -> None:
-    """Refuse bit patterns that are no values: booleans but 0 and 1, characters out of range."""
+    """Refuse invalid bit patterns: booleans other than 0 and 1, and characters out of range."""
     dtype = array.dtype
     if dtype.names is not None:
         for name in dtype.names:
@@ -218,7 +218,7 @@ def _check_elements(array: Any, numpy: Any) -> None:
 
 
 def array_parts(array: Any) -> tuple[bytes, memoryview]:
-    """An array's framed header, and its raw bytes without a copy where they lie in C order."""
+    """Return an array's framed header, and its raw bytes, copied only if not in C order."""
     numpy = _loaded("numpy")
     header = _framed([_spec_of(array.dtype, numpy), list(array.shape)])
     if array.nbytes == 0:
@@ -258,7 +258,7 @@ def _encode_array(value: Any, session: Packer) -> bytes:
 
 
 def decode_array(payload: Raw, session: Unpacker) -> Any:
-    """A writable array of its own memory."""
+    """Return a writable array with its own memory."""
     numpy = _loaded("numpy")
     (spec, shape), rest = _unframed(payload, 2)
     dtype = _dtype_of(spec, numpy)
@@ -277,7 +277,7 @@ def decode_array(payload: Raw, session: Unpacker) -> Any:
 
 def _encode_array_scalar(value: Any, session: Packer) -> bytes:
     numpy = _loaded("numpy")
-    if type(value) is numpy.bytes_:  # as Python's own: numpy's elements lose NULs at their end
+    if type(value) is numpy.bytes_:  # as Python's own type: numpy's elements lose trailing NULs
         return _framed([_SCALAR_BYTES]) + session.pack(bytes(value))
     if type(value) is numpy.str_:
         return _framed([_SCALAR_TEXT]) + session.pack(str.encode(value, "utf-8", "surrogatepass"))
@@ -291,7 +291,7 @@ def _encode_array_scalar(value: Any, session: Packer) -> bytes:
 
 
 def decode_array_scalar(payload: Raw, session: Unpacker) -> Any:
-    """A numpy scalar."""
+    """Return a numpy scalar."""
     numpy = _loaded("numpy")
     (spec,), rest = _unframed(payload, 1)
     if spec in (_SCALAR_BYTES, _SCALAR_TEXT):
@@ -315,7 +315,7 @@ def decode_array_scalar(payload: Raw, session: Unpacker) -> Any:
 
 
 def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
-    """A tensor's framed header, and its raw bytes; refuses what raw bytes cannot say."""
+    """Return a tensor's framed header and raw bytes; refuse what raw bytes cannot express."""
     torch = _loaded("torch")
     element = str(tensor.dtype).removeprefix("torch.")
     plain = tensor.layout is torch.strided and not tensor.is_quantized and not tensor.is_nested
@@ -355,7 +355,7 @@ def _encode_tensor(value: Any, session: Packer) -> bytes:
 
 
 def decode_tensor(payload: Raw, session: Unpacker) -> Any:
-    """A contiguous tensor on the CPU, of its own memory."""
+    """Return a contiguous tensor on the CPU, with its own memory."""
     torch = _loaded("torch")
     (element, shape, requires_grad), rest = _unframed(payload, 3)
     if element not in _TENSOR_ELEMENTS or type(requires_grad) is not bool:
@@ -367,7 +367,7 @@ def decode_tensor(payload: Raw, session: Unpacker) -> Any:
     raw = _inline_raw(rest, size_bytes, session)
     if raw is None:
         numpy = sys.modules.get("numpy")
-        # Memory of numpy's is taken where it is written, and not for a length that is a lie.
+        # numpy's memory is only committed when written, so a false length costs nothing.
         make = partial(numpy.empty, size_bytes, "u1") if numpy else partial(bytearray, size_bytes)
         memory = _filled(rest, size_bytes, session, make, memoryview)
     elif size_bytes == 0:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one value may cost, counted while it is encoded, decoded or walked through.
+"""Limits on the cost of one value, counted while it is encoded, decoded or walked.
 
-The same bounds hold in every direction, so that what was written can be read. Each refusal names
-the limit that was exceeded; nothing is built or hashed before its bound was looked at.
+The same bounds hold in every direction, so that everything that was written can be read. Each
+refusal names the limit that was exceeded; nothing is built or hashed before its bound was checked.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,12 +27,12 @@ from sealpoint.limits import Limits
 
 
 class Direction(NamedTuple):
-    """What is raised where a value is encoded, or decoded."""
+    """The errors to raise during encoding, or during decoding."""
 
     exceeded: type[EncodeLimitExceeded | DecodeLimitExceeded]
     keys_refused: Callable[[str], ValueNotAllowed | BytesMalformed]
     cycle: str
-    """What else exceeds a depth."""
+    """Another possible cause of exceeding a depth, for the message."""
 
 
 ENCODING = Direction(
@@ -46,9 +46,10 @@ DECODING = Direction(DecodeLimitExceeded, BytesMalformed, "")
 
 
 class Bounds:
-    """What the parts of one value have cost so far. Used once, by one thread.
+    """The cost of the parts of one value so far. Used once, by one thread.
 
-    Bytes bound objects, so none is counted until the bytes alone could be too many.
+    The number of bytes bounds the number of objects, so objects are counted only if the bytes alone
+    could be too many.
     """
 
     __slots__ = (
@@ -79,7 +80,7 @@ class Bounds:
         self.costly_values = 0
         self.fraction_keys = 0
         self.unknown_key: Any = None
-        """The key of a type that no rule allows, once it was found."""
+        """The first key found whose type no rule allows."""
 
     def _exceeded(
         self, what: str, name: str, things: str, found: int | None = None, more: str = ""
@@ -97,7 +98,7 @@ class Bounds:
             raise self._exceeded("value", "value_bytes_max", "bytes", size_bytes)
 
     def expand(self, size_bytes: int) -> None:
-        """Count what a reference stands for: one blob may be named again and again."""
+        """Count the bytes behind a reference: a blob may be named repeatedly."""
         self._expanded_bytes += size_bytes
         self.check_bytes(self._expanded_bytes)
 
@@ -109,7 +110,7 @@ class Bounds:
             self._count()
 
     def check_members(self, groups: Sequence[Sequence[bytes]], size_bytes: int) -> None:
-        """The same for groups of encoded parts, without a look at each if their bytes are few."""
+        """Do the same for groups of encoded parts; few bytes need no look at the parts."""
         self._uncounted_groups += groups
         self._uncounted_bytes += size_bytes
         if self._uncounted_bytes > self._nodes_left:
@@ -142,7 +143,7 @@ class Bounds:
             raise self._exceeded("value", "costly_values_max", things)
 
     def check_depth(self, value: Any, depth: int = 0) -> None:
-        """Refuse plain containers that nest too deep."""
+        """Refuse plain containers that are nested too deeply."""
         if type(value) is dict:
             value = value.values()
         elif type(value) is not list:
@@ -153,31 +154,31 @@ class Bounds:
             self.check_depth(member, depth + 1)
 
     def too_deep(self) -> Exception:
-        """The error for plain containers that nest too deep."""
+        """Return the error for plain containers that are nested too deeply."""
         things = "lists and dicts in one another"
         return self._exceeded("value", "depth_max", things, more=self._direction.cycle)
 
     def too_many_extensions(self) -> Exception:
-        """The error for extensions that nest too deep."""
+        """Return the error for extensions that are nested too deeply."""
         things = "extensions in one another"
         return self._exceeded("value", "extension_depth_max", things, more=self._direction.cycle)
 
     def check_references(self, depth: int) -> None:
-        """Refuse references that nest too deep."""
+        """Refuse references that are nested too deeply."""
         if depth > self.limits.reference_depth_max + 1:
             raise self._exceeded("reference", "reference_depth_max", "references in one another")
 
     def check_levels(self, levels: int, what: str) -> None:
-        """Refuse an index that is too high."""
+        """Refuse an index with too many levels."""
         if levels > self.limits.tree_levels_max:
             raise self._exceeded(what, "tree_levels_max", "index levels", levels)
 
     def parse_reference(self, payload: bytes) -> tuple[Stream, int, int, int, list[bytes]]:
-        """The stream, levels, count, length and ids of a reference.
+        """Return the stream, levels, count, length and ids of a reference.
 
         Raises:
-            BytesMalformed: It is none.
-            DecodeLimitExceeded: It stands for more than a value may have.
+            BytesMalformed: It is not a reference.
+            DecodeLimitExceeded: It expands to more than a value may have.
         """
         if len(payload) < REFERENCE.size or payload[0] not in STREAMS:
             raise BytesMalformed("reference: expected a stream, levels, a count and a length")
@@ -190,7 +191,7 @@ class Bounds:
         return STREAMS[code], levels, count, total, ids
 
     def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
-        """Refuse keys before they are hashed: whose hash is application code, or that collide."""
+        """Check keys before hashing them: refuse application hash code, and collisions."""
         if (fault := key_fault(keys, self._hash_parts)) is not None:
             raise self._direction.keys_refused(fault)
         fault = large_int_fault(keys, self._rule_parts, self.limits)
@@ -204,12 +205,12 @@ class Bounds:
         return None if rule is None else rule.kind.hash_parts(key)
 
     def _hash_parts(self, key: Any) -> Iterable[Any] | None:
-        """What hashing a key looks at; None when that would run application code."""
+        """Return the parts that hashing a key reads; None if that would run application code."""
         kind = type(key)
         if kind in self._rules:
             return self._rules[kind].kind.hash_parts(key)
         if kind is Fraction:
-            # Since Python 3.12 hashes of fractions are cached in a table that all of them share.
+            # Since Python 3.12, fractions share one cache of their hashes.
             self.fraction_keys += 1
             if self.fraction_keys > self.limits.fraction_keys_max:
                 things = "fractions as keys or members"
@@ -222,7 +223,7 @@ class Bounds:
 
 
 def not_allowed(kind: type) -> TypeNotAllowed:
-    """The error for a type that no rule allows."""
+    """Return the error for a type that no rule allows."""
     return TypeNotAllowed(
         f"expected an allowed type, found {kind.__module__}.{kind.__qualname__}, "
         "which no rule allows"

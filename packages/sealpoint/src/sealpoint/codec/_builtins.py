@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built-in types: what may be saved without a rule, each with the reason why it is safe.
+"""The built-in types: the types that may be saved without a rule, each with its reason.
 
-This is the whole list. An extension tag that is neither here nor one of arrays, tensors, typed
-values and references is refused.
+This is the complete list. An extension tag is refused if it is neither here nor one of arrays,
+tensors, typed values and references.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -40,7 +40,7 @@ PLAIN_REASONS: dict[type, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltinType:
-    """One entry of the list: a tag, the exact types it stands for, and why it is safe."""
+    """One entry of the list: a tag, its exact types, and why it is safe."""
 
     tag: Tag
     types: tuple[type, ...]
@@ -123,7 +123,7 @@ BUILTINS: tuple[BuiltinType, ...] = tuple(
 ENCODERS: dict[type, tuple[Tag, Callable[[Any, Packer], bytes]]] = {
     kind: (builtin.tag, builtin.encode) for builtin in BUILTINS for kind in builtin.types
 }
-# Plain strings and dicts go through the native engine; only its refusals come to these two.
+# The native engine encodes plain strings and dicts; only its refusals reach these two.
 
 DECODERS: dict[int, Callable[[Any, Unpacker], Any]] = {
     **{int(builtin.tag): builtin.decode for builtin in BUILTINS},

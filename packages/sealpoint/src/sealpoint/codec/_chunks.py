@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Content-defined boundaries: where a long container or byte string is cut into chunks.
+"""Content-defined chunking: the boundaries at which a long container or byte string is cut.
 
 A cut depends only on the bytes near it (or on one member), never on a position, so an insertion
-moves the chunks behind it without changing them. Where the cuts lie is the writer's business alone:
-a reader joins chunks and never asks. The seed keeps an outsider who can only choose content from
-learning where a store cuts; sizes are bounded whatever the content.
+moves the later chunks without changing them. Only the writer decides where to cut: a reader joins
+chunks regardless. The seed prevents an outsider who can only choose content from learning where a
+store cuts; sizes are bounded for any content.
 
-With the extra `fast` byte strings above 4 MiB are cut by `pyfastcdc`, elsewhere than here. Who cuts
-with it and who without it read each other's values, and share no chunks of those.
+With the extra `fast`, `pyfastcdc` cuts byte strings above 4 MiB, at different places. Writers with
+and without it can read each other's values, but share no chunks of these byte strings.
 
-Finding a cut in bytes is slower than hashing what lies before it. So it is remembered how a byte
-string was cut (`CutBytes`): where the bytes of a chunk and the one behind it are as they were, so
-is the cut. With what is remembered and without, the cuts are the same; that bytes are as they were
-is told by their SHA-256, never by who owns them. Remembered are places and ids, a thousandth of
-the bytes themselves.
+Finding a cut in bytes is slower than hashing the bytes before it. So `CutBytes` remembers how a
+byte string was cut: if the bytes of a chunk and of the next one are unchanged, so is the cut. The
+cuts are the same with and without this memory. Only the SHA-256 shows that bytes are unchanged,
+never the identity of the object. The memory holds positions and ids, a thousandth of the size of
+the bytes.
 """
 
 import hashlib
@@ -30,8 +30,8 @@ from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
-# A cut in bytes lies behind one of these pairs. They are dense in text, numbers and random data
-# alike (about 1 in 128), which lets the regular expression engine do nearly all of the work.
+# A cut in bytes follows one of these pairs. They are equally dense in text, numbers and random data
+# (about 1 in 128), which lets the regular expression engine do nearly all of the work.
 _CANDIDATE = re.compile(
     b"[%s][%s]"
     % (
@@ -51,16 +51,17 @@ _NATIVE_BYTES_MAX = 16 * 1024 * 1024
 _BATCH_BYTES_MAX = 16 * 1024 * 1024
 _BESIDE_BYTES_MIN = 1024 * 1024
 _REMEMBERED_BYTES = 128
-"""What a place and an id take in memory."""
+"""The approximate memory for a position and an id."""
 
 _BYTES_TARGET = 4096
 _MEMBERS_TARGET = 1024
 _IDS_TARGET = 8
-_IDS_SMALLEST = 4  # whatever the ids are, each level of an index is a quarter of the one below
+# for any ids, each level of an index has at most a quarter of the entries of the level below
+_IDS_SMALLEST = 4
 
 
 def _target(size_bytes: int, base: int) -> int:
-    """The size to aim at: it grows with the whole, so that the chunks stay in the thousands."""
+    """Return the target size; it grows with the whole, so that chunks stay in the thousands."""
     target, reach = base, base * 1024
     while size_bytes > reach:
         target, reach = target * 4, reach * 16
@@ -68,26 +69,26 @@ def _target(size_bytes: int, base: int) -> int:
 
 
 def bytes_target(size_bytes: int) -> int:
-    """The size of chunks to aim at for a byte string of so many bytes."""
+    """Return the target chunk size for a byte string of this length."""
     return _target(size_bytes, _BYTES_TARGET)
 
 
 def largest_chunk(target: int) -> int:
-    """The most bytes that a chunk of a byte string has."""
+    """Return the maximum size of a byte string's chunk."""
     return target * _LARGEST_FACTOR
 
 
 def byte_ends(view: memoryview, seed: int, target: int, first: int = 0) -> Iterator[int]:
-    """Where chunks of a byte string end, cutting where its content says so.
+    """Yield where the chunks of a byte string end, as its content determines.
 
-    A cut depends on the bytes of its chunk and the one behind it alone, as long as there is room
-    for a largest chunk.
+    A cut depends only on the bytes of its chunk and the next one, as long as there is room for a
+    chunk of maximum size.
 
     Args:
-        view: Bytes that lie one after the other.
+        view: Contiguous bytes.
         seed: Moves the boundaries.
-        target: The size of chunks to aim at.
-        first: Where a chunk begins; what lies before it is left out.
+        target: The target chunk size.
+        first: The start of the first chunk; earlier bytes are skipped.
     """
     if target > _BYTES_TARGET and largest_chunk(target) <= _NATIVE_BYTES_MAX:
         cutter = native_cutter()
@@ -99,11 +100,12 @@ def byte_ends(view: memoryview, seed: int, target: int, first: int = 0) -> Itera
 def _python_ends(view: memoryview, seed: int, target: int, first: int) -> Iterator[int]:
     largest = largest_chunk(target)
     if target == _BYTES_TARGET:
-        # As it always was: most byte strings are that short, and stay as they are stored.
+        # The original method: most byte strings are this short, and keep their stored chunks.
         smallest, span, begun, factor = target // _SMALLEST_PART, target, seed, 1
     else:
-        # Most bytes are passed over. A seed that CRC-32 begins with flips the same bits of each
-        # sum, which leaves a handful of ways to cut; a factor moves them all.
+        # Most bytes are skipped. Using the seed as the start value of CRC-32 would flip the same
+        # bits of each sum, which leaves only a few different ways to cut; a factor changes all
+        # sums.
         smallest = target * 7 // 8 if target >= _LARGE_TARGET else target * 3 // 4
         span, begun, factor = target - smallest, 0, (seed & _CRC_MASK) | 1
     threshold = _CRC_RANGE * _CANDIDATE_ODDS // span
@@ -136,7 +138,7 @@ def _native_ends(
     end = first
     for chunk in cut.cut_buf(view[first:]):
         if not 0 < chunk.length <= min(largest, len(view) - end):
-            break  # whatever it says, nothing is lost
+            break  # for any result of the library, no bytes are lost
         end += chunk.length
         yield end
     yield from _python_ends(view, seed, target, end)
@@ -144,7 +146,7 @@ def _native_ends(
 
 @cache
 def native_cutter() -> Callable[..., Any] | None:
-    """The cutter of the extra `fast`; None where it is missing, or is Python itself."""
+    """Return the cutter of the extra `fast`; None if it is missing, or implemented in Python."""
     try:
         from pyfastcdc import FastCDC  # noqa: PLC0415 # optional
     except ImportError:
@@ -153,21 +155,21 @@ def native_cutter() -> Callable[..., Any] | None:
 
 
 def members_target(size_bytes: int) -> int:
-    """The size of chunks to aim at for members of so many bytes together."""
+    """Return the target chunk size for members with this total size."""
     return _target(size_bytes, _MEMBERS_TARGET)
 
 
 def member_ends(parts: Sequence[bytes], seed: int, target: int, first: int = 0) -> Iterator[int]:
-    """Where chunks of encoded members end, cutting behind members whose content says so.
+    """Yield where chunks of encoded members end, after members as their content determines.
 
-    A member ends a chunk with odds in proportion to its length, and surely if it is as long as
-    the chunk to aim at.
+    A member ends a chunk with a probability proportional to its length, and always if it is as long
+    as the target size.
 
     Args:
         parts: The members.
         seed: Moves the boundaries.
-        target: The size of chunks to aim at.
-        first: Where a chunk begins; what lies before it is left out.
+        target: The target chunk size.
+        first: The start of the first chunk; earlier members are skipped.
     """
     smallest, largest = target // _SMALLEST_PART, target * _LARGEST_FACTOR
     scale = _CRC_RANGE // target
@@ -188,11 +190,11 @@ def member_ends(parts: Sequence[bytes], seed: int, target: int, first: int = 0) 
 
 
 def id_ends(ids: Sequence[bytes], first: int = 0) -> Iterator[int]:
-    """Where the index blobs over blob ids end; ids are digests, so their own first byte decides.
+    """Yield where index blobs over ids end; ids are digests, so their first byte decides.
 
     Args:
         ids: The ids.
-        first: Where an index blob begins; what lies before it is left out.
+        first: The start of the first index blob; earlier ids are skipped.
     """
     for place, each in enumerate(islice(ids, first, None), start=first + 1):
         held = place - first
@@ -206,34 +208,34 @@ def id_ends(ids: Sequence[bytes], first: int = 0) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class CutBytes:
-    """A byte string as it was cut."""
+    """The cuts of a byte string."""
 
     target: int
     seed: int
     ends: list[int]
     ids: list[bytes]
     behind: bytes
-    """The byte behind each chunk but the last."""
+    """The byte after each chunk except the last."""
 
     @classmethod
     def of(
         cls, view: memoryview, target: int, seed: int, ends: list[int], ids: list[bytes]
     ) -> "CutBytes | None":
-        """What to remember; nothing of chunks that were put in pieces, of which each has an id."""
+        """Make the record to remember; None if a chunk was split into several blobs."""
         if len(ids) != len(ends):
             return None
         return cls(target, seed, ends, ids, bytes(view[end] for end in ends[:-1]))
 
     def stayed(self, view: memoryview, first: int, shift: int) -> int:
-        """Up to which chunk, from `first` on, all are as they were.
+        """Return the number of the first chunk, from `first` on, that has changed.
 
         Args:
-            view: What the byte string is now.
-            first: The first of them.
-            shift: How far behind its old place it begins.
+            view: The current byte string.
+            first: The first chunk to compare.
+            shift: How far its start has moved.
         """
         largest = largest_chunk(self.target)
-        # Of those near the end it is not sure that they were cut by their content.
+        # For chunks near the end it is uncertain whether their content determined the cut.
         room = min(self.ends[-1], len(view) - shift) - largest
         stop = min(bisect_left(self.ends, room) + (room > 0), len(self.ends) - 1)
         count, most = 1, max(1, _BATCH_BYTES_MAX // self.target)
@@ -246,7 +248,7 @@ class CutBytes:
         return first
 
     def _stayed_within(self, view: memoryview, first: int, stop: int, shift: int) -> int:
-        """The same for some chunks; many of them are hashed on two cores."""
+        """Do the same for some chunks; many of them are hashed on two cores."""
         if (stop - first) * self.target < _BESIDE_BYTES_MIN:
             return self._compare(view, first, stop, shift)
         middle = (first + stop) // 2
@@ -267,24 +269,24 @@ class CutBytes:
         return stop
 
     def chunk_at(self, start: int, shift: int) -> int | None:
-        """The chunk that began at a place, or None."""
+        """Return the number of the chunk that began at a position, or None."""
         before = bisect_left(self.ends, start - shift)
         found = before < len(self.ends) and self.ends[before] == start - shift
         return before + 1 if found else None
 
 
 def _beside(call: Callable[[], _T]) -> Future[_T]:
-    """Begin a call in an OS thread of its own, or make it at once where none can be started.
+    """Start a call in a separate OS thread, or make it at once if none can be started.
 
-    A thread for each call and no pool: one takes a tenth of a millisecond to start, and those of a
-    pool are not there after a fork.
+    This uses an OS thread for each call instead of a pool: starting one takes a tenth of a
+    millisecond, and the threads of a pool do not exist after a fork.
     """
     outcome: Future[_T] = Future()
 
     def run() -> None:
         try:
             outcome.set_result(call())
-        except BaseException as exc:  # noqa: BLE001 # whoever asks for the result hears of it
+        except BaseException as exc:  # noqa: BLE001 # the caller gets it with the result
             outcome.set_exception(exc)
 
     try:
@@ -297,10 +299,10 @@ def _beside(call: Callable[[], _T]) -> Future[_T]:
 def recut(
     view: memoryview, target: int, seed: int, before: CutBytes | None
 ) -> Iterator[tuple[list[int], list[bytes]]]:
-    """Cut a byte string as `byte_ends` does, knowing how one was cut that may be like it.
+    """Cut a byte string as `byte_ends` does, using the known cuts of a similar one.
 
     Returns:
-        Ends of chunks in order, some at a time, with their ids, or without any if they are new.
+        Ends of chunks in order, in batches, with their ids, or without ids for new chunks.
     """
     if before is None or (before.target, before.seed) != (target, seed):
         for end in byte_ends(view, seed, target):
@@ -323,31 +325,31 @@ def recut(
 
 
 class ByteCuts:
-    """The byte strings of the value before, in the order in which they were cut."""
+    """The cuts of the byte strings of the last value, in order."""
 
     __slots__ = ("_before", "_now", "size_bytes")
 
     def __init__(self) -> None:
         self.size_bytes = 0
-        """What it takes in memory, about."""
+        """The approximate memory that it takes."""
         self._before: list[CutBytes | None] = []
         self._now: list[CutBytes | None] = []
 
     def begin(self) -> None:
-        """A value is about to be encoded."""
+        """Prepare for encoding a value."""
         self._now = []
 
     def end(self) -> None:
-        """The value has been encoded."""
+        """Finish after encoding a value."""
         self._before, self._now = self._now, []
         chunks = sum(len(cut.ends) for cut in self._before if cut is not None)
         self.size_bytes = chunks * _REMEMBERED_BYTES
 
     def before(self) -> CutBytes | None:
-        """How the byte string was cut that stood at this place."""
+        """Return the cuts of the earlier byte string at this place, if any."""
         place = len(self._now)
         return self._before[place] if place < len(self._before) else None
 
     def remember(self, cut: CutBytes | None) -> None:
-        """Keep how a byte string was cut for the next encoding."""
+        """Remember the cuts of a byte string for the next encoding."""
         self._now.append(cut)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuples, sets, dicts with other keys, queues, ranges and slices.
 
-Members of a set are written in the order of their encodings, so a set has one encoding; dicts
-keep their order, which is part of their value. Keys and members are checked against hash
-flooding and against application code in `__hash__` before they go into a table.
+Set members are written in the order of their encodings, so a set has one encoding; dicts keep their
+order, which is part of their value. Keys and members are checked for hash flooding and for
+application code in `__hash__` before they are put into a table.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -30,7 +30,7 @@ FACTORIES: dict[int, Callable[[], Any] | None] = dict(
         )
     )
 )
-"""The default factories that a defaultdict may have, by code: builtin, and without arguments."""
+"""The default factories that a defaultdict may have, by code: built-in and without arguments."""
 
 _NO_MEMBERS = b"\x90"
 _Members = TypeVar("_Members", set[Any], frozenset[Any])
@@ -45,17 +45,17 @@ def _unpack_list(data: bytes, session: Unpacker, what: str) -> list[Any]:
 
 
 def encode_tuple(value: tuple[Any, ...], session: Packer) -> bytes:
-    """The members as a list."""
+    """Encode the members as a list."""
     return session.pack(list(value))
 
 
 def decode_tuple(data: bytes, session: Unpacker) -> tuple[Any, ...]:
-    """The tuple that `encode_tuple` wrote."""
+    """Decode the output of `encode_tuple`."""
     return tuple(_unpack_list(data, session, "tuple"))
 
 
 def encode_set(value: Iterable[Any], session: Packer) -> bytes:
-    """The members in the order of their encodings."""
+    """Encode the members in the order of their encodings."""
     members = list(value)
     session.bounds.check_keys(members, in_set=True)
     return session.pack_items(sorted(map(session.pack, members)))
@@ -75,7 +75,7 @@ def _distinct(items: list[Any], session: Unpacker, build: type[_Members]) -> _Me
 
 
 def decode_set(data: bytes, session: Unpacker) -> set[Any]:
-    """The set that `encode_set` wrote."""
+    """Decode the output of `encode_set`."""
     if data == _NO_MEMBERS:
         session.check_level()
         return set()
@@ -83,7 +83,7 @@ def decode_set(data: bytes, session: Unpacker) -> set[Any]:
 
 
 def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
-    """The frozenset that `encode_frozenset` wrote."""
+    """Decode the output of `encode_frozenset`."""
     if data == _NO_MEMBERS:
         session.check_level()
         return frozenset()
@@ -91,7 +91,7 @@ def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
 
 
 def encode_pairs(value: Mapping[Any, Any], session: Packer) -> bytes:
-    """Key, value, key, value: the form of any dict that is not a plain map."""
+    """Encode key, value, key, value: the form of any dict that is not a plain map."""
     session.bounds.check_keys(list(value))
     return session.pack(list(chain.from_iterable(value.items())))
 
@@ -109,7 +109,7 @@ def _keys_and_values(items: list[Any], session: Unpacker, what: str) -> dict[Any
 
 
 def decode_pairs(data: bytes, session: Unpacker) -> dict[Any, Any]:
-    """The dict that `encode_pairs` wrote; one that a plain map could hold is refused."""
+    """Decode the output of `encode_pairs`; refuse a dict that a plain map could hold."""
     mapping = _keys_and_values(_unpack_list(data, session, "dict"), session, "dict")
     if all(map(is_plain_key, mapping)):
         raise BytesMalformed("dict: expected at least one key that a plain map cannot hold")
@@ -117,20 +117,20 @@ def decode_pairs(data: bytes, session: Unpacker) -> dict[Any, Any]:
 
 
 def encode_ordered_dict(value: OrderedDict[Any, Any], session: Packer) -> bytes:
-    """The pairs, as for any other dict."""
+    """Encode the pairs, as for any other dict."""
     session.bounds.costly()
     return encode_pairs(value, session)
 
 
 def decode_ordered_dict(data: bytes, session: Unpacker) -> OrderedDict[Any, Any]:
-    """The OrderedDict that `encode_ordered_dict` wrote."""
+    """Decode the output of `encode_ordered_dict`."""
     session.bounds.costly()
     items = _unpack_list(data, session, "OrderedDict")
     return OrderedDict(_keys_and_values(items, session, "OrderedDict"))
 
 
 def encode_default_dict(value: defaultdict[Any, Any], session: Packer) -> bytes:
-    """The factory's code, then the pairs."""
+    """Encode the factory's code, then the pairs."""
     factory = value.default_factory
     try:
         code = _FACTORY_CODES.get(factory)
@@ -147,7 +147,7 @@ def encode_default_dict(value: defaultdict[Any, Any], session: Packer) -> bytes:
 
 
 def decode_default_dict(data: bytes, session: Unpacker) -> defaultdict[Any, Any]:
-    """The defaultdict that `encode_default_dict` wrote."""
+    """Decode the output of `encode_default_dict`."""
     if data[0] not in FACTORIES:
         raise UnknownType(f"defaultdict: expected a known factory code, found {data[0]}")
     session.bounds.costly()
@@ -156,13 +156,13 @@ def decode_default_dict(data: bytes, session: Unpacker) -> defaultdict[Any, Any]
 
 
 def encode_deque(value: deque[Any], session: Packer) -> bytes:
-    """The longest length (or None), then the members."""
+    """Encode the maximum length (or None), then the members."""
     session.bounds.costly()
     return session.pack([value.maxlen, list(value)])
 
 
 def decode_deque(data: bytes, session: Unpacker) -> deque[Any]:
-    """The deque that `encode_deque` wrote; more members than it may hold are refused."""
+    """Decode the output of `encode_deque`; refuse more members than it may hold."""
     session.bounds.costly()
     parts = _unpack_list(data, session, "deque")
     if len(parts) == 2 and type(parts[1]) is list:
@@ -175,7 +175,7 @@ def decode_deque(data: bytes, session: Unpacker) -> deque[Any]:
 
 
 def encode_range(value: range, session: Packer) -> bytes:
-    """Start, stop and step."""
+    """Encode start, stop and step."""
     parts = [value.start, value.stop, value.step]
     if (fault := _range_fault(parts, session.limits)) is not None:
         raise EncodeLimitExceeded(fault)
@@ -183,7 +183,7 @@ def encode_range(value: range, session: Packer) -> bytes:
 
 
 def _range_fault(parts: list[int], limits: Limits) -> str | None:
-    """A range divides its parts to know its length, which costs the square of their size."""
+    """Check the size of the parts: computing a range's length costs the square of that size."""
     if all(part.bit_length() <= 8 * limits.range_part_bytes_max for part in parts):
         return None
     return (
@@ -193,7 +193,7 @@ def _range_fault(parts: list[int], limits: Limits) -> str | None:
 
 
 def decode_range(data: bytes, session: Unpacker) -> range:
-    """The range that `encode_range` wrote."""
+    """Decode the output of `encode_range`."""
     parts = _unpack_list(data, session, "range")
     if len(parts) != 3 or any(type(part) is not int for part in parts) or not parts[2]:
         raise BytesMalformed("range: expected start, stop and a step that is not 0")
@@ -203,12 +203,12 @@ def decode_range(data: bytes, session: Unpacker) -> range:
 
 
 def encode_slice(value: slice, session: Packer) -> bytes:
-    """Start, stop and step, which may be any values."""
+    """Encode start, stop and step, which may be any values."""
     return session.pack([value.start, value.stop, value.step])
 
 
 def decode_slice(data: bytes, session: Unpacker) -> slice:
-    """The slice that `encode_slice` wrote."""
+    """Decode the output of `encode_slice`."""
     parts = _unpack_list(data, session, "slice")
     if len(parts) != 3:
         raise BytesMalformed(f"slice: expected start, stop and step, found {len(parts)} parts")

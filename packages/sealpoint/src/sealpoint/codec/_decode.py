@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From bytes to values, for bytes that nobody vouches for.
+"""From bytes to values, for untrusted bytes.
 
 Guarantees: only types of the built-in list and of the registry's rules are built; nothing is
-imported, called, opened or looked up by a name from the data; every length is checked before it
-is used. Refuses: unknown tags, names, versions and shapes, trailing bytes, and whatever exceeds
-a limit. Leaves to others: whether the bytes are genuine (the store proves that first).
+imported, called, opened or looked up by a name from the data; every length is checked before it is
+used. Refuses: unknown tags, names, versions and shapes, trailing bytes, and anything that exceeds a
+limit. Left to others: whether the bytes are genuine (the store proves that first).
 
-The native engine walks plain data and hands each extension to the hook. It ignores bytes after
-the value and swallows the hook's exceptions, so (1) each payload is decoded as the first of two
-members, the second being a mark that was drawn when the process started and that data cannot
-know, and (2) the hook keeps the first exception aside.
+The native engine walks plain data and passes each extension to the hook. It ignores bytes after the
+value and swallows the hook's exceptions. Therefore (1) each payload is decoded as the first of two
+members, where the second is a random mark that was drawn when the process started and that data
+cannot know, and (2) the hook stores the first exception separately.
 
-`TreeDecoding` reads from blobs: it joins the chunks of a reference, puts the container's header in
-front and decodes as usual. Every blob is proven to be the one that was asked for, unless the
-caller's `get` does that.
+`TreeDecoding` reads from blobs: it joins the chunks of a reference, puts the container's header
+before them and decodes as usual. Every blob is proven to be the requested one, unless the caller's
+`get` does that.
 """
 
 import hashlib
@@ -73,7 +73,7 @@ _UNCOPIED_TAGS = (Tag.ARRAY, Tag.TENSOR)
 
 
 class RuleTables:
-    """A registry's rules, by what data can say."""
+    """A registry's rules, by the keys that data can contain."""
 
     __slots__ = ("by_label", "by_name", "by_type", "untyped")
 
@@ -82,21 +82,21 @@ class RuleTables:
         self.by_name: dict[str, TypeRule] = {}
         self.by_type: dict[type, TypeRule] = {}
         self.untyped: tuple[str, ...] = ()
-        """How the names of types begin that are shown without a rule."""
+        """The prefixes of the names of types to show without a rule."""
 
     def showing(self, beginnings: tuple[str, ...]) -> "RuleTables":
-        """A copy that shows types without a rule whose names begin so."""
+        """Return a copy that shows types without a rule whose names have these prefixes."""
         copied = RuleTables()
         copied.by_label = dict(self.by_label)
         copied.by_name = dict(self.by_name)
-        # Encoded, so that two can be compared; no stored name leads to it.
+        # UntypedValue is encoded in order to compare two of them; no stored name leads to it.
         copied.by_type = {UntypedValue: make_rule(UntypedValue, name="untyped"), **self.by_type}
         copied.untyped = beginnings
         return copied
 
 
 class Decoding:
-    """One value on its way back from bytes. Used once, by one thread."""
+    """The decoding of one value. Used once, by one thread."""
 
     __slots__ = (
         "_deep_at",
@@ -113,17 +113,17 @@ class Decoding:
     def __init__(self, tables: RuleTables, limits: Limits) -> None:
         self._tables = tables
         self._depth = 0
-        self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
-        self._deep_at = 1  # the one level on a path that may nest as deep as the engine can
+        self._depth_max = limits.extension_depth_max + 1  # the whole value is one more level
+        self._deep_at = 1  # the one level on a path that may be nested as deep as the engine allows
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
         self.bounds = Bounds(tables.by_type, limits, DECODING)
         self._error: BaseException | None = None
         self.added: dict[str, tuple[str, ...]] = {}
-        """By the names of rules: fields that got their defaults because they were not stored."""
+        """By rule name, the fields that got their defaults because they were not stored."""
         self.limits = limits
 
     def run(self, data: bytes) -> Any:
-        """The value that `data` encodes.
+        """Decode a value.
 
         Raises:
             DecodeError: `data` is not the encoding of an allowed value.
@@ -153,7 +153,7 @@ class Decoding:
         mark = parts.pop()
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared
             raise BytesMalformed("value: there are bytes after its end")
-        self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
+        self._depth -= 1  # a failed decoding never continues, so no try is needed
         if self._walks_depth:
             self.bounds.check_depth(parts[0])
         return parts[0]
@@ -161,23 +161,23 @@ class Decoding:
     def unpack_into(
         self, payload: bytes | memoryview, size_bytes: int, allocate: Callable[[], memoryview]
     ) -> None:
-        """Decode a byte string of exactly this length into memory that `allocate` gives."""
+        """Decode a byte string of exactly this length into memory from `allocate`."""
         raw = self.unpack(payload)
         check_raw(raw, size_bytes)
         allocate()[:] = raw
 
     def check_level(self) -> None:
-        """Refuse one more extension inside those that are being decoded, if it is too many."""
+        """Refuse one more level of extensions if there are too many already."""
         if self._depth >= self._depth_max:
             raise self.bounds.too_many_extensions()
 
     def _check_nesting(self, marked: bytes) -> None:
-        """Refuse bytes that would have the engine recurse too deep."""
+        """Refuse bytes that would make the engine recurse too deeply."""
         if self._depth != self._deep_at and is_deep(marked):
             raise self.bounds.too_deep()
 
     def _refused(self, exc: Exception) -> BaseException:
-        """What the engine's refusal means: mostly the failure that a hook kept aside."""
+        """Return the cause of the engine's refusal: usually the exception that a hook stored."""
         if self._error is not None:
             return self._error
         if "Recursion limit" in str(exc):
@@ -188,7 +188,7 @@ class Decoding:
         return BytesMalformed(f"value: not valid MessagePack: {exc}")
 
     def _hook(self, tag: int, payload: Any) -> Any:
-        """Decode one extension; called by the engine. The first failure is kept aside."""
+        """Decode one extension, called by the engine. The first exception is stored."""
         try:
             if tag == _TYPED:
                 return self._typed(payload)
@@ -202,7 +202,7 @@ class Decoding:
             raise failure from None
 
     def _named(self, exc: BaseException, tag: int) -> BaseException:
-        """Our own error for what Python's constructors refuse; every other one stays itself."""
+        """Replace exceptions of Python's constructors by our own; leave any other unchanged."""
         if tag not in _TABLE:
             return UnknownType(
                 f"extension: expected a known tag, found {tag}",
@@ -216,11 +216,11 @@ class Decoding:
         return exc
 
     def reference(self, payload: bytes) -> Any:  # noqa: ARG002
-        """A reference of the blob tree, which a flat encoding cannot hold."""
+        """Refuse a reference of the blob tree, which a flat encoding cannot hold."""
         raise UnknownType("extension: expected no reference outside of a tree")
 
     def _typed(self, payload: bytes) -> Any:
-        """A value of an application type: the whole label finds the rule, or none does."""
+        """Decode a value of an application type: only the complete label finds a rule."""
         size = LABEL_BYTES + payload[0]
         rule = self._tables.by_label.get(payload[:size])
         if rule is None:
@@ -247,14 +247,14 @@ class Decoding:
             raise failure from failure.__cause__
 
     def _within(self, exc: Exception, rule: TypeRule) -> BaseException:
-        """The failure that an error means, with the type of the value that it lies in."""
+        """Return the actual cause of an error, with the type of the value around it."""
         failure = exc if isinstance(exc, DecodeError) else self._refused(exc)
         if isinstance(failure, DecodeError):
             failure.within.append(rule.name)
         return failure
 
     def _check_opening(self, payload: bytes, size: int, rule: TypeRule) -> None:  # noqa: ARG002
-        """The number of fields was not as declared, so one came twice or is missing."""
+        """Refuse a wrong number of fields: one is repeated or missing."""
         raise BytesMalformed("fields: expected each exactly once")
 
     def _other_version(self, payload: bytes, size: int) -> Any:
@@ -278,7 +278,7 @@ class Decoding:
     def _older_shape(
         self, payload: bytes, size: int, rule: TypeRule, body: Any, added: tuple[str, ...]
     ) -> Any:
-        """A value from before the class got more fields, or had them in another order."""
+        """Decode a value from before the class got more fields, or had them in another order."""
         opening = rule.opening[:1] + map_header(len(body[0]))
         if not payload.startswith(opening, size):
             self._check_opening(payload, size, rule)
@@ -290,7 +290,7 @@ class Decoding:
 
 @contextmanager
 def _inside(rule: TypeRule) -> Iterator[None]:
-    """A failure in here lies inside a value of this rule."""
+    """Add the name of a rule to any failure inside its value."""
     try:
         yield
     except DecodeError as exc:
@@ -306,14 +306,14 @@ _TABLE: dict[int, Callable[[Any, Any], Any]] = {
 
 
 _BATCH_IDS = 128
-# What is longer grows chunk by chunk in one place, so that it is never in memory twice.
+# Longer data is collected chunk by chunk, so that it is never in memory twice.
 _JOINED_AT_ONCE_BYTES = 1024 * 1024
 _REFERENCE_BYTES_MAX = 1024
 _BYTES_REFERENCE = bytes((Tag.REFERENCE, Stream.BYTES))
 
 
 class TreeDecoding(Decoding):
-    """One value on its way back from blobs."""
+    """The decoding of one value from blobs."""
 
     __slots__ = (
         "_foreign",
@@ -345,14 +345,14 @@ class TreeDecoding(Decoding):
         self._foreign: Exception | None = None
 
     def run_tree(self, root: BlobId) -> Any:
-        """The value below a root.
+        """Decode the value below a root.
 
         Raises:
-            BlobMismatch: A blob is missing or is not the one that was put.
+            BlobMismatch: A blob is missing or has changed.
             DecodeError: The blobs do not hold an allowed value.
         """
         self._hexadecimal = isinstance(root, str)
-        # The root is small; the first long container on a path is what may be deep.
+        # The root is small; the first long container on a path may be deep.
         self._deep_at = 0
         data = self._blob(id_bytes(root, "root"))
         leading = leading_extension(data)
@@ -364,11 +364,11 @@ class TreeDecoding(Decoding):
         return self.run(data)
 
     def _named(self, exc: BaseException, tag: int) -> BaseException:
-        """The blob store's own failures keep their names."""
+        """Keep the blob store's own exceptions unchanged."""
         return exc if exc is self._foreign else super()._named(exc, tag)
 
     def _check_opening(self, payload: bytes, size: int, rule: TypeRule) -> None:
-        """Fields that are a reference were counted there."""
+        """Accept fields that are a reference: they were counted there."""
         width = SIZED_EXTENSIONS.get(payload[size + 1])
         if (
             payload[size] != rule.opening[0]
@@ -378,7 +378,7 @@ class TreeDecoding(Decoding):
             super()._check_opening(payload, size, rule)
 
     def reference(self, payload: bytes) -> Any:
-        """A long container or byte string, from its chunks."""
+        """Decode a long container or byte string from its chunks."""
         stream, levels, count, total, ids = self.bounds.parse_reference(payload)
         if stream is Stream.VALUE:
             raise BytesMalformed("reference: expected a container or byte string")
@@ -395,7 +395,7 @@ class TreeDecoding(Decoding):
     def unpack_into(
         self, payload: bytes | memoryview, size_bytes: int, allocate: Callable[[], memoryview]
     ) -> None:
-        """The same; the chunks of a long one go where they belong, one after the other."""
+        """Do the same; the chunks of a long one are copied directly to their places."""
         data = bytes(payload) if len(payload) <= _REFERENCE_BYTES_MAX else b""
         leading = leading_extension(data)
         if leading is None or data[leading[1] - 1 : leading[1] + 1] != _BYTES_REFERENCE:
@@ -415,7 +415,7 @@ class TreeDecoding(Decoding):
         self._references -= 1
 
     def _unrolled(self, roll: Roll) -> list[Any]:
-        """A list that was written here, from what the engine packed of it."""
+        """Build a list that was written here, from the engine's packed form."""
         members: list[Any] = []
         for block in roll.blocks:
             if isinstance(block, Block):
@@ -425,7 +425,7 @@ class TreeDecoding(Decoding):
         return members
 
     def _block(self, block: Block) -> list[Any]:
-        """The members of a block: what a list and the objects in it would count, counts here."""
+        """Build the members of a block, with the costs that a list and its objects would have."""
         self.bounds.check_nodes([block.packed])
         self._depth_max += 1
         for _ in range(2):
@@ -448,7 +448,7 @@ class TreeDecoding(Decoding):
         self.bounds.check_nodes([data])
         is_list = stream is Stream.LIST
         header = array_header(count) if is_list else map_header(count)
-        self._depth_max += 1  # a reference is a level of its own, beside the extensions
+        self._depth_max += 1  # a reference is a level of its own, in addition to the extensions
         deep_at = self._deep_at
         if self._references == 1:
             self._deep_at = self._depth + 1
@@ -460,7 +460,7 @@ class TreeDecoding(Decoding):
         return value
 
     def _collected(self, ids: list[bytes], levels: int, total: int) -> bytes:
-        """The chunks of a reference, joined."""
+        """Return the joined chunks of a reference."""
         chunks: list[bytes] = []
         joined = io.BytesIO()
         keep = chunks.extend if total <= _JOINED_AT_ONCE_BYTES else joined.writelines
@@ -469,7 +469,7 @@ class TreeDecoding(Decoding):
         return b"".join(chunks) if chunks else joined.getvalue()
 
     def _chunks(self, ids: list[bytes], levels: int, total: int) -> Iterator[Sequence[bytes]]:
-        """Walk the index levels down to the chunks, which are exactly `total` bytes together."""
+        """Walk the index levels down to the chunks, which must have exactly `total` bytes."""
         ids_max = 1 + total // CHUNK_BYTES_MIN
         for _ in range(levels):
             below: list[bytes] = []
@@ -489,7 +489,7 @@ class TreeDecoding(Decoding):
             raise BytesMalformed(f"reference: expected {total} bytes in its chunks")
 
     def _batches(self, ids: list[bytes]) -> Iterator[Sequence[bytes]]:
-        """The blobs of these ids, several at a time where the store can fetch them so."""
+        """Yield the blobs of these ids, several at a time if the store supports that."""
         if self._get_many is None or len(ids) == 1:
             for name in ids:
                 yield (self._blob(name),)
@@ -504,7 +504,7 @@ class TreeDecoding(Decoding):
             yield list(map(self._checked, batch, blobs))
 
     def _blob(self, name: bytes) -> bytes:
-        """Fetch one blob and prove that it is the one that was asked for."""
+        """Fetch one blob and prove that it is the requested one."""
         try:
             blob = self._get(name.hex() if self._hexadecimal else name)
         except KeyError as exc:

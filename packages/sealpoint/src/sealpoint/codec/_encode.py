@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """From values to bytes.
 
-The native engine walks plain lists, dicts and scalars; everything else comes to the hook, which
-looks up the exact type. What the engine cannot write although it is allowed (a dict with other
-keys, a string with lone surrogates) is rewritten on a second, slower way that gives the same
-bytes for all the rest. The engine swallows exceptions of its hook, so the hook keeps the first
-one aside and it is raised in place of the engine's own.
+The native engine walks plain lists, dicts and scalars; everything else goes to the hook, which
+looks up the exact type. Some allowed values cannot be written by the engine (a dict with other
+keys, a string with lone surrogates). A second, slower method encodes these, and produces the same
+bytes for all the rest. The engine swallows exceptions of its hook, so the hook stores the first
+one, which is raised instead of the engine's own.
 
-`TreeEncoding` gives blobs, so that what did not change is not written again: a container or byte
-string that is long is cut into chunks (`_chunks`) and replaced by a reference. Blobs are put before
-the blob that names them. What is short is encoded at the engine's full speed, as in the flat
-encoding: nothing in it is long enough to refer to.
+`TreeEncoding` produces blobs, so that unchanged parts are not written again: a long container or
+byte string is cut into chunks (`_chunks`) and replaced by a reference. Blobs are put before the
+blob that names them. Short values are encoded at the engine's full speed, as in the flat encoding:
+nothing in them is long enough for a reference.
 """
 
 import hashlib
@@ -76,11 +76,11 @@ _LONG_MEMBERS = 4
 
 
 class _TooLong(Exception):
-    """Raw bytes that would make an encoding longer than is of use: it need not be finished."""
+    """Raised for raw bytes that make an encoding longer than useful, so that it can stop."""
 
 
 class Encoding:
-    """One value on its way to bytes. Used once, by one thread."""
+    """The encoding of one value. Used once, by one thread."""
 
     __slots__ = (
         "_depth",
@@ -102,10 +102,10 @@ class Encoding:
         self.limits = limits
         self.error: BaseException | None = None
         self.culprit: Any = None
-        """The innermost object that could not be encoded; its path is found by a second walk."""
+        """The innermost object that could not be encoded; a second walk finds its path."""
 
     def run(self, value: Any) -> bytes:
-        """The flat encoding.
+        """Return the flat encoding.
 
         Raises:
             EncodeError: A type or value is not allowed, or a limit is exceeded.
@@ -117,13 +117,13 @@ class Encoding:
     def run_short(
         self, value: Any, rule: TypeRule | None, depth: int, bytes_max: int
     ) -> bytes | None:
-        """A part of a larger value, unless it is longer than `bytes_max`; then nothing counts.
+        """Encode a part of a larger value; None, without any costs, if longer than `bytes_max`.
 
         Args:
             value: The part.
             rule: Its rule, if it is of an application type.
-            depth: How many extensions it is inside of.
-            bytes_max: The most bytes that are of use.
+            depth: The number of enclosing extensions.
+            bytes_max: The maximum useful size.
         """
         bounds = self.bounds
         before = bounds.costly_values, bounds.fraction_keys
@@ -153,11 +153,11 @@ class Encoding:
         depth: int,
         bytes_max: int,
     ) -> list[bytes | None]:
-        """What `run_short` gives for each member of a list, in one loop.
+        """Do the same as `run_short` for each member of a list, in one loop.
 
-        The hot path of a chat history. What is long, and what the engine does not take as it is,
-        is left to the caller as None; so are members of a type that was long too often (those
-        join `passed`), so that little is encoded in vain.
+        This is the hot path of a chat history. The result is None for long members, and for those
+        that the engine does not accept; the caller encodes these. Members of a type that was long
+        too often are also skipped (the type joins `passed`), so that little is encoded in vain.
         """
         bounds, hook, rule_of = self.bounds, self._hook, self._rules.get
         found: list[bytes | None] = []
@@ -193,7 +193,7 @@ class Encoding:
         return found
 
     def _give_up(self, before: tuple[int, int]) -> None:
-        """Leave a member to the caller, unless it failed; what it cost does not count."""
+        """Leave a member to the caller, without its costs, unless it failed."""
         if isinstance(self.error, _TooLong):
             self.error = self.culprit = None
         if self.error is not None:
@@ -203,10 +203,10 @@ class Encoding:
     def run_block(
         self, members: list[Any], known: Block | list[bytes] | None, depth: int, bytes_max: int
     ) -> Block | None:
-        """Neighbours in a list, compared with what stood there before.
+        """Encode neighboring members of a list, compared with the earlier ones at this place.
 
         Returns:
-            None if they have to be encoded one by one, which also says what is wrong with one.
+            None if they must be encoded one by one, which also finds out what is wrong with one.
         """
         bounds = self.bounds
         costs = bounds.costly_values, bounds.fraction_keys
@@ -218,7 +218,7 @@ class Encoding:
                 found = new_block(members, self._rules)
             if found is not None and len(found) < len(members):
                 found = found.grown(members, self._rules, self._pack_block, bytes_max)
-        except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
+        except Exception:  # noqa: BLE001 - the rule gives a better error in any case
             found = None
         if found is None:
             if self.error is not None and not isinstance(self.error, Exception):
@@ -228,7 +228,7 @@ class Encoding:
         return found
 
     def has_room(self) -> bool:
-        """Whether there are levels left for members, so that each need not be asked."""
+        """Whether there are levels left for members, so that no member needs a check."""
         limits = self.limits
         return limits.depth_max >= ENCODE_DEPTH_MAX and self._depth < limits.extension_depth_max
 
@@ -236,7 +236,7 @@ class Encoding:
         return packb(value, self._hook, OPTIONS)
 
     def _large(self, value: Any) -> bytes | None:
-        """An array or tensor on its own, joined in one copy."""
+        """Encode a top-level array or tensor, joined in one copy."""
         parts = {Tag.ARRAY: array_parts, Tag.TENSOR: tensor_parts}
         found = find_encoder(type(value)) if type(value) not in ENCODERS else None
         if found is None or found[0] not in parts:
@@ -261,7 +261,7 @@ class Encoding:
         return data
 
     def pack_raw(self, raw: memoryview) -> bytes:
-        """Encode the raw bytes of an array, unless only what is short is of use."""
+        """Encode the raw bytes of an array, unless only a short result is useful."""
         if self._raw_max is not None and raw.nbytes > self._raw_max:
             raise _TooLong
         return self.pack(raw)
@@ -272,18 +272,18 @@ class Encoding:
             raise self.bounds.too_many_extensions()
 
     def _leave(self) -> None:
-        self._depth -= 1  # a failed encoding is never gone on with, so no try is needed
+        self._depth -= 1  # a failed encoding never continues, so no try is needed
 
     def pack_body(self, body: list[Any]) -> bytes:
         """Encode the body of a typed value."""
         return self.pack(body)
 
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
-        """An array of members that are already encoded."""
+        """Encode an array of members that are already encoded."""
         return array_header(len(parts)) + b"".join(parts)
 
     def _hook(self, value: Any) -> Ext | Fragment:
-        """Encode one object that is not plain; called by the engine."""
+        """Encode one object that is not plain, called by the engine."""
         try:
             if type(value) is datetime and is_timestamp(value):
                 return Fragment(encode_timestamp(value))
@@ -331,7 +331,7 @@ class Encoding:
             raise ValueNotAllowed("memoryview: expected one that is not released") from exc
 
     def _rewritten(self, value: Any) -> bytes:
-        """Encode what the engine refused, member by member."""
+        """Encode a value that the engine refused, member by member."""
         kind = type(value)
         if kind is list:
             return self.pack_items([self._native(member) for member in value])
@@ -353,19 +353,19 @@ _SPLIT_BYTES_BYTES = 16 * 1024
 _MANY_MEMBERS = 32
 _SHORT_NODES = 64
 _TYPED_BYTES = 512
-"""What an application's value is taken for before it is encoded."""
+"""The assumed size of an application's value before it is encoded."""
 _TYPED_BYTES_LONG = _SPLIT_MEMBERS_BYTES // 2 + 1
-"""The same where the whole is long, so that several of them are."""
+"""The same inside a long value, where several of them are likely long."""
 _SAMPLED_MEMBERS = 8
 _OPENED_LEVELS = 3
 _SCALARS = frozenset({int, float, bool, type(None)})
 _LENGTHS = frozenset({str, bytes, bytearray})
-# It may be released, which is refused where it is encoded.
+# A memoryview may be released, which its encoding refuses.
 _SUPPOSED_BYTES = {memoryview: _SPLIT_MEMBERS_BYTES + 1}
 
 
 class TreeEncoding(Encoding):
-    """One value on its way into blobs."""
+    """The encoding of one value into blobs."""
 
     __slots__ = ("_fresh", "_level", "_long", "_memo", "_names", "_put", "_seed", "_short")
 
@@ -393,13 +393,13 @@ class TreeEncoding(Encoding):
         """Put the value's blobs, children first.
 
         Returns:
-            What `put` returned for the root blob.
+            The result of `put` for the root blob.
         """
         self._check_whole(value)
         memo = self._memo
         if memo is not None:
             memo.begin()
-        # What was long is so still, mostly; if not, the bytes are the same.
+        # A value that was long is usually still long; if not, the bytes are the same.
         data = self._node(value, is_long=memo is not None and memo.was_long)
         self.bounds.check_nodes([data])
         if len(data) > _SPLIT_BYTES_BYTES:
@@ -411,7 +411,7 @@ class TreeEncoding(Encoding):
         return root
 
     def pack(self, value: Any) -> bytes:
-        """Encode the payload of an extension, with references for what is long in it."""
+        """Encode the payload of an extension, with references for its long parts."""
         self._enter()
         self._check_whole(value)
         self._level += 1
@@ -431,18 +431,18 @@ class TreeEncoding(Encoding):
         return data
 
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
-        """An array of encoded members, or a reference to it."""
+        """Encode an array of encoded members, or a reference to it."""
         if self._level >= self.limits.reference_depth_max:
             return super().pack_items(parts)
         return self._joined(Stream.LIST, array_header(len(parts)), parts)
 
     def _check_whole(self, value: Any) -> None:
-        """Members are encoded one by one here, so a lowered depth is checked from the top."""
+        """Check a lowered depth limit from the top, since members are encoded one by one here."""
         if self.limits.depth_max < ENCODE_DEPTH_MAX:
             self.bounds.check_depth(value)
 
     def _node(self, value: Any, *, is_long: bool = False) -> bytes:
-        """Encode a value, long parts as references; a container may be known to be long."""
+        """Encode a value, long parts as references; the caller may know that it is long."""
         kind = type(value)
         if kind is list or kind is dict:
             return self._long_container(value) if is_long else self._container(value)
@@ -451,7 +451,7 @@ class TreeEncoding(Encoding):
             data = self._at_full_speed(value, rule)
             if data is not None:
                 return data
-            # Others of its type are likely as long: they are not tried in vain.
+            # Others of its type are probably as long: do not try them in vain.
             self._long.add(kind)
         if kind in (bytes, bytearray, memoryview):
             return self._byte_string(value)
@@ -460,7 +460,7 @@ class TreeEncoding(Encoding):
         return self._plain(value)
 
     def _container(self, value: list[Any] | dict[Any, Any]) -> bytes:
-        # The whole is long, so several values of the application's in here are likely to be.
+        # The whole is long, so it probably contains several of the application's values.
         if _seems_short(value, typed_bytes=_TYPED_BYTES_LONG):
             data = self._at_full_speed(value, None)
             if data is not None:
@@ -477,7 +477,7 @@ class TreeEncoding(Encoding):
         return data
 
     def _at_full_speed(self, value: Any, rule: TypeRule | None) -> bytes | None:
-        """The flat encoding if it is short, else None.
+        """Return the flat encoding if it is short, else None.
 
         Nothing in a short one is long enough for a reference, so the bytes are the same.
         """
@@ -489,7 +489,7 @@ class TreeEncoding(Encoding):
             raise
 
     def _list(self, value: list[Any]) -> bytes:
-        # As it is at one moment: another OS thread may add or remove members meanwhile.
+        # A snapshot: another OS thread may add or remove members during the encoding.
         value = value[:]
         header = array_header(len(value))
         if _is_opened(value, self._level) and not _SCALARS.issuperset(
@@ -502,7 +502,7 @@ class TreeEncoding(Encoding):
         return self._cut(Stream.LIST, header, len(value), self._plain(value))
 
     def _members(self, value: list[Any]) -> list[bytes]:
-        """The members of a list, those of application types at full speed."""
+        """Encode the members of a list, those of application types at full speed."""
         if not self.has_room():
             return list(map(self._node, value))
         short = self._short
@@ -517,11 +517,11 @@ class TreeEncoding(Encoding):
         ]
 
     def _rolled(self, value: list[Any], header: bytes, memo: TreeMemo) -> bytes:
-        """A list of objects, block by block, each compared with the one before it at its place."""
+        """Encode a list of objects by blocks, each compared with the earlier one at its place."""
         first, fresh, short = len(self._names), len(self._fresh), self._short
         now, before = memo.begin_list()
         groups: list[list[bytes]] = []
-        total = same = 0  # so many members at the beginning are as they were
+        total = same = 0  # the number of unchanged members at the beginning
         for place, start in enumerate(range(0, len(value), BLOCK_MEMBERS)):
             members = value[start : start + BLOCK_MEMBERS]
             known = before.blocks[place] if place < len(before.blocks) else None
@@ -542,7 +542,7 @@ class TreeEncoding(Encoding):
         self.bounds.check_members(groups, total)
         target = members_target(total)
         ends, ids = memo.kept_of(before.cut, same, target, self._seed)
-        # Groups are of one size, and those that end in chunks that are kept need not be gone over.
+        # All groups have the same size, and those inside unchanged chunks can be skipped.
         done = ends[-1] // BLOCK_MEMBERS if ends else 0
         parts = [*chain.from_iterable(groups[done:])]
         now.cut = self._put_members(parts, target, ends, ids, done * BLOCK_MEMBERS)
@@ -553,7 +553,7 @@ class TreeEncoding(Encoding):
         return data
 
     def _block_parts(self, block: Block, members: list[Any]) -> list[bytes]:
-        """The encoded members of a block; those that are long are cut, from what was packed."""
+        """Return the encoded members of a block; long ones are cut, from their packed form."""
         parts = block.parts[:]
         for place in block.long:
             try:
@@ -568,7 +568,8 @@ class TreeEncoding(Encoding):
             return self._plain(value)
         header = map_header(len(value))
         if _is_opened(value, self._level):
-            # Mostly all is short but for a list or two: then the rest takes one call of the engine.
+            # Usually all is short except for a list or two: then one call of the engine does the
+            # rest.
             around = {
                 key: member if _is_short(member) else Fragment(self._node(member, is_long=True))
                 for key, member in value.items()
@@ -580,7 +581,7 @@ class TreeEncoding(Encoding):
         return self._cut(Stream.MAP, header, len(value), self._plain(value))
 
     def _joined(self, stream: Stream, header: bytes, parts: Sequence[bytes]) -> bytes:
-        """A container of encoded members, as a reference if it is long."""
+        """Encode a container of encoded members, as a reference if it is long."""
         total = sum(map(len, parts))
         if len(header) + total <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(parts)
@@ -595,14 +596,14 @@ class TreeEncoding(Encoding):
     def _put_members(
         self, parts: list[bytes], target: int, ends: list[int], ids: list[bytes], start: int = 0
     ) -> ChunkedList:
-        """Put members in chunks, except those that the encoding before has put already.
+        """Put members in chunks, except those that the last encoding has put already.
 
         Args:
             parts: The members, from `start` on.
-            target: The size of chunks to aim at.
-            ends: Where the chunks end that are kept; the others are added.
-            ids: Their ids; the others are added.
-            start: So many members are left out, all of them in chunks that are kept.
+            target: The target chunk size.
+            ends: Where the unchanged chunks end; the others are added.
+            ids: The ids of the unchanged chunks; the others are added.
+            start: The number of members to skip, all of them in unchanged chunks.
         """
         self._names += ids
         first = ends[-1] - start if ends else 0
@@ -615,7 +616,7 @@ class TreeEncoding(Encoding):
         return ChunkedList([] if start else parts, ends, ids, target, self._seed)
 
     def _cut(self, stream: Stream, header: bytes, count: int, data: bytes) -> bytes:
-        """A container that is encoded whole, as a reference if it is long."""
+        """Return a container that was encoded as a whole, as a reference if it is long."""
         if len(data) <= _SPLIT_MEMBERS_BYTES:
             return data
         self.bounds.check_nodes([data])
@@ -641,7 +642,7 @@ class TreeEncoding(Encoding):
         return self._reference(Stream.TEXT, 0, memoryview(data))
 
     def _reference(self, stream: Stream, count: int, view: memoryview) -> bytes:
-        """Put bytes in chunks, except those that the encoding before has put already."""
+        """Put bytes in chunks, except those that the last encoding has put already."""
         target, memo = bytes_target(len(view)), self._memo
         before = None if memo is None else memo.byte_cuts.before()
         ends = [0]
@@ -658,7 +659,7 @@ class TreeEncoding(Encoding):
         return self._refer(stream, count, len(view), ids)
 
     def _put_chunks(self, view: memoryview, ends: list[int]) -> list[bytes]:
-        """Put what lies between the ends."""
+        """Put the bytes between the ends."""
         chunks = (view[start:end] for start, end in pairwise(ends))
         return [
             self._put_blob(piece)
@@ -667,7 +668,7 @@ class TreeEncoding(Encoding):
         ]
 
     def _refer(self, stream: Stream, count: int, total: int, ids: list[bytes]) -> bytes:
-        """The reference to chunks that were put, below as many index levels as it takes."""
+        """Return the reference to chunks that were put, with as many index levels as necessary."""
         self.bounds.expand(total)
         levels = 0
         while len(ids) > _INLINE_IDS:
@@ -678,7 +679,7 @@ class TreeEncoding(Encoding):
         return packb(Ext(Tag.REFERENCE, fields + b"".join(ids)))
 
     def _index(self, ids: list[bytes]) -> list[bytes]:
-        """Put one level of an index, except what the encoding before has put already."""
+        """Put one level of an index, except what the last encoding has put already."""
         memo = self._memo
         ends, names = ([], []) if memo is None else memo.kept(ids, 0, 0)
         self._names += names
@@ -701,7 +702,7 @@ class TreeEncoding(Encoding):
 
 
 def _pieces(chunk: bytes | memoryview, size_bytes: int) -> Iterator[bytes | memoryview]:
-    """A chunk in parts that are not longer than a blob may be; mostly it is its only part."""
+    """Split a chunk into parts that fit a blob; usually there is only one part."""
     return (chunk[start : start + size_bytes] for start in range(0, len(chunk), size_bytes))
 
 
@@ -713,7 +714,7 @@ def may_be_short(value: Any, memo: TreeMemo | None) -> bool:
 
 
 def encode_short(value: Any, encoding: Encoding) -> bytes | None:
-    """The root blob of a value that may be short and is."""
+    """Return the root blob of a value if it is short, else None."""
     limits = encoding.limits
     bytes_max = min(_SPLIT_MEMBERS_BYTES, limits.value_bytes_max, limits.value_nodes_max)
     return encoding.run_short(value, None, 0, bytes_max)
@@ -722,17 +723,17 @@ def encode_short(value: Any, encoding: Encoding) -> bytes | None:
 @lru_cache(maxsize=1024)
 def _seed_number(seed: bytes) -> int:
     digest = hashlib.sha256(seed).digest()
-    # CRC-32 takes the lower half.
+    # CRC-32 uses the lower half.
     return int.from_bytes(digest[4:8] + digest[:4], "big")
 
 
 def _is_opened(value: list[Any] | dict[Any, Any], level: int) -> bool:
-    """Whether to look at members one by one: in Python, but cutting between them."""
+    """Whether to read members one by one: slower, in Python, but with cuts between them."""
     return level <= _OPENED_LEVELS or len(value) >= _MANY_MEMBERS
 
 
 def _is_short(value: Any) -> bool:
-    """Whether a value of a dict is likely to take few bytes."""
+    """Whether a value of a dict probably takes few bytes."""
     kind = type(value)
     if kind is dict or kind is list:
         return _seems_short(value, typed_bytes=_TYPED_BYTES_LONG)
@@ -740,7 +741,7 @@ def _is_short(value: Any) -> bool:
 
 
 def _seems_short(value: list[Any] | dict[Any, Any], *, typed_bytes: int) -> bool:
-    """Whether a container is likely to take few bytes: few nodes, and no long text among them."""
+    """Whether a container probably takes few bytes: few nodes, and no long text among them."""
     if len(value) >= _MANY_MEMBERS:
         return False
     nodes, size = _SHORT_NODES, _SPLIT_MEMBERS_BYTES

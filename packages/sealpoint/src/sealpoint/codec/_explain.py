@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explaining a value: every type in it, whether it may be saved, and the line that allows it.
 
-Walking through a value in Python, to say where in it something lies.
-
-The slow way, for people: the native engine does not know paths, so they are found afterwards.
+This module also walks a value in Python to find the path of an object in it. It is slow and meant
+for people: the native engine does not know paths, so they are found afterwards.
 """
 
 import functools
@@ -39,7 +38,7 @@ def _key_text(key: object, place: int) -> str:
 
 
 def members_of(value: Any, rules: _Rules) -> Iterator[tuple[str, Any]]:
-    """What a value directly holds, each with the piece of path that leads to it."""
+    """Yield the direct content of a value, each with the step of the path that leads to it."""
     kind = type(value)
     rule = rules.get(kind)
     if rule is not None:
@@ -76,9 +75,9 @@ def _fields_of(value: Any, rule: TypeRule) -> Iterator[tuple[str, Any]]:
 
 
 def walk(value: Any, rules: _Rules) -> Iterator[tuple[str, Any]]:
-    """Every object in a value with its path, parents first; what holds others, once."""
+    """Yield every object in a value with its path, parents first; each container once."""
     seen: set[int] = set()
-    kept: list[Any] = []  # objects made on the way must live, or another would get their identity
+    kept: list[Any] = []  # temporary objects must stay alive, or another object would get their id
     waiting: list[tuple[str, Any]] = [(ROOT, value)]
     while waiting:
         path, found = waiting.pop()
@@ -94,7 +93,7 @@ def walk(value: Any, rules: _Rules) -> Iterator[tuple[str, Any]]:
 
 
 def find_path(value: Any, culprit: Any, rules: _Rules) -> str:
-    """Where in a value an object lies, or else the first object of its type."""
+    """Return the path of an object in a value, or else of the first object of its type."""
     first_of_type = None
     for path, found in walk(value, rules):
         if found is culprit:
@@ -141,16 +140,16 @@ class TypeUse:
     type_name: str
     """Module and qualified name."""
     allowed: bool
-    """Whether values of it can be saved."""
+    """Whether its values can be saved."""
     count: int
-    """How many objects of it the value holds."""
+    """The number of its objects in the value."""
     path: str
-    """Where the first one lies, or the first that cannot be saved."""
+    """The path of the first one, or of the first that cannot be saved."""
     detail: str
     """Why it is allowed; or the line to write, or what is wrong with the value."""
 
     def as_dict(self) -> dict[str, str | int | bool]:
-        """The JSON form."""
+        """Return the JSON form."""
         return {
             "type": self.type_name,
             "allowed": self.allowed,
@@ -166,7 +165,7 @@ class Explanation:
 
     types: tuple[TypeUse, ...]
     fault: str | None
-    """What keeps the value from being saved although every type in it is allowed: a limit."""
+    """The limit that prevents saving the value although every type in it is allowed."""
 
     @property
     def allowed(self) -> bool:
@@ -175,7 +174,7 @@ class Explanation:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What to do, one line each: for a missing rule, the exact line to write."""
+        """The necessary changes, one line each: for a missing rule, the exact line to write."""
         lines = [use.detail for use in self.types if not use.allowed]
         return tuple(lines if self.fault is None else [*lines, self.fault])
 
@@ -201,7 +200,7 @@ def _suggested_name(kind: type) -> str:
 
 
 def _trial_rule(kind: type, *, validate: bool = False) -> TypeRule | None:
-    """The rule that the suggested line would make."""
+    """Return the rule that the suggested line would make."""
     try:
         return make_rule(
             kind,
@@ -222,7 +221,7 @@ def is_builtin(kind: type) -> bool:
 
 
 def allow_line(kind: type) -> str:
-    """The exact line that allows a type, or what to do about one that no line can allow."""
+    """Return the exact line that allows a type, or advice for a type that no line can allow."""
     if issubclass(kind, _CODE) or str(kind.__module__).partition(".")[0] in _RESOURCE_MODULES:
         return (
             f"{_type_name(kind)} is code or an open resource, which cannot be saved: "
@@ -241,7 +240,7 @@ def allow_line(kind: type) -> str:
 
 
 def explain(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> Explanation:
-    """Walk a value once and list its types, looking into those that no rule allows yet."""
+    """Walk a value once and list its types, also inside those that no rule allows yet."""
     known = _RulesAndTrials(rules)
     uses: dict[type, TypeUse] = {}
     for path, found in walk(value, known):
@@ -266,7 +265,7 @@ def explain(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> Expla
 
 
 class _RulesAndTrials(dict[type, TypeRule]):
-    """The rules, and for other types the rule that would be suggested, to look inside them."""
+    """The rules, and for other types the suggested rule, to look inside them."""
 
     def __init__(self, rules: Mapping[type, TypeRule]) -> None:
         super().__init__(rules)
@@ -296,7 +295,7 @@ def _first_use(kind: type, path: str, rules: Mapping[type, TypeRule]) -> TypeUse
 
 
 def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> str | None:
-    """What keeps this one object of an allowed type from being saved, members left aside."""
+    """Return what prevents saving this one object of an allowed type, ignoring its members."""
     rule = rules.get(type(value))
     try:
         if rule is not None:
@@ -313,7 +312,7 @@ def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> 
 
 
 class _Shallow(Encoding):
-    """An encoding that takes every member as it comes."""
+    """An encoding that accepts any member."""
 
     __slots__ = ()
 

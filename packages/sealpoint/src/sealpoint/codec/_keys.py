@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be a dict key or a set member.
+"""The values that may be dict keys or set members.
 
-Putting an object into a hash table calls its `__hash__` and `__eq__`. For the built-in types
-those are Python's own; for an application type they are application code unless a decorator
-generated them, and data must not decide to run application code. Many of Python's own hashes are
-also predictable, so that a few kilobytes of chosen keys can keep a process busy for minutes:
-equal hashes are counted before any table is built.
+Putting an object into a hash table calls its `__hash__` and `__eq__`. For the built-in types these
+are Python's own; for an application type they are application code unless a decorator generated
+them, and data must not decide to run application code. Many of Python's own hashes are also
+predictable, so that a few kilobytes of chosen keys can keep a process busy for minutes: equal
+hashes are counted before any table is built.
 """
 
 import inspect
@@ -25,10 +25,10 @@ from zoneinfo import ZoneInfo
 from sealpoint.codec._probes import dict_is_slow, set_is_slow
 from sealpoint.limits import Limits
 
-# Hashes of these are either keyed per process or cannot be chosen to collide.
+# The hashes of these types are either keyed per process or cannot be chosen to collide.
 _UNPREDICTABLE = frozenset({str, bytes, bool, types.NoneType})
 
-# Types whose hash and equality are Python's own and look at nothing else.
+# Types whose hash and equality are Python's own and read nothing else.
 _ATOMS = _UNPREDICTABLE | {
     *(int, float, complex, memoryview, Decimal, UUID, range),
     *(datetime, date, time, timedelta, timezone, ZoneInfo),
@@ -36,11 +36,11 @@ _ATOMS = _UNPREDICTABLE | {
     *(ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv4Interface),
     *(ipaddress.IPv6Address, ipaddress.IPv6Network, ipaddress.IPv6Interface),
 }
-# Members of a frozenset were checked when it was built or packed itself.
+# Members of a frozenset were checked when it was built or packed.
 _CHECKED = _ATOMS | {frozenset}
 _NESTED = {tuple: iter, slice: lambda value: (value.start, value.stop, value.step)}
 
-# The square of this many probes is still cheap; larger tables are played through first.
+# The square of this many probes is still cheap; larger tables are simulated first.
 _UNPROBED_KEYS = 1024
 
 _GENERATED_FILES = ("<string>", "<attrs generated")
@@ -57,7 +57,7 @@ def is_plain_key(key: object) -> bool:
 def generated_hash(cls: type, fields: Iterable[str] = ()) -> bool:
     """Whether hashing and comparing a `cls` runs no code that the application wrote.
 
-    A generated hash reads the fields, so nothing of the application's may stand between.
+    A generated hash reads the fields, so no application code may intercept that.
     """
     reads: object = cls.__getattribute__
     hashes: object = cls.__hash__
@@ -88,12 +88,12 @@ def _generated(cls: type, name: str) -> bool:
 
 
 def key_fault(keys: Sequence[Any], members: Callable[[Any], Iterable[Any] | None]) -> str | None:
-    """Why hashing these keys would run application code, or None.
+    """Return why hashing these keys would run application code, or None.
 
     Args:
         keys: The keys or members, before they are hashed.
-        members: For a key of any other type (an application's, numpy's, a Fraction): what its
-            hash looks at, or None when hashing it would run application code.
+        members: For a key of any other type (an application's, numpy's, a Fraction): returns the
+            parts that its hash reads, or None if hashing it would run application code.
     """
     if _CHECKED.issuperset(map(type, keys)):
         return None
@@ -106,7 +106,7 @@ def key_fault(keys: Sequence[Any], members: Callable[[Any], Iterable[Any] | None
 def large_int_fault(
     keys: Iterable[Any], members: Callable[[Any], Iterable[Any] | None], limits: Limits
 ) -> str | None:
-    """Why comparing these keys could cost the square of an int's size, or None."""
+    """Return why comparing these keys could cost the square of an int's size, or None."""
     for key in keys:
         kind = type(key)
         if kind is int:
@@ -123,7 +123,7 @@ def large_int_fault(
 
 
 def collision_fault(keys: Sequence[Any], limits: Limits, *, in_set: bool) -> str | None:
-    """Why these keys must not go into one table, or None; their hashes must be safe to call."""
+    """Return why these keys must not share a table, or None; their hashes must be safe to call."""
     most = limits.colliding_keys_max
     if len(keys) <= most or _UNPREDICTABLE.issuperset(map(type, keys)):
         return None

@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each kind of application type is taken apart and put together again.
+"""How to convert each kind of application type to a body and back.
 
-Taking apart gives a *body*: a list whose first item is the fields by name, in declared order.
-Putting together sets the fields on a bare object: no `__init__`, no `__new__` of the class, no
-`__post_init__`, no validator, no `__setattr__`, unless the rule says `validate=True`; then the
+Encoding produces a *body*: a list whose first item is the fields by name, in declared order.
+Decoding sets the fields on a bare object: no `__init__`, no `__new__` of the class, no
+`__post_init__`, no validator, no `__setattr__`, unless the rule has `validate=True`; then the
 class's constructor runs. A pair of functions is the application's own code by definition.
 
-A value that was stored before a field was added gets the field's default, as far as that is data of
-the class. Two loaded objects never share anything that can be changed, neither with each other nor
-with the class: a run that sets its own limits would set those of every other thread. So a default
-is an immutable value of a type that Python brings, or a list, dict, set or tuple of such values,
-copied when the rule is made and again at every load. An object of any other type is no default:
-copying it is its own code.
+A value that was stored before a field was added gets the field's default, if the default is plain
+data of the class. Two loaded objects never share anything mutable, neither with each other nor with
+the class: otherwise, a run that changes its own limits would change those of every other thread. So
+a default is an immutable value of a type that Python provides, or a list, dict, set or tuple of
+such values, copied when the rule is made and again at every load. An object of any other type is
+not used as a default: copying it would run its own code.
 
-A default factory is code. Those that Python itself brings and that always give the same (`list`,
-`dict` and the like) are called. An application's own may give another result at every load (an id,
-the time), and what people approved would not be what runs.
+A default factory is code. Those that Python itself provides and that always return the same
+(`list`, `dict` and similar) are called. An application's own factory may return another result at
+every load (an id, the time), and then people would approve something other than what runs.
 
-Where the rule lets the application's code run (`validate=True`), its factories are called and
-other objects are copied by `copy.deepcopy`. What the class's own code would still change (a
-converter, a validator of defaults, `__post_init__` for a field that no argument sets) is no
-default either: the object would not be one that the class makes.
+If the rule lets the application's code run (`validate=True`), its factories are called and other
+objects are copied by `copy.deepcopy`. A default that the class's own code would still change (a
+converter, a validator of defaults, `__post_init__` for a field that no argument sets) is not used
+either: the class would not make such an object.
 
-Stored data can leave a field out, and can do nothing else here: which object or factory that means
-is said by the class.
+Stored data can omit a field, and can do nothing else here: the class determines the default object
+or factory.
 """
 
 import contextlib
@@ -59,11 +59,11 @@ from sealpoint.errors import (
 
 Default = Callable[[], Any]
 Defaults = dict[str, Default]
-"""For each field that has one, what gives its default."""
+"""For each field with a default, the function that returns it."""
 
 _SAFE_FACTORIES = frozenset(factory for factory in FACTORIES.values() if factory is not None)
 _ZONES = frozenset({type(None), timezone, ZoneInfo})
-# IP networks and interfaces are not among them: their addresses are attributes that can be set.
+# IP networks and interfaces are excluded: their addresses are attributes that can be set.
 _IMMUTABLE = _ZONES | {
     *(bool, int, float, complex, str, bytes, Decimal, Fraction, UUID, range),
     *(date, timedelta, IPv4Address, IPv6Address),
@@ -72,7 +72,7 @@ _IMMUTABLE = _ZONES | {
 
 
 def _is_immutable(value: Any) -> bool:
-    """Whether a value can be in many objects at once; asking runs no code of it."""
+    """Whether many objects can share a value; checking this runs none of its code."""
     kind = type(value)
     if kind in (tuple, frozenset):
         return all(map(_is_immutable, value))
@@ -82,13 +82,14 @@ def _is_immutable(value: Any) -> bool:
 
 
 def _plain(value: Any, met: set[int]) -> Default | None:
-    """What gives a value of this content that nobody else has, or None where it is not plain.
+    """Return a function that makes a new value with this content, or None if it is not plain.
 
-    The content is that of now. No code of what containers hold runs at a load, not even a hash.
+    It uses the current content. A load runs no code of the values inside containers, not even a
+    hash.
 
     Args:
         value: The value.
-        met: The containers that it lies in or beside, by id; one that comes twice is not plain.
+        met: The ids of the containers met so far; a container that occurs twice is not plain.
     """
     if _is_immutable(value):
         return lambda: value
@@ -117,7 +118,7 @@ def _plain_dict(value: dict[Any, Any], met: set[int]) -> Default | None:
 
 
 def _held(value: Any, *, validate: bool) -> Default | None:
-    """What gives a default that the class holds, if it is one."""
+    """Return a function for a default that the class holds, or None if it cannot be used."""
     plain = _plain(value, set())
     if plain is not None or not validate:
         return plain
@@ -130,8 +131,8 @@ def _held(value: Any, *, validate: bool) -> Default | None:
 
 
 def _called(factory: Any, *, validate: bool) -> Default | None:
-    """The factory, if it may be called."""
-    # Looked up by identity of the class itself: a factory's own equality does not run.
+    """Return the factory, if it may be called."""
+    # Compare by identity, so that a factory's own equality does not run.
     return factory if validate or any(factory is each for each in _SAFE_FACTORIES) else None
 
 
@@ -140,7 +141,7 @@ def _those(found: dict[str, Default | None]) -> Defaults:
 
 
 def dataclass_defaults(cls: Any, *, validate: bool) -> Defaults:
-    """Those of a dataclass."""
+    """Return the defaults of a dataclass."""
     found: dict[str, Default | None] = {}
     for field in dataclasses.fields(cls):
         if not field.init and hasattr(cls, "__post_init__"):
@@ -153,9 +154,9 @@ def dataclass_defaults(cls: Any, *, validate: bool) -> Defaults:
 
 
 def attrs_defaults(cls: Any, *, validate: bool) -> Defaults:
-    """Those of an attrs class; a factory that takes the object needs one that is built already."""
-    # attrs is not imported here: the class that was given brought it. Its mark for "no default"
-    # is an enum member, and a factory is known by what it consists of.
+    """Return the defaults of an attrs class; a factory that takes the object is not used."""
+    # This does not import attrs, which the given class has imported. The marker for "no default" is
+    # an enum member, and a factory is recognized by its structure.
     found: dict[str, Default | None] = {}
     for each in cls.__attrs_attrs__:
         default = each.default
@@ -169,13 +170,13 @@ def attrs_defaults(cls: Any, *, validate: bool) -> Defaults:
 
 
 def named_tuple_defaults(cls: Any, *, validate: bool) -> Defaults:
-    """Those of a named tuple."""
+    """Return the defaults of a named tuple."""
     found = {name: _held(value, validate=validate) for name, value in cls._field_defaults.items()}
     return _those(found)
 
 
 def pydantic_defaults(cls: Any, *, validate: bool) -> Defaults:
-    """Those of a pydantic model."""
+    """Return the defaults of a pydantic model."""
     found: dict[str, Default | None] = {}
     validated = cls.model_config.get("validate_default")
     for name, field in cls.model_fields.items():
@@ -192,7 +193,7 @@ def pydantic_defaults(cls: Any, *, validate: bool) -> Defaults:
 
 
 def struct_defaults(cls: Any, *, validate: bool) -> Defaults:
-    """Those of a msgspec struct."""
+    """Return the defaults of a msgspec struct."""
     found: dict[str, Default | None] = {}
     for field in msgspec.structs.fields(cls):
         if field.default is not msgspec.NODEFAULT:
@@ -214,37 +215,37 @@ BuildMany = Callable[[list[type], list[dict[str, Any]], list[frozenset[str]]], l
 
 
 def empty_of(kind: type) -> dict[str, Any] | None:
-    """None, or an empty dict, whichever is of a type."""
+    """Return None or an empty dict, depending on the type."""
     return {} if kind is dict else None
 
 
 class TakenObject(NamedTuple):
-    """An object of a `DictForm`, at one moment."""
+    """A snapshot of an object of a `DictForm`."""
 
     fields: dict[str, Any]
     given: frozenset[str]
     mask: int
     beside: tuple[type, ...]
-    """Of which types the attributes are that lie beside the fields, all of them empty."""
+    """The types of the attributes outside the fields, all of them empty."""
 
 
 class DictForm:
-    """Says that objects of a class lie in memory just as they are stored, in their `__dict__`.
+    """Declares that objects of a class hold their stored form in their `__dict__`.
 
-    Long lists of them are then compared with what was saved before by what the engine packs of
-    `__dict__`, and not taken apart one by one. An object that is not as this says is encoded by its
-    rule, like one of a class without a form.
+    The encoder then compares long lists of them with the last save by the engine's packed form of
+    `__dict__`, instead of converting each object. An object that does not match this form is
+    encoded by its rule, like one of a class without a form.
 
     Args:
         names: The keys of `__dict__`, in order.
         body: Makes the stored body from the fields, a number and a value for each of `beside`,
-            which is None or an empty dict. The fields are the first leaf of what it gives, and
-            nothing else decides about the rest.
-        given: The attribute that is the set of fields that were given: the number has one bit for
-            each of `names` that is in it, lowest first. None: objects have no such set.
-        beside: Attributes that are None or an empty dict in an object that is as this says.
-        build: Makes what the rules would make of many bodies, faster, from their classes, their
-            fields and the names of those that were given.
+            which is None or an empty dict. The fields are the first leaf of the result, and nothing
+            else determines the rest.
+        given: The attribute with the set of fields that were given: the number has one bit for each
+            of `names` in the set, lowest first. None: objects have no such set.
+        beside: Attributes that are None or an empty dict in an object that matches this form.
+        build: A faster way to make what the rules would make of many bodies, from their classes,
+            their fields and the names of the given fields.
     """
 
     __slots__ = (
@@ -276,15 +277,15 @@ class DictForm:
         self.beside = beside
         self.beside_of = tuple(map(attrgetter, beside))
         self.family = (body, given, beside, build)
-        """What objects have in common that can be neighbours in one block."""
+        """The properties that objects in one block must share."""
         self._masks: dict[frozenset[str], tuple[frozenset[str], int]] = {}
         self._frames: dict[tuple[int, tuple[type, ...]], tuple[bytes, bytes]] = {}
         opening, _ = self.frame(0, (type(None),) * len(beside))
         self.depth = len(opening)
-        """How many lists the fields lie in."""
+        """The nesting depth of the fields in lists."""
 
     def take(self, value: Any) -> "TakenObject | None":
-        """What lies in an object and beside its fields; None if it is not as this form says."""
+        """Return a snapshot of an object; None if it does not match this form."""
         fields = value.__dict__
         given = set() if self.given_of is None else self.given_of(value)
         if type(fields) is not dict or type(given) is not set or not given.issubset(self.names):
@@ -296,7 +297,7 @@ class DictForm:
         return TakenObject(fields, *self.mask(frozenset(given)), kinds)
 
     def mask(self, given: frozenset[str]) -> tuple[frozenset[str], int]:
-        """The same names, as one object for many, and the number that says which they are."""
+        """Return the same names as one shared object, and the number that encodes them."""
         found = self._masks.get(given)
         if found is None:
             places = enumerate(self.names)
@@ -306,7 +307,7 @@ class DictForm:
         return found
 
     def frame(self, mask: int, kinds: tuple[type, ...]) -> tuple[bytes, bytes]:
-        """What stands before and behind the packed fields in an encoded body."""
+        """Return the bytes before and after the packed fields in an encoded body."""
         found = self._frames.get((mask, kinds))
         if found is None:
             body = self.body(_FIELDS, mask, *map(empty_of, kinds))
@@ -317,11 +318,11 @@ class DictForm:
         return found
 
     def header(self, count: int) -> bytes:
-        """What stands before the packed fields of so many objects."""
+        """Return the bytes before the packed fields of this many objects."""
         return b"\x91" * (self.depth - 1) + array_header(count)
 
     def nested(self, fields: list[Any]) -> list[Any]:
-        """The fields of several objects, as deep in lists as they are in each one's body."""
+        """Return the fields of several objects, nested in lists as deep as in each one's body."""
         for _ in range(self.depth - 1):
             fields = [fields]
         return fields
@@ -332,34 +333,34 @@ class ClassKind(Protocol):
 
     shape: ClassShape
     defaults: Defaults
-    """What a field gets that was not stored because the class did not have it yet."""
+    """The default of each field that may be missing because the class did not have it yet."""
     opening: bytes
-    """What the encoded body MUST begin with: it proves how many fields were written."""
+    """The bytes with which an encoded body MUST begin: they prove how many fields were written."""
     form: DictForm | None
-    """How objects lie in memory, if that is just as they are stored."""
+    """How objects hold their stored form in memory, if they do."""
 
     def to_body(self, value: Any) -> Body:
-        """Take an object apart. MUST lose nothing, or raise `ValueNotAllowed`."""
+        """Convert an object to a body. MUST lose nothing, or raise `ValueNotAllowed`."""
         ...
 
     def from_body(self, body: Body) -> Any:
-        """Put an object together. MUST run no application code unless the rule validates."""
+        """Make an object from a body. MUST run no application code unless the rule validates."""
         ...
 
     def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:
-        """The body of this shape, from older fields and the stored body they are from.
+        """Return the body of this shape, from older fields and their stored body.
 
-        Fields that are not there get their defaults.
+        Missing fields get their defaults.
         """
         ...
 
     def hash_parts(self, value: Any) -> Iterable[Any] | None:
-        """What hashing `value` looks at, or None when hashing would run application code."""
+        """Return the parts that hashing `value` reads, or None if it would run application code."""
         ...
 
 
 def run_application(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
-    """Call a function of the application while decoding; its failures become `RuleFailed`."""
+    """Call a function of the application during decoding; its exceptions become `RuleFailed`."""
     try:
         return function(*args, **kwargs)
     except (MemoryError, DecodeError):
@@ -378,7 +379,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def check_fields(body: Body, names: tuple[str, ...], length: int) -> dict[str, Any]:
-    """The fields of a body of `length` parts, if they are exactly `names` in order."""
+    """Return the fields of a body of `length` parts; require exactly `names` in order."""
     fields = body[0] if type(body) is list and len(body) == length else None
     if type(fields) is dict and tuple(fields) == names:
         return fields
@@ -388,7 +389,7 @@ def check_fields(body: Body, names: tuple[str, ...], length: int) -> dict[str, A
 
 
 def completed(fields: dict[str, Any], names: tuple[str, ...], defaults: Defaults) -> dict[str, Any]:
-    """Older fields in declared order, with the defaults of those that are not there.
+    """Return older fields in declared order, with defaults for the missing ones.
 
     Raises:
         RuleFailed: One is unknown, or is missing and has no default.
@@ -412,7 +413,7 @@ def completed(fields: dict[str, Any], names: tuple[str, ...], defaults: Defaults
 
 
 def storage_setter(cls: type, name: str) -> Callable[[Any, Any], None]:
-    """What sets a slot, or the `__dict__`, of an object past any `__setattr__`."""
+    """Return the function that sets a slot, or `__dict__`, bypassing any `__setattr__`."""
     for base in cls.__mro__:
         descriptor: Any = base.__dict__.get(name)
         if hasattr(descriptor, "__set__"):
@@ -461,7 +462,7 @@ class NamedTupleKind:
 class EnumKind:
     """An Enum: members by name, combined flags by value.
 
-    A member that was added changes nothing about old data, so the shape is the same for all.
+    Adding a member does not affect old data, so the shape is the same for all.
     """
 
     form: DictForm | None = None
@@ -490,7 +491,8 @@ class EnumKind:
     def from_body(self, body: Body) -> Any:
         fields = body[0] if type(body) is list and len(body) == 1 else None
         if type(fields) is dict and len(fields) == 1:
-            # Compared by type: isinstance would ask the object, which may be the application's.
+            # Compare the type: isinstance would read an attribute of the object, which may run its
+            # code.
             name, value = fields.get("name"), fields.get("value")
             if type(name) is str and name in self._members:
                 return self._members[name]
@@ -503,7 +505,7 @@ class EnumKind:
     def _combined(self, value: int) -> Any:
         combined: Any = None
         with contextlib.suppress(ValueError):
-            # Flag's own: an application's _missing_ does not run.
+            # Flag's own method: an application's _missing_ does not run.
             combined = Flag._missing_.__func__(self._cls, value)  # type: ignore[attr-defined]
         if type(combined) is not self._cls or combined._value_ != value:
             raise BytesMalformed(f"{self._cls.__qualname__}: expected a combination of its flags")
@@ -551,7 +553,7 @@ class PairKind:
     def from_body(self, body: Body) -> Any:
         if type(body) is not list or len(body) != 1:
             raise BytesMalformed("pair: expected one encoded value")
-        try:  # `run_application` without a call: there are many of these
+        try:  # inlined `run_application`, since there are many of these
             value = self._decode(body[0])
         except (MemoryError, DecodeError):
             raise

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pydantic models and msgspec structs: the kinds with a storage of their own.
+"""Kinds that have their own storage, and kinds whose fields are plain attributes.
 
-Neither library is imported here: a class that is given to a rule has brought its own.
-
-Dataclasses and attrs classes: the kinds whose fields are plain attributes.
+The first are pydantic models and msgspec structs, the others dataclasses and attrs classes. This
+module imports neither pydantic nor attrs: the class that is given to a rule has imported its
+library.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ _REMEMBERED = 64
 
 
 class PydanticKind:
-    """A pydantic v2 model: fields by name (never by alias), and what pydantic keeps beside them.
+    """A pydantic v2 model: fields by name (never by alias), and pydantic's additional storage.
 
     The body is `[fields, given, extra, private]`: `given` has one bit for each field that is in
     `model_fields_set`, lowest first, those of declared fields before those of extra ones; `extra`
@@ -74,7 +74,7 @@ class PydanticKind:
         elif extra:
             mask = _mask((*self._names, *extra), given)
         else:
-            # Messages of a chat give the same few fields again and again.
+            # Messages of a chat set the same few fields over and over.
             last, mask = self._last_given
             if given != last:
                 mask = _mask(self._names, given)
@@ -86,7 +86,7 @@ class PydanticKind:
 
     def _in_order(self, attributes: dict[str, Any]) -> dict[str, Any]:
         for name in attributes:
-            # A cached property lies there too, and the model computes it again.
+            # A cached property is stored there too, and the model computes it again.
             known = name in self._all_names
             if not known and inspect.getattr_static(self._cls, name, None) is None:
                 raise ValueNotAllowed(
@@ -98,10 +98,10 @@ class PydanticKind:
         return {name: attributes[name] for name in self._names}
 
     def _builder(self) -> Callable[[Body], Any]:
-        """The hot path of loading a chat history, with everything it needs in local names."""
+        """Make the build function, with local names only: the hot path of loading a chat history."""
         cls, names, all_given, all_names = self._cls, self._names, self._all_given, self._all_names
         bare = object.__new__
-        # pydantic's own storage, written to directly: a model's __setattr__ does not run.
+        # Write to pydantic's own storage directly: a model's __setattr__ does not run.
         set_fields = storage_setter(cls, "__dict__")
         set_extra = storage_setter(cls, "__pydantic_extra__")
         set_given = storage_setter(cls, "__pydantic_fields_set__")
@@ -166,8 +166,8 @@ class PydanticKind:
         before, mask, extra, private = body
         if type(mask) is not int or mask < 0:
             raise BytesMalformed("given fields: expected one bit for each field")
-        # A field stays as given as it was; one that an upgrade added counts as given, and one that
-        # got its default does not, as in a model that was made without it.
+        # A field keeps whether it was given. A field that an upgrade added counts as given; a field
+        # that got its default does not, as in a model that was made without it.
         given = set(fields) - {name for place, name in enumerate(before) if not mask >> place & 1}
         extras = mask >> len(before) << len(self._names)
         return [whole, _mask(self._names, given) | extras, extra, private]
@@ -187,12 +187,12 @@ def _model_body(fields: Any, mask: int, extra: Any, private: Any) -> Body:
 
 
 def _mask(names: Iterable[str], given: set[str]) -> int:
-    """One bit for each name that was given."""
+    """Return a number with one bit for each name that was given."""
     return sum(1 << place for place, name in enumerate(names) if name in given)
 
 
 class StructKind:
-    """A msgspec Struct. Without `__post_init__` its constructor is native code and runs nothing."""
+    """A msgspec Struct. Without `__post_init__`, its constructor runs only native code."""
 
     form: DictForm | None = None
 
@@ -211,10 +211,10 @@ class StructKind:
         self._setters = [inspect.getattr_static(cls, name).__set__ for name in self._names]
 
     def _bare_template(self) -> Any:
-        """An object of the class that never saw `__post_init__`, to be copied and filled.
+        """Make an object of the class without running `__post_init__`, to be copied and filled.
 
-        Structs cannot be made bare. A subclass whose `__post_init__` does nothing can be called,
-        has the same layout, and so can be given the class itself.
+        Structs cannot be made bare. But a subclass whose `__post_init__` does nothing can be
+        called, has the same layout, and so its object's class can be changed to the original one.
         """
         try:
             silent = type(self._cls)(
@@ -266,10 +266,10 @@ class FieldsKind:
         cls: The class.
         kind: `dataclass` or `attrs`.
         annotations: Every stored field's annotation, in declared order.
-        defaults: What gives the default of a field that has one.
+        defaults: For each field with a default, the function that returns it.
         arguments: For each field that the constructor takes, the argument's name.
-        hashed: The fields that a generated hash or equality looks at.
-        presets: Attributes that are no fields and that a bare object needs all the same.
+        hashed: The fields that a generated hash or equality reads.
+        presets: Attributes that are not fields but that a bare object needs.
         validate: Whether the constructor builds objects.
     """
 
@@ -293,10 +293,10 @@ class FieldsKind:
         self._presets = presets
         self._validate = validate
         self._slots, self._other_slots = _slots_of(cls, (*self._names, *presets))
-        # A class of slots without any field has neither: its objects hold nothing at all.
+        # A class with slots but without any field has neither: its objects hold nothing at all.
         has_dict = cls.__dictoffset__ != 0
         self._only_dict = has_dict and not self._slots and not self._other_slots
-        # Where all fields lie in __dict__, the fields that were decoded become it.
+        # If all fields are in __dict__, the decoded fields become the __dict__.
         self._set_fields: Callable[[Any, dict[str, Any]], None] | None = None
         if has_dict and not self._slots and not presets and not validate:
             self._set_fields = storage_setter(cls, "__dict__")
@@ -336,7 +336,7 @@ class FieldsKind:
             )
 
     def _builder(self) -> Callable[[Body], Any]:
-        """How objects are put together: by the constructor, by `__dict__`, or field by field."""
+        """Make the build function: by the constructor, by `__dict__`, or field by field."""
         cls, names, bare = self._cls, self._names, object.__new__
         set_fields = self._set_fields
 
@@ -389,7 +389,7 @@ def _fields_body(fields: Any, _mask: int) -> Body:
 def _slots_of(
     cls: type, names: Iterable[str]
 ) -> tuple[dict[str, Callable[[Any, Any], None]], dict[str, types.MemberDescriptorType]]:
-    """What sets those of the names that are slots, and all other slots of the class."""
+    """Return the setters of the names that are slots, and all other slots of the class."""
     found = {name: inspect.getattr_static(cls, name, None) for name in names}
     setters = {
         name: slot.__set__
@@ -414,7 +414,7 @@ def _is_filled(slot: types.MemberDescriptorType, value: Any) -> bool:
 
 
 def _check_bare(cls: type) -> None:
-    """Refuse a class whose objects cannot be made bare (a subclass of Exception, say)."""
+    """Refuse a class whose objects cannot be made bare (such as a subclass of Exception)."""
     try:
         object.__new__(cls)
     except TypeError as exc:
@@ -426,7 +426,7 @@ def _check_bare(cls: type) -> None:
 
 
 def dataclass_kind(cls: type, *, validate: bool) -> FieldsKind:
-    """A dataclass: its fields, not its `InitVar`s."""
+    """Describe a dataclass: its fields, not its `InitVar`s."""
     hints = resolved_annotations(cls)
     fields = dataclasses.fields(cls)
     return FieldsKind(
@@ -442,7 +442,7 @@ def dataclass_kind(cls: type, *, validate: bool) -> FieldsKind:
 
 
 def attrs_kind(cls: type, *, validate: bool) -> FieldsKind:
-    """An attrs class; private attributes keep their names, whatever their arguments are called."""
+    """Describe an attrs class; private attributes keep their names, not their arguments' names."""
     hints = resolved_annotations(cls)
     attributes = cast("Any", cls).__attrs_attrs__
     hash_code = getattr(cls.__hash__, "__code__", None)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the encoding before found for its long lists, for the next one of the same thread.
+"""A memory of the long lists in the last encoding, for the next one of the same thread.
 
-A chat grows at its end and hardly changes otherwise, but any member may have been edited in place.
-So every member is looked at each time: those of a *block* of neighbours are packed by the engine in
-one call, with the hook and the options of every encoding, and compared with what they gave before.
-Whatever the encoding distinguishes, the bytes do; what lies beside the fields of an object, which
-the engine does not see, is compared as well. Where nothing changed, the encoded members are used
-once more, and are cut into the same chunks with the same ids, which need not be joined, hashed and
-put again.
+A chat grows at its end and rarely changes otherwise, but any member may have been edited in place.
+So every member is checked each time: the engine packs the members of a *block* of neighbors in one
+call, with the hook and the options of every encoding, and the result is compared with the previous
+one. The bytes show every difference that the encoding can show; attributes of an object outside its
+fields, which the engine does not see, are compared as well. Where nothing changed, the encoded
+members are used again, and are cut into the same chunks with the same ids, which need not be
+joined, hashed and put again.
 
-Members are encoded from what was packed and never from the object a second time, so that a block
-and its bytes agree even if another OS thread edits an object meanwhile. The blocks of a list, its
-*roll*, are found again by the reference that stands for the list, which has the digests of all its
-chunks: a list that is loaded again is built from its roll, and bytes that were not written here
-find none.
+Members are encoded from their packed form and never from the object a second time, so that a block
+and its bytes agree even if another OS thread edits an object in between. The blocks of a list, its
+*roll*, are found by the reference to the list, which contains the digests of all its chunks: a list
+that is loaded again is built from its roll, and there is no roll for bytes that were not written
+here.
 
-Leaves to others: how much all memos of a store may take together.
+Left to others: the memory limit for all memos of a store together.
 """
 
 from bisect import bisect_right
@@ -35,16 +35,17 @@ from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 
 BLOCK_MEMBERS = 64
 _BYTES_MAX = STATE_MEMORY_BYTES_MAX * 3 // 4  # of one value
-_LONG_MEMBERS_MAX = 16  # of one block: lists of long members are cut anew each time
+_LONG_MEMBERS_MAX = 16  # of one block: lists of long members are cut again each time
 _LONG_BYTES_MAX = 256 * 1024
-_MEMBER_BYTES = 192  # what a member takes beside its bytes: objects that hold them, and ids
+# the memory of a member in addition to its bytes: the objects that hold them, and ids
+_MEMBER_BYTES = 192
 _SETS = frozenset({set})
 
 Pack: TypeAlias = Callable[[Any], bytes]
 
 
 class Block:
-    """Neighbours in a list, all of them objects that lie in memory as they are stored."""
+    """Neighbors in a list, all of them objects that hold their stored form in memory."""
 
     __slots__ = (
         "beside",
@@ -67,17 +68,17 @@ class Block:
         self.packed = form.header(0)
         """Their fields, as the engine packs them in one call."""
         self.parts: list[bytes | None] = []
-        """Each as it is encoded; None: it is long, and has to be cut."""
+        """The encoding of each member; None: it is long and must be cut."""
         self.long: dict[int, bytes] = {}
-        """The packed fields of those that are long, by their places."""
+        """The packed fields of the long members, by their places."""
         self.size_bytes = 0
-        """What those take that are not long, as they are encoded."""
+        """The total encoded size of the members that are not long."""
 
     def __len__(self) -> int:
         return len(self.kinds)
 
     def matches(self, members: list[Any], pack: Pack) -> bool:
-        """Whether members would be written as those of the block were, in every part."""
+        """Whether these members would be written exactly like those of the block."""
         form = self.form
         if [*map(type, members)] != self.kinds:
             return False
@@ -87,7 +88,7 @@ class Block:
                 return False
         for get, kinds in zip(form.beside_of, self.beside, strict=True):
             values = [*map(get, members)]
-            # Their types come first: nothing else is asked whether it is empty.
+            # Check their types first, so that only None and dicts are asked whether they are empty.
             if [*map(type, values)] != kinds or any(values):
                 return False
         return pack(form.nested([each.__dict__ for each in members])) == self.packed
@@ -95,10 +96,10 @@ class Block:
     def grown(
         self, members: list[Any], rules: Mapping[type, TypeRule], pack: Pack, bytes_max: int
     ) -> "Block | None":
-        """The block with the members behind its own; those that it has are left as they are.
+        """Return the block with additional members at its end; the existing ones stay unchanged.
 
         Returns:
-            None if one of them could not be told from what the engine packs of it.
+            None if one of them cannot be represented by the engine's packed form.
         """
         form = self.form
         grown = self._copy()
@@ -121,7 +122,7 @@ class Block:
         return made
 
     def add(self, value: Any, rule: TypeRule, pack: Pack, bytes_max: int) -> bytes | None:
-        """Pack one more member; None if it could not be told from that."""
+        """Pack one more member; None if the packed form cannot represent it."""
         form = rule.form
         taken = None if form is None or form.family != self.form.family else form.take(value)
         if form is None or taken is None:
@@ -144,13 +145,13 @@ class Block:
         return packed
 
     def copy_of(self, place: int, rules: Mapping[type, TypeRule]) -> Any:
-        """An object of its own that says what the long member at a place said."""
+        """Make a new object with the content of the long member at a place."""
         fields, mask = unpackb(self.long[place]), self.masks[place]
         beside = [empty_of(kinds[place]) for kinds in self.beside]
         return rules[self.kinds[place]].from_body(self.form.body(fields, mask, *beside))
 
     def built(self, packed: Any, rules: Mapping[type, TypeRule]) -> list[Any]:
-        """New objects of what `packed` was unpacked to, by the rules."""
+        """Make new objects from the unpacked form of `packed`, by the rules."""
         for _ in range(self.form.depth - 1):
             (packed,) = packed
         if self.form.build is not None:
@@ -165,13 +166,13 @@ class Block:
 
 
 def new_block(members: list[Any], rules: Mapping[type, TypeRule]) -> Block | None:
-    """An empty block for members like the first; None if that one has no form."""
+    """Return an empty block for members like the first; None if that has no form."""
     rule = rules.get(type(members[0]))
     return None if rule is None or rule.form is None else Block(rule.form)
 
 
 def _is_plain(packed: bytes) -> bool:
-    """Whether there are no extensions in it."""
+    """Whether the packed bytes contain no extensions."""
     try:
         unpackb(packed)
     except ormsgpack.MsgpackDecodeError:
@@ -181,7 +182,7 @@ def _is_plain(packed: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChunkedList:
-    """A long list, or one level of an index, as it was cut: where chunks end, and their ids."""
+    """The cuts of a long list, or of one level of an index: where chunks end, and their ids."""
 
     parts: list[bytes]
     ends: list[int]
@@ -190,10 +191,10 @@ class ChunkedList:
     seed: int
 
     def chunks_kept(self, same: int) -> int:
-        """How many chunks begin a list that begins with so many of these members.
+        """Return how many chunks stay the same if this many members at the start are unchanged.
 
-        The last chunk of the list before ended because the list did, so it is never among them. A
-        chunk in pieces has more ids than ends; it is rare, and nothing is kept.
+        The last chunk of the earlier list ended because the list did, so it never counts. A chunk
+        split into several blobs has more ids than ends; that is rare, and then nothing is kept.
         """
         if len(self.ids) != len(self.ends):
             return 0
@@ -201,14 +202,14 @@ class ChunkedList:
 
 
 class Roll:
-    """A long list of objects as it was encoded."""
+    """A long list of objects, as it was encoded."""
 
     __slots__ = ("blocks", "cut", "fresh", "long", "names", "reference")
 
     def __init__(self) -> None:
         self.blocks: list[Block | list[bytes] | None] = []
-        """In order, all but the last of one size. Members that no block could hold are there as
-        they were encoded; None: there was no room for them."""
+        """In order, all except the last of one size. Members that no block could hold are stored in
+        their encoded form; None: there was no room for them."""
         self.long: dict[int, list[bytes]] = {}
         """The encoded members of blocks that have long ones, by the places of the blocks."""
         self.cut: ChunkedList | None = None
@@ -216,23 +217,23 @@ class Roll:
         self.names: list[bytes] = []
         """The ids of all blobs below the list."""
         self.fresh: list[bytes] = []
-        """Those of them that were put, and not kept from the list before."""
+        """Those of them that were put, and not kept from the earlier list."""
         self.reference = b""
-        """What stands for the list, without its header; nothing if the list is short."""
+        """The reference to the list, without its header; empty if the list is short."""
 
     def add(
         self, block: Block | None, parts: list[bytes], before: "Roll", *, has_room: bool
     ) -> int:
-        """Keep the next members.
+        """Add the next members.
 
         Args:
             block: Their block; None: no block could hold them.
-            parts: Each as it is encoded.
-            before: The list at this place before.
+            parts: The encoding of each member.
+            before: The earlier list at this place.
             has_room: Whether they may be kept.
 
         Returns:
-            How many of them, from the first, are encoded as those at their place before.
+            How many of them, from the first, have the same encoding as before at their place.
         """
         place = len(self.blocks)
         self.blocks.append((parts if block is None else block) if has_room else None)
@@ -257,10 +258,10 @@ _NO_ROLL = Roll()
 
 
 class TreeMemo:
-    """Passed to `encode_tree` and `decode_tree` again and again, by one OS thread at a time.
+    """Passed to each `encode_tree` and `decode_tree`, by one OS thread at a time.
 
     Args:
-        again: Told the ids of blobs that the value still has. False: they have to be put again.
+        again: Receives the ids of blobs that the value still has. False: they must be put again.
     """
 
     __slots__ = (
@@ -286,20 +287,20 @@ class TreeMemo:
         self._by_reference: dict[bytes, Roll] = {}
         self._now_bytes = 0
         self.size_bytes = 0
-        """What it takes in memory."""
+        """The memory that it takes."""
         self.byte_cuts = ByteCuts()
         self.rolled: list[bytes] = []
-        """The ids of the blobs that were put for lists of which there are rolls."""
+        """The ids of the blobs that were put for lists with rolls."""
         self.was_long = False
-        """Whether the value before had a list that was cut."""
+        """Whether the last value had a list that was cut."""
 
     def begin(self) -> None:
-        """A value is about to be encoded; what a failed one left is forgotten."""
+        """Prepare for encoding a value; the remains of a failed encoding are dropped."""
         self._now, self._rolls, self._now_bytes = [], [], 0
         self.byte_cuts.begin()
 
     def end(self) -> None:
-        """The value has been encoded."""
+        """Finish after encoding a value."""
         self._before, self._now = self._now, []
         self.byte_cuts.end()
         self._rolls_before, self._rolls = self._rolls, []
@@ -309,10 +310,10 @@ class TreeMemo:
         self.was_long = bool(self._before) or any(roll.cut for roll in self._rolls_before)
 
     def kept(self, parts: list[bytes], target: int, seed: int) -> tuple[list[int], list[bytes]]:
-        """Where the chunks end that are as in the list that stood at this place before.
+        """Return the chunks that are unchanged since the earlier list at this place.
 
         Returns:
-            Their ends, and their ids, which need not be put; none if it was cut in another way.
+            Their ends, and their ids, which need not be put; empty if it was cut differently.
         """
         place = len(self._now)
         found = self._before[place] if place < len(self._before) else None
@@ -322,7 +323,7 @@ class TreeMemo:
     def kept_of(
         self, found: ChunkedList | None, same: int, target: int, seed: int
     ) -> tuple[list[int], list[bytes]]:
-        """The same of a list that begins with so many of the members of `found`."""
+        """Do the same for a list that begins with this many of the members of `found`."""
         if found is None or (found.target, found.seed) != (target, seed):
             return [], []
         count = found.chunks_kept(same)
@@ -335,28 +336,28 @@ class TreeMemo:
         self._now.append(found if self.has_room(size_bytes) else None)
 
     def begin_list(self) -> tuple[Roll, Roll]:
-        """The roll that a list is to have, and that of the list at this place before."""
+        """Return the new roll of a list, and that of the earlier list at this place."""
         place, before = len(self._rolls), self._rolls_before
         self._rolls.append(Roll())
         return self._rolls[place], before[place] if place < len(before) else _NO_ROLL
 
     def has_room_for(self, size_bytes: int, members: int) -> bool:
-        """Whether so many members may be kept, packed and encoded; then they count."""
+        """Whether this many members may be kept, packed and encoded; if so, count them."""
         return self.has_room(2 * size_bytes + _MEMBER_BYTES * members)
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether so much more may be kept; then it counts."""
+        """Whether this much more memory may be used; if so, count it."""
         fits = self._now_bytes + size_bytes <= _BYTES_MAX
         self._now_bytes += size_bytes if fits else 0
         return fits
 
     def roll_of(self, reference: bytes) -> Roll | None:
-        """What was written here for a reference."""
+        """Return the roll that was written here for a reference, or None."""
         return self._by_reference.get(reference)
 
 
 def _common(before: Sequence[bytes | None], now: list[bytes]) -> int:
-    """How many members both lists begin with."""
+    """Return how many members the two lists have in common at their start."""
     low, high = 0, min(len(before), len(now))
     if before[:high] == now[:high]:
         return high

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stepping through an encoding from object to object, without building any.
 
-Objects lie behind one another without gaps, also inside payloads, so one table says where the next
-one begins, and one function what an extension is. Three questions are asked of it: how many objects
-there are (`count_nodes`), how deep containers nest (`nesting`), and which references there are
-(`ReferenceScan`). Where a payload lies about its length the steps go astray, but there the decoder
-stops: everything it built until then was counted, and no reader accepts the value.
+Objects follow each other without gaps, also inside payloads, so one table gives the start of the
+next object, and one function describes an extension. Three questions use this: how many objects
+there are (`count_nodes`), how deeply containers are nested (`nesting`), and which references there
+are (`ReferenceScan`). If a payload has a false length, the steps go astray, but the decoder stops
+there: everything that it built until then was counted, and no reader accepts the value.
 """
 
 import re
@@ -24,15 +24,16 @@ from sealpoint.codec._wire import (
 from sealpoint.errors import BytesMalformed, DecodeLimitExceeded, UnknownType
 from sealpoint.limits import ENCODE_DEPTH_MAX
 
-# How long an object is, by its first byte; of a container, its header. Those with 0 say it behind.
+# The length of an object, by its first byte; for a container, the length of its header. For those
+# with 0, the length follows the first byte.
 _UNSTEPPED = frozenset({0xC1, *SIZED, *FIXED_EXTENSIONS, *SIZED_EXTENSIONS})
 _FOLLOWING = {first: first & 31 for first in range(0xA0, 0xC0)} | FIXED | COUNTED
 _STEPS = bytes(0 if first in _UNSTEPPED else 1 + _FOLLOWING.get(first, 0) for first in range(256))
 # Objects of a single byte, and the headers of short arrays and maps, come in long runs.
 _LONGER_THAN_ONE = re.compile(rb"[\xa1-\xbf\xc1\xc4-\xdf]")
 
-# What payloads hold, as plain numbers, which are faster to compare than members of an enumeration:
-# one value; a header with its length in front, then one value; no value at all.
+# The content of payloads, as plain numbers, which compare faster than members of an enumeration:
+# one value; a header with its length before it, then one value; no value at all.
 _TYPED, _REFERENCE, _DEFAULT_DICT = map(int, (Tag.TYPED, Tag.REFERENCE, Tag.DEFAULT_DICT))
 _VALUES = frozenset(
     {
@@ -51,9 +52,9 @@ _OPAQUE = frozenset(
 
 
 def _extension(data: bytes, place: int) -> tuple[int, int, int]:
-    """The tag of the extension at `place`, where its payload starts, and how long that is.
+    """Return the tag of the extension at `place`, and the start and length of its payload.
 
-    The tag is -1 where its header does not lie in `data` whole.
+    The tag is -1 if its header is not completely in `data`.
     """
     first = data[place]
     start = place + 2 + SIZED_EXTENSIONS.get(first, 0)
@@ -64,9 +65,9 @@ def _extension(data: bytes, place: int) -> tuple[int, int, int]:
 
 
 def count_nodes(data: bytes, nodes_max: int) -> int:
-    """How many objects decoding `data` could build before it fails; stops beyond `nodes_max`.
+    """Return how many objects decoding `data` could build before it fails, up to `nodes_max`.
 
-    Payloads that hold values are gone into, the others past.
+    It enters payloads that hold values, and skips the others.
     """
     place, nodes, end = 0, 0, len(data)
     while place < end and nodes <= nodes_max:
@@ -89,7 +90,7 @@ def count_nodes(data: bytes, nodes_max: int) -> int:
 
 
 def _into_extension(data: bytes, place: int) -> int:
-    """Where to go on counting: inside the payload where it holds values, else behind it."""
+    """Return where counting continues: inside the payload if it holds values, else after it."""
     tag, start, size = _extension(data, place)
     if tag in _VALUES:
         return start
@@ -99,16 +100,15 @@ def _into_extension(data: bytes, place: int) -> int:
 
 
 # The native engine recurses on the C stack, half a kilobyte for each container, and each nested
-# extension starts a new recursion on top of the one around it. The engine stops by itself at
-# 1,023, which is well for one recursion; for all the others on a path the bound is 255, which is
-# all that a writer may write, so that they fit a thread's stack together. Payloads of up to a
-# kilobyte need no look: they and everything nested in them cannot hold more containers than that
-# in all.
+# extension starts a new recursion on top of the enclosing one. The engine itself stops at 1,023,
+# which is safe for one recursion. For all the others on a path the bound is 255, the maximum for a
+# writer, so that together they fit an OS thread's stack. Payloads of up to a kilobyte need no
+# check: with everything nested in them, they cannot hold more containers than that in total.
 
 UNCHECKED_BYTES_MAX = 1024
-"""Payloads of up to this length are not looked at."""
+"""Payloads of up to this length are not checked."""
 
-# A reader's own frame, and the levels at which a tree joins members, come on top.
+# A reader's own frame, and the levels at which a tree joins members, are added.
 _DEPTH_MAX = ENCODE_DEPTH_MAX + 16
 _HEADERS = bytes((*range(0x81, 0x90), *range(0x91, 0xA0), *COUNTED))
 _OPENERS = frozenset((*range(0x80, 0xA0), *COUNTED))
@@ -116,13 +116,13 @@ _SKIPS = bytes(0 if first in _OPENERS else step for first, step in enumerate(_ST
 
 
 def is_deep(payload: bytes) -> bool:
-    """Whether containers in `payload` nest deeper than a writer may write."""
+    """Whether containers in `payload` are nested deeper than a writer may write."""
     openers = len(payload) - len(payload.translate(None, _HEADERS))
     return openers > _DEPTH_MAX and nesting(payload) > _DEPTH_MAX
 
 
 def nesting(payload: bytes) -> int:
-    """How deep containers nest in a sequence of values, extensions not entered."""
+    """Return how deeply containers are nested in a sequence of values, without extensions."""
     place, deepest, end = 0, 0, len(payload)
     left = 1 << 62  # members still to come in the innermost open container
     around: list[int] = []
@@ -150,7 +150,7 @@ def nesting(payload: bytes) -> int:
 
 
 def _opened(payload: bytes, place: int) -> tuple[int, int]:
-    """How many members the container at `place` has, and where they start."""
+    """Return the number of members of the container at `place`, and where they start."""
     first = payload[place]
     if first in COUNTED:
         start = place + 1 + COUNTED[first]
@@ -162,21 +162,21 @@ def _opened(payload: bytes, place: int) -> tuple[int, int]:
 
 
 ScanState: TypeAlias = int | bytes
-"""What the bytes so far leave to the next: so many to skip, or the first bytes of an object."""
+"""The state between chunks: the number of bytes to skip, or the first bytes of an object."""
 
-# A reference as writers make them is shorter; a longer one is put together too.
+# References as writers make them are shorter; a longer one is assembled too.
 _STATE_BYTES_MAX = 512
 
 
 class ReferenceScan:
-    """The references in one stream, on its way past chunk by chunk.
+    """The references in one stream that is read chunk by chunk.
 
-    Chunks may be cut anywhere; all that one leaves to the next is how many bytes to skip, or the
+    Chunks may be cut anywhere. The only state between chunks is the number of bytes to skip, or the
     first bytes of an object. Tags that the format does not have are refused: they could hold
     references.
 
     Args:
-        payload_bytes_max: The longest reference that may stand in it; so much may be held.
+        payload_bytes_max: The longest allowed reference; the scan holds at most this much.
     """
 
     __slots__ = ("_held", "_needed_bytes", "_payload_bytes_max", "_skipped_bytes")
@@ -185,29 +185,29 @@ class ReferenceScan:
         self._payload_bytes_max = payload_bytes_max
         self._skipped_bytes = 0
         self._held = bytearray()
-        self._needed_bytes = 0  # so much has to be held before another look is of use
+        self._needed_bytes = 0  # another check is useless until this many bytes are held
 
     def state(self) -> ScanState | None:
-        """All that matters for what comes, 0 between objects; None if it is long."""
+        """Return the state for the next chunk, 0 between objects; None if it is long."""
         if self._held:
             return bytes(self._held) if len(self._held) <= _STATE_BYTES_MAX else None
         return self._skipped_bytes
 
     def go_on_from(self, state: ScanState) -> None:
-        """Take up the state that another scan was in."""
+        """Continue from the state of another scan."""
         self._held = bytearray(state) if isinstance(state, bytes) else bytearray()
         self._skipped_bytes = state if isinstance(state, int) else 0
         self._needed_bytes = 0
 
     def is_between_objects(self) -> bool:
-        """Whether the bytes so far may be all."""
+        """Whether the stream may end here."""
         return not self._held and not self._skipped_bytes
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The payloads of the references that end in the next bytes.
+        """Return the payloads of the references that end in the next bytes.
 
         Raises:
-            DecodeError: The bytes are no objects of the format.
+            DecodeError: The bytes are not objects of the format.
         """
         found: list[bytes] = []
         if self._held:
@@ -220,7 +220,7 @@ class ReferenceScan:
         return found
 
     def _scan(self, data: bytes, place: int, found: list[bytes]) -> int:
-        """Step from object to object; where the one behind `data` begins."""
+        """Step from object to object; return the start of the one after `data`."""
         end, steps, sizes = len(data), _STEPS, SIZED
         while place < end:
             first = data[place]
@@ -242,7 +242,7 @@ class ReferenceScan:
         return place
 
     def _hold(self, data: bytes, place: int, stop: int) -> int:
-        """Keep the first bytes of an object that cannot be told before `stop`."""
+        """Keep the first bytes of an object that cannot be interpreted before `stop`."""
         self._held += data[place:]
         self._needed_bytes = stop - place
         return len(data)
@@ -277,12 +277,12 @@ class ReferenceScan:
         return stop
 
 
-# So much of a payload says where the value in it begins.
+# The number of payload bytes that determine where the value in it begins.
 _HEADS = {_TYPED: 1} | dict.fromkeys(_FRAMED, 2)
 
 
 def _value_start(data: bytes, tag: int, start: int) -> int:
-    """Where in its payload the value of an extension begins."""
+    """Return where the value of an extension begins in its payload."""
     if tag in _VALUES:
         return 0
     if tag == _TYPED:

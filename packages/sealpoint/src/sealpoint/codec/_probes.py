@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it would cost to build a hash table from given hashes, counted before it is built.
+"""The cost of building a hash table from given hashes, counted before it is built.
 
-Python's tables resolve collisions by a sequence of places that the hash alone decides. An attacker
-who chooses the hashes can make them all different, and every key still walks past all the others:
-a hundred thousand keys then take a minute. This module plays the walk through on an array of flags,
-for every size that the table has as it grows, and stops at a bound. The rules are those of
+Python's tables resolve collisions by a sequence of places that the hash alone determines. An
+attacker who chooses the hashes can make them all different, and every key still walks past all the
+others: a hundred thousand keys then take a minute. This module simulates the walk on an array of
+flags, for every size that the table has as it grows, and stops at a bound. The rules are those of
 CPython's `dict` and `set`, unchanged from 3.11 to 3.14.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 _UNSIGNED = (1 << 64) - 1
 _SHIFT = 5
-_LINEAR = 9  # a set looks at so many neighbours before it jumps
+_LINEAR = 9  # the number of neighbors that a set checks before it jumps
 _FAST_GROWTH_MAX = 50_000
 
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which blobs a tree reaches, told without decoding it and without the application's types.
+"""The blobs that a tree reaches, found without decoding it and without the application's types.
 
-Guarantees: of a tree that a reader accepts, exactly the blobs that it fetches are listed, whatever
-its rules are. Refuses: references that break the rules of the format, and whatever exceeds a limit.
-Leaves to others: whether a blob is the one that was asked for (`get` proves that), and whether what
-lies between references is a value (`_scan` only steps over it).
+Guarantees: for a tree that a reader accepts, exactly the blobs that the reader fetches are listed,
+whatever its rules are. Refuses: references that break the rules of the format, and anything that
+exceeds a limit. Left to others: whether a blob is the requested one (`get` proves that), and
+whether the bytes between references form a value (`_scan` only steps over them).
 
-A blob can play several parts: the bytes of a file may be those of a list's chunk, and then the
-references in it mean nothing in one place and all in the other. Or a chunk begins in the middle of
-an object, and its bytes mean another thing than between objects. So what was walked is remembered
-together with its part, never by its id alone: a pruned store must not lose what only looked known.
+A blob can play several parts: the bytes of a file may equal those of a list's chunk, and then they
+contain references in one place and none in the other. Or a chunk begins in the middle of an object,
+and its bytes mean something else than between objects. So a walked blob is remembered together with
+its part, never by its id alone: a pruned store must not lose blobs that only looked known.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,11 +31,11 @@ from sealpoint.limits import Limits
 
 _DEFAULTS = Limits()
 
-# Parts that are no states of a scan: a chunk of text or bytes, and at no level at all a root.
+# Parts that are not states of a scan: a chunk of text or bytes; and a root, which has no level.
 _LEAF = -1
 _ROOT_LEVEL = -1
 
-# A blob can be walked from as many states as it has bytes: those of little use are not remembered.
+# A blob can be walked from as many states as it has bytes; those of little use are not remembered.
 _REMEMBERED_BYTES_MIN = 1024
 
 _Frame: TypeAlias = Iterator["bytes | _Frame"]
@@ -43,10 +43,10 @@ _Passed: TypeAlias = dict[tuple[int, bytes, ScanState], tuple[ScanState, int]]
 
 
 class Reached:
-    """What walks have reached so far: given to `tree_blobs` again, it goes only where none was.
+    """The blobs reached by walks so far: pass it to `tree_blobs` again to visit only new blobs.
 
-    Versions of one state share most of their blobs, and what they share is walked once. A walk
-    that failed, or that nobody went on with, leaves nothing behind that is not so.
+    Versions of one state share most of their blobs, and shared blobs are walked once. A walk that
+    failed, or was abandoned, leaves nothing incorrect behind.
 
     Attributes:
         blobs: Every id that was yielded.
@@ -59,13 +59,13 @@ class Reached:
         self._passed: tuple[_Passed, _Passed] = ({}, {})
 
     def forget_root(self, root: bytes) -> None:
-        """Let go of a root that no other tree shares; what lies below it stays."""
+        """Drop a root that no other tree shares; the blobs below it stay."""
         self.blobs.discard(root)
         for passed in self._passed:
             passed.pop((_ROOT_LEVEL, root, 0), None)
 
     def passed(self, *, fetch_all: bool) -> _Passed:
-        """A level, an id and the state before it: the state behind it, and the bytes between."""
+        """Map a level, an id and the state before a blob to the state after it and its size."""
         return self._passed[fetch_all]
 
 
@@ -77,21 +77,22 @@ def tree_blobs(
     reached: Reached | None = None,
     fetch_all: bool = False,
 ) -> Iterator[bytes]:
-    """List the root and every blob that is reached from it, each id once, before it is fetched.
+    """Yield the root and every blob reached from it, each id once, before it is fetched.
 
-    Memory follows the number of ids and the longest blob, not the size of the tree.
+    Memory use depends on the number of ids and the longest blob, not on the size of the tree.
 
     Args:
         root: The root that `Registry.encode_tree` returned, as bytes.
-        get: Returns a blob by its id, and has proved that it is the one; `KeyError` if missing.
+        get: Returns a blob by its id, and has proved that it is the right one; `KeyError` if
+            missing.
         limits: The bounds of the registry that wrote the tree.
-        reached: What walks before this one reached: it is not yielded, and hardly fetched.
-        fetch_all: Fetch chunks of text and bytes too. They name no others, so only who wants to
-            know that they are there and whole needs more of them than their ids.
+        reached: The blobs that earlier walks reached: they are not yielded, and rarely fetched.
+        fetch_all: Fetch chunks of text and bytes too. They name no other blobs, so only a caller
+            that checks that they exist and are complete needs this.
 
     Raises:
         BlobMismatch: A blob is missing.
-        DecodeError: The blobs are no tree that a reader accepts.
+        DecodeError: The blobs are not a tree that a reader accepts.
     """
     if not isinstance(root, bytes):
         raise UsageError(f"root: expected bytes, found {type(root).__name__}")
@@ -100,11 +101,11 @@ def tree_blobs(
 
 
 class _Chunks:
-    """The chunks of one stream, as far as they were walked.
+    """The chunks of one stream that were walked so far.
 
     Args:
         total_bytes: The bytes of all of them.
-        depth: How many references the stream is inside of.
+        depth: The number of enclosing references.
         scan: Finds the references in them; None for text and bytes, which have none.
         is_fetched: Whether they are fetched at all.
     """
@@ -122,31 +123,31 @@ class _Chunks:
         self._id_counts: dict[int, int] = {}
 
     def state(self) -> ScanState | None:
-        """What the chunks so far leave to the next; None if that is too long to remember."""
+        """Return the state after the chunks so far; None if it is too long to remember."""
         return _LEAF if self._scan is None else self._scan.state()
 
     def go_past(self, state: ScanState, size_bytes: int) -> None:
-        """What comes next was walked before, and left this state behind."""
+        """Skip a part that was walked before, and continue from the state after it."""
         self._add(size_bytes)
         if self._scan is not None:
             self._scan.go_on_from(state)
 
     def enter(self, level: int, count: int) -> None:
-        """An index blob of this level has so many ids."""
+        """Count the ids in an index blob of this level."""
         self._id_counts[level] = found = self._id_counts.get(level, 0) + count
         count_max = 1 + self._total_bytes // CHUNK_BYTES_MIN
         if found > count_max:
             raise BytesMalformed(f"reference: expected at most {count_max} chunks")
 
     def feed(self, chunk: bytes) -> Sequence[bytes]:
-        """The references that end in the next chunk."""
+        """Return the references that end in the next chunk."""
         if not chunk:
             raise BytesMalformed("blob: it is empty")
         self._add(len(chunk))
         return () if self._scan is None else self._scan.feed(chunk)
 
     def end(self) -> None:
-        """There are no more chunks."""
+        """Check that the stream is complete, since there are no more chunks."""
         if self.is_fetched and self.walked_bytes != self._total_bytes:
             raise BytesMalformed(f"reference: expected {self._total_bytes} bytes in its chunks")
         if self._scan is not None and not self._scan.is_between_objects():
@@ -159,7 +160,7 @@ class _Chunks:
 
 
 class _TreeWalk:
-    """One walk through a tree. Frames give ids, and other frames that have to end first."""
+    """One walk through a tree. Frames yield ids, and other frames that must end first."""
 
     __slots__ = ("_blobs", "_bounds", "_fetch_all", "_get", "_limits", "_passed")
 
@@ -172,7 +173,7 @@ class _TreeWalk:
         self._bounds = Bounds({}, limits, DECODING)
 
     def run(self, root: bytes) -> Iterator[bytes]:
-        """The ids. Frames have a stack of their own, so that no data can exhaust Python's."""
+        """Yield the ids. Frames are on an explicit stack, so that no data can exhaust Python's."""
         frames = [self._tree(root)]
         while frames:
             for found in frames[-1]:
@@ -184,7 +185,7 @@ class _TreeWalk:
                 frames.pop()
 
     def _tree(self, root: bytes) -> _Frame:
-        """A root and all below it."""
+        """Walk a root and everything below it."""
         key = (_ROOT_LEVEL, root, 0)
         if key in self._passed:
             return
@@ -206,7 +207,7 @@ class _TreeWalk:
         self._passed[key] = 0, chunks.walked_bytes
 
     def _reference(self, payload: bytes, depth: int) -> _Frame:
-        """All that a reference names."""
+        """Walk everything that a reference names."""
         stream, levels, count, total, ids = self._bounds.parse_reference(payload)
         if stream is Stream.VALUE:
             raise BytesMalformed("reference: expected a container or byte string")
@@ -221,7 +222,7 @@ class _TreeWalk:
         chunks.end()
 
     def _stream(self, chunks: _Chunks, level: int, ids: list[bytes]) -> _Frame:
-        """The chunks of these ids, or with a level above 0 those below these index blobs."""
+        """Walk the chunks of these ids, or, for a level above 0, those below these index blobs."""
         passed, blobs = self._passed, self._blobs
         for name in ids:
             before, bytes_before = chunks.state(), chunks.walked_bytes
@@ -239,8 +240,8 @@ class _TreeWalk:
                 for payload in chunks.feed(self._fetch(name)):
                     yield self._reference(payload, chunks.depth + 1)
             else:
-                continue  # its id is all that was asked for
-            # Only now: what failed on the way was not walked.
+                continue  # only its id was requested
+            # Only here: a part that failed was not walked.
             after, size_bytes = chunks.state(), chunks.walked_bytes - bytes_before
             is_of_use = before in (0, _LEAF) or size_bytes >= _REMEMBERED_BYTES_MIN
             if is_of_use and before is not None and after is not None:
@@ -264,7 +265,7 @@ class _TreeWalk:
 
 
 def _value_reference(data: bytes) -> int | None:
-    """Where the payload starts if a root blob is a reference to a whole value, else None."""
+    """Return the payload's start if a root blob is a reference to a whole value, else None."""
     leading = leading_extension(data)
     if leading is None or leading[0] != Tag.REFERENCE:
         return None

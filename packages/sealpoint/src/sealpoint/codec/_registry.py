@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry: the face of the codec.
+"""The registry: the interface of the codec.
 
 A registry holds the types that an application allows. Without any rule it saves and loads plain
 data and the built-in types, and nothing else. See `docs/formats/values.md` for the bytes.
@@ -61,7 +61,7 @@ class Registry:
         if (fault := self._limits.fault()) is not None:
             raise LimitInvalid(fault)
         self._tables = RuleTables()
-        known_zones()  # the table of zone names is built before anything is decoded
+        known_zones()  # build the table of zone names before anything is decoded
 
     @property
     def limits(self) -> Limits:
@@ -74,11 +74,11 @@ class Registry:
         return tuple(self._tables.by_name[name] for name in sorted(self._tables.by_name))
 
     def rule_of(self, cls: type) -> TypeRule | None:
-        """The rule that allows a type, if there is one."""
+        """Return the rule that allows a type, or None."""
         return self._tables.by_type.get(cls)
 
     def rule_named(self, name: str) -> TypeRule | None:
-        """The rule with a name, if there is one."""
+        """Return the rule with a name, or None."""
         return self._tables.by_name.get(name)
 
     @overload
@@ -155,14 +155,14 @@ class Registry:
         return add if cls is None else add(cls)
 
     def roll(self, cls: type, form: DictForm) -> None:
-        """Say how objects lie in memory whose rule has `encode=` and `decode=` functions.
+        """Declare how objects are laid out in memory, for a rule with `encode=` and `decode=`.
 
-        Long lists of them are then saved and loaded again faster; what is stored is the same.
-        Dataclasses, attrs classes and pydantic models need nothing of this.
+        Long lists of them are then saved and loaded again faster; the stored bytes are the same.
+        Dataclasses, attrs classes and pydantic models need none of this.
 
         Args:
             cls: An allowed type.
-            form: What its functions store, and from what.
+            form: The form that its functions store, and the attributes that they store.
 
         Raises:
             RuleInvalid: The type has no rule.
@@ -173,13 +173,13 @@ class Registry:
         self._put(replace(rule, form=form))
 
     def showing_untyped(self, *beginnings: str) -> "Registry":
-        """A copy, for reading alone, that loads types without a rule as `UntypedValue`.
+        """Return a read-only copy that loads types without a rule as `UntypedValue`.
 
-        No code of an application runs for them, and they are not what was saved: a store is opened
-        with such a registry for reading alone.
+        No code of an application runs for these types, and the values are not what was saved: a
+        store that is opened with such a registry is read-only.
 
         Args:
-            beginnings: How the names of those types begin; `""` means all of them.
+            beginnings: The prefixes of the names of those types; `""` means all of them.
         """
         reader = Registry(limits=self._limits)
         reader._tables = self._tables.showing(beginnings)
@@ -187,7 +187,7 @@ class Registry:
 
     @property
     def shows_untyped(self) -> bool:
-        """Whether it loads values that are not what was saved: then it is for reading alone."""
+        """Whether it loads values that differ from what was saved, and so is read-only."""
         return bool(self._tables.untyped)
 
     def _add(self, rule: TypeRule) -> None:
@@ -230,7 +230,7 @@ class Registry:
         Args:
             data: The bytes.
             on_added: Called with the name of a rule and the fields that got their defaults, because
-                objects were stored before the class had them.
+                the class did not have them when the objects were stored.
 
         Raises:
             DecodeError: The bytes are not the encoding of an allowed value.
@@ -247,18 +247,18 @@ class Registry:
     def encode_tree(
         self, value: Any, put: Put, *, seed: bytes = b"", memo: TreeMemo | None = None
     ) -> BlobId:
-        """Encode a value into blobs, so that a change writes little more than what changed.
+        """Encode a value into blobs, so that a change writes little more than the changed parts.
 
         Args:
             value: The value.
             put: Stores a blob and returns its SHA-256 (32 bytes, or 64 hexadecimal digits). Called
-                for every blob of the value, children first, also for those that are stored already.
+                for every blob of the value, children first, also for blobs that are stored already.
             seed: Moves the boundaries between chunks; the same seed gives the same blobs.
-            memo: What the encoding before this one found: blobs that its `again` vouches for are
-                then not put. The root is the same with it and without.
+            memo: The results of the last encoding: blobs that its `again` vouches for are then not
+                put. The root is the same with it and without.
 
         Returns:
-            The root: what `put` returned for the last blob.
+            The root: the result of `put` for the last blob.
 
         Raises:
             EncodeError: As for `encode`.
@@ -275,14 +275,14 @@ class Registry:
             raise self._located(exc, value, tree) from exc.__cause__
 
     def encode_short(self, value: Any, memo: TreeMemo | None = None) -> bytes | None:
-        """The one blob that `encode_tree` would put for a value, if that is short.
+        """Return the one blob that `encode_tree` would put for a short value.
 
         Args:
             value: The value.
             memo: As for `encode_tree`.
 
         Returns:
-            None if it may be more than one, or a long one.
+            None if it may be more than one blob, or a long one.
 
         Raises:
             EncodeError: As for `encode`.
@@ -305,17 +305,17 @@ class Registry:
         memo: TreeMemo | None = None,
         on_added: _OnAdded | None = None,
     ) -> Any:
-        """Decode what `encode_tree` wrote.
+        """Decode the output of `encode_tree`.
 
         Args:
             root: The root that `encode_tree` returned.
             get: Returns a blob by its id, in the form `put` returned it; `KeyError` if missing.
-            verified: `get` proves by itself that a blob is the one asked for, so that it need not
-                be hashed again.
-            get_many: Returns several blobs at once, in the order of their ids as bytes; asked for
+            verified: `get` itself proves that a blob is the requested one, so it is not hashed
+                again.
+            get_many: Returns several blobs at once, in the order of their ids as bytes; called for
                 a few dozen at a time where `get` alone would be slower.
-            memo: What the encoding before found: lists that it wrote are built from it, and its
-                `again` is told their blobs.
+            memo: The results of the last encoding: lists that it wrote are built from it, and its
+                `again` receives their blobs.
             on_added: As for `decode`.
 
         Raises:
@@ -347,13 +347,14 @@ class Registry:
         return explain(value, self._tables.by_type, self._limits)
 
     def _located(self, error: EncodeError, value: Any, encoding: Encoding) -> EncodeError:
-        """The same error with the path to what caused it."""
+        """Return the same error with the path to its cause."""
         culprit = encoding.culprit
         if culprit is None:
             return error
         path = find_path(value, culprit, self._tables.by_type)
         hint = error.hint
-        # A rule that refuses a type by itself, such as one that a value refers to, says which.
+        # A rule may itself refuse a type, such as one that a value refers to; its error names that
+        # type.
         if isinstance(error, TypeNotAllowed) and type(culprit) not in self._tables.by_type:
             line = allow_line(type(culprit))
             is_rule = line.startswith("registry.")

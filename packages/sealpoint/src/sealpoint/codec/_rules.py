@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules: which application types may be saved and loaded, under which name and version.
 
-A rule's *label* (name, version and shape digest, framed by length) opens every value written
-under it. Decoding looks the whole label up in one table: data chooses among the rules that the
+A rule's *label* (name, version and shape digest, framed by length) opens every value written under
+it. Decoding looks up the complete label in one table: data chooses among the rules that the
 application made and can do nothing else.
 """
 
@@ -43,12 +43,12 @@ _FITTING_MAX = 64
 _TEXT = frozenset({str})
 
 LABEL_BYTES = 1 + 2 + SHAPE_BYTES
-"""The length of a label without its name; the payload's first byte is the length of that."""
+"""The length of a label without its name; the payload's first byte is the length of the name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What opens a typed value: who it says it is."""
+    """The beginning of a typed value: the type that it claims."""
 
     name: str
     version: int
@@ -83,22 +83,23 @@ class TypeRule:
     upgrade: Mapping[int, Upgrade] = field(repr=False)
     label: bytes = field(repr=False)
     opening: bytes = field(repr=False)
-    """What the body begins with: array header, then (for fields) map header."""
+    """The beginning of the body: array header, then (for fields) map header."""
     marked: bytes = field(repr=False)
     """The header of an array with room for one more part than the body has."""
     from_body: Callable[[Body], Any] = field(repr=False)
     """The kind's own `from_body`."""
     text: RuleText = field(repr=False)
-    """The rule as it would be written in a program."""
+    """The rule as program text."""
     form: DictForm | None = field(repr=False)
-    """How objects lie in memory, if that is just as they are stored."""
+    """How objects hold their stored form in memory, if they do."""
     fitting: dict[tuple[bytes, tuple[str, ...]], tuple[str, ...]] = field(
         default_factory=dict, repr=False
     )
-    """Older shapes that were met, with the stored fields: the fields that get their defaults."""
+    """For older shapes that were met, with the stored fields: the fields that get their defaults.
+    """
 
     def upgrade_body(self, version: int, body: Body) -> Body:
-        """Bring a body of an older version to this one, step by step."""
+        """Upgrade a body of an older version to this one, step by step."""
         fields = self._first_part(version, body)
         if type(fields) is not dict and not isinstance(self.kind, PairKind):
             raise BytesMalformed(f"{self.name} version {version}: expected fields")
@@ -112,18 +113,19 @@ class TypeRule:
         return body[0]
 
     def fields_added(self, digest: bytes, body: Body) -> tuple[str, ...]:
-        """The fields that the class got since a body of this version and another shape was stored.
+        """Return the fields that were added since a body of this version was stored.
 
-        Stored fields are never dropped, and are set only where the class has them with the
-        annotation that they had.
+        The body has another shape. Stored fields are never dropped, and are set only if the class
+        still has them with the same annotation.
 
         Raises:
-            ShapeChanged: A field went, had another annotation, or is new and has no default.
+            ShapeChanged: A field is gone, had another annotation, or is new and has no default.
         """
         shape, fields = self.kind.shape, self._first_part(self.version, body)
         if isinstance(self.kind, EnumKind | PairKind):
             raise another_kind(self.text, shape)
-        # Before a name is compared, hashed or told: one that is no text may have code of its own.
+        # Check this before comparing, hashing or showing a name: one that is not text may run its
+        # own code.
         if type(fields) is not dict or not _TEXT.issuperset(map(type, fields)):
             raise BytesMalformed(f"{self.name} version {self.version}: expected fields by name")
         names = tuple(fields)
@@ -161,25 +163,26 @@ class TypeRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntypedValue:
-    """A value whose type is not known here: what the type is called, and its fields."""
+    """A value of a type that is unknown here: the name of the type, and its fields."""
 
     name: str
     version: int
     fields: dict[str, Any]
-    """By name; the one value of a type that has none is called `value`."""
+    """The fields by name; for a type without fields, the only value is under `value`."""
 
     @classmethod
     def of(cls, name: str, version: int, body: Any) -> "UntypedValue":
-        """The value that a body holds, whatever kind of class it was.
+        """Make the value that a body holds, for any kind of class.
 
         Raises:
-            BytesMalformed: It is no body.
+            BytesMalformed: It is not a body.
         """
         if type(body) is not list or not body:
             raise BytesMalformed(f"{name} version {version}: expected a body")
-        # A dict of other keys is what `encode=` of a rule returned.
+        # A dict with other keys is the result of a rule's `encode=`.
         fields = body[0] if _is_by_name(body[0]) else {"value": body[0]}
-        extra = [part for part in body[1:] if type(part) is dict]  # those of a pydantic model
+        # the additional maps of a pydantic model
+        extra = [part for part in body[1:] if type(part) is dict]
         if not all(map(_is_by_name, extra)):
             raise BytesMalformed(f"{name} version {version}: expected fields by name")
         for part in extra:
@@ -192,7 +195,7 @@ def _is_by_name(part: Any) -> bool:
 
 
 def unknown_name(name: str) -> UnknownType:
-    """The error for a typed value that no rule of the registry is named like."""
+    """Return the error for a typed value whose name no rule of the registry has."""
     return UnknownType(
         f"typed value: expected a name that a rule allows, found {name!r}",
         hint="If your application wrote it: "
@@ -219,7 +222,7 @@ def make_rule(
     decode: Callable[[Any], Any] | None = None,
     validate: bool = False,
 ) -> TypeRule:
-    """Make a rule, or say why it cannot be.
+    """Make a rule, or raise the reason why not.
 
     Raises:
         RuleInvalid: The name, version, upgrades or class do not make a rule.
@@ -280,7 +283,7 @@ _CLASS_KINDS: tuple[tuple[Callable[[Any], bool], Callable[..., ClassKind]], ...]
     (lambda cls: hasattr(cls, "__dataclass_fields__"), dataclass_kind),
     (lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields"), NamedTupleKind),
 )
-"""How each kind of class is known; the first that fits decides."""
+"""How to recognize each kind of class; the first match decides."""
 
 
 def _choose_kind(

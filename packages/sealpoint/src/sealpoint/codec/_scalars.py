@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers beyond the plain ones, dates and times, unique ids, paths and network addresses.
 
-Every decoder here is a round trip: what does not print back to the same bytes is refused, so a
-value has one encoding. Bounds are checked before the arithmetic they guard.
+Every decoder here is a round trip: it refuses a value that does not print back to the same bytes,
+so a value has one encoding. Bounds are checked before the arithmetic that they protect.
 
-Dates, times and zones are fixed-width fields, times in UTC MessagePack's own timestamps. A zone is
-stored by kind: UTC, a fixed offset with an optional name, an IANA name, or the fixed offset class
-that pydantic puts on what it parses. IANA names are looked up in a table that is built once, before
+Dates, times and zones are fixed-width fields; times in UTC are MessagePack's own timestamps. A zone
+is stored by kind: UTC, a fixed offset with an optional name, an IANA name, or the fixed offset
+class of times that pydantic parsed. IANA names are looked up in a table that is built once, before
 anything is decoded: a name from data never reaches the file system.
 """
 
@@ -36,7 +36,7 @@ from sealpoint.errors import (
 )
 from sealpoint.limits import Limits
 
-_DECIMALS = decimal.Context(capitals=1)  # the thread's own may print another way
+_DECIMALS = decimal.Context(capitals=1)  # the OS thread's own context may print differently
 _COMPLEX = struct.Struct(">dd")
 _INT_MIN = -(1 << 63)
 _INT_MAX = (1 << 64) - 1
@@ -45,7 +45,7 @@ PATH_TYPES: dict[int, type[PurePath]] = dict(
     enumerate((PurePosixPath, PureWindowsPath, PosixPath, WindowsPath))
 )
 _PATH_CODES = {kind: code for code, kind in PATH_TYPES.items()}
-# A concrete path can only be built on its own system; the other one is refused, not renamed.
+# A concrete path can only be built on its own system; the other one is refused, not converted.
 _FOREIGN_PATH = PosixPath if os.name == "nt" else WindowsPath
 
 ADDRESS_TYPES: dict[int, type[Any]] = {
@@ -62,14 +62,14 @@ _ADDRESS_CODES = {kind: code for code, kind in ADDRESS_TYPES.items()}
 
 
 def _int_bytes(value: int) -> bytes:
-    """The shortest two's complement form."""
+    """Return the shortest two's complement form."""
     return value.to_bytes(
         (value if value >= 0 else ~value).bit_length() // 8 + 1, "big", signed=True
     )
 
 
 def encode_big_int(value: int, session: Packer) -> bytes:
-    """Two's complement, big endian, as short as can be."""
+    """Encode in two's complement, big endian, in the shortest form."""
     data = _int_bytes(value)
     if len(data) > session.limits.int_bytes_max:
         raise EncodeLimitExceeded(
@@ -80,7 +80,7 @@ def encode_big_int(value: int, session: Packer) -> bytes:
 
 
 def decode_big_int(data: bytes, session: Unpacker) -> int:
-    """An integer that MessagePack's own 64 bits cannot hold."""
+    """Decode an integer that MessagePack's own 64 bits cannot hold."""
     if len(data) > session.limits.int_bytes_max:
         raise DecodeLimitExceeded(
             f"int: expected at most {session.limits.int_bytes_max} bytes (int_bytes_max), "
@@ -93,12 +93,12 @@ def decode_big_int(data: bytes, session: Unpacker) -> int:
 
 
 def encode_surrogate_text(value: str, session: Packer) -> bytes:
-    """A string that UTF-8 cannot hold, with its lone surrogates kept."""
+    """Encode a string that UTF-8 cannot hold, with its lone surrogates."""
     return session.pack(value.encode("utf-8", "surrogatepass"))
 
 
 def decode_surrogate_text(data: bytes, session: Unpacker) -> str:
-    """The string that `encode_surrogate_text` wrote; one without surrogates is refused."""
+    """Decode the output of `encode_surrogate_text`; refuse a string without surrogates."""
     inner = session.unpack(data)
     if type(inner) is bytes:
         text = inner.decode("utf-8", "surrogatepass")
@@ -108,12 +108,12 @@ def decode_surrogate_text(data: bytes, session: Unpacker) -> str:
 
 
 def encode_complex(value: complex, _: Packer) -> bytes:
-    """Two IEEE 754 doubles."""
+    """Encode as two IEEE 754 doubles."""
     return _COMPLEX.pack(value.real, value.imag)
 
 
 def decode_complex(data: bytes, _: Unpacker) -> complex:
-    """The complex number that `encode_complex` wrote."""
+    """Decode the output of `encode_complex`."""
     return complex(*_COMPLEX.unpack(data))
 
 
@@ -133,15 +133,15 @@ def _decimal_fault(value: Decimal, limits: Limits) -> str | None:
 
 
 def encode_decimal(value: Decimal, session: Packer) -> bytes:
-    """The exact text form."""
+    """Encode the exact text form."""
     if (fault := _decimal_fault(value, session.limits)) is not None:
         raise EncodeLimitExceeded(fault)
     return _DECIMALS.to_sci_string(value).encode("ascii")
 
 
 def decode_decimal(data: bytes, session: Unpacker) -> Decimal:
-    """The Decimal whose text this is, printed exactly so."""
-    # Sign, point, exponent mark and the exponent's own digits come on top of the digits.
+    """Decode the text of a Decimal, which must print back exactly."""
+    # Sign, point, exponent mark and the exponent's own digits are added to the digits.
     if len(data) > session.limits.decimal_digits_max + 32:
         raise DecodeLimitExceeded(
             f"Decimal: expected at most {session.limits.decimal_digits_max} digits "
@@ -160,7 +160,7 @@ def decode_decimal(data: bytes, session: Unpacker) -> Decimal:
 
 
 def encode_fraction(value: Fraction, session: Packer) -> bytes:
-    """Numerator and denominator."""
+    """Encode numerator and denominator."""
     parts = (value.numerator, value.denominator)
     for part in parts:
         if part.bit_length() // 8 >= session.limits.fraction_part_bytes_max:
@@ -172,7 +172,7 @@ def encode_fraction(value: Fraction, session: Packer) -> bytes:
 
 
 def decode_fraction(data: bytes, session: Unpacker) -> Fraction:
-    """A fraction in lowest terms; proving that costs the square of its size, so it is bounded."""
+    """Decode a fraction in lowest terms, with a bound, as the check costs its size squared."""
     parts = session.unpack(data)
     if type(parts) is list and len(parts) == 2 and all(type(part) is int for part in parts):
         numerator, denominator = parts
@@ -188,12 +188,12 @@ def decode_fraction(data: bytes, session: Unpacker) -> Fraction:
 
 
 def encode_uuid(value: UUID, _: Packer) -> bytes:
-    """Sixteen bytes."""
+    """Encode as sixteen bytes."""
     return value.bytes
 
 
 def decode_uuid(data: bytes, _: Unpacker) -> UUID:
-    """The UUID that `encode_uuid` wrote."""
+    """Decode the output of `encode_uuid`."""
     return UUID(bytes=data)
 
 
@@ -207,7 +207,7 @@ def _text_within(size_bytes: int, limits: Limits, what: str) -> str | None:
 
 
 def encode_path(value: PurePath, session: Packer) -> bytes:
-    """A code for the class, then the path's text. No file is looked at."""
+    """Encode a code for the class, then the path's text, without accessing the file system."""
     session.bounds.costly()
     text = str(value)
     if type(value)(text) != value:  # Windows paths such as ./c:name, before Python 3.12
@@ -219,7 +219,7 @@ def encode_path(value: PurePath, session: Packer) -> bytes:
 
 
 def decode_path(data: bytes, session: Unpacker) -> PurePath:
-    """The path that `encode_path` wrote; a name for a place, never opened here."""
+    """Decode the output of `encode_path`, without accessing the file system."""
     session.bounds.costly()
     if (fault := _text_within(len(data) - 1, session.limits, "path")) is not None:
         raise DecodeLimitExceeded(fault)
@@ -234,7 +234,7 @@ def decode_path(data: bytes, session: Unpacker) -> PurePath:
 
 
 def encode_address(value: Any, session: Packer) -> bytes:
-    """A code for the class, the address's bytes, then a prefix length or an IPv6 scope."""
+    """Encode a code for the class, the address's bytes, then a prefix length or an IPv6 scope."""
     kind = type(value)
     code = bytes((_ADDRESS_CODES[kind],))
     scope = getattr(getattr(value, "network_address", value), "scope_id", None)
@@ -256,7 +256,7 @@ def encode_address(value: Any, session: Packer) -> bytes:
 
 
 def decode_address(data: bytes, session: Unpacker) -> Any:
-    """The address, network or interface that `encode_address` wrote."""
+    """Decode the output of `encode_address`."""
     kind = ADDRESS_TYPES.get(data[0])
     if kind is None:
         raise UnknownType(f"address: expected a code from 0 to 5, found {data[0]}")
@@ -275,7 +275,7 @@ def decode_address(data: bytes, session: Unpacker) -> Any:
 
 
 def _scoped(kind: type[Any], address: Any, scope: bytes, session: Unpacker) -> Any:
-    """An IPv6 address with a scope, which only its text form can build."""
+    """Make an IPv6 address with a scope, which only its text form can build."""
     session.bounds.costly()
     if (fault := _text_within(len(scope), session.limits, "IPv6 scope")) is not None:
         raise DecodeLimitExceeded(fault)
@@ -307,17 +307,17 @@ _ZONE_PYDANTIC = b"p"
 
 @cache
 def known_zones() -> Mapping[str, tzinfo]:
-    """Every IANA zone this machine knows, loaded once; decoding only ever looks names up here."""
+    """Return every IANA zone of this machine, loaded once; decoding only looks names up here."""
     return {name: zoneinfo.ZoneInfo(name) for name in sorted(zoneinfo.available_timezones())}
 
 
 def _pydantic_zone_class() -> Any:
-    """Pydantic's fixed-offset class, if the application has loaded pydantic."""
+    """Return pydantic's fixed-offset class, if the application has loaded pydantic."""
     return getattr(sys.modules.get("pydantic_core"), "TzInfo", None)
 
 
 def _is_known(zone: zoneinfo.ZoneInfo) -> bool:
-    """Whether a zone is the one its name says, and not another one under that name."""
+    """Whether a zone is the real one of its name, and not another under that name."""
     known = known_zones().get(zone.key)
     if known is None or known is zone:
         return known is zone
@@ -325,7 +325,7 @@ def _is_known(zone: zoneinfo.ZoneInfo) -> bool:
 
 
 def zone_bytes(zone: tzinfo | None) -> bytes:
-    """A zone's bytes; none at all for a naive time."""
+    """Return a zone's bytes; empty for a naive time."""
     if zone is None:
         return b""
     if zone is UTC:
@@ -350,7 +350,7 @@ def zone_bytes(zone: tzinfo | None) -> bytes:
 
 
 def zone_from(data: bytes) -> tzinfo | None:
-    """The zone that `zone_bytes` wrote."""
+    """Decode the output of `zone_bytes`."""
     if not data:
         return None
     if data == _ZONE_UTC:
@@ -397,12 +397,12 @@ def _pydantic_zone(rest: bytes) -> tzinfo | None:
 
 
 def encode_zone(value: tzinfo, _: Packer) -> bytes:
-    """A zone that stands for itself."""
+    """Encode a zone on its own."""
     return zone_bytes(value)
 
 
 def decode_zone(data: bytes, _: Unpacker) -> tzinfo:
-    """The zone that `encode_zone` wrote."""
+    """Decode the output of `encode_zone`."""
     zone = zone_from(data)
     if zone is None or data[:1] == _ZONE_PYDANTIC:
         raise BytesMalformed("zone: expected one of the forms u, o, z")
@@ -410,7 +410,7 @@ def decode_zone(data: bytes, _: Unpacker) -> tzinfo:
 
 
 def encode_timestamp(value: datetime) -> bytes:
-    """A time in UTC as MessagePack's own timestamp, whole, in the shortest of its three forms."""
+    """Encode a time in UTC as MessagePack's own timestamp, in the shortest of its three forms."""
     since = value - _EPOCH
     seconds = since.days * _DAY_SECONDS + since.seconds
     nanoseconds = since.microseconds * 1000
@@ -422,12 +422,12 @@ def encode_timestamp(value: datetime) -> bytes:
 
 
 def is_timestamp(value: datetime) -> bool:
-    """Whether a datetime is one of those that the engine itself reads: in UTC, not folded."""
+    """Whether the engine itself reads a datetime: in UTC, not folded."""
     return value.tzinfo is UTC and not value.fold
 
 
 def encode_datetime(value: datetime, _: Packer) -> bytes:
-    """Calendar fields, fold and zone, for every time but those in UTC."""
+    """Encode calendar fields, fold and zone, for every time except those in UTC."""
     fields = _DATETIME.pack(
         value.year,
         value.month,
@@ -441,7 +441,7 @@ def encode_datetime(value: datetime, _: Packer) -> bytes:
 
 
 def decode_datetime(data: bytes, _: Unpacker) -> datetime:
-    """The datetime that `encode_datetime` wrote; the constructor checks every field's range."""
+    """Decode the output of `encode_datetime`; the constructor checks every field's range."""
     fields = _DATETIME.unpack_from(data)
     zone = zone_from(data[_DATETIME.size :])
     if fields[6] & _FOLD:
@@ -452,35 +452,35 @@ def decode_datetime(data: bytes, _: Unpacker) -> datetime:
 
 
 def encode_date(value: date, _: Packer) -> bytes:
-    """Year, month and day."""
+    """Encode year, month and day."""
     return _DATE.pack(value.year, value.month, value.day)
 
 
 def decode_date(data: bytes, _: Unpacker) -> date:
-    """The date that `encode_date` wrote."""
+    """Decode the output of `encode_date`."""
     return date(*_DATE.unpack(data))
 
 
 def encode_time(value: time, _: Packer) -> bytes:
-    """Clock fields, fold and zone."""
+    """Encode clock fields, fold and zone."""
     micro = value.microsecond | _FOLD if value.fold else value.microsecond
     return _TIME.pack(value.hour, value.minute, value.second, micro) + zone_bytes(value.tzinfo)
 
 
 def decode_time(data: bytes, _: Unpacker) -> time:
-    """The time that `encode_time` wrote."""
+    """Decode the output of `encode_time`."""
     hour, minute, second, micro = _TIME.unpack(data[:7])
     zone = zone_from(data[7:])
     return time(hour, minute, second, micro & ~_FOLD, zone, fold=micro >> 31)
 
 
 def encode_timedelta(value: timedelta, _: Packer) -> bytes:
-    """Days, seconds and microseconds, as Python normalises them."""
+    """Encode days, seconds and microseconds, as Python normalizes them."""
     return _TIMEDELTA.pack(value.days, value.seconds, value.microseconds)
 
 
 def decode_timedelta(data: bytes, _: Unpacker) -> timedelta:
-    """The timedelta that `encode_timedelta` wrote."""
+    """Decode the output of `encode_timedelta`."""
     days, seconds, microseconds = _TIMEDELTA.unpack(data)
     if seconds >= _DAY_SECONDS or microseconds >= _SECOND_MICROSECONDS:
         raise BytesMalformed("timedelta: expected normalised seconds and microseconds")

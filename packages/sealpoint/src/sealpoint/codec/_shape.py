@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shape of a class: its kind, and the names and annotations of its fields.
 
-Its digest of eight bytes travels with every typed value, so that a class that changed without a new
-version is noticed. A reader who knows the names of the stored fields, which lie in the value
-itself, can tell from the digest whether they have the annotations that the class has now; and if
+Its digest of eight bytes is stored with every typed value, so that a class that changed without a
+new version is noticed. A reader knows the names of the stored fields, which are in the value
+itself. From the digest, it can tell whether they had the annotations that the class has now; and if
 exactly one differs, which one.
 
-It must not change when the meaning did not: `Optional[int]` and `int | None`, `List[int]` and
-`list[int]`, a module that was renamed, and `from __future__ import annotations` all leave it alone.
+The shape must not change if the meaning did not: `Optional[int]` and `int | None`, `List[int]` and
+`list[int]`, a module that was renamed, and `from __future__ import annotations` all leave it
+unchanged.
 
-What changed about a class since a value of it was stored, in words and as the code to write.
-
-Nothing of the stored values is shown: only names of fields and members, which are names in the
-application's code, and those only as far as they can be such names.
+This module also describes how a class changed since a value of it was stored, in words and as the
+code to write. It shows nothing of the stored values: only names of fields and members, which are
+names in the application's code, and only if they are valid names.
 """
 
 import hashlib
@@ -28,19 +28,19 @@ from sealpoint.errors import ShapeChanged
 SHAPE_BYTES = 8
 
 _MODULUS = (1 << 32) - 5
-"""A prime, so that every weight but 0 can be divided by."""
+"""A prime, so that division by every weight except 0 is possible."""
 _SUM_BYTES = 4
 _KIND = ""
-"""What stands for the name of a field where the kind of the class is meant."""
+"""The field name that stands for the kind of the class."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassShape:
-    """What a class looks like.
+    """The shape of a class.
 
     The digest is two sums modulo a prime, over the kind and every field: of the *mark* of each
-    annotation, and of these marks times the *weight* of the field's place and name. If one mark is
-    another, the sums are off by d and by the weight times d: the weight is known by division.
+    annotation, and of these marks times the *weight* of the field's place and name. If one mark
+    differs, the sums are off by d and by the weight times d, so a division gives the weight.
     """
 
     kind: str
@@ -56,11 +56,11 @@ class ClassShape:
 
     @classmethod
     def of(cls, kind: str, annotations: Mapping[str, Any]) -> "ClassShape":
-        """The shape of a kind of class with these fields."""
+        """Make the shape of a kind of class with these fields."""
         return cls(kind, {name: annotation_text(hint) for name, hint in annotations.items()})
 
     def _sums(self, names: Iterable[str]) -> tuple[int, int]:
-        """The sums of fields that were stored in this order; of those that went, without them."""
+        """Return the sums of fields that were stored in this order, ignoring removed fields."""
         marks = weighted = 0
         for place, name in enumerate((_KIND, *names)):
             text = self.fields.get(name) if place else self.kind
@@ -71,14 +71,14 @@ class ClassShape:
         return marks % _MODULUS, weighted % _MODULUS
 
     def differing(self, digest: bytes, names: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Which stored fields had another annotation, or none: those that went are among them.
+        """Return which stored fields had another annotation, including removed fields.
 
         Args:
             digest: The stored digest.
             names: The stored fields, in their order.
 
         Returns:
-            Their names, `""` among them for another kind of class; None if they cannot be told
+            Their names, with `""` for another kind of class; None if they cannot be determined
             because there is more than one.
         """
         stored = digest[:_SUM_BYTES], digest[_SUM_BYTES:]
@@ -106,14 +106,14 @@ def _number(text: str) -> int:
 
 
 def resolved_annotations(cls: type) -> dict[str, Any]:
-    """A class's annotations with names resolved where the class's own module can resolve them."""
+    """Return a class's annotations, with the names that its own module can resolve."""
     found: dict[str, Any] = {}
     try:
         for base in reversed(cls.__mro__):
             found.update(inspect.get_annotations(base))
         found.update(typing.get_type_hints(cls))
     except (NameError, TypeError, AttributeError, SyntaxError):
-        pass  # a name only a type checker can see: the source text is then the annotation
+        pass  # a name only a type checker can see: use the source text as the annotation
     return found
 
 
@@ -126,7 +126,7 @@ def _union(value: Any) -> str:
 
 
 def annotation_text(annotation: Any) -> str:
-    """One text for one meaning, without module names."""
+    """Return one text for each meaning of an annotation, without module names."""
     if isinstance(annotation, str):
         return "".join(annotation.split())
     if isinstance(annotation, typing.ForwardRef):
@@ -165,7 +165,7 @@ _KINDS = {
 
 
 def where_registry_goes(line: str) -> str:
-    """A line that makes a rule, and where its `registry` comes from and goes."""
+    """Return a line that makes a rule, with the source and use of its `registry`."""
     return (
         f"{line}\nwhere registry = sealpoint.Registry(), and the store is opened with "
         "sealpoint.open_store(url, registry=registry)"
@@ -174,7 +174,7 @@ def where_registry_goes(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleText:
-    """A rule as it would be written in a program."""
+    """A rule as program text."""
 
     cls: type
     name: str
@@ -184,7 +184,7 @@ class RuleText:
     is_pair: bool
 
     def _next(self) -> str:
-        """The line that makes the rule of the next version."""
+        """Return the line that makes the rule of the next version."""
         steps = [f"{step}: {_function(each, step)}" for step, each in sorted(self.upgrade.items())]
         steps.append(f"{self.version}: {self.function}")
         more = ", encode=..., decode=..." if self.is_pair else ""
@@ -196,14 +196,14 @@ class RuleText:
 
     @property
     def function(self) -> str:
-        """What the upgrade from this version is called."""
+        """The name of the upgrade function from this version."""
         return f"from_v{self.version}"
 
     def changed(self, what: Iterable[str], upgrade: Iterable[str]) -> ShapeChanged:
-        """The error that says what changed, with the whole code that upgrades in its hint.
+        """Return the error that describes the change, with the complete upgrade code in its hint.
 
         Args:
-            what: What changed, each in a few words.
+            what: The changes, each in a few words.
             upgrade: The lines of the upgrade's body.
         """
         cls, top = self.cls, self.cls.__qualname__.partition(".")[0]
@@ -244,13 +244,13 @@ def fields_changed(
     differing: tuple[str, ...] | None,
     without: tuple[str, ...],
 ) -> ShapeChanged:
-    """The error for stored fields that do not make an object of the class as it is.
+    """Return the error for stored fields that do not fit the current class.
 
     Args:
         text: The rule.
-        shape: What the class looks like now.
+        shape: The current shape of the class.
         names: The stored fields.
-        differing: Which of them had another annotation, if that can be told.
+        differing: The fields that had another annotation, if known.
         without: New fields that have no default.
     """
     changes = _changes(shape, names, differing, without)
@@ -263,7 +263,7 @@ def _changes(
     differing: tuple[str, ...] | None,
     without: tuple[str, ...],
 ) -> Iterator[str]:
-    """What became of the fields, each in a few words."""
+    """Describe the changes of the fields, each in a few words."""
     kept = list(filter(shape.fields.__contains__, names))
     gone = [name for name in names if name not in kept]
     if differing == ("",):
@@ -289,7 +289,7 @@ def _upgrade_lines(
     differing: tuple[str, ...] | None,
     without: tuple[str, ...],
 ) -> Iterator[str]:
-    """The body of the upgrade, with a comment where its author has to say something."""
+    """Yield the body of the upgrade, with comments where its author must complete it."""
     yield f"# It gets the stored fields: {', '.join(map(_shown, names)) or 'none'}."
     yield "# It returns the fields of the class; those with a plain default may be left out,"
     yield "# but not those whose default is an object, or a default_factory, of your own."
@@ -305,7 +305,7 @@ def _upgrade_lines(
 
 
 def another_kind(text: RuleText, shape: ClassShape) -> ShapeChanged:
-    """The error for a value that was stored of another kind of class, whose form is another."""
+    """Return the error for a value stored by another kind of class, with another form."""
     upgrade = (
         "# It gets what was stored: the fields by name, or what encode= returned.",
         "# It returns what the class stores now, in the same way.",
@@ -315,7 +315,7 @@ def another_kind(text: RuleText, shape: ClassShape) -> ShapeChanged:
 
 
 def member_gone(text: RuleText, member: str) -> ShapeChanged:
-    """The error for a member that an enum does not have any more."""
+    """Return the error for a member that an enum does not have any more."""
     found: Any = text.cls
     now = next(iter(found.__members__), "NAME")
     upgrade = (
@@ -336,8 +336,9 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _shown(name: object) -> str:
-    """A name from stored data, if it can be one of the application's code."""
-    # Stored bytes may hold anything in the place of a name, also what has methods of its own.
+    """Return a name from stored data, if it can be a name in the application's code."""
+    # Stored bytes may hold anything in the place of a name, including objects with their own
+    # methods.
     if type(name) is not str or not name.isidentifier() or len(name) > _SHOWN_CHARS_MAX:
         return "(another)"
     return name

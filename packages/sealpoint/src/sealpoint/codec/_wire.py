@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of the bytes: MessagePack headers, and the closed table of extension tags.
+"""The layout of the bytes: MessagePack headers, and the closed table of extension tags.
 
-Only what the native engine (`ormsgpack`) does not offer is written here: headers for containers
+This module writes only what the native engine (`ormsgpack`) does not offer: headers for containers
 whose members are already encoded, and the place of the payload in a leading extension.
 
-References of the blob tree: what both halves, writing and reading, agree on.
+It also defines references of the blob tree, for both writing and reading. A *reference* replaces a
+long container or byte string. It states the type, the number of members, the total number of bytes
+in the chunks, and the ids of the chunks, below as many index levels as necessary.
 
-A *reference* stands in the place of a long container or byte string. It says what it is, how
-many members it has, how many bytes its chunks hold together, and their ids, below as many index
-levels as it takes.
-
-What the encoders and decoders of single types may ask of the encoding or decoding under way.
+Finally, it defines what the encoders and decoders of single types may use of the current encoding
+or decoding.
 """
 
 import contextlib
@@ -29,7 +28,7 @@ TIMESTAMP = -1
 
 @unique
 class Tag(IntEnum):
-    """The extension tags of the format. A number, once given, keeps its meaning for ever."""
+    """The extension tags of the format. A number, once assigned, keeps its meaning forever."""
 
     TYPED = 1
     REFERENCE = 2
@@ -67,15 +66,15 @@ _EXTENSION_32 = Struct(">BIB")
 _FIXED_FIRST = {size: first for first, size in FIXED_EXTENSIONS.items()}
 SIZED_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
 
-# Other first bytes: so many bytes follow; or a length of so many bytes and as much content; or a
-# count of so many bytes and then members.
+# Other first bytes: this many bytes follow; or a length of this many bytes and then the content; or
+# a count of this many bytes and then members.
 FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
 SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
 COUNTED = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
 def array_header(count: int) -> bytes:
-    """The header of an array of `count` members."""
+    """Return the header of an array of `count` members."""
     if count < 16:
         return bytes((0x90 | count,))
     if count < 1 << 16:
@@ -84,7 +83,7 @@ def array_header(count: int) -> bytes:
 
 
 def map_header(count: int) -> bytes:
-    """The header of a map of `count` pairs."""
+    """Return the header of a map of `count` pairs."""
     if count < 16:
         return bytes((0x80 | count,))
     if count < 1 << 16:
@@ -93,7 +92,7 @@ def map_header(count: int) -> bytes:
 
 
 def bytes_header(size_bytes: int) -> bytes:
-    """The header of a byte string."""
+    """Return the header of a byte string."""
     if size_bytes < 1 << 8:
         return bytes((0xC4, size_bytes))
     if size_bytes < 1 << 16:
@@ -102,7 +101,7 @@ def bytes_header(size_bytes: int) -> bytes:
 
 
 def extension_header(tag: Tag, size_bytes: int) -> bytes:
-    """The header of an extension payload."""
+    """Return the header of an extension payload."""
     if 1 << 8 <= size_bytes < 1 << 16:
         return _EXTENSION_16.pack(0xC8, size_bytes, tag)
     if size_bytes in _FIXED_FIRST:
@@ -116,7 +115,7 @@ def leading_extension(data: bytes) -> tuple[int, int] | None:
     """Find the extension that `data` consists of.
 
     Returns:
-        Its tag and where its payload starts (the payload runs to the end of `data`), or None when
+        Its tag and where its payload starts (the payload runs to the end of `data`), or None if
         `data` begins with something else.
 
     Raises:
@@ -147,7 +146,7 @@ ID_BYTES = 32
 
 @unique
 class Stream(IntEnum):
-    """What the joined chunks of a reference are."""
+    """The type of the joined chunks of a reference."""
 
     VALUE = 0  # one whole encoding; only in a root blob, on its own
     LIST = 1
@@ -158,14 +157,14 @@ class Stream(IntEnum):
 
 STREAMS = {int(stream): stream for stream in Stream}
 CHUNK_BYTES_MIN = 64
-"""No reader takes more chunks than there would be of this length, and one."""
+"""A reader accepts at most the number of chunks of this length that would fit, plus one."""
 
 
 def split_ids(data: bytes) -> list[bytes]:
-    """The ids that lie behind one another.
+    """Split consecutive ids.
 
     Raises:
-        BytesMalformed: There is none, or half of one.
+        BytesMalformed: There are none, or the last one is incomplete.
     """
     if not data or len(data) % ID_BYTES:
         raise BytesMalformed(f"blob ids: expected a multiple of {ID_BYTES} bytes")
@@ -173,7 +172,7 @@ def split_ids(data: bytes) -> list[bytes]:
 
 
 def id_bytes(name: object, where: str) -> bytes:
-    """The bytes of an id in either form that callers may use."""
+    """Return the bytes of an id in either form that callers may use."""
     if isinstance(name, str) and len(name) == 2 * ID_BYTES:
         with contextlib.suppress(ValueError):
             raw = bytes.fromhex(name)
@@ -188,25 +187,25 @@ def id_bytes(name: object, where: str) -> bytes:
 
 
 class Costs(Protocol):
-    """What a value has cost so far, and may."""
+    """The cost of a value so far, and its limits."""
 
     def costly(self) -> None:
         """Count a value that costs much more than its bytes. MUST refuse more than the limit."""
         ...
 
     def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
-        """MUST refuse keys whose hash or equality is application code, or that collide."""
+        """Check keys. MUST refuse application code in their hash or equality, and collisions."""
         ...
 
 
 class Packer(Protocol):
-    """One encoding under way, flat or as a tree."""
+    """One encoding in progress, flat or as a tree."""
 
     limits: Limits
 
     @property
     def bounds(self) -> Costs:
-        """What the whole value has cost so far."""
+        """The cost of the whole value so far."""
         ...
 
     def pack(self, value: Any) -> bytes:
@@ -214,7 +213,7 @@ class Packer(Protocol):
         ...
 
     def pack_raw(self, raw: memoryview) -> bytes:
-        """Encode the raw bytes of an array. MAY give up if only what is short is of use."""
+        """Encode the raw bytes of an array. MAY give up if only a short result is useful."""
         ...
 
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
@@ -223,17 +222,17 @@ class Packer(Protocol):
 
 
 class Unpacker(Protocol):
-    """One decoding under way, flat or as a tree."""
+    """One decoding in progress, flat or as a tree."""
 
     limits: Limits
 
     @property
     def bounds(self) -> Costs:
-        """What the whole value has cost so far; keys are checked before they go into a table."""
+        """The cost of the whole value so far; keys are checked before they are put into a table."""
         ...
 
     def unpack(self, payload: bytes | memoryview) -> Any:
-        """Decode a nested value that `payload` consists of, and nothing after it.
+        """Decode a nested value that is exactly `payload`, with nothing after it.
 
         MUST refuse nesting beyond `limits.extension_depth_max`.
         """
@@ -242,9 +241,9 @@ class Unpacker(Protocol):
     def unpack_into(
         self, payload: bytes | memoryview, size_bytes: int, allocate: Callable[[], memoryview]
     ) -> None:
-        """Decode a byte string into memory. MUST refuse another length before it asks for that."""
+        """Decode a byte string into memory. MUST refuse another length before allocating."""
         ...
 
     def check_level(self) -> None:
-        """MUST refuse what `unpack` would, for a payload that is known without it."""
+        """Check the level. MUST refuse what `unpack` would, for a payload decoded without it."""
         ...
