@@ -98,7 +98,7 @@ class PydanticKind:
         return {name: attributes[name] for name in self._names}
 
     def _builder(self) -> Callable[[Body], Any]:
-        """Make the build function, with local names only: the hot path of loading a chat history."""
+        """Make the build function, with local names only: the hot path of loading a chat."""
         cls, names, all_given, all_names = self._cls, self._names, self._all_given, self._all_names
         bare = object.__new__
         # Write to pydantic's own storage directly: a model's __setattr__ does not run.
