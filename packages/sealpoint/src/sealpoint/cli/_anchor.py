@@ -163,7 +163,7 @@ def leave(*, yes: bool, where: StoreOptions, as_json: bool) -> None:
 
     From then on this machine does not notice what others have seen and it has not.
     """
-    where.files.pin()  # a store that is not known here shares nothing either
+    where.files.pin()  # a store that is unknown here does not share an anchor either
     url = where.files.shared_anchor.url()
     agree("Shall this machine judge by its own memory alone?", "left", yes=yes, as_json=as_json)
     with working("following the shared anchor"):
@@ -185,7 +185,7 @@ def _print_plan(planned: Adopted) -> None:
 
 
 def _print_refused(where: StoreOptions) -> None:
-    """Say that adoption is no way out for what the anchor knows and the store has not."""
+    """Tell the user that adoption does not help with threads that the store lacks."""
     found = where.admin.anchor.positions(namespace=where.settings.namespace)
     count = sum(each.standing in _REFUSED for each in found)
     if count:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command: which verbs there are, in which file each lives, and how it ends.
+"""The command: its verbs, the file of each, and how it ends.
 
-A verb is loaded when it is called: `--help` loads none of ours. Parts bring verbs too, by the entry
-points `sealpoint.verbs`; those of our parts are listed, installed or not. Errors of the tree become
-a message, a hint and an exit status.
+A verb is loaded when it is called: `--help` loads none of ours. Parts also provide verbs, through
+the entry points `sealpoint.verbs`; those of our own parts are listed, installed or not. An error
+becomes a message, a hint and an exit status.
 """
 
 from importlib import import_module
@@ -101,19 +101,19 @@ class _Main(VerbGroup):
             _print_error(ctx, UsageError(error.format_message()))
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Read what stands before the verb."""
+        """Read the arguments before the verb."""
         try:
             return super().make_context(*args, **kwargs)
         except click.UsageError as error:
             raise _printable(error) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in the order in which `--help` lists them."""
+        """Return the verbs in the order in which `--help` lists them."""
         del ctx
         return [*_PLACES, *_others()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the file of a verb, or the part that brings it.
+        """Load the file of a verb, or the part that provides it.
 
         Raises:
             ExtraMissing: The part is not installed.
@@ -124,12 +124,12 @@ class _Main(VerbGroup):
             found: click.Command | None = getattr(import_module(f"sealpoint.cli.{file}"), name)
             return found
         brought: click.Command | None = None
-        if "." not in cmd_name:  # with a dot it is the verb of a group, and has its place there
+        if "." not in cmd_name:  # with a dot it is a verb of a group, and is listed there
             brought = _parts.load(_parts.VERBS, cmd_name)
         return brought
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs under their headings, then the options that most of them take."""
+        """Write the verbs under their headings, then the options that most of them take."""
         del ctx
         width = max(map(len, _PLACES))
         tables = {
@@ -146,20 +146,20 @@ class _Main(VerbGroup):
 
 
 def _others() -> list[str]:
-    """The verbs that parts bring which are not ours."""
+    """Return the verbs that third-party parts provide."""
     found = _parts.installed_names(_parts.VERBS)
     return [name for name in found if "." not in name and name not in _PLACES]
 
 
 def _printable(error: click.UsageError) -> click.UsageError:
-    """The same error without what would steer a terminal: names of files come as arguments."""
-    from sealpoint.world import escape_unprintable  # noqa: PLC0415 - `--help` needs none of it
+    """Return the same error without terminal escapes: file names come from arguments."""
+    from sealpoint.world import escape_unprintable  # noqa: PLC0415 - `--help` does not need it
 
     return click.UsageError(escape_unprintable(error.format_message()), error.ctx)
 
 
 def _print_error(ctx: click.Context, error: SealpointError) -> None:
-    # Only here: `--help` prints nothing by it.
+    # Imported here: `--help` does not use it.
     from sealpoint.cli.terminal import print_error  # noqa: PLC0415
 
     print_error(error, as_json=wants_json(ctx))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint audit` and `why`: who did what, and why it was allowed.
 
-Texts that somebody wrote into the store are shown with everything made visible that does not
-print.
+Text that someone wrote into the store is shown with unprintable characters made visible.
 """
 
 import json
@@ -37,7 +36,7 @@ def _who(record: AuditRecord) -> str:
 
 
 def _print_record(record: AuditRecord) -> None:
-    """Print what an entry says below a line with who wrote it, where and when."""
+    """Print a line with the writer, the place and the time of an entry, then its description."""
     finding = record.finding is not None
     at = "" if record.time is None else f"{when(record.time)}  "
     by = _who(record)

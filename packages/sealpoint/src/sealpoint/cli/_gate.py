@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint pause`, `unpause`, `handoff` and `resume`: whether a thread goes on, and with whom.
+"""`sealpoint pause`, `unpause`, `handoff` and `resume`: decide how a thread continues.
 
-`resume` is a dry run: it tells what the gate would say, and neither writes nor releases anything.
+`resume` is a dry run: it shows the decision of the gate, and neither writes nor releases anything.
 A program resumes with `Thread.resume`.
 """
 
@@ -57,7 +57,7 @@ def pause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json
     """
     with where.writing(signer) as store, working("pausing"):
         handle = store.thread(thread)
-        # A pause that a restore lost holds as well, and is written anew.
+        # A pause that a restore lost still holds, and is written again.
         already = handle.standing().paused is not None
         entry = handle.pause(reason)
     if as_json:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint import`: checkpoints of another storage, brought into the store.
+"""`sealpoint import`: import checkpoints of another storage into the store.
 
-Parts bring the verbs, one for each kind of storage.
+Parts provide the verbs, one for each kind of storage.
 """
 
 import click

@@ -142,7 +142,7 @@ def _backing_up(directory: Path) -> list[str]:
 
 
 def _shared(group: str, state_dir: str) -> list[str]:
-    """What the other members have to do."""
+    """Return the steps for the other members."""
     return [
         "",
         f"Every member of {group} can write the store and its anchor: they trust each other not",
@@ -152,7 +152,7 @@ def _shared(group: str, state_dir: str) -> list[str]:
 
 
 def _joining(url: str) -> list[str]:
-    """What the other machines have to do."""
+    """Return the steps for the other machines."""
     return [
         "",
         "Whoever holds the login of the shared anchor could turn it back: keep it from whoever",
@@ -162,7 +162,7 @@ def _joining(url: str) -> list[str]:
 
 
 def _first_program(where: StoreOptions) -> list[str]:
-    """The shortest program that saves something into this store."""
+    """Return the shortest program that saves something into this store."""
     arguments = [json.dumps(where.url)]
     if where.given_config_dir is not None:
         arguments.append(f"config_dir={json.dumps(where.given_config_dir)}")

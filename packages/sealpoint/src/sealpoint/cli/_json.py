@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON and other files that people bring, read strictly, and files that are written for them.
+"""Strict reading of JSON and other files that people provide, and writing files for them.
 
-What `json.loads` would quietly change is refused: NaN and infinities, a number too large for a
-float, a key that an object has twice.
+This refuses anything that `json.loads` would silently change: NaN and infinities, a number too
+large for a float, a duplicate key in an object.
 """
 
 import json
@@ -19,7 +19,7 @@ def parse_json(data: bytes, what: str) -> Any:
     """Read a JSON document.
 
     Raises:
-        UsageError: It is none, or one whose meaning is not beyond doubt.
+        UsageError: It is not JSON, or its meaning is ambiguous.
     """
     try:
         return json.loads(
@@ -67,7 +67,7 @@ def _float(text: str) -> float:
 
 
 def read_document(file: str, what: str, *, bytes_max: int = Limits().value_bytes_max) -> bytes:
-    """Read a file, or standard input if it is called `-`.
+    """Read a file, or standard input if it is named `-`.
 
     Raises:
         UsageError: It cannot be read, or is too large.
@@ -89,7 +89,7 @@ def read_document(file: str, what: str, *, bytes_max: int = Limits().value_bytes
 
 
 def write_document(file: str, data: bytes, what: str) -> None:
-    """Write a file, in place of one that is there.
+    """Write a file, replacing an existing one.
 
     Raises:
         UsageError: It cannot be written.

@@ -179,7 +179,7 @@ _COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
 
 
 def _listed(where: StoreOptions, name: str) -> KeyInfo:
-    """What the roster has of an identity that it knows."""
+    """Return the roster's entry for an identity that it has."""
     return next(each for each in where.admin.keys.list() if each.name == name)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint save` and `sealpoint load`: a state as JSON, in and out, never with a loss."""
+"""`sealpoint save` and `sealpoint load`: a state as JSON, in and out, without loss."""
 
 import json
 import sys
@@ -67,7 +67,7 @@ def save(
     with where.writing() as store, working("saving"):
         handle = store.thread(thread)
         if deliberate is not None:
-            with suppress(UnknownThread):  # a new thread is begun, not gone on with
+            with suppress(UnknownThread):  # a new thread has nothing to resume
                 handle.resume(world=None, deliberate=deliberate)
         ref = handle.save(state, id=checkpoint_id, metadata=beside)
     if as_json:
@@ -133,5 +133,5 @@ def load_state(
 
 
 def _exact(state: Any) -> str:
-    """A state as JSON with every character that it has: whoever reads it back has the same."""
+    """Encode a state as JSON with all of its characters, so that reading it back gives the same."""
     return json.dumps(state, indent=2) + "\n"

@@ -76,7 +76,7 @@ def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
 
 
 def _telling_first(refs: list[CheckpointRef]) -> list[dict[str, Any]]:
-    """The metadata of checkpoints; what is the same for all of them comes last in each."""
+    """Return the metadata of checkpoints; entries that are the same for all come last."""
     first = refs[0].metadata
     same = {
         key
@@ -90,7 +90,7 @@ def _telling_first(refs: list[CheckpointRef]) -> list[dict[str, Any]]:
 
 
 def _cells(ref: CheckpointRef, *, marked: bool) -> tuple[str, ...]:
-    """A checkpoint's row; whether it has its state only where one of the rows has not."""
+    """Return a checkpoint's row; with `marked`, it says whether the state still exists."""
     state = ("pruned" if ref.pruned else "kept",) if marked else ()
     return (str(ref.seq), when(ref.time), ref.writer, short_id(ref.id), *state)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint move`: a store goes to another backend, with every byte and signature."""
+"""`sealpoint move`: move a store to another backend, with every byte and signature."""
 
 from dataclasses import asdict
 

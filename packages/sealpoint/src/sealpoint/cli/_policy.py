@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint policy`: what the gate asks for, as a file: shown, checked, put in force."""
+"""`sealpoint policy`: show, check and apply the policy, which is a file."""
 
 import click
 
@@ -29,7 +29,7 @@ _NUMBERS = {1: "one person", 2: "two people", 3: "three people"}
 
 
 def approver_lines(found: Approvers, namespace: str = "*") -> list[str]:
-    """What to tell somebody who put a policy in force; nothing if it asks nobody."""
+    """Return advice after a policy was applied; empty if it never asks for approval."""
     if not found.needed:
         return []
     needed = _people(found.needed)
@@ -62,7 +62,7 @@ def _asks(found: Approvers) -> str:
 
 
 def policy_bytes(name: str) -> bytes:
-    """The file of a shipped policy, or the one at a path; `-` is standard input.
+    """Return the file of a shipped policy, or the one at a path; `-` is standard input.
 
     Raises:
         UsageError: It cannot be read.
@@ -187,7 +187,7 @@ def apply(
 
 
 def _changed(applied: AppliedPolicy) -> str:
-    """`solo -> team`, or what is known of it."""
+    """Describe a change of policy: `solo -> team`, or what is known of it."""
     before = "none" if applied.before is None else f"an unreadable one ({applied.before[:12]})"
     if applied.before_name is not None:
         before = visible(applied.before_name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint provision`: a database made ready by its administrator. Parts bring the verbs."""
+"""`sealpoint provision`: an administrator prepares a database. Parts provide the verbs."""
 
 import click
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests and the answers to them: `requests`, `approve`, `deny`, `break-glass`, `relay`.
 
-The approver's machine needs the pin and the approver's key, and nothing of the store: what is
-shown there is proven by the pin. Whoever carries the files can lose them and nothing else.
+The approver's machine needs the pin and the approver's key, and no access to the store: the pin
+proves everything that is shown there. A person who carries the files can only lose them.
 
-Whoever approves is shown the whole statement first, and types digits of its id, so that nobody
-approves one request while reading another. No option skips that without naming the request, by so
-many digits that nobody can make another request that has them too. With `--offline` a request is
-answered that was exported elsewhere: it is shown and agreed to in the same way, only what is read
-and where the answer goes differ.
+Before approving, the approver sees the whole statement, and types digits of its id, so that no one
+approves one request while reading another. No option skips this without naming the request, by so
+many digits that no one can make another request with the same digits. With `--offline` the verb
+answers a request that was exported elsewhere. It shows the request and asks for agreement in the
+same way; only the input and the output differ.
 """
 
 import dataclasses
@@ -222,7 +222,8 @@ def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None
     )
 
 
-# Typed below the very request; without that the digits alone say which one is meant.
+# The digits that a person types below the displayed request. Without the display, these digits
+# alone identify the request, so more are needed.
 _NAMED_DIGITS = 32
 
 _yes_option = click.option(
@@ -254,10 +255,10 @@ def opened_request(
     identity: str,
     registry: Registry,
 ) -> ExportedRequest:
-    """The exported request that a verb is about, verified by the pin of this machine.
+    """Open the exported request of a verb, verified by the pin of this machine.
 
     Raises:
-        UsageError: It is neither said by an id nor by both files.
+        UsageError: The arguments name neither an id nor both files.
     """
     if offline is None or output is None or request is not None:
         raise UsageError(
@@ -277,7 +278,7 @@ def opened_request(
 
 
 def print_origin(exported: ExportedRequest, *, as_json: bool) -> None:
-    """Say what the rest is read from, and what nobody can know from it."""
+    """Print the source of the information, and its limits."""
     if not as_json:
         print_line(
             Styled(
@@ -455,7 +456,7 @@ def _examined(store: Store, request_id: str) -> ExaminedRequest:
 
 
 def _shown(examined: ExaminedRequest, *, as_json: bool) -> ExaminedRequest:
-    """The request; people are shown all of it before anything is done."""
+    """Return the request, after showing all of it to people."""
     if not as_json:
         print_examined(examined)
         print_line("")
@@ -465,12 +466,12 @@ def _shown(examined: ExaminedRequest, *, as_json: bool) -> ExaminedRequest:
 def _agreed(
     examined: ExaminedRequest, verb: str, *, yes_to: str | None, as_json: bool
 ) -> ExaminedRequest:
-    """The request, which was shown in full, agreed to by digits of its own id.
+    """Return the request if the user agreed to it by typing digits of its id.
 
     Raises:
-        UsageError: Nobody has agreed to this one.
-        RequestClosed: Nobody can any more.
-        NotTrusted: It shows something else than what would be signed.
+        UsageError: The user did not agree to this request.
+        RequestClosed: It is closed.
+        NotTrusted: It shows something other than what would be signed.
     """
     request = examined.request
     examined.require_agreeable()
@@ -501,7 +502,7 @@ def _typed(request: Request, verb: str, *, as_json: bool) -> str:
 
 
 def _after(store: Store, request: Request) -> Request:
-    """The request as it stands now; as it stood if it has been used or ended meanwhile."""
+    """Return the current request, or the one that was read if it was used or ended since."""
     try:
         return store.request(request.id)
     except SealpointError as error:
@@ -510,7 +511,7 @@ def _after(store: Store, request: Request) -> Request:
 
 
 def _answered(found: ExaminedRequest, after: Request, verdict: str, reason: str) -> dict[str, Any]:
-    """What was answered, and the request: as it was read before, as it stands now."""
+    """Return the answer, and the request: its content as read before, its current status."""
     return {
         "request": after.id,
         "verdict": verdict,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint accept-restore` and `roster`: coming back from a backup, honestly.
+"""`sealpoint accept-restore` and `roster`: restoring from a backup, with the losses recorded.
 
-What was lost is shown before anything is accepted. On a terminal a person is asked; elsewhere
-`--yes` is needed.
+The commands show the losses before anything is accepted. On a terminal they ask a person; without
+one they need `--yes`.
 """
 
 import shlex
@@ -44,7 +44,7 @@ from sealpoint.world import json_form
 
 _ROWS_MAX = 100
 _ALL = "\0"
-"""What `--release` without a name gives: nothing that can be typed."""
+"""The value of `--release` without a name: a text that cannot be typed."""
 _WORDS = {
     ThreadOutcome.BEHIND: Styled("older: its newest entries are gone", "warning"),
     ThreadOutcome.BESIDE: Styled("OTHER: it went on another way than was seen here", "bad"),
@@ -173,7 +173,7 @@ def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore], *, release
 
 
 def _print_what_is_lost(plan: RestorePlan) -> None:
-    """What the lost entries decided, as far as the anchor and the store still say it."""
+    """Print the decisions in the lost entries, as far as the anchor or the store shows them."""
     lossy = [each for each in plan.losses if _loss_lines(each)]
     if lossy:
         print_line("")
@@ -196,7 +196,7 @@ def _print_what_is_lost(plan: RestorePlan) -> None:
 
 
 def _loss_lines(thread: ThreadRestore) -> list[str]:
-    """What a thread loses beside its states, a sentence each."""
+    """Return the losses of a thread other than its states, one sentence each."""
     lines = [_pause_line(thread)] if thread.paused else []
     if thread.lost_handoff is not None:
         lines.append(
@@ -216,7 +216,7 @@ def _loss_lines(thread: ThreadRestore) -> list[str]:
 
 
 def _pause_line(thread: ThreadRestore) -> str:
-    """What becomes of a pause that the anchor has seen."""
+    """Describe what happens to a pause that the anchor has seen."""
     if not thread.loses_pause:
         return "it was paused, and what is kept is paused too"
     if thread.kept is None:
@@ -229,7 +229,7 @@ def _pause_line(thread: ThreadRestore) -> str:
 
 
 def _print_not_released(plan: RestorePlan) -> None:
-    """The cut threads that `--release` leaves out, each with the reason."""
+    """Print the cut threads that `--release` skips, each with the reason."""
     paused = [each for each in plan.losses if each.is_cut and each.not_released]
     if not paused:
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint prune`, `erase` and `gc`: giving up old states, erasing a thread, freeing space.
+"""`sealpoint prune`, `erase` and `gc`: give up old states, erase a thread, free space.
 
-What would go is said before anything goes. On a terminal a person is asked; elsewhere `--yes` is
-needed, so that no script gives anything up by accident.
+The commands list what they will remove before they remove anything. On a terminal they ask a
+person; without one they need `--yes`, so that no script removes anything by accident.
 """
 
 from collections.abc import Sequence
@@ -173,7 +173,7 @@ def erase(
             question = f"Shall all that thread {thread!r} ever held be erased for good?"
             agree(question, "erased", yes=yes, as_json=as_json)
         if not dry_run:
-            # Also where nothing is left: an erasure that was cut short may not have compacted.
+            # Even if nothing is left: an interrupted erasure may not have compacted.
             with working("erasing"):
                 found = handle.erase(reason=reason)
     if as_json:
@@ -266,7 +266,7 @@ def _counts(found: Pruning | Erasure) -> dict[str, Any]:
 
 
 def _things(first: str, found: Pruning | Erasure) -> str:
-    """What goes, in words; blobs only if there are some."""
+    """Return what will be removed, in words; blobs only if there are some."""
     return f"{first} and {_blobs(found.blobs, found.size_bytes)}" if found.blobs else first
 
 

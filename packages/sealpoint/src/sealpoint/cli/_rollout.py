@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint rollout`: accept a change of what runs are able to do once, for many threads.
+"""`sealpoint rollout`: accept a change of the capabilities of runs once, for many threads.
 
-The new world is that of a graph or workflow, which is imported, or a file that the application's
-own pipeline has made. What is proposed is always named: the worlds that threads go on from, by
+The new world comes from a graph or workflow, which is imported, or from a file that the
+application's own pipeline has made. A proposal always names the worlds that threads resume from, by
 their digests.
 """
 
@@ -261,7 +261,7 @@ def propose(
 
 
 def _require_alone(*others: object) -> None:
-    """Refuse other ways to name a change beside the requests that wait for one."""
+    """Refuse other ways to name a change together with `--from-requests`."""
     if any(others):
         raise UsageError(
             "rollout: --from-requests names the changes, and something else was given that does",
@@ -270,7 +270,7 @@ def _require_alone(*others: object) -> None:
 
 
 def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -> list[World]:
-    """The worlds that were named, or all of them if that was said, or the only one."""
+    """Return the named worlds, or all of them with `--all`, or the only one."""
     readable = {each.digest: each.world for each in found.worlds if each.world is not None}
     asked = {each.digest for each in filter(_asks, found.worlds)}
     asking = {digest: world for digest, world in readable.items() if digest in asked}

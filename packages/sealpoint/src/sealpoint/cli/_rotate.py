@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint keys rotate`, `revoke` and `rotate-root`: the end of a key, shown before it comes.
+"""`sealpoint keys rotate`, `revoke` and `rotate-root`: end a key, after showing the effects.
 
-Both say first what would end and which threads are in doubt, ask unless they are told not to, and
-can be repeated when they were interrupted.
+`rotate` and `revoke` first show which keys would end and which threads are in doubt. They ask
+unless `--yes` is given, and can be repeated after an interruption.
 """
 
 import dataclasses
@@ -52,7 +52,7 @@ _PASSKEY_NAMES = frozenset(algorithm.name for algorithm in PASSKEY_ALGORITHMS)
 def public_key_option(
     text: str, name: str = "public", *, multiple: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--public-key HEX|FILE`; the verb is given the digits."""
+    """`--public-key HEX|FILE`; the verb receives the digits."""
 
     def read(_: click.Context, __: click.Parameter, value: Any) -> Any:
         if value is None or isinstance(value, tuple):
@@ -71,14 +71,14 @@ def public_key_option(
 
 def _digits(text: str) -> str:
     if text.partition(":")[0] in _PASSKEY_NAMES:
-        return text  # of a passkey that the roster has
+        return text  # a passkey of the roster
     if len(text) == _DIGITS:
         return str(PublicKey.parse(text))
     return str(PublicKey.read(read_document(text, "--public-key", bytes_max=_FILE_BYTES_MAX)))
 
 
 def passkey_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--passkey FILE`; the verb is given the passkey."""
+    """`--passkey FILE`; the verb receives the passkey."""
 
     def read(_: click.Context, __: click.Parameter, value: str | None) -> Passkey | None:
         if value is None:
@@ -95,7 +95,7 @@ def passkey_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., An
 
 
 def print_passkey(name: str, passkey: Passkey) -> None:
-    """Show all that is about to be believed of a passkey."""
+    """Print every property of a passkey before the user accepts it."""
     bound = passkey.binding
     copies = "yes: there may be copies on other devices" if bound.backup_eligible else "no"
     print_line(f"A passkey for {name}:")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request on a terminal: all of what `sealpoint.views.requests` makes of it, section by section.
+"""A request on a terminal: the complete output of `sealpoint.views.requests`, section by section.
 
-Text that is folded stands further in than any heading, so that no text can pass for another part.
+Folded text is indented more than any heading, so that no text can imitate another part.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ def print_examined(examined: ExaminedRequest) -> None:
 
 
 def registry_hint(fault: str) -> str:
-    """What to give so that a state with types of an application or a framework can be read."""
+    """Return the option for reading a state with types of an application or a framework."""
     hint = "Name the application's registry, graph or workflow: --registry MODULE:OBJECT"
     found = {
         framework.name: framework.registry
@@ -49,7 +49,7 @@ def _print_section(section: Section) -> None:
 
 
 def _field_lines(fields: Sequence[TextField]) -> Iterator[Line]:
-    """Names and values; what is folded stays in the column of the values."""
+    """Yield names and values; folded text stays in the column of the values."""
     for field in fields:
         lines = field.lines
         if len(lines) > 1:

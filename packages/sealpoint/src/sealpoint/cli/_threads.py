@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint threads`: all threads and what they are at, or what such a list would leave out."""
+"""`sealpoint threads`: all threads and their states, or what such a list would leave out."""
 
 import click
 

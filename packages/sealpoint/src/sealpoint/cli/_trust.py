@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint trust`: carrying the pin of a store from one machine to another."""
+"""`sealpoint trust`: carry the pin of a store from one machine to another."""
 
 import json
 

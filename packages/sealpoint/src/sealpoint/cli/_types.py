@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint types`: which types may be saved."""
+"""`sealpoint types`: the types that may be saved."""
 
 import inspect
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint verify`, `export` and `verify-bundle`: proof of what a store holds.
+"""`sealpoint verify`, `export` and `verify-bundle`: proof of the content of a store.
 
 `verify` reads every entry, body and blob of every thread. `verify-bundle` needs neither the store
 nor its directories, only a pin.
@@ -115,7 +115,7 @@ def export(
 
 @contextmanager
 def _written(output: str) -> Iterator[BinaryIO]:
-    """A file that takes its place only when it is whole."""
+    """Open a file that gets its name only when it is complete."""
     partial = Path(f"{output}.partial")
     try:
         with partial.open("wb") as opened:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that many verbs share, and how a verb's help lists them. Loads nothing of the store."""
+"""Options that many verbs share, and how a verb's help lists them. Does not load the store."""
 
 import re
 import sys
@@ -50,7 +50,7 @@ _JSON_KEY = "sealpoint.json"
 
 
 class _Formatter(click.HelpFormatter):
-    """Help that is folded between words alone: `--yes-to` is one word."""
+    """Help that is folded only between words: `--yes-to` is one word."""
 
     def write_text(self, text: str) -> None:
         super().write_text(text.replace("-", _UNBROKEN))
@@ -77,14 +77,14 @@ class Verb(click.Command):
     context_class = _Context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse `--json` in front of a verb that has no such output."""
+        """Refuse `--json` before a verb that has no such output."""
         rest = super().parse_args(ctx, args)
         if wants_json(ctx) and "as_json" not in ctx.params:
             raise click.NoSuchOption("--json", ctx=ctx)
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verb's own options, then one line with the others."""
+        """Write the verb's own options, then one line with the common ones."""
         rows, common = [], []
         for each in self.get_params(ctx):
             if isinstance(each, _CommonOption):
@@ -99,7 +99,7 @@ class Verb(click.Command):
 
 
 class VerbGroup(click.Group):
-    """A group of verbs, whose help has their whole first sentences."""
+    """A group of verbs, whose help shows the complete first sentence of each."""
 
     context_class = _Context
     command_class = Verb
@@ -116,14 +116,14 @@ class PartGroup(VerbGroup):
     """A group to which parts add verbs: an entry point `GROUP.VERB` of `sealpoint.verbs`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Its own verbs, and those of parts, installed or not."""
+        """Return its own verbs, and those of parts, installed or not."""
         del ctx
         start = f"{self.name}."
         names = (name for name in _parts.names(_parts.VERBS) if name.startswith(start))
         return sorted({*self.commands, *(name.removeprefix(start) for name in names)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of its own verbs, or the part that brings it.
+        """Return one of its own verbs, or load the part that provides it.
 
         Raises:
             ExtraMissing: The part is not installed.
@@ -139,7 +139,7 @@ class PartGroup(VerbGroup):
 
 
 def part_help(name: str) -> str:
-    """The first sentence of a verb that a part brings, or how to install the part."""
+    """Return the first sentence of a part's verb, or how to install the part."""
     try:
         verb: click.Command = _parts.load(_parts.VERBS, name)
     except ExtraMissing as error:
@@ -148,7 +148,7 @@ def part_help(name: str) -> str:
 
 
 def common_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Any]:
-    """One of the options that `sealpoint --help` explains."""
+    """Return one of the options that `sealpoint --help` explains."""
     flag, text = COMMON_OPTIONS[name]
     words = flag.split()
     if len(words) > 1:
@@ -157,7 +157,7 @@ def common_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]]
 
 
 def remember_json(ctx: click.Context, _: click.Parameter, value: bool) -> bool:  # noqa: FBT001
-    """Keep that JSON is wanted, also if that was said in front of the verb."""
+    """Remember that JSON is requested, even if the option precedes the verb."""
     ctx.meta[_JSON_KEY] = value or wants_json(ctx)
     return wants_json(ctx)
 
@@ -169,7 +169,7 @@ reason_option = click.option("--reason", required=True, metavar="TEXT", help="Wh
 """`--reason`, on every verb that decides something about a thread."""
 
 optional_reason_option = click.option("--reason", metavar="TEXT", help="Why; it is recorded.")
-"""`--reason`, where none is asked for."""
+"""`--reason`, where it is optional."""
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Only say what would happen, and change nothing."
@@ -181,7 +181,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def limit_option(shown: int) -> Callable[[Callable[..., Any]], Any]:
-    """`--limit`, with how many are listed without it."""
+    """`--limit`, with its default."""
     return click.option(
         "--limit",
         type=click.IntRange(min=0),
@@ -192,11 +192,11 @@ def limit_option(shown: int) -> Callable[[Callable[..., Any]], Any]:
 
 
 def wants_json(ctx: click.Context) -> bool:
-    """Whether the verb that ran was asked for JSON."""
+    """Whether the user requested JSON."""
     return bool(ctx.meta.get(_JSON_KEY, False))
 
 
-# Times as people write them on the command line: a day, an instant, or a span from now.
+# Times as people write them on the command line: a day, a time, or a span from now.
 
 
 _SPAN = re.compile(r"([1-9][0-9]{0,5})([smhdw])")
@@ -210,13 +210,13 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 def time_option(
     flag: str, *, past: bool, words: tuple[str, ...] = (), **attributes: Any
 ) -> Callable[[Callable[..., Any]], Any]:
-    """An option that takes a time: with a zone, a day in UTC, or a span from now.
+    """Make an option that takes a time: with a zone, a day in UTC, or a span from now.
 
     Args:
         flag: The option.
-        past: Whether a span goes back from now, and not ahead.
-        words: What is taken as it is, such as `never`.
-        attributes: What else click is to know.
+        past: Whether a span goes back from now, instead of ahead.
+        words: Values that are returned unchanged, such as `never`.
+        attributes: Further arguments for click.
     """
 
     def read(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Any:
@@ -228,13 +228,13 @@ def time_option(
 
 
 def parse_time(text: str, now: datetime, option: str, *, past: bool) -> datetime:
-    """A time as people write it.
+    """Parse a time as people write it.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not a time.
     """
     found = None
-    with suppress(OverflowError, ValueError):  # no such day, or before there were any
+    with suppress(OverflowError, ValueError):  # no such day, or out of range
         if span := _SPAN.fullmatch(text):
             time = timedelta(**{_UNITS[span[2]]: int(span[1])})
             found = now - time if past else now + time
@@ -249,14 +249,14 @@ def parse_time(text: str, now: datetime, option: str, *, past: bool) -> datetime
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
-# Objects that the person at the command line names: MODULE:OBJECT.
+# Objects that the user names on the command line: MODULE:OBJECT.
 #
-# The one place in the package that imports by name. The name comes from the command line of the
-# person who runs it, who could as well start Python; it never comes from stored data.
+# This is the only place in the package that imports by name. The name comes from the command line
+# of the user, who could just as well start Python; it never comes from stored data.
 
 
 def import_object(reference: str) -> Any:
-    """Import MODULE and return its OBJECT, looking in the current directory first.
+    """Import MODULE and return its OBJECT, searching the current directory first.
 
     Raises:
         ObjectNotFound: There is no such module or object, or the module fails to import.

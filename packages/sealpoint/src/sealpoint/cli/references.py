@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints as people name them, and how references to them are shown."""
+"""Checkpoints as people name them, and the display of references to them."""
 
 import re
 from typing import Any
@@ -27,10 +27,12 @@ _METADATA_CHARS_LEAST = 24
 
 
 def find_ref(thread: Thread, text: str | None) -> "CheckpointRef | str | None":
-    """What `Thread.load` takes for an id, whole or shortened, `seq:N` or `#N`; None: the newest.
+    """Return the argument of `Thread.load` for an id, whole or short, `seq:N` or `#N`.
+
+    None stands for the newest checkpoint.
 
     Raises:
-        UnknownCheckpoint: There is no such checkpoint, or more than one begins so.
+        UnknownCheckpoint: There is no such checkpoint, or more than one has this prefix.
     """
     if text is None or not (_SEQ.fullmatch(text) or _SHORTENED.fullmatch(text)):
         return text
@@ -39,7 +41,7 @@ def find_ref(thread: Thread, text: str | None) -> "CheckpointRef | str | None":
 
 
 def _find_named(thread: Thread, text: str) -> CheckpointRef:
-    """The one checkpoint that a text names; an id that is exactly so comes first."""
+    """Return the one checkpoint that a text names; an exact match of the id comes first."""
     found = []
     for ref in thread.history():
         if _is_named(ref, text):
@@ -60,7 +62,7 @@ def _begins(ref: CheckpointRef, text: str) -> bool:
 def find_pair(
     thread: Thread, older: str | None, newer: str | None
 ) -> tuple[CheckpointRef, CheckpointRef]:
-    """Two checkpoints: the newest where `newer` is None, the one before it where `older` is.
+    """Return two checkpoints: by default the newest, and the one before it.
 
     Raises:
         UnknownCheckpoint: The thread has no such checkpoint.
@@ -84,7 +86,7 @@ def _is_named(ref: CheckpointRef, text: str) -> bool:
 
 
 def load(thread: Thread, ref: "CheckpointRef | str | None") -> Loaded:
-    """Load a checkpoint, and say how to decode types of the application."""
+    """Load a checkpoint; an error about application types says how to decode them."""
     with working("loading"):
         try:
             return thread.load(ref)
@@ -97,14 +99,14 @@ def load(thread: Thread, ref: "CheckpointRef | str | None") -> Loaded:
 
 
 def thread_text(name: str | None, thread: str) -> str | Styled:
-    """A thread by its name, else by the first digits of its id."""
+    """Return a thread's name, or else the first digits of its id."""
     if thread == STORE_CHAIN.hex():
         return Styled("(store chain)", "heading")
     return shown_name(name) if name else Styled(f"(id {short_hex(thread)}...)", "quiet")
 
 
 def short_metadata(metadata: dict[str, Any], chars: int) -> str:
-    """Metadata in about so many characters; what is left out is counted."""
+    """Return metadata in about this many characters, with a count of the omitted rest."""
     chars_max = max(chars, _METADATA_CHARS_LEAST)
     line = ""
     for place, (key, value) in enumerate(metadata.items()):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which store a verb is about: the options that say so, and opening it.
+"""The store that a verb works on: the options that select it, and opening it.
 
-An option comes before the environment before `config.toml` before the default, as everywhere;
+An option takes precedence over the environment, `config.toml` and the default, in this order;
 `sealpoint.config` reads all of them. Verbs that only read open the store read-only: they need no
-private key, and nothing is written, not even to the anchor.
+private key, and write nothing, not even to the anchor.
 """
 
 import functools
@@ -56,10 +56,10 @@ __all__ = [
     "store_options",
 ]
 
-# Passphrases on the command line: from the environment, or asked for on a terminal.
+# Passphrases on the command line: from the environment, or typed on a terminal.
 #
-# No option takes one: what stands on a command line is in the history of the shell and in the
-# list of processes. What is typed is not shown, and a new passphrase is typed twice.
+# No option takes a passphrase, because the arguments of a command are in the history of the shell
+# and in the list of processes. Typed passphrases are not displayed, and a new one is typed twice.
 
 
 NEW_FILE_OPTION = "--new-passphrase-file"
@@ -75,20 +75,20 @@ passphrase_option = click.option(
 
 
 def asked_passphrase(name: str) -> str:
-    """The passphrase of a key that is there.
+    """Return the passphrase of an existing key.
 
     Raises:
-        KeyLocked: The environment names none, and there is no terminal to ask on.
+        KeyLocked: The environment has none, and there is no terminal to ask on.
     """
     found = environment_passphrase()
     return _ask("Passphrase of", f"key {name!r}", _VARIABLES) if found is None else found
 
 
 def first_passphrase(thing: str) -> Callable[[str], str]:
-    """What gives the passphrase of new keys: one for all that are made, asked for once.
+    """Make the function that returns the passphrase of new keys; it asks once for all of them.
 
     Args:
-        thing: What is made, for the question.
+        thing: The new keys, for the question.
     """
     chosen: list[str] = []
 
@@ -102,9 +102,9 @@ def first_passphrase(thing: str) -> Callable[[str], str]:
 
 
 def next_passphrase(path: str | None) -> Callable[[str], str]:
-    """What gives the next passphrase of a key: from a file, or asked for.
+    """Make the function that returns the next passphrase of a key: from a file, or typed.
 
-    Never from the environment, which names the passphrase that the key has now.
+    It never uses the environment, which has the current passphrase of the key.
     """
 
     def choose(name: str) -> str:
@@ -153,9 +153,9 @@ def shown_registry_options(function: _Function) -> _Function:
 
 
 def operator_option(text: str) -> Callable[[_Function], _Function]:
-    """`--identity` for verbs of people: the operator unless something names another.
+    """`--identity` for verbs of people: the operator unless something names another identity.
 
-    `store_options` looks up what the environment and the settings file say.
+    `store_options` adds the value of the environment and the settings file.
     """
     return click.option(
         "--identity",
@@ -167,7 +167,7 @@ def operator_option(text: str) -> Callable[[_Function], _Function]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreOptions:
-    """The store that a verb is about, and the directories that belong to it."""
+    """The store that a verb works on, and its directories."""
 
     url: str
     settings: Settings
@@ -176,7 +176,7 @@ class StoreOptions:
 
     @property
     def directories(self) -> dict[str, Any]:
-        """The arguments that say where keys and anchor lie."""
+        """The arguments with the directories of keys and anchor."""
         return {"config_dir": self.settings.config_dir, "state_dir": self.settings.state_dir}
 
     @property
@@ -186,14 +186,14 @@ class StoreOptions:
 
     @property
     def anchor(self) -> str:
-        """What has seen what is written: a `local` anchor, a `group`'s, or a `shared` one too."""
+        """The reach of the anchor that sees new entries: `local`, `group`, or also `shared`."""
         if self.files.shared_anchor.url() is not None:
             return "shared"
         return "local" if self.files.group() is None else "group"
 
     @property
     def admin(self) -> "api.Admin":
-        """What administers the store; it asks for the passphrases of keys that it opens."""
+        """The administration of the store; it asks for the passphrases of keys that it opens."""
         return api.admin(
             self.url,
             secrets_dir=self.settings.secrets_dir,
@@ -202,7 +202,7 @@ class StoreOptions:
         )
 
     def reading(self, registry: Registry | None = None) -> Store:
-        """The store, open for reading alone."""
+        """Open the store read-only."""
         return open_store(
             self.url,
             namespace=self.settings.namespace,
@@ -212,7 +212,7 @@ class StoreOptions:
         )
 
     def writing(self, identity: str | None = None, registry: Registry | None = None) -> Store:
-        """The store, open for writing as the chosen identity, or as another."""
+        """Open the store for writing as the chosen identity, or as another."""
         return open_store(
             self.url,
             identity=identity or self.settings.identity,
@@ -226,10 +226,10 @@ class StoreOptions:
 def store_options(
     *names: str, unless: str | None = None, only_with: str | None = None
 ) -> Callable[[_Function], _Function]:
-    """Give a verb the options `--store`, `--config-dir` and `--state-dir`, and those named.
+    """Give a verb the options `--store`, `--config-dir` and `--state-dir`, and the named ones.
 
-    The function is called with `where`, the `StoreOptions` they amount to; with None if the option
-    `unless` is given, which makes the verb one that needs no store, or if `only_with` is not.
+    The function is called with `where`, the resulting `StoreOptions`. It is None if the option
+    `unless` is given, because the verb then needs no store, or if `only_with` is not given.
     """
     taken = ("store", *names, "config_dir", "state_dir")
 
@@ -291,16 +291,16 @@ def _find(
 
 
 def shown_registry(reference: str | None, *, untyped: bool) -> Registry:
-    """A registry to look at a state with: what it does not know, it may show as plain data.
+    """Return a registry for viewing a state, which may show unknown types as plain data.
 
     Raises:
-        ObjectNotFound: There is no such object, or it is no registry.
+        ObjectNotFound: There is no such object, or it is not a registry.
     """
     return values.shown_registry(chosen_registry(reference), untyped=untyped)
 
 
 def import_made(reference: str) -> Any:
-    """A graph, a workflow or another object that runs nothing, or what a function makes.
+    """Import a graph, a workflow or another object; call it if it is a plain function.
 
     Raises:
         ObjectNotFound: There is no such object, or the function fails.
@@ -318,7 +318,7 @@ def import_made(reference: str) -> Any:
 
 
 def chosen_registry(reference: str | None) -> Registry:
-    """The registry that `--registry` names, that of a graph or workflow, or one of plain types.
+    """Return the registry that `--registry` names, that of a graph or workflow, or a plain one.
 
     Raises:
         ObjectNotFound: There is no such object, or it is none of these.
@@ -337,7 +337,7 @@ def chosen_registry(reference: str | None) -> Registry:
 
 
 def graph_world(reference: str) -> World:
-    """The world of a graph or workflow, or what a function makes; or the world that is named.
+    """Return the world of a graph or workflow, or of a function's result; or a named world.
 
     Raises:
         ObjectNotFound: There is no such object, or the function fails.
@@ -357,7 +357,7 @@ def graph_world(reference: str) -> World:
 
 
 def declared_world(graph: str | None, file: str | None) -> World | None:
-    """The world that `--graph` names, or that the file of `--world` holds; None without both.
+    """Return the world that `--graph` names or the file of `--world` holds; None without both.
 
     Raises:
         UsageError: Both were given, or there is no such object or file.
@@ -393,10 +393,10 @@ def bundle_options(function: _Function) -> _Function:
 
 
 def reading_bundle(bundle: str | None, trust: str | None, where: StoreOptions | None) -> Store:
-    """The store, or what a bundle holds of it, open for reading alone.
+    """Open the store, or the content of a bundle, read-only.
 
     Raises:
-        UsageError: Nothing says what to read, or whose pin to believe.
+        UsageError: The arguments do not name the input, or the pin to trust.
     """
     if bundle is None:
         if where is None:
@@ -409,7 +409,7 @@ def reading_bundle(bundle: str | None, trust: str | None, where: StoreOptions | 
 
 
 def print_seen_by(where: StoreOptions) -> None:
-    """Say whom a pause or a denial reaches: an anchor of another account has not seen it."""
+    """Print the limits of a pause or a denial: anchors of other accounts have not seen it."""
     if where.anchor == "local":
         print_line(
             Styled(

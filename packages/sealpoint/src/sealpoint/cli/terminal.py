@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people see: the only file that prints.
+"""Terminal output: the only file that prints.
 
-Rules: results go to standard output, errors, notes and progress to standard error; `--json` prints
-one JSON document and nothing else; text that comes from data never brings control characters
-along, and letters from right to left turn nothing around them; a colour never says anything that
-the words do not. On a terminal long lines are folded with their indentation; into a file or a pipe
-they are written as they are, and `rich` is not even loaded.
+Rules: results go to standard output; errors, notes and progress to standard error. `--json` prints
+one JSON document and nothing else. Text from data is printed without its control characters, and
+right-to-left letters do not reorder the text around them. A color never carries information that
+the words do not. On a terminal, long lines are folded with their indentation; into a file or a
+pipe, they are written unchanged, and `rich` is not even loaded.
 """
 
 import errno
@@ -71,24 +71,24 @@ def print_line(line: Line, *, hang: int = 0) -> None:
 
     Args:
         line: Text, or pieces of it.
-        hang: By how many columns what is folded stands further in than the line itself.
+        hang: The additional indentation of folded text, in columns.
     """
     print_lines([line], hang=hang)
 
 
 def print_lines(lines: Iterable[Line], *, hang: int = 2) -> None:
-    """Print lines of a result; leading spaces are kept when they are folded."""
+    """Print lines of a result; folding keeps leading spaces."""
     _print(lines, hang=hang, err=False)
 
 
 def print_code(lines: Iterable[str]) -> None:
-    """Print lines that are to be copied: never folded."""
+    """Print lines for copying: never folded."""
     for line in lines:
         _echo(_encodable(escape_unprintable(line), err=False))
 
 
 def print_note(line: Line) -> None:
-    """Say something beside the result, on standard error."""
+    """Print a note to standard error, in addition to the result."""
     _print([line], hang=2, err=True)
 
 
@@ -100,12 +100,12 @@ def print_fields(fields: Sequence[tuple[str, Span]]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a document that another program will read, exactly as it is."""
+    """Print a document for another program, unchanged."""
     _echo(text, nl=False)
 
 
 def print_document(data: bytes) -> None:
-    """Print a file, byte by byte; on a terminal, with what does not print made visible."""
+    """Print a file, byte by byte; on a terminal, with unprintable characters made visible."""
     if can_show():
         print_code(data.decode(errors="surrogateescape").removesuffix("\n").split("\n"))
     else:
@@ -118,10 +118,10 @@ def print_json(document: Any) -> None:
 
 
 def json_text(document: Any) -> str:
-    r"""A JSON document as text that every reader takes.
+    r"""Return a JSON document as text that every reader accepts.
 
-    Half of a surrogate pair, as in the name of a file that is not UTF-8, is `\u{...}` in a string:
-    JSON can spell it, but strict readers refuse the whole document then.
+    Half of a surrogate pair, as in the name of a file that is not UTF-8, is written as `\u{...}` in
+    a string: JSON can express it, but strict readers would refuse the whole document.
     """
     text = json.dumps(document, indent=2, ensure_ascii=True)
     return _JSON_ESCAPE.sub(_whole, text) if "\\ud" in text else text
@@ -135,7 +135,7 @@ def _whole(escape: re.Match[str]) -> str:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> None:
-    """Print a table that never cuts a cell off, without spaces at the end of lines."""
+    """Print a table that never truncates a cell, without trailing spaces."""
     if can_show():
         lines = _terminal_table(headings, rows)
     else:
@@ -154,7 +154,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> None
 def print_columns(
     items: Sequence[_T], columns: Mapping[str, Callable[[_T], Span]], optional: Collection[str]
 ) -> None:
-    """Print a table with a row for each item; an optional column goes if it is `-` for all."""
+    """Print a table with a row for each item; omit an optional column if it is `-` for all."""
     cells = {heading: [cell(item) for item in items] for heading, cell in columns.items()}
     shown = {
         heading: column
@@ -182,7 +182,7 @@ def _plain(span: Span) -> str:
 
 
 def _cells(text: str) -> int:
-    """How many columns a text takes."""
+    """Return the number of columns of a text."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 - only for letters that may be wide
@@ -204,44 +204,44 @@ def print_error(error: SealpointError, *, as_json: bool) -> None:
         hang=2,
         err=True,
     )
-    # Lines to be copied: never folded.
+    # Lines for copying: never folded.
     _print(code, hang=None, err=True)
 
 
 def columns() -> int:
-    """How wide the output is."""
+    """Return the width of the output."""
     return shutil.get_terminal_size().columns
 
 
 def can_ask() -> bool:
-    """Whether there is somebody at a terminal to answer a question."""
+    """Whether there is a terminal to ask a question on."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def can_show() -> bool:
-    """Whether a result is printed on a terminal, where somebody may read it."""
+    """Whether results are printed on a terminal, where a person may read them."""
     return sys.stdout.isatty()
 
 
 def ask(question: str) -> str:
-    """Ask for a word; nothing is a word too."""
+    """Ask for a word, which may be empty."""
     shown = _encodable(escape_unprintable(question), err=True)
     answer: str = click.prompt(shown, default="", show_default=False, err=True)
     return answer.strip()
 
 
 def agree(question: str, done: str, *, yes: bool, as_json: bool, dry_run: bool = True) -> None:
-    """Go on only if somebody said yes, with `--yes` or on a terminal; else end the command.
+    """Continue only after agreement, by `--yes` or on a terminal; otherwise end the command.
 
     Args:
-        question: What to ask.
-        done: What would be done, in a participle: `pruned`.
+        question: The question.
+        done: The planned action, as a participle: `pruned`.
         yes: Whether `--yes` was given.
-        as_json: Whether the output is for a program, which nobody answers.
+        as_json: Whether the output is for a program, which cannot answer.
         dry_run: Whether the verb has `--dry-run`, for the hint.
 
     Raises:
-        UsageError: There is nobody to ask.
+        UsageError: There is no terminal to ask on.
     """
     if yes:
         return
@@ -259,11 +259,11 @@ def agree(question: str, done: str, *, yes: bool, as_json: bool, dry_run: bool =
 
 
 def ask_hidden(question: str, *, again: str | None = None) -> str:
-    """Ask for something that nobody may see; what is typed is not shown.
+    """Ask for a secret; typed text is not displayed.
 
     Args:
-        question: What to ask.
-        again: What to ask a second time, until both answers are the same; None asks once.
+        question: The question.
+        again: The second question, repeated until both answers are the same; None asks once.
     """
     for bar in _bars:
         bar.hide()
@@ -280,27 +280,27 @@ def ask_hidden(question: str, *, again: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A progress bar, and the timer that shows it if it takes a while."""
+    """A progress bar, and the timer that shows it if the work takes a while."""
 
     progress: Any
     timer: threading.Timer
 
     def hide(self) -> None:
-        # The timer has either never fired or is done when the bar is taken away.
+        # Once the bar is removed, the timer has either been canceled or has finished.
         self.timer.cancel()
         self.timer.join()
         self.progress.stop()
 
 
-_bars: list[_Bar] = []  # of the work that goes on; a question takes them away while it is asked
+_bars: list[_Bar] = []  # of the work in progress; a question hides them
 
 
 @contextmanager
 def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Show that something goes on, on a terminal and only if it takes a while.
+    """Show on a terminal that work is in progress, but only if it takes a while.
 
     Yields:
-        A function to be told how much is done, of how much, and what to say about it.
+        A function that takes the finished amount, the total amount, and a text to show.
     """
     if not sys.stderr.isatty():
         yield lambda _done, _total, _text: None
@@ -336,7 +336,7 @@ def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
 
 
 def thread_progress(report: Callable[[int, int, str], None]) -> Callable[[int, int], None]:
-    """What to give a call that tells how many threads it is through with."""
+    """Return a progress function for a call that counts finished threads."""
     return lambda done, total: report(done, total, f"{done:,} of {total:,} threads")
 
 
@@ -344,7 +344,7 @@ def _echo(text: str | bytes, *, nl: bool = True, err: bool = False) -> None:
     try:
         click.echo(text, nl=nl, err=err)
     except OSError as exc:
-        if err or exc.errno == errno.EPIPE:  # nobody reads it any more: click ends the command
+        if err or exc.errno == errno.EPIPE:  # the reader is gone: click ends the command
             raise
         raise UsageError(
             f"standard output: expected a place that can be written, found: {exc.strerror}",
@@ -353,7 +353,7 @@ def _echo(text: str | bytes, *, nl: bool = True, err: bool = False) -> None:
 
 
 def _print(lines: Iterable[Line], *, hang: int | None, err: bool) -> None:
-    """Print lines; folded where `hang` says how far in the rest of a line is to stand."""
+    """Print lines; `hang` is the additional indentation of folded text, None turns folding off."""
     terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in lines:
         spans = [line] if isinstance(line, str | Styled) else line
@@ -382,7 +382,7 @@ def _text(spans: Sequence[Span], *, overflow: Any = None) -> "Text":
 
 
 def _folded(text: "Text", console: "Console", hang: int | None) -> Iterator["Text"]:
-    """The lines that a text takes on a terminal, each as far in as its beginning."""
+    """Yield the lines of a text on a terminal, each indented like its beginning."""
     further = _leading(text) + (hang or 0)
     narrow = console.width - further < _COLUMNS_LEAST
     if hang is None or narrow or text.cell_len <= console.width:
@@ -400,13 +400,13 @@ def _leading(text: "Text") -> int:
 
 
 def _encodable(text: str, *, err: bool) -> str:
-    """What the stream cannot encode, made visible as well, and each script in its own direction."""
+    """Make unencodable characters visible too, and isolate right-to-left text."""
     encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
     shown = isolate(text)
     try:
         return shown.encode(encoding).decode(encoding)
     except UnicodeEncodeError:
-        # A stream that has no marks is not given letters that need them.
+        # If the stream cannot encode isolation marks, escape the letters that need them.
         parts = (char if char == isolate(char) else _spelt(char) for char in text)
         return "".join(parts).encode(encoding, "backslashreplace").decode(encoding)
 
