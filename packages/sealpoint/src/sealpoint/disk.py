@@ -429,7 +429,8 @@ def write_file(
                 os.unlink(draft, dir_fd=within)
             raise
         named = os.stat(path.name, dir_fd=within, follow_symlinks=False)
-        # A concurrent writer may replace the file after us if we replace; nobody may if we create.
+        # When this replaces a file, a concurrent writer may legitimately replace it again; when
+        # this creates one, no one may.
         is_other = not os.path.samestat(named, os.fstat(descriptor))
         if is_other and (group is not None or not replace):
             raise OSError(errno.ESTALE, _ANOTHER)

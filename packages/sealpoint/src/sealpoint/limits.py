@@ -176,8 +176,8 @@ VERIFY_ROUNDS_MAX = 8
 """How often a verification restarts one thread because more of it was given up in the meantime."""
 
 WATCH_EVENTS_MAX = 4096
-"""Events that a watch of a store keeps; a caller that asks for older ones reads everything again.
-"""
+"""Events that a watch of a store keeps; a caller that asks for older ones reads everything
+again."""
 
 WATCH_PAGE_MAX = 1000
 """Threads, or entries of a thread, on one page of a watch."""
@@ -216,8 +216,8 @@ MODEL_DEPTH_MAX = 128
 """Nesting depth of lists, dicts and other values in a `.pt` file."""
 
 MODEL_NODES_MAX = 4 * _MIB
-"""Values in a `.pt` file, each counted wherever it is used; also in the structure of our own files.
-"""
+"""Values in a `.pt` file, each counted wherever it is used; also in the structure of our own
+files."""
 
 MODEL_SYMBOLS_BYTES_LEAST = 42 * _MIB
 """The approximate memory for the symbols of all pickles of a file, in addition to the size of the
@@ -227,8 +227,8 @@ MODEL_SYMBOLS_BYTES_MAX = 512 * _MIB
 """The maximum for them in any case, regardless of the size of the file."""
 
 MODEL_EXPANDED_BYTES_LEAST = 64 * _MIB
-"""The size that a tensor with repeated elements may always have; beyond it, the size of its file.
-"""
+"""The size that a tensor with repeated elements may have; the size of its file, if that is
+larger."""
 
 MODEL_FOLDER_FILES_MAX = 16 * _KIB
 """Files and directories in one sealed folder."""
@@ -264,8 +264,8 @@ IMPORT_FILE_BYTES_MAX = 64 * _MIB
 """One imported file of another storage."""
 
 IMPORT_VALUE_BYTES_MAX = 256 * _MIB
-"""The size of the values of such a file, each counted wherever it is used: 64 bytes, and its text.
-"""
+"""The size of the values of such a file, each counted wherever it is used: 64 bytes, and its
+text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

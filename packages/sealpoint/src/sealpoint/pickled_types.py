@@ -52,8 +52,8 @@ class PlainCall(NamedTuple):
     """A type that is made from plain arguments."""
 
     make: Callable[..., Any]
-    """Returns the value; returns None, or raises one of `FAULTS`, if the type never writes these.
-    """
+    """Returns the value; returns None, or raises one of `FAULTS`, if the type never writes
+    these."""
     reason: str
     """Why a pickle may name it."""
 

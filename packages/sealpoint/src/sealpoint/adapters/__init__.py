@@ -24,8 +24,8 @@ class Framework:
 
     name: str
     registry: str
-    """Where to find the registry of the adapter's own types, in the form that `--registry` takes.
-    """
+    """Where to find the registry of the adapter's own types, in the form that `--registry`
+    takes."""
     declared_world: Callable[[Any], World]
     """Return the world of one of the framework's graphs or workflows."""
     declared_types: Callable[[Any], Registry]

@@ -98,7 +98,8 @@ class QueuedWrite:
     def __init__(self, draft: CommitDraft, queue: "WriteQueue") -> None:
         self.draft = draft
         self.queue = queue
-        """A reference to the queue, so that the queue of a thread lives as long as any ticket."""
+        """Keeps the queue alive as long as a ticket exists, so that a thread never has two
+        queues."""
         self.outcome: Outcome | None = None
         # A lock instead of an event: only the caller that put the draft waits, and a lock costs a
         # sixth.
@@ -143,8 +144,7 @@ class WriteQueue:
             patience_s: How long to wait for another caller that has more to write.
 
         Raises:
-            SealpointError: The draft was not written. Only drafts queued after it may have failed
-                instead.
+            SealpointError: The draft was not written, or a step after its write failed.
         """
         if patience_s:
             ticket.wait(patience_s)
@@ -338,12 +338,12 @@ class GuardedRuns:
 
 
 def _came_to_end(error: BaseException, watch: "RunWatch | None") -> bool:
-    """Whether a run that ends with an error has reported everything that it did.
+    """Whether the outcome of a run that ends with an error is known.
 
-    If the code of the run raises, the caller gets the error, so the answer is yes. A cancelled run
-    may have left work behind that continues, unless none of its parts was at work. A run that could
-    not save has done work that no one will know of. Closing a stream waits for its work, unless an
-    event loop runs it.
+    If the code of the run raises, the caller gets the error, so the outcome is known. A canceled
+    run may have left work behind that continues, unless none of its parts was at work. A run that
+    could not save has done work that no one will know of. Closing a stream waits for its work,
+    unless an event loop runs it.
     """
     if isinstance(error, SealpointError):
         return isinstance(error, Paused)

@@ -221,8 +221,8 @@ class SlotSeal:
 
         This checks only one code. That is enough if the two counters are neighbors: a copy that is
         no longer the newest is accepted only if the other one looks like its predecessor. But that
-        other copy was written later, and no mixture of its counter with the one overwritten has the
-        low byte of that predecessor.
+        other copy was written later, and no mixture of its counter with the counters written over
+        it has the low byte of that predecessor.
         """
         first, second = _COUNTERS.unpack_from(raw)
         if first - second == 1:

@@ -47,8 +47,8 @@ FORKED_HINT = (
 
 Judge = Callable[[bytes, Position, Position], tuple[Position, bool]]
 """Compares the different positions that the local and the shared anchor hold in a slot. Returns the
-newer one, and whether the store shows it and its descent from the other. Raises Forked if the store
-shows that it does not descend from the other."""
+newer one, and whether the store shows it and its descent from the other. Raises Forked if, as far
+as the store shows, it does not descend."""
 
 
 @runtime_checkable

@@ -90,8 +90,8 @@ class TimelinePage:
     total: int
     """The number of entries of the thread; if it does not verify, the number of those that do."""
     head: str
-    """The hash of the newest entry, which identifies the state of the thread that the page shows.
-    """
+    """The hash of the newest entry, which identifies the state of the thread that the page
+    shows."""
     finding: Finding | None = None
     """Why the thread does not verify, or why the page ends early."""
 

@@ -3,8 +3,8 @@
 
 Each entry is verified before it appears. For a thread that does not verify, the trail shows the
 entries up to the failure and then a record with a finding, regardless of the filter: nothing is
-skipped silently. Threads are read in parallel, each from the time of its first entry, so memory
-grows with the number of concurrent threads and not with the size of the store.
+skipped silently. Threads are merged by time, each from its first entry on, so memory grows with the
+number of threads that overlap in time and not with the size of the store.
 """
 
 import heapq
@@ -347,8 +347,8 @@ class AuditRecord:
     people: tuple[str, ...] = ()
     """Every identity and person that wrote it, or whose valid attestation it carries."""
     actor: str = ""
-    """The person for whom its writer claims to have written it, which proves nothing; empty: none.
-    """
+    """The person for whom its writer claims to have written it, which proves nothing; empty:
+    none."""
     request: str = ""
     """The id of the request that it makes, answers, ends or uses; empty: none, or the request does
     not fit the thread."""

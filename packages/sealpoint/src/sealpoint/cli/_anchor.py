@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint anchor`: what the anchors of a store know, teaching one, and sharing one."""
+"""`sealpoint anchor`: show the anchors of a store, adopt a store into one, and share one."""
 
 import dataclasses
 

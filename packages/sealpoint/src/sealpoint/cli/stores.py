@@ -186,7 +186,7 @@ class StoreOptions:
 
     @property
     def anchor(self) -> str:
-        """The reach of the anchor that sees new entries: `local`, `group`, or also `shared`."""
+        """The widest anchor that records new entries: `local`, `group` or `shared`."""
         if self.files.shared_anchor.url() is not None:
             return "shared"
         return "local" if self.files.group() is None else "group"

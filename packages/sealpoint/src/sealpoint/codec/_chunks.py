@@ -227,7 +227,7 @@ class CutBytes:
         return cls(target, seed, ends, ids, bytes(view[end] for end in ends[:-1]))
 
     def stayed(self, view: memoryview, first: int, shift: int) -> int:
-        """Return the number of the first chunk, from `first` on, that has changed.
+        """Return the first chunk, from `first` on, that may have changed.
 
         Args:
             view: The current byte string.

@@ -162,7 +162,7 @@ class Registry:
 
         Args:
             cls: An allowed type.
-            form: The form that its functions store, and the attributes that they store.
+            form: The form that its functions store, and how to make it from the attributes.
 
         Raises:
             RuleInvalid: The type has no rule.

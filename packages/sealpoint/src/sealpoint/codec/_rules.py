@@ -95,8 +95,8 @@ class TypeRule:
     fitting: dict[tuple[bytes, tuple[str, ...]], tuple[str, ...]] = field(
         default_factory=dict, repr=False
     )
-    """For older shapes that were met, with the stored fields: the fields that get their defaults.
-    """
+    """For older shapes that were met, with the stored fields: the fields that get their
+    defaults."""
 
     def upgrade_body(self, version: int, body: Body) -> Body:
         """Upgrade a body of an older version to this one, step by step."""

@@ -281,8 +281,8 @@ class IdTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     first: int
     """The first position of the stretch."""
     prints: str
-    """For each position the result of `id_print`, in hexadecimal; zeros if there is no checkpoint.
-    """
+    """For each position the result of `id_print`, in hexadecimal; zeros if there is no
+    checkpoint."""
 
     def require_digits(self) -> None:
         """Refuse a malformed table, even with a valid signature.
@@ -327,8 +327,8 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     origin: Origin | None = None
     """The origin, if this is a copy."""
     ids: IdTable | None = None
-    """The ids of a stretch of checkpoints before it, so that a search need not walk through them.
-    """
+    """The ids of a stretch of checkpoints before it, so that a search need not walk through
+    them."""
 
     @property
     def is_new_in_main_lane(self) -> bool:
@@ -377,8 +377,8 @@ class RestoreBody(Body, frozen=True, kw_only=True):
     lost: str
     """The digest of another blob: the newest entry that the anchor had seen, if it is gone."""
     released: str
-    """The digest of a third blob: the lines of `kept` for cut threads that may continue from there.
-    """
+    """The digest of a third blob: the lines of `kept` for cut threads that may continue from
+    there."""
     paused: str | None = None
     """The digest of a fourth blob: the lines of `kept` for threads whose pause was lost."""
 

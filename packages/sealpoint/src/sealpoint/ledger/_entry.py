@@ -266,11 +266,11 @@ class Tip(msgspec.Struct, frozen=True):
     skip_hashes: SkipHashes
     fence: Fence
     basis: tuple[int, bytes]
-    """Position and hash of the newest entry that affects the effect of a resume; until there is
+    """Position and hash of the newest entry that changes what a resume would do; until there is
     such an entry, those of the first genesis."""
     time: datetime
-    """The newest time, of those that count, since the newest entry of a kind that a pause blocks.
-    """
+    """The newest time, of those that count, since the newest entry of a kind that a pause
+    blocks."""
     owner: OwnerEntry
     paused: int | None = None
     """The position of the pause that is in force."""

@@ -71,7 +71,7 @@ class KindRule:
     """It begins or ends a session or a generation: its own sequence number becomes the fence."""
 
     moves_basis: bool = False
-    """It affects the effect of a resume."""
+    """It changes what a resume would do."""
 
     blocked_by_pause: bool = False
     """It is refused while the thread is paused."""

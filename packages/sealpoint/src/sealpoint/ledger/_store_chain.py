@@ -283,7 +283,7 @@ class Restores(msgspec.Struct, frozen=True):
         Args:
             thread: Its id.
             lists: The source of the lists.
-            basis: The position of the newest entry that affects the effect of a resume: a release
+            basis: The position of the newest entry that changes what a resume would do: a release
                 is for the thread as it was kept, and not for anything later.
             since: The epoch in which it was last executed.
             until: The epoch to judge in; without it, the one in force.

@@ -104,7 +104,7 @@ def verify_entry(
     place.check(header, seq)
     entry = Entry.verified(raw, header, writer.name)
     # (3) and (4) again, now that the position is certain: refuse what a restore cut off, and what a
-    #     key signed after its end
+    # key signed after its end
     chain.require_counted(header, entry.hash)
     return entry
 

@@ -92,8 +92,8 @@ class PasskeyAlgorithm:
     reason: str
     """Why it is allowed."""
     cose_key: re.Pattern[bytes]
-    """The pattern of its keys in COSE. The canonical form has one spelling, so no parser is needed.
-    """
+    """The pattern of its keys in COSE. The canonical form has one spelling, so no parser is
+    needed."""
     key: Callable[[bytes], Any]
     """Makes a public key from bytes. Raises ValueError or TrustFileInvalid if they are not one."""
     verify: Callable[[Any, bytes, bytes], None]
@@ -444,8 +444,7 @@ class Passkey:
         _check_client_data(
             assertion.client_data, kind=_GET, challenge=challenge, origin=self.binding.origin
         )
-        # (3) The claims of the authenticator: the relying party, and that a verified user was
-        #     present.
+        # (3) The claims of the authenticator: the relying party, and a verified user's presence.
         data = assertion.authenticator_data
         flags = _check_head(data, self.binding.relying_party)
         _require(

@@ -56,7 +56,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     epoch: _Count
     gen: _Count
     basis: str
-    """The hash of the newest entry that affects the effect of a resume."""
+    """The hash of the newest entry that changes what a resume would do."""
     action: Action
     checkpoint: str | None
     """The hash of the checkpoint's entry."""
