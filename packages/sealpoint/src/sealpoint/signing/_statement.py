@@ -100,9 +100,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
         Args:
             now: The time to compare with.
-            slack: How far the clocks of two machines may differ. The check compares it with a
-                difference, because the requester chooses `expires`, and adding to the last possible
-                datetime would fail.
+            slack: How far the clocks of two machines may differ. The check compares it with the
+                difference `now - expires`: the requester chooses `expires`, and adding to the last
+                possible datetime would fail.
         """
         return now - self.expires >= slack
 

@@ -23,8 +23,8 @@ from sealpoint.world._visible import quoted
 JSON: TypeAlias = Any
 """A value of JSON: text, true, false, null, finite numbers of 64 bits, lists and mappings of them.
 
-It is checked at run time: an exact type would reject values whose types type checkers infer more
-loosely.
+The value is checked at run time, because an exact type would reject values whose type a type
+checker infers too broadly.
 """
 
 _SHOWN_CHARS_MAX = 80
