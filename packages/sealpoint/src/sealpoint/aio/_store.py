@@ -87,7 +87,10 @@ def _iterated(
 def _entered(
     method: Callable[Concatenate[_S, _P], AbstractContextManager[_T]],
 ) -> Callable[Concatenate[_Twin[_S], _P], AbstractAsyncContextManager[_T]]:
-    """Wrap a method that returns a context manager; an OS thread enters and exits it."""
+    """Wrap a method that returns a context manager, so that an OS thread enters and exits it.
+
+    After an error in the block, the event loop itself exits it.
+    """
 
     @asynccontextmanager
     async def block(twin: _Twin[_S], /, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:

@@ -232,7 +232,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 @unique
 class Role(StrEnum):
-    """The kinds of trust that an identity can have."""
+    """The roles that an identity can have."""
 
     APPROVER = "approver"
     AUDITOR = "auditor"
