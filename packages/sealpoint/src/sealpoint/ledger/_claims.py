@@ -23,6 +23,7 @@ from sealpoint.ledger._kinds import KINDS, Kind
 _NOTHING = PruneBody(salt="", before=0)
 _MARK_BYTES = 8
 _NO_MARK = bytes(_MARK_BYTES)
+_FILTER_BYTES_MIN = 1024
 
 
 class Rank(NamedTuple):
@@ -53,6 +54,9 @@ class Below(Protocol):
     def lanes_given_up(self, earlier: PruneBody, now: PruneBody) -> set[str]:
         """Return every lane of which a prune gives up a checkpoint that still existed."""
 
+    def divides(self, earlier: PruneBody, now: PruneBody) -> bool:
+        """Whether a deletion takes a checkpoint and leaves another one of its name."""
+
     def prints(self) -> tuple[int, bytes]:
         """Return the first position of the generation, and the prints of its entries."""
 
@@ -74,6 +78,8 @@ class ClaimCheck:
         self._given_up = None if below is None else below.given_up
         self._checkpoint = -1 if below is None else below.checkpoint
         self._names = _Names(first)
+        self._values: dict[tuple[str, str], list[int]] = {}
+        """The positions of the checkpoints of each lane and name that has several."""
         self._lanes: dict[str, _Lane] = {}
         self._first = self._followed = first
         """The first position of the generation, as far as known, and the first one that is
@@ -122,9 +128,23 @@ class ClaimCheck:
                 raise Misplaced(f"entry {seq}: it gives up the newest checkpoint")
         if is_prune and body.deleted != earlier.deleted:
             raise Misplaced(f"entry {seq}: a prune deletes nothing, and this one claims to")
+        if self._divides(earlier, body):
+            raise Misplaced(f"entry {seq}: it deletes a checkpoint and keeps another of its name")
         self._given_up = seq, body
         for lane in self._lanes.values():
             lane.drop(body.covers)
+
+    def _divides(self, earlier: PruneBody, now: PruneBody) -> bool:
+        """Whether a deletion takes one of several checkpoints of a name and leaves another."""
+        if now.deleted == earlier.deleted:
+            return False
+        for name, values in self._values.items():
+            left = [seq for seq in values if not earlier.deletes(seq)]
+            gone = [seq for seq in left if now.deletes(seq)]
+            if gone and len(gone) < len(left):
+                return True
+            self._values[name] = left
+        return self._below is not None and self._below.divides(earlier, now)
 
     def _newest_left(self, earlier: PruneBody, now: PruneBody) -> Iterator[int]:
         """Yield the checkpoint with the highest rank of each lane that may lose one."""
@@ -146,24 +166,19 @@ class ClaimCheck:
             raise Misplaced(f"entry {seq}: expected it to name prune {prune}, found {body.prune}")
         rank = seq if body.again is None else body.again
         place = Rank(seq, rank, rank if body.since is None else body.since)
+        known = self._names.find(body.lane, body.id)
+        if known is None and self._below is not None:
+            known = self._below.find(body.lane, body.id)
         if body.again is not None:
-            self._require_first(place, body)
+            _require_first(place, known, body.id)
+        if known is not None:
+            values = self._values.setdefault((body.lane, body.id), [known.rank, known.seq])
+            values.append(seq)
         if body.ids is not None:
             self._require_table(seq, body.ids)
         self._checkpoint = seq
         self._names.add(body.lane, body.id, place)
         self._lanes.setdefault(body.lane, _Lane()).add(place)
-
-    def _require_first(self, place: Rank, body: CheckpointBody) -> None:
-        """Require that a checkpoint with an earlier name keeps the place of the first one."""
-        first = self._names.find(body.lane, body.id)
-        if first is None and self._below is not None:
-            first = self._below.find(body.lane, body.id)
-        if first is None or (first.rank, first.since) != (place.rank, place.since):
-            raise Misplaced(
-                f"entry {place.seq}: expected the rank of the first checkpoint {body.id!r}, and "
-                f"its results, found rank {place.rank} and results from entry {place.since} on"
-            )
 
     def _require_table(self, seq: int, table: IdTable) -> None:
         """Require that a table of ids repeats the ids of the entries before it."""
@@ -187,6 +202,15 @@ class ClaimCheck:
         )
 
 
+def _require_first(place: Rank, first: Rank | None, name: str) -> None:
+    """Require that a checkpoint with an earlier name keeps the place of the first one."""
+    if first is None or (first.rank, first.since) != (place.rank, place.since):
+        raise Misplaced(
+            f"entry {place.seq}: expected the rank of the first checkpoint {name!r}, and "
+            f"its results, found rank {place.rank} and results from entry {place.since} on"
+        )
+
+
 def _each(prints: str) -> Iterator[str]:
     size = 2 * PRINT_BYTES
     return (prints[at : at + size] for at in range(0, len(prints), size))
@@ -197,7 +221,10 @@ def _order(place: Rank) -> tuple[int, int]:
 
 
 class _Names:
-    """The newest checkpoint of each name: eight bytes for each entry, and the few exceptions.
+    """The newest checkpoint of each name: a few bytes for each entry, and the few exceptions.
+
+    Most names are new, and a search would take as long as the thread is. So two bits of a filter
+    are set for each name: without them the name is new, and with them a search decides.
 
     Args:
         first: The position of the first entry.
@@ -206,6 +233,7 @@ class _Names:
     def __init__(self, first: int) -> None:
         self._first = first
         self._marks = bytearray()
+        self._filter = bytearray(_FILTER_BYTES_MIN)
         self._others: dict[int, Rank] = {}
         """Checkpoints whose rank or results do not begin at their own position."""
 
@@ -217,13 +245,21 @@ class _Names:
     def add(self, lane: str, name: str, place: Rank) -> None:
         """Take the checkpoint at the next position."""
         self.skip_to(place.seq)
-        self._marks += _mark(lane, name)
+        mark = _mark(lane, name)
+        self._marks += mark
+        if len(self._marks) > len(self._filter):
+            self._filter = bytearray(4 * len(self._filter))
+            for at in range(0, len(self._marks), _MARK_BYTES):
+                self._set(bytes(self._marks[at : at + _MARK_BYTES]))
+        self._set(mark)
         if place != (place.seq, place.seq, place.seq):
             self._others[place.seq] = place
 
     def find(self, lane: str, name: str) -> Rank | None:
         """Return the newest checkpoint of a name."""
         wanted = _mark(lane, name)
+        if not all(self._filter[byte] & bit for byte, bit in self._bits(wanted)):
+            return None
         at = self._marks.rfind(wanted)
         while at >= 0 and at % _MARK_BYTES:
             at = self._marks.rfind(wanted, 0, at + _MARK_BYTES - 1)
@@ -231,6 +267,16 @@ class _Names:
             return None
         seq = self._first + at // _MARK_BYTES
         return self._others.get(seq, Rank(seq, seq, seq))
+
+    def _set(self, mark: bytes) -> None:
+        for byte, bit in self._bits(mark):
+            self._filter[byte] |= bit
+
+    def _bits(self, mark: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the two bits of a name, each as a byte of the filter and a bit in it."""
+        for at in (0, _MARK_BYTES // 2):
+            number = int.from_bytes(mark[at : at + _MARK_BYTES // 2], "big")
+            yield number // 8 % len(self._filter), 1 << number % 8
 
 
 def _mark(lane: str, name: str) -> bytes:

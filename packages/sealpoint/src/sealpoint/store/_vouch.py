@@ -20,6 +20,7 @@ from sealpoint.errors import Misplaced
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     KINDS,
+    PRINT_BYTES,
     CheckpointBody,
     ClaimCheck,
     Entry,
@@ -31,6 +32,7 @@ from sealpoint.ledger import (
     Tip,
     begin,
     extend,
+    id_print,
 )
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain, entry_body, tip_at
@@ -170,6 +172,28 @@ class _Below:
                 body = checkpoint_of(self._chain, header, record)
                 lanes |= set() if body is None else {body.lane}
         return lanes
+
+    def divides(self, earlier: PruneBody, now: PruneBody) -> bool:
+        """Whether a deletion takes a checkpoint and leaves another one of its name."""
+        top, names = self._chain.verified_head().seq, set[Key]()
+        for first, last in now.deleted:
+            newly = range(max(first, earlier.span_at(first)[1] + 1), min(last, top) + 1)
+            names |= {key for seq in newly if (key := self._key_at(seq)) is not None}
+        if not names:
+            return False
+        start, prints = self.prints()
+        wanted = {id_print(*key) for key in names}
+        return any(
+            prints[at : at + PRINT_BYTES] in wanted
+            and not now.deletes(seq)
+            and self._key_at(seq) in names
+            for seq, at in enumerate(range(0, len(prints), PRINT_BYTES), start)
+        )
+
+    def _key_at(self, seq: int) -> Key | None:
+        record, header = self._chain.descend(seq)
+        body = checkpoint_of(self._chain, header, record)
+        return None if body is None else Key(body.lane, body.id)
 
     def prints(self) -> tuple[int, bytes]:
         """Return the first position of the generation, and the prints of its entries."""
