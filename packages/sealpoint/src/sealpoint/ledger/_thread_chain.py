@@ -12,9 +12,10 @@ store would check them. It refuses a thread that ends too early. Its caller hand
 anchor, and keys that have expired since.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sealpoint.errors import Edited, Forged, Forked, Misplaced, Missing, NotTrusted, RolledBack
@@ -249,6 +250,7 @@ def next_pause(header: Header, paused: int | None) -> int | None:
 
 def read_basis_and_time(
     entries: Iterable[tuple[Header, bytes]],
+    known: Mapping[int, tuple[tuple[int, bytes], datetime]] = MappingProxyType({}),
 ) -> tuple[tuple[int, bytes], datetime]:
     """Find the basis and the time of a thread, from the head of a verified chain downward.
 
@@ -256,6 +258,7 @@ def read_basis_and_time(
 
     Args:
         entries: Headers, newest first, each with its bytes; it reads no more than necessary.
+        known: The basis and the time below some positions, so that none is read twice.
 
     Raises:
         Missing: They end before both are found.
@@ -269,6 +272,11 @@ def read_basis_and_time(
         if not halted and rule.tells_time:
             times.append(header.at)
         halted = halted or rule.blocked_by_pause
+        if header.seq in known:
+            basis_below, time_below = known[header.seq]
+            basis = basis_below if basis is None else basis
+            times += [] if halted else [time_below]
+            halted = True
         if halted and basis is not None:
             return basis, max(times)
     raise Missing("thread: its first entry is missing")

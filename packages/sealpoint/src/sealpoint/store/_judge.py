@@ -21,6 +21,7 @@ entries that the same person wrote right below are verified too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from sealpoint.anchor import Position
@@ -270,7 +271,6 @@ def _judge_ownership(
             )
         check_reserved(header, reserved=reserved)
         check_name(entry, record, name)
-        _check_keys(entries, [header], trust)
         found.append((entry, record))
         if not seq:
             break
@@ -280,14 +280,19 @@ def _judge_ownership(
             break
         seq = before.owner
     _require_seen({entry.seq: entry for entry, _ in found}, seq, seen)
+    # Of each, whether only its writer wrote on top: the next handoffs, and the owner's last entry.
+    alone, writers = list[bool](), {trust.person_of(newest)}
+    for entry, _ in found:
+        alone.append(writers == {trust.person_of(entry)})
+        writers.add(trust.person_of(entry))
     first, record = found.pop()
     owned = _begun(first, record, trust)
-    if owned.erased and _is_alone(first, [newest, *(entry for entry, _ in found)], trust):
+    _check_keys(entries, [first.header], trust)
+    if alone.pop() and owned.erased:
         _walk_own(entries, first, trust)
+    below: dict[int, tuple[tuple[int, bytes], datetime]] = {}
     while found:
-        # The writers on top of a handoff: the next handoffs, and the owner's last entry.
-        later = [newest, *(entry for entry, _ in found[:-1])]
-        owned = _handed_over(entries, owned, found.pop(), later, trust)
+        owned = _handed_over(entries, owned, found.pop(), below, trust, is_alone=alone.pop())
     return owned
 
 
@@ -328,8 +333,10 @@ def _handed_over(
     entries: LinkedEntries,
     before: _Owned,
     handoff: tuple[Entry, Record],
-    later: Sequence[Entry],
+    below: dict[int, tuple[tuple[int, bytes], datetime]],
     trust: StoreChain,
+    *,
+    is_alone: bool,
 ) -> _Owned:
     """Return the owner after a genesis that follows an erasure, or after a permitted handoff."""
     entry, record = handoff
@@ -339,9 +346,11 @@ def _handed_over(
     if header.kind is Kind.GENESIS:
         owner = read_fence(entry, record.body).owner
         check_owner(entry, owner, trust)
+        _check_keys(entries, [header], trust)
         return _Owned(owner, read_owner_entry(entry, record.body), header)
-    below = ((found, each.header) for found, each in entries.walk(header))
-    basis, time = read_basis_and_time(below)
+    rows = ((found, each.header) for found, each in entries.walk(header))
+    basis, time = below[header.seq] = read_basis_and_time(rows, below)
+    check_key_expiry(header, time, trust)
     approved = check_handoff(
         entry,
         record.body,
@@ -350,7 +359,7 @@ def _handed_over(
         now=max(header.at, time),
         chain=trust,
     )
-    if _is_alone(entry, later, trust):
+    if is_alone:
         if approved:
             _walk_own(entries, entry, trust)
         else:
@@ -358,12 +367,6 @@ def _handed_over(
     # An unknown owner stays unknown up to the erasure, regardless of later bodies.
     owner = read_fence(entry, None if before.name is None else record.body).owner
     return _Owned(owner, read_owner_entry(entry, record.body), before.begun)
-
-
-def _is_alone(entry: Entry, later: Sequence[Entry], trust: StoreChain) -> bool:
-    """Whether only the writer of an entry has written on top of it."""
-    person = trust.person_of(entry)
-    return all(trust.person_of(each) == person for each in later)
 
 
 def _walk_down(entries: LinkedEntries, above: Header, owner: int, trust: StoreChain) -> None:

@@ -270,11 +270,15 @@ def _deleted(
     hidden = now.newly_deleted(before)
     # For a lane that is completely gone, only checkpoints saved after the target count: nothing
     # depends on work that had finished before.
+    ranks_left: dict[str, int] = {}
     for place in index.saved_after(low if hidden is None else min(low, hidden - 1)):
         if not gone(place.seq) or was_gone(place.seq):
             continue
-        left = index.newest(place.key.lane, gone)
-        if place.rank > (target.rank if left is None else left.rank):
+        lane = place.key.lane
+        if lane not in ranks_left:
+            left = index.newest(lane, gone)
+            ranks_left[lane] = target.rank if left is None else left.rank
+        if place.rank > ranks_left[lane]:
             found.append(_deleted_at(place, None))
     names = {(each.lane, each.id) for each in found}
     found += (

@@ -2,6 +2,7 @@
 """Requests and words that would cost their verifier too much."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,14 +12,23 @@ from sealpoint.errors import Edited, NeedsApproval, PolicyInvalid, Tampered
 from sealpoint.gate import ROLLOUTS
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._rollout_book import RolloutBook
-from sealpoint.ledger import STORE_CHAIN, Entry, ExpiryBody, Kind, VerdictBody, verify_entry
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    Entry,
+    ExpiryBody,
+    Header,
+    Kind,
+    VerdictBody,
+    verify_entry,
+)
 from sealpoint.limits import BODY_BYTES_MAX
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
-from sealpoint.store import _call_trust
+from sealpoint.store import Chain, _call_trust
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.cpu_time import CpuTime
 from tests.ledgers import key
+from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
 
 _SECONDS_MAX = 20
@@ -135,3 +145,30 @@ def test_a_hidden_request_is_reported(attacked: AttackedTeam) -> None:
 
     assert found.requests == ()
     assert len(found.failures) == 1
+
+
+def test_a_row_of_handoffs_is_read_once(
+    attacked: AttackedTeam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member hands the thread to its own pool again and again: nobody waits longer for each."""
+    attacked.shared("worker", "spare")
+    rogue = Rogue(attacked.store("spare").core, "spare")
+    reads: list[int] = []
+    plain = Chain.walk
+
+    def walk(self: Chain, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
+        for header, record in plain(self, below):
+            reads.append(header.seq)
+            yield header, record
+
+    monkeypatch.setattr(Chain, "walk", walk)
+    counts = []
+    for _ in range(2):
+        for _handoff in range(20):
+            rogue.hand_off("pods")
+        rogue.anchor()
+        reads.clear()
+        assert attacked.fresh("ann").load().state == {"n": 1}
+        counts.append(len(reads))
+
+    assert counts[1] < 3 * counts[0]
