@@ -27,6 +27,7 @@ from sealpoint.api import checks
 from sealpoint.api._doctor import mounted_as
 from sealpoint.cli import main
 from sealpoint.cli._status import FINDINGS_STATUS
+from sealpoint_models.cli._scan import REFUSED_STATUS
 from sealpoint_postgres import _checks as _doctor_postgres
 from tests.cli.machine import Machine
 from tests.repo._tree import ROOT
@@ -274,11 +275,11 @@ def test_a_key_without_a_passphrase_gets_one(machine: Machine) -> None:
     assert not any("operator.key" in each["reason"] for each in _findings(machine, "key-unlocked"))
 
 
-def test_the_status_of_findings_is_no_errors() -> None:
-    """Whoever runs `doctor` tells findings from an error by it."""
+def test_no_error_has_the_exit_status_of_findings() -> None:
+    """The exit status of `doctor` tells findings from an error, and from a refusal of `scan`."""
     statuses = {getattr(errors, name).exit_status for name in errors.__all__}
 
-    assert FINDINGS_STATUS not in statuses
+    assert FINDINGS_STATUS not in {*statuses, REFUSED_STATUS}
 
 
 def test_a_worker_with_nothing_but_its_own_has_notes_alone(machine: Machine) -> None:

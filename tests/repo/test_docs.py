@@ -4,7 +4,7 @@
 What is documented, and how a test finds it:
 
 - a public name or setting: a line in docs/reference that names it as code and holds a sentence;
-- an error: a section in errors.md whose title names its code, with a sentence and an example;
+- an error: its class; `errors.py` of this folder makes errors.md from the classes;
 - a limit: a line in limits.md that names it as code and holds a sentence;
 - a verb: a section in cli.md whose title names the whole command, with a sentence and an example.
 """
@@ -24,7 +24,6 @@ import sealpoint_langgraph as langgraph
 import sealpoint_models as models
 from sealpoint import aio, api, audit, cli, errors, ids, limits
 from sealpoint.config import Settings
-from sealpoint.errors import SealpointError
 from sealpoint.views import (
     changes,
     conversation,
@@ -39,6 +38,7 @@ from sealpoint_agent_framework._types import WORKFLOW_TYPES
 from sealpoint_langgraph._types import FRAMEWORK_TYPES
 from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
+from tests.repo.errors import PAGE, error_classes, page
 
 _MODULES: tuple[ModuleType, ...] = (
     *(sealpoint, agent_framework, aio, api, audit, errors, ids, langgraph, limits, models),
@@ -57,14 +57,6 @@ def _methods(cls: type) -> list[str]:
     )
 
 
-def _errors(root: type[SealpointError]) -> Iterator[type[SealpointError]]:
-    """Walk the exception tree of the package, parents first; tests may add classes of their own."""
-    if f"{root.__module__}.".startswith(f"{errors.__name__}."):
-        yield root
-    for child in root.__subclasses__():
-        yield from _errors(child)
-
-
 def _verbs(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
     """Walk the command line, groups before what they hold."""
     yield " ".join(words), command
@@ -76,7 +68,7 @@ def _verbs(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str
             yield from _verbs(child, (*words, name))
 
 
-_ERRORS = sorted(set(_errors(SealpointError)), key=lambda cls: cls.code)
+_ERRORS = list(error_classes())
 _VERBS = list(_verbs(cli.main, ("sealpoint",)))
 _LEAVES = [(words, command) for words, command in _VERBS if not isinstance(command, click.Group)]
 
@@ -162,36 +154,18 @@ def test_public_name_has_a_docstring(module: str, name: str) -> None:
     assert not [member for member in members if not inspect.getdoc(member)]
 
 
-@pytest.mark.parametrize("error", _ERRORS, ids=lambda error: error.code)
-def test_error_code_is_explained_with_an_example(error: type[SealpointError]) -> None:
-    """Every error code has a section that names its class, with a sentence and an example."""
-    section = _titled("errors.md", error.code)
-
-    assert names(section.title + section.prose, error.__name__)
-    assert holds_sentence(section.prose)
-    assert section.blocks
-    assert any(block.text.strip() for block in section.blocks)
+def test_errors_page_is_made_from_the_classes() -> None:
+    """The page of errors is the one that the classes make; `--write` writes it."""
+    assert page().splitlines() == PAGE.read_text(encoding="utf-8").splitlines()
 
 
 def test_every_error_has_its_own_code() -> None:
-    """Codes are unique, and every class has its own code, an exit status and a hint."""
+    """Codes are unique, and every class has its own code and a hint of one sentence or more."""
     codes = [error.code for error in _ERRORS]
 
     assert len(codes) == len(set(codes))
     assert not [error for error in _ERRORS if "code" not in vars(error)]
-    assert not [error for error in _ERRORS if not 1 <= error.exit_status <= 125]
     assert not [error for error in _ERRORS if not error.hint.endswith(".") or "\n" in error.hint]
-
-
-def test_exception_tree_is_drawn_completely() -> None:
-    """The drawing in the docstring of errors.py holds every class with its code and status."""
-    drawing = (errors.__doc__ or "").splitlines()
-
-    for error in _ERRORS:
-        row = [line.split() for line in drawing if error.__name__ in line.split()]
-        assert len(row) == 1, error.__name__
-        place = row[0].index(error.__name__)
-        assert row[0][place + 1 : place + 3] == [error.code, str(error.exit_status)]
 
 
 def test_public_errors_are_the_whole_tree() -> None:

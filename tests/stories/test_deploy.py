@@ -221,7 +221,7 @@ def _upgrade(site: Site) -> None:
     rollout = site.propose()
     # Neither the proposer nor a worker is one of the two.
     for who in ("operator", "worker"):
-        assert site.approve(rollout, who, status=92)["error"]["code"] == "no-right"
+        assert site.approve(rollout, who, status=39)["error"]["code"] == "no-right"
     assert site.approve(rollout, "ann")["status"] == "open"
     _refused(site.answer(3, 4), "needs-approval", 1)
     assert site.approve(rollout, "bob")["status"] == "approved"

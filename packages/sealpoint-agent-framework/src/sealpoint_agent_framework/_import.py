@@ -46,6 +46,7 @@ from sealpoint.errors import (
     NeedsApproval,
     NotOwner,
     Paused,
+    ReadOnly,
     ResumeRefused,
     SealpointError,
     Superseded,
@@ -511,7 +512,7 @@ class _Refusing:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if not isinstance(error, (*_OF_A_FILE, *_OF_A_THREAD)):
+        if isinstance(error, ReadOnly) or not isinstance(error, (*_OF_A_FILE, *_OF_A_THREAD)):
             return False
         self._run.refuse(self._file, self._checkpoint, error)
         return True

@@ -19,7 +19,7 @@ from sealpoint.cli.stores import (
     store_options,
 )
 from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
-from sealpoint.errors import FileRefused
+from sealpoint.errors import FileError
 from sealpoint.views.words import Span, Styled, count_text, shown_name
 from sealpoint_agent_framework import import_checkpoints
 
@@ -62,7 +62,7 @@ def agent_framework(
     those that --workflow or --registry allows, are made from what the files say, all else is
     refused. Each run becomes a thread, owned by the identity that imports it. Imported
     checkpoints are marked, and need a reason or approvals before they resume. The exit status is
-    95 if a file was refused.
+    80 if a file was refused.
     """
     registry = chosen_registry(registry_reference)
     named = [import_made(each) for each in workflows]
@@ -83,7 +83,7 @@ def agent_framework(
     else:
         _print(found)
     if found.refused:
-        click.get_current_context().exit(FileRefused.exit_status)
+        click.get_current_context().exit(FileError.exit_status)
 
 
 def _print(report: Any) -> None:

@@ -40,7 +40,7 @@ def test_the_fate_of_each_file_is_printed_and_a_refused_one_ends_with_its_status
     """With why, and a hint; the rest is there."""
     result = machine.run("import", "agent-framework", str(old), *_REGISTRY)
 
-    assert result.exit_code == 95
+    assert result.exit_code == 80
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["file", "fate", "thread"]
     fates = {
@@ -85,7 +85,7 @@ def test_a_workflow_says_which_types_may_be_in_the_files(machine: Machine, old: 
     reference = "tests.cli.test_import:workflow"
     found = machine.json("import", "agent-framework", str(old), "--workflow", reference)
 
-    assert refused.exit_code == 95
+    assert refused.exit_code == 80
     hints = [each["hint"] for each in json.loads(refused.stdout)["files"] if each["hint"]]
     assert all(
         "--workflow MODULE:OBJECT" in hint and "registry.allow(Payment" in hint for hint in hints

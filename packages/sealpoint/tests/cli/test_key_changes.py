@@ -45,7 +45,7 @@ def test_a_revoked_key_is_refused_and_its_threads_are_read(machine: Machine) -> 
 
     assert "Revoked by roster 2, in force from now on." in printed
     assert "export the pin again" in printed
-    assert result.exit_code == 93
+    assert result.exit_code == 39
     assert "was revoked, by roster 2" in result.stderr
     assert "hint: Nothing was saved." in result.stderr
     assert machine.json("load", "a") == 1
@@ -157,16 +157,16 @@ def test_a_key_of_another_machine_is_rotated(machine: Machine, tmp_path: Path) -
     public = there.json("keys", "new", "alice")["public"]
     machine.done("keys", "add", "alice", "--public-key", public, *_ADD, "--role", "operator")
     there.done("anchor", "adopt", "--identity", "alice", "--reason", "reads along", "--yes")
-    assert machine.refused("keys", "rotate", "alice", "--yes") == (64, "key-missing")
+    assert machine.refused("keys", "rotate", "alice", "--yes") == (60, "key-missing")
     printed = there.done("keys", "rotate", "alice", "--prepare")
     prepared = there.json("keys", "rotate", "alice", "--prepare")
 
     assert f"sealpoint keys rotate alice --public-key {prepared['public']}" in printed
-    assert there.refused("keys", "rotate", "alice", "--finish") == (93, "key-not-in-force")
+    assert there.refused("keys", "rotate", "alice", "--finish") == (39, "key-not-in-force")
     entered = machine.done("keys", "rotate", "alice", "--public-key", prepared["public"], "--yes")
     assert "sealpoint keys rotate alice --finish" in entered
     assert "the old one is gone" in there.done("keys", "rotate", "alice", "--finish")
-    assert there.refused("keys", "rotate", "alice", "--finish") == (64, "key-missing")
+    assert there.refused("keys", "rotate", "alice", "--finish") == (60, "key-missing")
     both = ("keys", "rotate", "alice", "--prepare", "--finish")
     assert there.refused(*both) == (2, "usage")
     assert there.json("keys", "list")[2]["key"] == prepared["key"]
@@ -190,7 +190,7 @@ def test_an_identity_without_a_key_gets_one(machine: Machine) -> None:
     assert "No key of worker ends: it has none." in machine.done(*rotate)
     assert machine.json("keys", "list")[0]["namespaces"] == ["default"]
     machine.done("save", "a", stdin="1")
-    assert machine.refused("save", "a", "--namespace", "x", stdin="1") == (92, "no-right")
+    assert machine.refused("save", "a", "--namespace", "x", stdin="1") == (39, "no-right")
 
 
 def test_an_expiry_is_listed_and_remarked_on(machine: Machine) -> None:
@@ -202,7 +202,7 @@ def test_an_expiry_is_listed_and_remarked_on(machine: Machine) -> None:
     assert machine.json("keys", "list")[0]["expires"] == "2999-01-31T00:00:00Z"
     machine.done(*add, "--expires", "2001-01-31T12:00:00+01:00")
     assert "EXPIRED:" in machine.done("keys", "list")
-    assert machine.refused("save", "a", stdin="1") == (93, "key-not-in-force")
+    assert machine.refused("save", "a", stdin="1") == (39, "key-not-in-force")
     report = machine.json("verify")
 
     assert report["ok"] is True
@@ -263,6 +263,6 @@ def test_a_pool_is_made_and_grows(machine: Machine) -> None:
     assert "pods" in machine.done("keys", "list")
     machine.done("save", "t", "--identity", "pod-1", stdin="1")
     assert machine.json("save", "t", "--identity", "pod-2", stdin="2")["writer"] == "pod-2"
-    assert machine.refused("save", "t", stdin="3") == (40, "not-owner")
+    assert machine.refused("save", "t", stdin="3") == (39, "not-owner")
     assert machine.refused("keys", "pool", "more", "--member", "pod-1") == (2, "usage")
     assert machine.run("keys", "pool", "more").exit_code == 2

@@ -31,10 +31,10 @@ def test_a_new_key_may_do_nothing_until_it_is_added(machine: Machine) -> None:
 
     assert "sealpoint keys add alice" in printed
     assert "not in the roster" in machine.done("keys", "list")
-    assert machine.refused(*save, stdin="1") == (93, "key-not-in-force")
+    assert machine.refused(*save, stdin="1") == (39, "key-not-in-force")
     assert "Added." in machine.done(*_ADD, "--reason", "new colleague")
     assert machine.json(*save, stdin="1")["writer"] == "alice"
-    assert machine.refused("save", "t", "--identity", "alice", stdin="1") == (92, "no-right")
+    assert machine.refused("save", "t", "--identity", "alice", stdin="1") == (39, "no-right")
 
 
 def test_a_key_of_another_machine_is_added_by_its_public_half(
@@ -76,8 +76,8 @@ def test_a_key_is_never_overwritten(machine: Machine) -> None:
     """A second key of one name is refused."""
     machine.done("keys", "new", "alice")
 
-    assert machine.refused("keys", "new", "alice") == (65, "store-exists")
-    assert machine.refused("keys", "new", "worker") == (65, "store-exists")
+    assert machine.refused("keys", "new", "alice") == (60, "store-exists")
+    assert machine.refused("keys", "new", "worker") == (60, "store-exists")
 
 
 @pytest.mark.parametrize("name", ["../x", "", "Alice", "a b", "\x1b[31m"])
@@ -89,8 +89,8 @@ def test_a_name_that_no_identity_can_have_is_refused(machine: Machine, name: str
 
 def test_what_cannot_be_added_is_refused(machine: Machine) -> None:
     """No key, no root key, a key that is none, the name of the root, an unknown role."""
-    assert machine.refused(*_ADD) == (64, "key-missing")
-    assert machine.refused(*_ADD, "--public-key", "00" * 32) == (94, "trust-file-invalid")
+    assert machine.refused(*_ADD) == (60, "key-missing")
+    assert machine.refused(*_ADD, "--public-key", "00" * 32) == (39, "trust-file-invalid")
     assert machine.refused(*_ADD, "--public-key", "x") == (2, "usage")
     assert machine.refused("keys", "add", "root", *_ADD[3:]) == (2, "usage")
     assert machine.run("keys", "add", "alice", "--role", "king").exit_code == 2
@@ -119,5 +119,5 @@ def test_saving_needs_the_private_key(machine: Machine) -> None:
     (key,) = machine.home.rglob("worker.key")
     key.unlink()
 
-    assert machine.refused("save", "t", stdin="2") == (64, "key-missing")
+    assert machine.refused("save", "t", stdin="2") == (60, "key-missing")
     assert machine.json("load", "t") == 1

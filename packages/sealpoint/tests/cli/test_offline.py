@@ -250,7 +250,7 @@ def test_pausing_a_paused_thread_asks_for_the_right_first(team: Machine) -> None
     again = team.json("pause", "t", "--reason", "x", "--identity", "chief")
     words = team.done("pause", "t", "--reason", "x", "--identity", "chief")
 
-    assert refused == (92, "no-right")
+    assert refused == (39, "no-right")
     assert again["already"]
     assert "Paused already" in words
 

@@ -75,7 +75,7 @@ def test_what_is_no_enrolment_is_refused(machine: Machine, file: str) -> None:
 
     for stdin in (changed, b"{}", b"", b"x" * 8000):
         assert machine.refused(*_ADD, "--passkey", "-", "--yes", stdin=stdin) == (
-            94,
+            39,
             "trust-file-invalid",
         )
     assert machine.refused(*_ADD, "--passkey", file, *public, "--yes") == (2, "usage")

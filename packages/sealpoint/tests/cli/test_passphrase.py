@@ -60,7 +60,8 @@ def test_a_store_that_is_there_is_refused_before_anybody_is_asked(machine: Machi
     """Whoever would be asked in vain is not."""
     for verb in (("init", "--passphrase"), ("keys", "new", "worker", "--passphrase")):
         result = machine.run(*verb, stdin="")
-        assert result.exit_code == 65
+        assert result.exit_code == 60
+        assert "[store-exists]" in result.stderr
         assert "assphrase of" not in result.output
 
 
@@ -82,11 +83,11 @@ def test_the_environment_answers_instead(
     assert made["encrypted"] is True
     assert saved["writer"] == "alice"
     assert _encrypted(machine)["alice"] is True
-    assert machine.refused("save", "t", "--identity", "alice", stdin="1") == (66, "key-locked")
+    assert machine.refused("save", "t", "--identity", "alice", stdin="1") == (60, "key-locked")
     monkeypatch.delenv("SEALPOINT_PASSPHRASE")
     path.chmod(0o644)
     assert machine.refused("save", "t", "--identity", "alice", stdin="1") == (
-        63,
+        60,
         "key-file-unsafe",
     )
 
@@ -99,13 +100,13 @@ def test_without_a_terminal_one_sentence_says_what_is_missing(machine: Machine) 
     }
     for verb, way in verbs.items():
         words = machine.run(*verb, stdin=_typed(_WORDS, _WORDS))
-        assert words.exit_code == 66
+        assert words.exit_code == 60
         assert words.stdout == ""
         first, hint = words.stderr.splitlines()
         assert first.endswith("and there is no terminal to ask on [key-locked]")
         assert hint.startswith("hint: Run it on a terminal, or ")
         assert way in hint
-    assert machine.refused("keys", "passphrase", "worker") == (66, "key-locked")
+    assert machine.refused("keys", "passphrase", "worker") == (60, "key-locked")
     assert _encrypted(machine) == {"worker": False, "operator": False, "root": False}
 
 
@@ -127,7 +128,7 @@ def test_a_passphrase_is_set_changed_and_removed(machine: Machine) -> None:
     assert read == 1
     assert '"encrypted": true' in changed.stdout
     assert changed.stderr.count("assphrase of key 'worker'") == 2
-    assert wrong.exit_code == 66
+    assert wrong.exit_code == 60
     assert "the passphrase does not open it, or its file was changed" in wrong.stderr
     assert b"scrypt-chacha20poly1305" in locked
     assert "The key has no passphrase." in removed
@@ -144,12 +145,12 @@ def test_a_new_passphrase_is_read_from_a_file(machine: Machine, tmp_path: Path) 
     path.chmod(0o640)
     verb = ("keys", "passphrase", "operator", "--new-passphrase-file", str(path))
 
-    assert machine.refused(*verb) == (63, "key-file-unsafe")
+    assert machine.refused(*verb) == (60, "key-file-unsafe")
     assert machine.refused(*verb, "--remove") == (2, "usage")
     path.chmod(0o600)
     assert machine.json(*verb)["encrypted"] is True
-    assert machine.refused("keys", "passphrase", "operator", "--remove") == (66, "key-locked")
-    assert machine.refused("keys", "passphrase", "nobody", "--remove") == (64, "key-missing")
+    assert machine.refused("keys", "passphrase", "operator", "--remove") == (60, "key-locked")
+    assert machine.refused("keys", "passphrase", "nobody", "--remove") == (60, "key-missing")
 
 
 def test_no_option_takes_a_passphrase() -> None:

@@ -85,7 +85,7 @@ def test_what_is_no_policy_is_told(tmp_path: Path) -> None:
     bad.write_bytes(shipped_policy("team") + b"surprise = 1\n")
     words, document = _check(str(bad)), _check(str(bad), "--json")
 
-    assert words.exit_code == document.exit_code == 76
+    assert words.exit_code == document.exit_code == 60
     assert "surprise" in words.stderr
     assert json.loads(document.stderr)["error"]["code"] == "policy-invalid"
     assert _check(str(tmp_path / "none.toml")).exit_code == 2
@@ -119,7 +119,7 @@ def test_what_is_no_policy_is_not_applied(machine: Machine, tmp_path: Path) -> N
     bad.write_bytes(b"version = 2\n")
 
     assert machine.refused("policy", "apply", str(tmp_path / "none.toml")) == (2, "usage")
-    assert machine.refused("policy", "apply", str(bad)) == (76, "policy-invalid")
+    assert machine.refused("policy", "apply", str(bad)) == (60, "policy-invalid")
     assert machine.refused("policy", "apply", "team", "--namespace", "")[0] == 2
     (root,) = machine.home.rglob("root.key")
     root.unlink()
@@ -140,7 +140,7 @@ def test_a_store_is_made_with_a_policy(tmp_path: Path) -> None:
     other = Machine(tmp_path / "disk" / "other.db", tmp_path / "other")
 
     assert list(names.values()) == ["dev", "solo", "team", "own"]
-    assert other.refused("init", "--policy", str(bad)) == (76, "policy-invalid")
+    assert other.refused("init", "--policy", str(bad)) == (60, "policy-invalid")
     assert not other.path.exists()
     assert "policy       solo" in other.done("init")
 

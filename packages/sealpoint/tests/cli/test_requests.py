@@ -174,7 +174,7 @@ def test_a_request_that_is_not_there_is_refused(asked: tuple[Machine, str], verb
 
     assert team.refused(verb, request[:7], *options) == (2, "usage")
     assert team.refused(verb, "\x1b[31mxxxx", *options) == (2, "usage")
-    assert team.refused(verb, "0" * 64, *options) == (74, "unknown-request")
+    assert team.refused(verb, "0" * 64, *options) == (44, "unknown-request")
 
 
 # ---------------------------------------------------------------------- what is shown
@@ -537,12 +537,12 @@ def test_who_may_not_approve_is_refused(asked: tuple[Machine, str]) -> None:
     team, request = asked
     yes = ("approve", request, "--yes-to", request)
 
-    assert team.refused(*yes, "--identity", "second", "--reason", "x") == (92, "no-right")
-    assert team.refused(*yes, "--identity", "chief", "--reason", "x") == (92, "no-right")
+    assert team.refused(*yes, "--identity", "second", "--reason", "x") == (39, "no-right")
+    assert team.refused(*yes, "--identity", "chief", "--reason", "x") == (39, "no-right")
     assert team.refused(*yes, "--identity", "ann", "--reason", " ") == (2, "usage")
     assert team.run(*yes, "--identity", "ann").exit_code == 2
     # `operator` is of the same person as `worker`, who asks.
-    assert team.refused(*yes, "--reason", "mine") == (92, "no-right")
+    assert team.refused(*yes, "--reason", "mine") == (39, "no-right")
 
 
 def test_a_closed_request_is_not_approved(asked: tuple[Machine, str]) -> None:
@@ -552,10 +552,10 @@ def test_a_closed_request_is_not_approved(asked: tuple[Machine, str]) -> None:
     team.done("deny", request, *_ANN)
     yes = ("approve", request, "--yes-to", request, *_BOB)
 
-    assert team.refused(*yes) == (75, "request-closed")
+    assert team.refused(*yes) == (70, "request-closed")
     team.done("policy", "apply", "solo")
-    assert team.refused("approve", other, "--yes-to", other, *_BOB) == (75, "request-closed")
-    assert team.refused("deny", other, *_BOB) == (75, "request-closed")
+    assert team.refused("approve", other, "--yes-to", other, *_BOB) == (70, "request-closed")
+    assert team.refused("deny", other, *_BOB) == (70, "request-closed")
 
 
 def test_a_request_that_lies_can_be_denied_alone(
@@ -594,7 +594,7 @@ def test_a_denial_shows_all_and_ends_it(asked: tuple[Machine, str]) -> None:
     assert (document["verdict"], document["status"]) == ("deny", "denied")
     assert document["denied_by"] == ["bob"]
     assert (document["diff"], document["release"]["newest"]) == (["+ tool shell"], True)
-    assert team.refused("deny", request, *_BOB) == (75, "request-closed")
+    assert team.refused("deny", request, *_BOB) == (70, "request-closed")
 
 
 def test_the_requester_withdraws_by_denying(asked: tuple[Machine, str]) -> None:
@@ -613,7 +613,7 @@ def test_breaking_the_glass_lets_a_request_pass(asked: tuple[Machine, str]) -> N
     document = team.json(*yes, "fire", "--identity", "chief")
     printed = team.done(*yes, "fire again", "--identity", "chief")  # which records nothing more
 
-    assert refused == (92, "no-right")
+    assert refused == (39, "no-right")
     assert (document["verdict"], document["status"]) == ("break-glass", "approved")
     assert document["entry"] == 5
     assert "GLASS BROKEN" in printed
@@ -629,7 +629,7 @@ def test_glass_is_not_broken_for_a_closed_request(asked: tuple[Machine, str]) ->
     team.done("deny", request, *_ANN)
     wish = ("break-glass", request, "--yes-to", request, "--reason", "x")
 
-    assert team.refused(*wish, "--identity", "chief") == (75, "request-closed")
+    assert team.refused(*wish, "--identity", "chief") == (70, "request-closed")
 
 
 def test_what_requests_wait_for_is_rolled_out(asked: tuple[Machine, str]) -> None:
@@ -641,7 +641,7 @@ def test_what_requests_wait_for_is_rolled_out(asked: tuple[Machine, str]) -> Non
     unknown = team.refused("rollout", "propose", "--from-requests", "0" * 8, "--reason", "x")
     made = team.json(*words)
 
-    assert (mixed, unknown) == ((2, "usage"), (74, "unknown-request"))
+    assert (mixed, unknown) == ((2, "usage"), (44, "unknown-request"))
     assert made["statement"]["action"] == "rollout"
     assert made["statement"]["pairs"] == [[waits["world_from"], waits["world_to"]]]
     assert team.done("rollout", "show", made["id"])

@@ -139,7 +139,7 @@ def test_a_store_without_a_pin_is_not_trusted(verb: tuple[str, ...], tmp_path: P
     stranger = Machine(tmp_path / "disk" / "store.db", tmp_path / "one")
 
     # Where a pin is brought, what is no pin is refused itself.
-    expected = (94, "trust-file-invalid") if verb[:2] == ("trust", "import") else (91, "no-pin")
+    expected = (39, "trust-file-invalid") if verb[:2] == ("trust", "import") else (39, "no-pin")
 
     assert stranger.refused(*verb, stdin="1") == expected
 
@@ -199,7 +199,8 @@ def test_directories_and_identity_come_from_the_environment_too(machine: Machine
 
     assert json.loads(_run("save", "t", "--json", env=env).stdout)["writer"] == "worker"
     refused = _run("save", "t", env={**env, "SEALPOINT_IDENTITY": "nobody"})
-    assert refused.exit_code == 64
+    assert refused.exit_code == 60
+    assert "[key-missing]" in refused.stderr
     chosen = _run("save", "t", "--identity", "worker", env={**env, "SEALPOINT_IDENTITY": "nobody"})
     assert chosen.exit_code == 0
 

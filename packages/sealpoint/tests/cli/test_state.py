@@ -74,8 +74,8 @@ def test_the_same_id_again_changes_nothing(machine: Machine) -> None:
 
     assert first == again
     assert len(machine.json("log", "t")["checkpoints"]) == 1
-    assert machine.refused(*arguments, stdin='{"a": 2}') == (43, "id-reused")
-    assert machine.refused("save", "t", "--id", "once", stdin='{"a": 1}') == (43, "id-reused")
+    assert machine.refused(*arguments, stdin='{"a": 2}') == (41, "id-reused")
+    assert machine.refused("save", "t", "--id", "once", stdin='{"a": 1}') == (41, "id-reused")
 
 
 @pytest.mark.parametrize(

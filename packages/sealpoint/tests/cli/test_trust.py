@@ -24,13 +24,13 @@ def test_a_pin_moves_trust_to_another_machine(
     machine.done("save", "t", stdin="1")
     file = tmp_path / "pin.json"
 
-    assert other.refused("load", "t") == (91, "no-pin")
+    assert other.refused("load", "t") == (39, "no-pin")
     exported = machine.json("trust", "export", "--output", str(file))
     imported = other.json("trust", "import", str(file))
     assert imported["fingerprint"] == exported["fingerprint"]
     assert exported["output"] == str(file)
     assert TrustPin.parse(file.read_bytes()).encode() == file.read_bytes()
-    assert other.refused("load", "t") == (37, "unanchored")
+    assert other.refused("load", "t") == (30, "unanchored")
     assert exported["fingerprint"] in other.done("trust", "import", str(file))
 
 
@@ -47,7 +47,7 @@ def test_another_pin_needs_replace(machine: Machine, tmp_path: Path) -> None:
     stranger.done("init")
     pin = stranger.run("trust", "export").stdout_bytes
 
-    assert machine.refused("trust", "import", "-", stdin=pin) == (65, "store-exists")
+    assert machine.refused("trust", "import", "-", stdin=pin) == (60, "store-exists")
     machine.done("trust", "import", "-", "--replace", stdin=pin)
     assert machine.refused("threads")[0] != 0
 
@@ -58,15 +58,15 @@ def test_what_is_no_pin_is_refused(machine: Machine, other: Machine, tmp_path: P
     large = tmp_path / "large"
     large.write_bytes(b" " * 100_000)
 
-    assert other.refused("trust", "import", "-", stdin="{}") == (94, "trust-file-invalid")
+    assert other.refused("trust", "import", "-", stdin="{}") == (39, "trust-file-invalid")
     assert other.refused("trust", "import", "-", stdin=json.dumps(document)) == (
-        94,
+        39,
         "trust-file-invalid",
     )
     assert other.refused("trust", "import", str(tmp_path / "none")) == (2, "usage")
     assert other.refused("trust", "import", str(tmp_path)) == (2, "usage")
     assert other.refused("trust", "import", str(large)) == (2, "usage")
-    assert other.refused("threads") == (91, "no-pin")
+    assert other.refused("threads") == (39, "no-pin")
 
 
 def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
     machine.path.rename(moved.path)
     result = moved.run("load", "t")
 
-    assert result.exit_code == 91
+    assert result.exit_code == 39
     assert (
         f"sealpoint trust move OLD-URL for one that was moved. Stores known here: {machine.url}."
         in (result.stderr)
@@ -88,11 +88,11 @@ def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
     assert moved.json("load", "t") == 1
     moved.done("save", "t", stdin="2")
     assert moved.json("verify")["ok"] is True
-    assert machine.refused("load", "t") == (91, "no-pin")
-    assert machine.refused("trust", "move", machine.url) == (91, "no-pin")
+    assert machine.refused("load", "t") == (39, "no-pin")
+    assert machine.refused("trust", "move", machine.url) == (39, "no-pin")
     other = Machine(tmp_path / "disk" / "other.db", machine.home)
     other.done("init")
-    assert other.refused("trust", "move", moved.url) == (65, "store-exists")
+    assert other.refused("trust", "move", moved.url) == (60, "store-exists")
     assert moved.done("trust", "move", moved.url).startswith(f"trusted  {moved.url}\n")
     moved.path.rename(machine.path)
     assert machine.done("trust", "move", moved.url).splitlines() == [
@@ -110,9 +110,9 @@ def test_a_pin_of_a_store_that_is_known_here_is_not_imported(
     moved = Machine(tmp_path / "disk" / "moved.db", machine.home)
     machine.path.rename(moved.path)
 
-    assert moved.refused("trust", "import", "-", stdin=pin) == (65, "store-exists")
+    assert moved.refused("trust", "import", "-", stdin=pin) == (60, "store-exists")
     assert machine.url in moved.run("trust", "import", "-", stdin=pin).stderr
-    assert moved.refused("threads") == (91, "no-pin")
+    assert moved.refused("threads") == (39, "no-pin")
     moved.done("trust", "move", machine.url)
     moved.done("threads")
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import sealpoint
 from sealpoint.cli import main
 from sealpoint.codec import BUILTINS, PLAIN_REASONS
-from sealpoint.errors import ObjectNotFound, TypeNotAllowed
+from sealpoint.errors import EncodeError, ObjectNotFound
 
 _ROOT = Path(__file__).resolve().parents[4]
 _SHOP = "tests.cli.shop"
@@ -45,7 +45,7 @@ def test_a_value_that_cannot_be_saved_ends_with_11_and_the_line_to_write() -> No
     result = _run("explain", f"{_SHOP}:bad")
     (row,) = [line for line in result.stdout.splitlines() if f"{_SHOP}.Coupon " in line]
 
-    assert result.exit_code == TypeNotAllowed.exit_status == 11
+    assert result.exit_code == EncodeError.exit_status == 10
     assert row.split() == ["NO", f"{_SHOP}.Coupon", "3", 'state["orders"][0].items[0]']
     assert 'registry.allow(Coupon, name="shop.coupon")' in result.stdout
 
@@ -55,7 +55,7 @@ def test_json_is_one_document_and_nothing_else() -> None:
     result = _run("explain", f"{_SHOP}:bad", "--json")
     document = json.loads(result.stdout)
 
-    assert result.exit_code == 11
+    assert result.exit_code == 10
     assert document["allowed"] is False
     assert document["types"][0] == {
         "type": f"{_SHOP}.Coupon",
@@ -71,7 +71,7 @@ def test_another_registry_can_be_named() -> None:
     """`--registry` chooses whose rules count."""
     result = _run("explain", f"{_SHOP}:good", "--registry", f"{_SHOP}:empty")
 
-    assert result.exit_code == 11
+    assert result.exit_code == 10
     assert "registry.allow(Order" in result.stdout
 
 
@@ -165,7 +165,7 @@ def test_the_command_works_as_a_process() -> None:
         [*command, "nowhere:x", "--json"], check=False, capture_output=True, text=True, cwd=_ROOT
     )
 
-    assert (good.returncode, bad.returncode, missing.returncode) == (0, 11, 2)
+    assert (good.returncode, bad.returncode, missing.returncode) == (0, 10, 2)
     assert json.loads(bad.stdout)["allowed"] is False
     assert json.loads(missing.stderr)["error"]["code"] == "object-not-found"
     assert good.stderr == bad.stderr == ""

@@ -30,8 +30,10 @@ from agent_framework import (
     WorkflowMessage,
 )
 
+import sealpoint
 from sealpoint.api import Store
-from sealpoint.errors import ResumeRefused, UsageError
+from sealpoint.codec import Registry
+from sealpoint.errors import ReadOnly, ResumeRefused, UsageError
 from sealpoint_agent_framework import (
     Fate,
     ImportReport,
@@ -482,6 +484,23 @@ def test_a_dry_run_says_the_same_and_writes_nothing(one: Store, tmp_path: Path) 
 
     assert one.threads().names == ()
     assert dry.files == import_checkpoints(one, old).files
+
+
+def test_a_store_that_is_open_for_reading_only_refuses_the_import_itself(tmp_path: Path) -> None:
+    """The error is of the store; no file is reported as refused."""
+    files.paused_run(tmp_path / "old")
+    (tmp_path / "disk").mkdir()
+    url = f"sqlite:///{tmp_path / 'disk' / 'store.db'}"
+    home = {"config_dir": str(tmp_path / "config"), "state_dir": str(tmp_path / "state")}
+    registry = Registry()
+    files.allow_all(registry)
+    sealpoint.init(url, **home)
+
+    with (
+        sealpoint.open_store(url, read_only=True, registry=registry, **home) as store,
+        pytest.raises(ReadOnly),
+    ):
+        import_checkpoints(store, tmp_path / "old")
 
 
 def test_the_ledger_says_what_was_imported_from_which_bytes(one: Store, tmp_path: Path) -> None:

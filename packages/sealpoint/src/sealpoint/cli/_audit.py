@@ -23,7 +23,7 @@ from sealpoint.cli.terminal import (
     print_text,
     working,
 )
-from sealpoint.errors import Tampered
+from sealpoint.errors import IntegrityError
 from sealpoint.ledger import Kind
 from sealpoint.views.requests import measure_text
 from sealpoint.views.words import Styled, short_hex, when
@@ -102,7 +102,7 @@ def audit(
     if not told and not as_json:
         print_line("Nothing was found.")
     if found:
-        click.get_current_context().exit(Tampered.exit_status)
+        click.get_current_context().exit(IntegrityError.exit_status)
 
 
 @click.command(cls=Verb)

@@ -24,7 +24,7 @@ from sealpoint.cli.stores import (
     store_options,
 )
 from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
-from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, UsageError
+from sealpoint.errors import Conflict, GateRefused, NeedsApproval, UsageError
 from sealpoint.gate import Decision, Outcome, Policy, Rule
 from sealpoint.store import plain_value
 from sealpoint.views.documents import decision_document
@@ -40,7 +40,7 @@ _OUTCOMES = {
 _STATUSES = {
     Outcome.ALLOW: 0,
     Outcome.NEEDS_APPROVAL: NeedsApproval.exit_status,
-    Outcome.REFUSE: ResumeRefused.exit_status,
+    Outcome.REFUSE: GateRefused.exit_status,
 }
 
 
@@ -153,7 +153,7 @@ def resume(
     """Say what the gate would answer to a resume of THREAD; a dry run.
 
     No state is released, no request is made and nothing is recorded. The exit status is 0 if it
-    would be allowed, 71 if others have to approve first, 70 if it would be refused, and 73 if only
+    would be allowed, 71 if others have to approve first, 70 if it would be refused, and 41 if only
     because a run is under way or another session is too young to be taken over.
     """
     declared = declared_world(graph, world)
@@ -178,7 +178,7 @@ def resume(
         print_json({**decision_document(thread, decision, policy, shown), "identity": other})
     else:
         _print(thread, decision, policy, shown, is_named=declared is not None, other=other)
-    status = Busy.exit_status if decision.busy else _STATUSES[decision.outcome]
+    status = Conflict.exit_status if decision.busy else _STATUSES[decision.outcome]
     click.get_current_context().exit(status)
 
 

@@ -52,7 +52,7 @@ from sealpoint.cli.terminal import (
     working,
 )
 from sealpoint.codec import Registry
-from sealpoint.errors import SealpointError, Tampered, UsageError
+from sealpoint.errors import IntegrityError, SealpointError, UsageError
 from sealpoint.gate import Request, Requests, Status
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
@@ -100,7 +100,7 @@ def requests(
     else:
         _print_requests(shown, found, namespace, everything=everything)
     if found.failures:
-        click.get_current_context().exit(Tampered.exit_status)
+        click.get_current_context().exit(IntegrityError.exit_status)
 
 
 def _print_requests(

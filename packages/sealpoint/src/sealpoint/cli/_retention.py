@@ -30,7 +30,7 @@ from sealpoint.cli.terminal import (
     thread_progress,
     working,
 )
-from sealpoint.errors import Tampered
+from sealpoint.errors import IntegrityError
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
 from sealpoint.views.documents import ref_document
@@ -221,7 +221,7 @@ def gc(*, dry_run: bool, compact: bool, where: StoreOptions, as_json: bool) -> N
     else:
         _print_collected(found, dry_run=dry_run)
     if found.failures:
-        click.get_current_context().exit(Tampered.exit_status)
+        click.get_current_context().exit(IntegrityError.exit_status)
 
 
 def _print_collected(found: Collected, *, dry_run: bool) -> None:

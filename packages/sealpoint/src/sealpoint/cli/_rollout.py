@@ -33,7 +33,7 @@ from sealpoint.cli.terminal import (
     print_table,
     working,
 )
-from sealpoint.errors import ListIncomplete, UsageError
+from sealpoint.errors import IntegrityError, UsageError
 from sealpoint.gate import PlannedWorld, Request, RolloutPlan, Status
 from sealpoint.signing import begins_digest
 from sealpoint.views.documents import (
@@ -108,7 +108,7 @@ def world_(graph: str, output: str) -> None:
 def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_json: bool) -> None:
     """Show the worlds of all threads, what differs in the new one, and what the policy asks for.
 
-    Nothing is written. The exit status is 32 if a thread cannot be read, or the anchor does not
+    Nothing is written. The exit status is 30 if a thread cannot be read, or the anchor does not
     know it: nobody knows which checkpoint it would resume from.
     """
     with where.reading() as store:
@@ -127,7 +127,7 @@ def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_j
             line = f"sealpoint rollout propose {shlex.join(words)} --reason WHY"
             print_line(Styled(f"To have it accepted: {line}", "quiet"))
     if found.failed:
-        click.get_current_context().exit(ListIncomplete.exit_status)
+        click.get_current_context().exit(IntegrityError.exit_status)
 
 
 def _asks(world: PlannedWorld) -> bool:

@@ -7,7 +7,7 @@ from sealpoint.cli.options import Verb, json_option
 from sealpoint.cli.references import thread_text
 from sealpoint.cli.stores import StoreOptions, store_options
 from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
-from sealpoint.errors import Tampered
+from sealpoint.errors import IntegrityError
 from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import LeftOut, ThreadNames
 from sealpoint.views.documents import threads_document
@@ -24,9 +24,9 @@ def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bo
     """List the threads of a namespace with their states: all of them, or none.
 
     Complete means that every thread the anchor knows was found in the store, and that the store
-    has no others. If something would be left out, nothing is listed and the exit status is 49;
-    --partial lists the rest and says what is left out. It is 30 if a thread does not verify. A
-    thread that a restore cut needs a reason or approvals to resume, unless it was released.
+    has no others. If something would be left out, nothing is listed and the exit status is 30;
+    --partial lists the rest and says what is left out. It is also 30 if a thread does not verify.
+    A thread that a restore cut needs a reason or approvals to resume, unless it was released.
     """
     with where.reading() as store, working("listing threads"):
         found = store.threads(partial=partial)
@@ -38,7 +38,7 @@ def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bo
     else:
         _print(found, names, summaries)
     if unreadable:
-        click.get_current_context().exit(Tampered.exit_status)
+        click.get_current_context().exit(IntegrityError.exit_status)
 
 
 def _print(found: ThreadNames, names: tuple[str, ...], summaries: list[ThreadSummary]) -> None:

@@ -11,7 +11,7 @@ from sealpoint.cli.options import VerbGroup, import_object, json_option
 from sealpoint.cli.stores import chosen_registry
 from sealpoint.cli.terminal import print_json, print_line, print_table
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Explanation, Registry
-from sealpoint.errors import ObjectNotFound, TypeNotAllowed
+from sealpoint.errors import EncodeError, ObjectNotFound
 
 
 @click.group(cls=VerbGroup)
@@ -32,7 +32,7 @@ def explain(reference: str, registry_reference: str | None, *, as_json: bool) ->
     """List every type in OBJECT, whether it is allowed, and the line that allows it.
 
     OBJECT is a value in MODULE, or a function without arguments that returns one. MODULE is
-    imported, so its code runs. The exit status is 0 if the whole value can be saved, else 11.
+    imported, so its code runs. The exit status is 0 if the whole value can be saved, else 10.
     """
     value = import_object(reference)
     if inspect.isfunction(value):
@@ -44,7 +44,7 @@ def explain(reference: str, registry_reference: str | None, *, as_json: bool) ->
     else:
         _print(explanation)
     if not explanation.allowed:
-        click.get_current_context().exit(TypeNotAllowed.exit_status)
+        click.get_current_context().exit(EncodeError.exit_status)
 
 
 def _returned(function: Callable[[], Any], reference: str) -> Any:

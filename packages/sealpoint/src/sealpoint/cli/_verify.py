@@ -18,7 +18,7 @@ from sealpoint.cli.options import Verb, json_option
 from sealpoint.cli.references import thread_text
 from sealpoint.cli.stores import StoreOptions, operator_option, store_options
 from sealpoint.cli.terminal import print_fields, print_json, print_line, print_table, working
-from sealpoint.errors import Tampered, UsageError
+from sealpoint.errors import IntegrityError, UsageError
 from sealpoint.views.words import Styled, count_text, when
 from sealpoint.world import visible
 
@@ -47,7 +47,7 @@ def verify(*, where: StoreOptions, as_json: bool) -> None:
     else:
         _print_findings(report)
     if not report.ok:
-        click.get_current_context().exit(Tampered.exit_status)
+        click.get_current_context().exit(IntegrityError.exit_status)
 
 
 def _print_findings(report: Report) -> None:
@@ -158,7 +158,7 @@ def verify_bundle_(
     else:
         _print_report(report)
     if not report.ok:
-        click.get_current_context().exit(Tampered.exit_status)
+        click.get_current_context().exit(IntegrityError.exit_status)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def test_deleting_a_thread_does_not_shorten_a_loop_over_all(tmp_path: Path) -> N
         assert not found.complete
         assert len(found.left_out) == len(caught.value.left_out) == 1
         assert len(store.threads(partial=True)) == 2
-    assert machine.refused("threads") == (49, "list-incomplete")
+    assert machine.refused("threads") == (30, "list-incomplete")
 
 
 def test_a_colleague_is_told_of_threads_that_only_the_store_knows(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_colleague_is_told_of_threads_that_only_the_store_knows(tmp_path: Path
 
     assert mine.json("threads")["threads"] == ["seen", "unseen"]
     assert mine.json("requests")["requests"][0]["id"] == request
-    assert theirs.refused("threads") == (49, "list-incomplete")
+    assert theirs.refused("threads") == (30, "list-incomplete")
     assert "'unseen', which the anchor does not know" in theirs.run("threads").stderr
     assert partial["threads"] == ["seen"]
     assert [(each["name"], each["anchored"]) for each in partial["left_out"]] == [("unseen", False)]

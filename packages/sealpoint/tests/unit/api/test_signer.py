@@ -122,7 +122,7 @@ def test_what_a_signer_raises_is_one_error_and_nothing_is_written(
 
     assert caught.value.__cause__ is error
     assert "secret" not in str(caught.value)
-    assert (caught.value.code, caught.value.exit_status) == ("signer-failed", 52)
+    assert (caught.value.code, caught.value.exit_status) == ("signer-failed", 50)
     assert held == ["a"]
     assert after == ["b", "a"]
 
