@@ -384,7 +384,7 @@ class BlobMismatch(DecodeError):
 class IntegrityError(SealpointError):
     """A store or a bundle is not the one that was written, or nothing proves that it is.
 
-    A script stops and alerts a person, and does not use the store or the bundle until then.
+    A script stops, alerts a person, and does not use the store or the bundle.
     """
 
     code = "integrity"
@@ -524,7 +524,7 @@ class NotTrusted(SealpointError):
     The class itself is raised for data: the root did not sign the roster, a signer had no right to
     write an entry or used a key after its end, or the URL leads to another place than it did. If
     you moved the store or a directory above it, `sealpoint trust move` accepts the new place. The
-    subclasses are about the caller.
+    subclasses are about the caller and about files that the caller gave.
     """
 
     code = "not-trusted"
@@ -562,7 +562,7 @@ class NoPin(NotTrusted):
 class NoRight(NotTrusted):
     """The roster does not give this identity the role or the namespace that the act needs.
 
-    Nobody approves what they asked for, with no identity and no key.
+    People cannot approve their own requests, whatever identity or key they use.
     """
 
     code = "no-right"
@@ -575,8 +575,8 @@ class NoRight(NotTrusted):
 class KeyNotInForce(NotTrusted):
     """The key is not in the roster, was revoked, or has expired.
 
-    After a rotation, open the store again with the new key. The roster has to name a key that
-    `sealpoint keys new` made: the hint has the command.
+    After a rotation, open the store again with the new key. A key that `sealpoint keys new` made is
+    not in force before it is added to the roster: the hint has the command.
     """
 
     code = "key-not-in-force"
@@ -1136,7 +1136,7 @@ class RecordCompressed(ModelError):
 class RecordMismatch(ModelError):
     """A part of the file has another size than the file declares for it.
 
-    A tensor larger than its record would show memory that belongs to others.
+    A tensor that is larger than its record would show memory that nobody wrote, or other tensors.
     """
 
     code = "record-mismatch"

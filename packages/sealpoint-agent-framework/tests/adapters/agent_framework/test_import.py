@@ -491,7 +491,7 @@ def test_a_store_that_is_open_for_reading_only_refuses_the_import_itself(tmp_pat
     files.paused_run(tmp_path / "old")
     (tmp_path / "disk").mkdir()
     url = f"sqlite:///{tmp_path / 'disk' / 'store.db'}"
-    home = {"config_dir": str(tmp_path / "config"), "state_dir": str(tmp_path / "state")}
+    home: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
     registry = Registry()
     files.allow_all(registry)
     sealpoint.init(url, **home)
