@@ -56,8 +56,8 @@ nitpick_ignore_regex = [
     (r"py:class", r"sealpoint\..*\.(AskedRequest|TakenObject)"),
     # Documented under the name of their package, which loads them when they are used.
     (r"py:class", r"sealpoint\..*\._\w+\.(AuditRecord|DictForm|StandingPause)"),
-    (r"py:class", r"sealpoint\.api\.checks\.Diagnosis"),
-    (r"py:class", r"(sealpoint\..*\._\w+\.)?(StoreStatus|StoreWatch|WhyApproval)"),
+    (r"py:class", r"sealpoint\.api\.checks\.(Diagnosis|StoreFacts)"),
+    (r"py:class", r"(sealpoint\..*\._\w+\.)?(StoreWatch|WhyApproval)"),
 ]
 
 for _name in sealpoint.api.__all__:

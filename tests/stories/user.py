@@ -47,7 +47,7 @@ def _import_everything(kind: str) -> None:
             ["threads"],
             ["requests"],
             ["verify"],
-            ["status"],
+            ["doctor"],
             ["keys", "list"],
             ["keys", "new", "k"],
             ["trust", "export"],

@@ -13,6 +13,7 @@ from typing import Any
 
 import sealpoint
 from sealpoint import Admin, Store
+from sealpoint.api import StoreFacts
 from tests.postgres_server import PostgresServer
 
 __all__ = ["Fleet", "FleetMachine"]
@@ -43,6 +44,13 @@ class FleetMachine:
     def admin(self) -> Admin:
         """What administers the store here."""
         return sealpoint.admin(self.fleet.url, **self.options)
+
+    @property
+    def facts(self) -> StoreFacts:
+        """How the store stands here."""
+        found = self.admin.doctor(quick=True).facts
+        assert found is not None
+        return found
 
     def init(self, *, shared: bool = True, **options: Any) -> None:
         """Make the store here."""

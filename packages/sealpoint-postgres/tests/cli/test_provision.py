@@ -146,7 +146,7 @@ _LEAST = (
     ("reader", ["threads"]),
     ("reader", ["log", "t"]),
     ("reader", ["verify"]),
-    ("reader", ["status", "--identity", "worker"]),
+    ("reader", ["doctor", "--quick", "--identity", "worker"]),
     ("writer", ["save", "t"]),
     ("approver", ["pause", "t", "--reason", "look"]),
     ("approver", ["unpause", "t", "--reason", "looked"]),

@@ -254,8 +254,8 @@ def test_machines_share_an_anchor(saved: Machine, other: Machine, shared: str) -
     assert other.json("anchor", "join", shared) == {"url": shared, "taken": 0, "threads": 2}
 
     assert other.json("load", "a") == 1
-    assert other.json("status")["shared_anchor"] == shared
-    assert f"shared anchor  {shared}" in other.done("status")
+    assert other.json("doctor", "--quick")["facts"]["shared_anchor"] == shared
+    assert f"shared anchor  {shared}" in other.done("doctor", "--quick")
     header, *rows = saved.done("anchor", "show").splitlines()
     assert header.split() == ["thread", "here", "shared", "store", "standing"]
     assert [row.split()[-5:] for row in rows[1:]] == [
@@ -265,7 +265,7 @@ def test_machines_share_an_anchor(saved: Machine, other: Machine, shared: str) -
     assert saved.json("pause", "a", "--reason", "odd")["anchor"] == "shared"
     assert other.run("anchor", "leave").exit_code == UsageError.exit_status
     assert other.json("anchor", "leave", "--yes") == {"left": shared}
-    assert other.json("status")["shared_anchor"] is None
+    assert other.json("doctor", "--quick")["facts"]["shared_anchor"] is None
     assert other.run("anchor", "leave", "--yes").exit_code == UsageError.exit_status
 
 

@@ -86,7 +86,6 @@ def test_every_verb_of_a_store_is_listed_here() -> None:
         ("model", "convert"),
         ("scan",),
         ("rollout", "world"),
-        ("status",),
         ("doctor",),  # errors are findings: tests/cli/test_doctor.py
         (
             "serve",

@@ -42,7 +42,7 @@ __all__ = ["FORKED_HINT", "AnchorsTogether", "newer_position"]
 
 FORKED_HINT = (
     "Two histories exist: keep a copy of both. To continue with the one of the shared anchor, give "
-    "up what this machine remembers: move the directory away that sealpoint status names as anchor."
+    "up what this machine remembers: move the directory away that sealpoint doctor names as anchor."
 )
 
 Judge = Callable[[bytes, Position, Position], tuple[Position, bool]]

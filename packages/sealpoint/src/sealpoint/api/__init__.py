@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sealpoint.api._doctor import diagnose_anchor
     from sealpoint.api._key_list import KeyInfo, KeyStatus, PasskeyInfo
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
+    from sealpoint.api._known_stores import KnownStore, known_stores
     from sealpoint.api._move import MovedStore, MoveProgress
     from sealpoint.api._offline import (
         ExaminedRequest,
@@ -32,12 +33,11 @@ if TYPE_CHECKING:
     )
     from sealpoint.api._policy import AppliedPolicy, Approvers, PolicyAdmin
     from sealpoint.api._roster import RootRotation, RosterAdmin
-    from sealpoint.api._status import KnownStore, StatusFault, StoreStatus, known_stores
     from sealpoint.api._trust import TrustAdmin
     from sealpoint.api._watch import StoreWatch, ThreadPage, WatchState
     from sealpoint.api._watched_threads import WatchChanges, WatchEvent
     from sealpoint.api._why import Why, WhyApproval, verify_bundle
-    from sealpoint.api.checks import Diagnosis, DoctorCheck, DoctorFinding, Severity
+    from sealpoint.api.checks import Diagnosis, DoctorCheck, DoctorFinding, Severity, StoreFacts
     from sealpoint.audit import AuditRecord, BundleReport, BundleThread
     from sealpoint.store import (
         AcceptedRestore,
@@ -86,9 +86,8 @@ __all__ = [
     "Severity",
     "ShownRelease",
     "ShownResult",
-    "StatusFault",
     "Store",
-    "StoreStatus",
+    "StoreFacts",
     "StoreWatch",
     "ThreadOutcome",
     "ThreadPage",
@@ -119,7 +118,7 @@ _HOMES = (
     *("sealpoint.api._why", "sealpoint.store", "sealpoint.audit", "sealpoint.api._offline"),
     *(
         "sealpoint.api._policy",
-        "sealpoint.api._status",
+        "sealpoint.api._known_stores",
         "sealpoint.api._key_list",
         "sealpoint.api.checks",
     ),

@@ -24,7 +24,6 @@ from sealpoint.api._location import Directory, StoreLocation
 from sealpoint.api._move import MovedStore, MoveProgress, move_store
 from sealpoint.api._policy import PolicyAdmin
 from sealpoint.api._roster import RosterAdmin
-from sealpoint.api._status import StoreStatus, check_status
 from sealpoint.api._trust import TrustAdmin
 from sealpoint.api.checks import Diagnosis
 from sealpoint.config import PassphraseSource, PasswordSource
@@ -54,25 +53,19 @@ class Admin:
     def __repr__(self) -> str:
         return f"<Admin of {self._location.url}>"
 
-    def status(self, *, identity: str | None = None, namespace: str = "default") -> StoreStatus:
-        """Return the status of a store on this machine. Writes nothing, and opens no private key.
-
-        Args:
-            identity: The identity that would open it: its key must be here and safe, which is
-                checked too.
-            namespace: The namespace whose policy and approvers to show.
-        """
-        return check_status(self._location, identity, namespace)
-
-    def doctor(self, *, namespace: str = "default") -> Diagnosis:
-        """Check whether a store is ready for production, line by line of the checklist.
+    def doctor(
+        self, *, namespace: str = "default", identity: str | None = None, quick: bool = False
+    ) -> Diagnosis:
+        """Return the facts about a store on this machine, and check how it is set up.
 
         Writes nothing, and opens no private key. A line that cannot be checked is a finding.
 
         Args:
             namespace: The namespace whose policy, approvers and threads to check.
+            identity: The identity that would open the store: checks that its key is here and safe.
+            quick: Only check what keeps the store from being used here, and read no thread.
         """
-        return diagnose(self._location, namespace)
+        return diagnose(self._location, namespace, identity=identity, quick=quick)
 
     def move_to(
         self,

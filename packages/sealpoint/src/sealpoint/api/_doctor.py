@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a store is set up as it should be: files, keys, anchor, clock and people.
+"""How a store stands on this machine, and whether it is set up as it should be.
 
 It looks at what is really there, writes nothing and opens no private key; `checks.py` has the
 checklist, to which parts add lines. What cannot be looked at is a finding among the
@@ -17,6 +17,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from sealpoint.api.checks import (
     Examined,
     PartChecks,
     Severity,
+    StoreFacts,
     away,
     part_checks,
 )
@@ -43,6 +45,7 @@ from sealpoint.config import (
     password_files,
 )
 from sealpoint.errors import SealpointError
+from sealpoint.gate import Policy
 from sealpoint.ledger import STORE_CHAIN, Kind, ResumeBody, StoreChain, parse_body, parse_header
 from sealpoint.signing import KeyFacts, Role
 from sealpoint.store import Core, all_threads
@@ -58,39 +61,64 @@ _KEY_COPY = re.compile(r".*\.(key|next)([^a-z].*)?|.*(~|\.(bak|old|orig|copy|sav
 _DRAFT = ".new-"
 _NETWORK = re.compile(r"(fuse\.)?(nfs\d?|cifs|smb\w*|sshfs|ceph|glusterfs|lustre|afs|s3fs|9p)")
 _MOUNTS = Path("/proc/self/mountinfo")
+_OF_PEOPLE = ("policy-missing", "policy-solo", "approvers-missing")
 # What only a store that can be opened answers.
 _OF_STORE = (
     *("root-here", "duties-together", "key-unlocked", "key-unlisted", "key-expired"),
-    *("key-expires-soon", "key-without-expiry", "roster-copy", "pin-stale", "policy-missing"),
-    *("policy-solo", "approvers-missing", "threads-unanchored", "clock-entries", "runs-unsealed"),
+    *("key-expires-soon", "key-without-expiry", "roster-copy", "pin-stale", *_OF_PEOPLE),
+    *("threads-unanchored", "clock-entries", "runs-unsealed"),
 )
 
 
-def diagnose(location: StoreLocation, namespace: str) -> Diagnosis:
-    """Look at everything that the checklist asks about a store, whatever each look comes to."""
-    parts = part_checks()
+def diagnose(
+    location: StoreLocation, namespace: str, *, identity: str | None = None, quick: bool = False
+) -> Diagnosis:
+    """Look at everything that the checklist asks about a store, whatever each look comes to.
+
+    Args:
+        location: The store.
+        namespace: Whose policy, approvers and threads to look at.
+        identity: Whose key has to be here.
+        quick: Leave the checklist out, but for what keeps the store from being used here.
+    """
+    parts = () if quick else part_checks()
     exam = Examination(str(location.url), parts)
     fixes = Fixes(location)
-    facts = _key_facts(exam, location)
+    facts = _facts_of_files(exam, location)
+    key_files = _key_facts(exam, location, identity)
     works_here = False
     with (
         exam.look(*_OF_STORE),
         location.open_core(namespace=namespace, read_only=True) as core,
     ):
         chain = core.renewed_trust()
-        keys = KeyListing(chain, facts, now()).rows()
-        _Keys(exam, location, fixes, keys).look()
-        _look_at_roster(exam, location, fixes, chain)
-        _look_at_people(exam, fixes, core, chain, namespace)
-        _look_at_anchor(exam, location, fixes, core)
-        with exam.look("runs-unsealed"):
-            _look_at_sessions(exam, fixes, core)
-        works_here = any(key.here and Role.WRITER in key.roles for key in keys)
+        threads = sum(1 for _ in core.anchor.slots()) - 1
+        facts = replace(facts, threads=threads, roster=chain.roster.seq)
+        with exam.look(*_OF_PEOPLE):
+            policy = policy_in_force(core, chain, namespace)
+            facts = replace(
+                facts,
+                policy=None if policy is None else policy.name,
+                asks=_asks(policy),
+                approvers=who_can_approve(chain.roster, policy, namespace, now()),
+            )
+        if not quick:
+            keys = KeyListing(chain, key_files, now()).rows()
+            _Keys(exam, location, fixes, keys).look()
+            _look_at_roster(exam, location, fixes, chain)
+            _look_at_people(exam, fixes, chain, namespace, facts)
+            _look_at_anchor(exam, location, fixes, core)
+            with exam.look("runs-unsealed"):
+                _look_at_sessions(exam, fixes, core)
+            works_here = any(key.here and Role.WRITER in key.roles for key in keys)
     # Opening a store may leave files beside it: they count too.
-    _Files(exam, location, fixes).look()
+    _look_at_group(exam, location)
+    if quick:
+        return replace(exam.diagnosis(facts), checks=())
+    _Files(exam, location, fixes, shared=facts.group is not None).look()
     with exam.look():
         _look_at_parts(exam, location, fixes, parts, works_here=works_here)
-    return exam.diagnosis()
+    return exam.diagnosis(facts)
 
 
 def diagnose_anchor(url: str, *, password: PasswordSource | None = None) -> Diagnosis:
@@ -149,25 +177,29 @@ def _unless(usual: Path | str | None, given: Path | str, option: str) -> tuple[s
     return () if usual == given else (option, str(given))
 
 
+def _look_at_group(exam: Examination, location: StoreLocation) -> None:
+    """What about the modes keeps members of the group out, or lets others in."""
+    with exam.look("group-modes"):
+        group = location.files.group()
+        if group is not None:
+            for message, repair in group_faults(group, *location.shared_paths()):
+                exam.found("group-modes", message, repair)
+
+
 class _Files:
     """Modes, owners, links and disks."""
 
-    def __init__(self, exam: Examination, location: StoreLocation, fixes: Fixes) -> None:
+    def __init__(
+        self, exam: Examination, location: StoreLocation, fixes: Fixes, *, shared: bool
+    ) -> None:
         self._exam = exam
         self._location = location
         self._fixes = fixes
         self._user = os.geteuid() if hasattr(os, "geteuid") else None
-        self._shared = False
+        self._shared = shared
 
     def look(self) -> None:
         """Look at all of them; where files have no owners, only at copies, links and disks."""
-        files = self._location.files
-        with self._exam.look("group-modes"):
-            group = files.group()
-            if group is not None:
-                self._shared = True
-                for message, repair in group_faults(group, *self._location.shared_paths()):
-                    self._exam.found("group-modes", message, repair)
         if self._location.url.path is not None:
             self._look_at_store()
         with self._exam.look("config-writable", "key-readable", "key-linked", "key-copies"):
@@ -343,11 +375,37 @@ def mounted_as(path: Path, mounts: str) -> str:
     return found
 
 
-def _key_facts(exam: Examination, location: StoreLocation) -> dict[str, KeyFacts]:
-    """What the key files here say without being opened."""
+def _facts_of_files(exam: Examination, location: StoreLocation) -> StoreFacts:
+    """What the files of this machine say about a store."""
+    files, facts = location.files, StoreFacts()
+    with exam.look():
+        facts = replace(facts, keys=tuple(files.keys.names()))
+        group = files.group()
+        facts = replace(facts, group=None if group is None else group.name)
+        shared = files.shared_anchor.url()
+        facts = replace(facts, shared_anchor=None if shared is None else str(shared))
+        pin = files.pin()
+        facts = replace(facts, store=str(pin.store), fingerprint=str(pin.fingerprint()))
+        facts = replace(facts, anchor=str(files.anchor_directory(pin.store)))
+    return facts  # noqa: RET504 (a look that fails ends early, with what is known)
+
+
+def _asks(policy: Policy | None) -> dict[str, tuple[str, ...]]:
+    """What a policy asks for, with the rules that do, the strictest first."""
+    found: dict[str, tuple[str, ...]] = {}
+    rules = {} if policy is None else policy.rules
+    for measure in sorted({each for each in rules.values() if not each.passes}, reverse=True):
+        found[str(measure)] = tuple(str(rule) for rule, each in rules.items() if each == measure)
+    return found
+
+
+def _key_facts(
+    exam: Examination, location: StoreLocation, identity: str | None
+) -> dict[str, KeyFacts]:
+    """What the key files here say without being opened, and that of an identity has to be here."""
     facts = {}
     with exam.look():
-        for name in location.files.keys.names():
+        for name in sorted({*location.files.keys.names(), *filter(None, [identity])}):
             with exam.look():
                 facts[name] = location.files.keys.facts(name, mounted=True)
     return facts
@@ -444,30 +502,28 @@ def _look_at_roster(
 
 
 def _look_at_people(
-    exam: Examination, fixes: Fixes, core: Core, chain: StoreChain, namespace: str
+    exam: Examination, fixes: Fixes, chain: StoreChain, namespace: str, facts: StoreFacts
 ) -> None:
-    with exam.look("policy-missing", "policy-solo", "approvers-missing"):
-        policy = policy_in_force(core, chain, namespace)
-        people = who_can_approve(chain.roster, policy, namespace, now())
-        persons = {each.person for each in chain.roster.identities}
-        team = fixes.sealpoint("policy", "apply", "team")
-        if policy is None:
-            reason = f"namespace {namespace!r}: only ordinary continuation is allowed"
-            exam.found("policy-missing", reason, team)
-        elif not people.needed and len(persons) > 1:
-            reason = (
-                f"policy {policy.name!r} asks nobody, and the roster names {len(persons)} people"
-            )
-            exam.found("policy-solo", reason, team)
-        if people.missing:
-            name, right = '"${APPROVER:?a name}"', "--role=approver"
-            exam.found(
-                "approvers-missing",
-                f"policy asks for {people.needed}, and {len(people.people)} can approve: add "
-                f"{people.missing}",
-                f"{fixes.sealpoint('keys', 'new')} {name} && {fixes.sealpoint('keys', 'add')} "
-                f"{name} --person={name} {right} --namespace='*'",
-            )
+    people = facts.approvers
+    if people is None:  # the policy in force cannot be read, which is a finding already
+        return
+    persons = {each.person for each in chain.roster.identities}
+    team = fixes.sealpoint("policy", "apply", "team")
+    if facts.policy is None:
+        reason = f"namespace {namespace!r}: only ordinary continuation is allowed"
+        exam.found("policy-missing", reason, team)
+    elif not people.needed and len(persons) > 1:
+        reason = f"policy {facts.policy!r} asks nobody, and the roster names {len(persons)} people"
+        exam.found("policy-solo", reason, team)
+    if people.missing:
+        name, right = '"${APPROVER:?a name}"', "--role=approver"
+        exam.found(
+            "approvers-missing",
+            f"policy asks for {people.needed}, and {len(people.people)} can approve: add "
+            f"{people.missing}",
+            f"{fixes.sealpoint('keys', 'new')} {name} && {fixes.sealpoint('keys', 'add')} "
+            f"{name} --person={name} {right} --namespace='*'",
+        )
 
 
 def _look_at_anchor(exam: Examination, location: StoreLocation, fixes: Fixes, core: Core) -> None:

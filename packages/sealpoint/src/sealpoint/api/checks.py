@@ -20,6 +20,7 @@ from typing import Protocol
 
 from sealpoint import _parts
 from sealpoint.anchor import AnchorUrl
+from sealpoint.api._policy import Approvers
 from sealpoint.config import StoreUrl
 from sealpoint.errors import ExtraMissing, SealpointError
 
@@ -33,6 +34,7 @@ __all__ = [
     "Examined",
     "PartChecks",
     "Severity",
+    "StoreFacts",
     "away",
     "error_finding",
     "part_checks",
@@ -127,10 +129,40 @@ class DoctorCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """How a store stands on this machine, as far as that could be found out."""
+
+    store: str | None = None
+    """Its id; None if there is no pin to say it."""
+    fingerprint: str | None = None
+    """Of the pin, for people to compare."""
+    keys: tuple[str, ...] = ()
+    """The identities whose private keys are here."""
+    anchor: str | None = None
+    """The directory of this machine's anchor."""
+    shared_anchor: str | None = None
+    """The URL of the anchor that other machines ask too, if there is one."""
+    threads: int | None = None
+    """How many threads the anchor knows."""
+    roster: int | None = None
+    """The number of the roster in force."""
+    policy: str | None = None
+    """The name of the policy in force in the namespace."""
+    asks: dict[str, tuple[str, ...]] | None = None
+    """What it asks for before a run goes on, and by which rules."""
+    approvers: Approvers | None = None
+    """Who can approve what it asks for."""
+    group: str | None = None
+    """The group that this user shares the store with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """The result of `doctor`."""
 
     url: str
+    facts: StoreFacts | None = None
+    """None where only a shared anchor was looked at."""
     checks: tuple[DoctorCheck, ...] = ()
     """The lines of the checklist that apply to a store like this one."""
     findings: tuple[DoctorFinding, ...] = ()
@@ -138,8 +170,8 @@ class Diagnosis:
 
     @property
     def ok(self) -> bool:
-        """Whether there is nothing above a note."""
-        return all(finding.severity is Severity.NOTE for finding in self.findings)
+        """Whether nothing is critical: warnings and notes are advice."""
+        return all(finding.severity is not Severity.CRITICAL for finding in self.findings)
 
 
 class Examination:
@@ -207,12 +239,13 @@ class Examination:
         before = self._answers.get(code, True)
         self._answers[code] = next(each for each in (False, None, True) if each in (before, holds))
 
-    def diagnosis(self) -> Diagnosis:
+    def diagnosis(self, facts: StoreFacts | None = None) -> Diagnosis:
         """Return the result of the examination."""
         self._answers.setdefault(_UNANSWERED, True)
         order = [*Severity]
         return Diagnosis(
             url=self._url,
+            facts=facts,
             checks=tuple(
                 DoctorCheck(code=code, claim=claim, holds=self._answers[code])
                 for code, (_, claim) in self._checks.items()

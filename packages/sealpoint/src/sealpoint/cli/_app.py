@@ -31,9 +31,8 @@ VERBS = {
         "types": ("_types:types", "List the types that may be saved, and how to allow more."),
     },
     "Look": {
-        "stores": ("_status:stores", "List the stores that this machine knows."),
-        "status": ("_status:status", "Show the condition of a store, and what to repair."),
-        "doctor": ("_status:doctor", "Check how a store is set up, with a fix for each finding."),
+        "stores": ("_doctor:stores", "List the stores that this machine knows."),
+        "doctor": ("_doctor:doctor", "Check how a store is set up, with a fix for each finding."),
         "threads": ("_threads:threads", "List the threads with their states."),
         "log": ("_log:log", "List the checkpoints of a thread."),
         "show": ("_log:show", "Show one checkpoint, with its state and types."),

@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # what shows neither requests nor administration does not loa
         KeyInfo,
         ShownRelease,
         ShownResult,
-        StoreStatus,
     )
     from sealpoint.views.changes import Change
 
@@ -47,7 +46,6 @@ __all__ = [
     "requests_document",
     "rollout_document",
     "rollouts_document",
-    "status_document",
     "thread_document",
     "threads_document",
 ]
@@ -269,12 +267,9 @@ def keys_document(keys: "Sequence[KeyInfo]") -> list[dict[str, Any]]:
     return [dataclasses.asdict(each) for each in keys]
 
 
-def status_document(status: "StoreStatus") -> dict[str, Any]:
-    """How a store stands here."""
-    people = None if status.approvers is None else approvers_document(status.approvers)
-    return {**dataclasses.asdict(status), "approvers": people, "ok": status.ok}
-
-
 def diagnosis_document(diagnosis: "Diagnosis") -> dict[str, Any]:
-    """How a store is set up, and what to mend."""
-    return {**dataclasses.asdict(diagnosis), "ok": diagnosis.ok}
+    """How a store stands here, how it is set up, and what to mend."""
+    document = {**dataclasses.asdict(diagnosis), "ok": diagnosis.ok}
+    if diagnosis.facts is not None and diagnosis.facts.approvers is not None:
+        document["facts"]["approvers"] = approvers_document(diagnosis.facts.approvers)
+    return document

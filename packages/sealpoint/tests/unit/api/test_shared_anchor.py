@@ -47,9 +47,8 @@ def test_every_machine_asks_without_being_told_each_time(fleet: Fleet, one: Flee
     assert declared(one)["url"] == f"{fleet.anchor}"
     assert fleet.server.password not in json.dumps(declared(one))
     assert one.shown() == {None: (0, 0), "t": (2, 2)}
-    status = one.admin.status()
-    assert status.shared_anchor == fleet.anchor
-    assert status.ok
+    assert one.facts.shared_anchor == fleet.anchor
+    assert one.admin.doctor(quick=True).ok
 
 
 def test_new_machine_needs_pin_and_login_alone(fleet: Fleet, one: FleetMachine) -> None:
@@ -93,7 +92,7 @@ def test_store_in_use_takes_along_what_was_seen(fleet: Fleet) -> None:
     one.save(3, thread="u")
     with pytest.raises(UsageError, match="reason"):
         one.admin.anchor.join(fleet.anchor)
-    assert one.admin.status().shared_anchor is None
+    assert one.facts.shared_anchor is None
     joined = one.admin.anchor.join(fleet.anchor, reason="a fleet from now on")
 
     assert (joined.taken, joined.threads) == (3, 2)
@@ -114,7 +113,7 @@ def test_anchor_that_neither_knows_is_not_begun(fleet: Fleet) -> None:
 
     with pytest.raises(Unanchored):
         two.admin.anchor.join(fleet.anchor)
-    assert two.admin.status().shared_anchor is None
+    assert two.facts.shared_anchor is None
     assert fleet.on_anchor("SELECT * FROM slot_secrets") == []
 
 
@@ -153,7 +152,7 @@ def test_store_that_was_put_back_does_not_join(fleet: Fleet) -> None:
     with pytest.raises(RolledBack):
         one.admin.anchor.join(fleet.anchor, reason="share")
 
-    assert one.admin.status().shared_anchor is None
+    assert one.facts.shared_anchor is None
     assert fleet.on_anchor("SELECT * FROM slots") == []
 
 
@@ -184,7 +183,7 @@ def test_leaving_takes_everything_along(fleet: Fleet, one: FleetMachine) -> None
     fleet.put_back()
     with pytest.raises(RolledBack):
         two.admin.anchor.leave()
-    assert two.admin.status().shared_anchor == fleet.anchor
+    assert two.facts.shared_anchor == fleet.anchor
 
 
 def test_thread_that_went_after_a_restore_is_left_out_and_not_all_of_them(
@@ -284,8 +283,8 @@ def test_machine_that_remembers_another_history_gives_it_up_as_the_hint_says(
     two.save(3, 4, 5)
     with pytest.raises(Forked) as caught:
         one.load()
-    assert "move the directory away that sealpoint status names as anchor" in str(caught.value)
-    directory = one.admin.status().anchor
+    assert "move the directory away that sealpoint doctor names as anchor" in str(caught.value)
+    directory = one.facts.anchor
     assert directory is not None
     Path(directory).rename(fleet.folder / "given-up")
 
