@@ -1,59 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the API for programs is described, as OpenAPI 3.1: what it takes, and what it answers.
 
-What a document of the package holds is taken from the type that it is made of, so that it cannot
-say anything else; what is put together for the API alone is written down here, and a test holds
-every answer against it.
+What an answer holds is taken from the type that it is made of, so that the description cannot say
+anything else.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 import sealpoint
-from sealpoint.api import WatchState
-from sealpoint.audit import AuditRecord, Finding, Report, TimelineEntry
-from sealpoint.gate import Standing, Status, ThreadPhase
-from sealpoint.signing import Attestation, RosterDocument, Statement
-from sealpoint_console._outbox import HookStatus
+from sealpoint.errors import SealpointError
+from sealpoint.signing import Attestation
+from sealpoint_console._app import PageCall, Right
 
 API_ROOT = "/api/v1"
 
 Schema = Mapping[str, Any]
 
 _REF = "#/components/schemas/{name}"
-_MADE_OF = (
-    *(AuditRecord, Finding, HookStatus, Report, TimelineEntry, WatchState),
-    *(Standing, Attestation, RosterDocument, Statement),
-)
-
-TEXT: Schema = {"type": "string"}
 ID: Schema = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 DIGEST: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _DIGITS: Schema = {"type": "string", "pattern": "^[0-9a-f]{8,64}$"}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_TIME: Schema = {"type": "string", "format": "date-time"}
-_YES: Schema = {"type": "boolean"}
-_ANYTHING: Schema = {}
-_TEXTS: Schema = {"type": "array", "items": TEXT}
 
 
-class Described(Protocol):
-    """What is told of one operation; see `Operation`."""
+class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error, as `SealpointError.as_dict` has it."""
 
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def gives(self) -> Schema: ...
-    @property
-    def query(self) -> Mapping[str, Schema]: ...
-    @property
-    def body(self) -> Mapping[str, Schema]: ...
+    code: str
+    message: str
+    hint: str
+    exit_status: int
+
+
+class Error(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why nothing was done."""
+
+    error: Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that a program can ask for."""
+
+    method: str
+    path: str
+    """Below the root; names in braces are its parameters."""
+    summary: str
+    right: Right
+    answer: Callable[[PageCall], Any]
+    """Its annotation says what the answer is."""
+    query: Mapping[str, Schema]
+    body: Mapping[str, Schema]
+    """The fields of a JSON object, all of them required."""
 
 
 def ref(name: str) -> Schema:
@@ -61,79 +62,6 @@ def ref(name: str) -> Schema:
     return {"$ref": _REF.format(name=name)}
 
 
-def maybe(schema: Schema) -> Schema:
-    """The same, or null."""
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def list_of(schema: Schema) -> Schema:
-    """A list of the same."""
-    return {"type": "array", "items": schema}
-
-
-def document(**fields: Schema) -> Schema:
-    """An object with exactly these fields."""
-    return {
-        "type": "object",
-        "required": list(fields),
-        "properties": fields,
-        "additionalProperties": False,
-    }
-
-
-_THREAD: dict[str, Schema] = {
-    "id": ID,
-    "thread": TEXT,
-    "changed": maybe(_TIME),
-    "owner": maybe(TEXT),
-    "state": {"type": "string", "enum": [str(each) for each in ThreadPhase]},
-    "entries": maybe(_COUNT),
-    "reason": maybe(TEXT),
-    "cut_by_restore": _YES,
-    "code": maybe(TEXT),
-}
-_REQUEST: dict[str, Schema] = {
-    "id": DIGEST,
-    "thread": TEXT,
-    "asked_at": _TIME,
-    "needed": _COUNT,
-    "status": {"type": "string", "enum": [str(each) for each in Status]},
-    **dict.fromkeys(("approved_by", "denied_by", "ignored", "broken_glass_by"), _TEXTS),
-    "broken_glass": maybe(TEXT),
-    "statement": ref("Statement"),
-    "answer": _ANYTHING,
-    "world": maybe({"type": "object"}),
-    "worlds": list_of({"type": "object"}),
-    "requester_says": _TEXTS,
-}
-_ERROR = {
-    "type": "object",
-    "required": ["code", "message"],
-    "properties": {"code": TEXT, "message": TEXT, "hint": TEXT, "exit_status": _COUNT},
-}
-_DOCUMENTS: dict[str, Schema] = {
-    "Error": document(error=ref("Fault")),
-    "Fault": _ERROR,
-    "Thread": document(**_THREAD),
-    "ThreadStanding": document(**_THREAD, digest=DIGEST, expect=TEXT, standing=ref("Standing")),
-    "Request": document(**_REQUEST),
-    "ExaminedRequest": document(
-        **_REQUEST,
-        release=maybe({"type": "object"}),
-        diff=maybe(_TEXTS),
-        difference=maybe({"type": "object"}),
-        fault=maybe(ref("Fault")),
-    ),
-    "Verification": document(
-        begun=_TIME,
-        done=_COUNT,
-        total=_COUNT,
-        ended=maybe(_TIME),
-        elsewhere=_COUNT,
-        report=maybe(ref("Report")),
-        fault=maybe(ref("Fault")),
-    ),
-}
 _REFUSALS = {
     "400": "What was asked for makes no sense.",
     "401": "Nobody is signed in.",
@@ -148,18 +76,22 @@ _REFUSALS = {
 }
 
 
-def openapi(operations: Iterable[Described]) -> dict[str, Any]:
+def openapi(operations: Iterable[Operation]) -> dict[str, Any]:
     """The description of some operations."""
     paths: dict[str, Any] = {}
-    for each in operations:
-        paths.setdefault(f"{API_ROOT}{each.path}", {})[each.method] = _described(each)
-    _, made = msgspec.json.schema_components(_MADE_OF, ref_template=_REF)
+    described = tuple(operations)
+    answers = [each.answer.__annotations__["return"] for each in described]
+    schemas, components = msgspec.json.schema_components(
+        (*answers, Error, Attestation), schema_hook=_hook, ref_template=_REF
+    )
+    for each, schema in zip(described, schemas, strict=False):
+        paths.setdefault(f"{API_ROOT}{each.path}", {})[each.method] = _described(each, schema)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Sealpoint console", "version": sealpoint.__version__},
         "paths": paths,
         "components": {
-            "schemas": {**made, **_DOCUMENTS},
+            "schemas": components,
             "securitySchemes": {
                 "session": {"type": "apiKey", "in": "cookie", "name": "__Host-sealpoint"}
             },
@@ -168,7 +100,14 @@ def openapi(operations: Iterable[Described]) -> dict[str, Any]:
     }
 
 
-def _name(each: Described) -> str:
+def _hook(kind: type) -> dict[str, Any]:
+    """The description of what is no plain data."""
+    if kind is SealpointError:
+        return dict(ref("Fault"))
+    raise NotImplementedError
+
+
+def _name(each: Operation) -> str:
     """What generated programs call it, such as `get_threads_thread` or `post_threads_pause`."""
     parts = each.path.strip("/").split("/")
     last = parts[-1].strip("{}")
@@ -176,7 +115,7 @@ def _name(each: Described) -> str:
     return "_".join((each.method, parts[0], *((last,) if is_item or len(parts) > 1 else ())))
 
 
-def _described(each: Described) -> dict[str, Any]:
+def _described(each: Operation, answer: Schema) -> dict[str, Any]:
     names = {"thread": ID, "request": _DIGITS}
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": schema}
@@ -195,7 +134,7 @@ def _described(each: Described) -> dict[str, Any]:
         "operationId": _name(each),
         "summary": each.summary,
         "parameters": parameters,
-        "responses": {"200": {"description": "Done.", "content": _json(each.gives)}, **refusals},
+        "responses": {"200": {"description": "Done.", "content": _json(answer)}, **refusals},
     }
     if each.body:
         schema = {"type": "object", "required": list(each.body), "properties": dict(each.body)}

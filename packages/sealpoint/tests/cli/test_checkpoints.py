@@ -64,7 +64,8 @@ def test_log_as_json_has_everything(saved: Machine) -> None:
     assert [each["id"] for each in document["checkpoints"]] == ["step-2", "step-1", "step-0"]
     assert document["checkpoints"][0]["metadata"] == {"step": 2, "source": "loop"}
     assert set(document["checkpoints"][0]) == {
-        *("id", "seq", "time", "writer", "metadata", "pruned", "question")
+        *("id", "seq", "time", "writer", "metadata", "entry", "pruned", "question", "lane"),
+        *("parent", "held"),
     }
 
 

@@ -46,11 +46,8 @@ class Approvers:
     """The persons who can approve every request."""
     askers: tuple[str, ...]
     """Persons with the right to approve who are workers too: never for their own requests."""
-
-    @property
-    def missing(self) -> int:
-        """Return how many more people are needed before anything can be approved."""
-        return max(0, self.needed - len(self.people))
+    missing: int
+    """How many more people are needed before anything can be approved."""
 
 
 class PolicyAdmin:
@@ -136,10 +133,12 @@ def who_can_approve(
     """Return the people who can approve the requests of a policy, by a roster, at a time."""
     able = _persons(roster, roster.holders(), Role.APPROVER, namespace, at)
     askers = _persons(roster, roster.keys, Role.WRITER, namespace, at)
+    needed, people = 0 if policy is None else _needed(policy), able - askers
     return Approvers(
-        needed=0 if policy is None else _needed(policy),
-        people=tuple(sorted(able - askers)),
+        needed=needed,
+        people=tuple(sorted(people)),
         askers=tuple(sorted(able & askers)),
+        missing=max(0, needed - len(people)),
     )
 
 

@@ -70,10 +70,6 @@ class BundleThread:
     time: datetime
     """Its time, as its writer claims."""
 
-    def as_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return json_form(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleReport:

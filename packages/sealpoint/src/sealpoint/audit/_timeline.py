@@ -46,7 +46,6 @@ from sealpoint.ledger import (
 from sealpoint.signing import Statement
 from sealpoint.storage import Record
 from sealpoint.store import Core, ThreadState, ThreadWalk, check_name
-from sealpoint.world import json_form
 
 _ABOVE_MAX = 16
 """How many entries above a page to read in order to learn whether a session wrote anything."""
@@ -76,10 +75,6 @@ class TimelineEntry:
     checkpoints with one parent are a fork."""
     given_up: str = ""
     """Why its content is gone: `pruned`, `deleted` or `erased`; otherwise empty."""
-
-    def as_dict(self) -> dict[str, object]:
-        """The JSON form."""
-        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint doctor` and `stores`: how a store stands here, and which there are."""
 
-from dataclasses import asdict
-
 import click
 
 from sealpoint.api import Diagnosis, Severity, StoreFacts, diagnose_anchor, known_stores
@@ -18,9 +16,8 @@ from sealpoint.cli.terminal import (
     working,
 )
 from sealpoint.errors import SealpointError
-from sealpoint.views.documents import diagnosis_document
 from sealpoint.views.words import Styled, short_hex
-from sealpoint.world import visible
+from sealpoint.world import json_form, visible
 
 FINDINGS_STATUS = 96
 """The exit status of `doctor` if something is critical, or with `--strict` if something warns."""
@@ -47,7 +44,7 @@ def doctor(
     with working("looking"):
         found = diagnose_anchor(str(anchor)) if where is None else _diagnosis(where, quick=quick)
     if as_json:
-        print_json(diagnosis_document(found))
+        print_json({**json_form(found), "ok": found.ok})
     else:
         _print_diagnosis(found)
     fails = {Severity.CRITICAL, Severity.WARNING} if strict else {Severity.CRITICAL}
@@ -134,7 +131,7 @@ def stores(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> N
     """
     found = known_stores(config_dir=config_dir, state_dir=state_dir)
     if as_json:
-        print_json([asdict(each) for each in found])
+        print_json(found)
         return
     if not found:
         print_line("This machine knows no store: sealpoint init, or sealpoint trust import.")

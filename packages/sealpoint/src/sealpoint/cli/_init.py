@@ -21,7 +21,6 @@ from sealpoint.cli.terminal import (
     working,
 )
 from sealpoint.gate import Policy
-from sealpoint.views.documents import approvers_document
 from sealpoint.views.words import Styled
 from sealpoint.world import visible
 
@@ -91,7 +90,7 @@ def init(
         "anchor": str(files.anchor_directory(pin.store)),
         "encrypted": encrypt,
         "policy": {"name": policy.name, "digest": policy.digest},
-        "approvers": approvers_document(people),
+        "approvers": people,
         "group": group,
         "shared_anchor": None if shared is None else str(shared),
     }

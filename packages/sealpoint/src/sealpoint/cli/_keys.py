@@ -36,7 +36,6 @@ from sealpoint.cli.terminal import (
 )
 from sealpoint.errors import UsageError
 from sealpoint.signing import Passkey, Role
-from sealpoint.views.documents import keys_document
 from sealpoint.views.words import Styled, count_text, short_hex
 
 
@@ -126,7 +125,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     with working("reading the roster"):
         found = where.admin.keys.list()
     if as_json:
-        print_json(keys_document(found))
+        print_json(found)
         return
     revoked = sum(info.status is KeyStatus.REVOKED for info in found)
     if not everything:

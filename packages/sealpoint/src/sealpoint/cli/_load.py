@@ -22,9 +22,9 @@ from sealpoint.cli.terminal import (
     working,
 )
 from sealpoint.errors import UnknownThread, UsageError
-from sealpoint.views.documents import ref_document
 from sealpoint.views.values import json_fault, render, untyped_json
 from sealpoint.views.words import Styled, when
+from sealpoint.world import json_form
 
 
 @click.command(cls=Verb)
@@ -71,7 +71,7 @@ def save(
                 handle.resume(world=None, deliberate=deliberate)
         ref = handle.save(state, id=checkpoint_id, metadata=beside)
     if as_json:
-        print_json({"thread": thread, **ref_document(ref)})
+        print_json({"thread": thread, **json_form(ref)})
         return
     print_line(Styled("Saved.", "good"))
     print_fields(
@@ -122,7 +122,7 @@ def load_state(
     if output is not None:
         write_document(output, _exact(state).encode(), "--output")
         if as_json:
-            print_json({"thread": thread, **ref_document(loaded.ref), "output": output})
+            print_json({"thread": thread, **json_form(loaded.ref), "output": output})
         else:
             print_fields([("state", output), ("id", loaded.ref.id), ("seq", str(loaded.ref.seq))])
     elif fault is None:

@@ -21,7 +21,7 @@ from sealpoint.cli.terminal import (
     working,
 )
 from sealpoint.store import CheckpointRef, Loaded
-from sealpoint.views.documents import checkpoint_document, history_document
+from sealpoint.views.documents import checkpoint_document
 from sealpoint.views.requests import question_lines, release_lines
 from sealpoint.views.values import render
 from sealpoint.views.words import Styled, short_id, when
@@ -45,7 +45,7 @@ def log(thread: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
         refs = list(history if limit == 0 else islice(history, limit))
         more = limit > 0 and next(history, None) is not None
     if as_json:
-        print_json(history_document(thread, refs, more=more))
+        print_json({"thread": thread, "checkpoints": refs, "more": more})
     elif refs:
         _print_log(refs, more=more)
     else:

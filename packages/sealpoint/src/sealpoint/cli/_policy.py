@@ -20,7 +20,7 @@ from sealpoint.errors import PolicyInvalid
 from sealpoint.gate import SHIPPED_POLICIES, Policy, shipped_policy
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
-from sealpoint.views.documents import approvers_document, policy_document
+from sealpoint.views.documents import policy_document
 from sealpoint.views.requests import measure_text
 from sealpoint.views.words import Styled, duration_text
 from sealpoint.world import visible
@@ -166,7 +166,7 @@ def apply(
                 "after": applied.policy.digest,
                 "before_name": applied.before_name,
                 "roster": applied.roster,
-                "approvers": approvers_document(people),
+                "approvers": people,
             }
         )
         return

@@ -516,5 +516,5 @@ def _answered(found: ExaminedRequest, after: Request, verdict: str, reason: str)
         "request": after.id,
         "verdict": verdict,
         "reason": reason,
-        **examined_document(dataclasses.replace(found, request=after)),
+        **json_form(examined_document(dataclasses.replace(found, request=after))),
     }

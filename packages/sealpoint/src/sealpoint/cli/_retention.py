@@ -33,7 +33,6 @@ from sealpoint.cli.terminal import (
 from sealpoint.errors import IntegrityError
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
-from sealpoint.views.documents import ref_document
 from sealpoint.views.words import Styled, count_text, short_hex, short_id, size_text, when
 
 _ROWS_MAX = 20
@@ -113,7 +112,7 @@ def prune(
             found = run(dry=False)
     done = not (dry_run or nothing)
     if as_json:
-        refs = list(map(ref_document, found.pruned))
+        refs = found.pruned
         print_json({"thread": thread, "checkpoints": refs, **_counts(found), "done": done})
     elif done:
         gone = _things(count_text(len(found.pruned), "state"), found)

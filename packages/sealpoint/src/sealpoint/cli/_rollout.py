@@ -44,7 +44,7 @@ from sealpoint.views.documents import (
 )
 from sealpoint.views.requests import measure_text, rollout_standing
 from sealpoint.views.words import Styled, count_text, short_hex, shown_name, when
-from sealpoint.world import World, visible
+from sealpoint.world import World, json_form, visible
 
 _CLASS_COLUMNS = 12
 _STDOUT = "-"
@@ -365,7 +365,7 @@ def revoke(
             store.rollouts.revoke(found.id, reason=reason)
         after = store.rollouts.get(found.id)
     if as_json:
-        print_json({**request_document(after), "anchor": where.anchor})
+        print_json({**json_form(request_document(after)), "anchor": where.anchor})
         return
     print_line((Styled("Revoked", "good"), f" rollout {after.short}, for good."))
     print_seen_by(where)

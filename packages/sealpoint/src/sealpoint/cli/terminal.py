@@ -23,7 +23,7 @@ import click
 
 from sealpoint.errors import SealpointError, UsageError
 from sealpoint.views.words import Line, Span, Styled
-from sealpoint.world import escape_unprintable, isolate
+from sealpoint.world import escape_unprintable, isolate, json_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -113,8 +113,8 @@ def print_document(data: bytes) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document."""
-    _echo(json_text(document))
+    """Print one JSON document: plain data and records."""
+    _echo(json_text(json_data(document)))
 
 
 def json_text(document: Any) -> str:

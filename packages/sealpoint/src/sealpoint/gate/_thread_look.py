@@ -94,13 +94,13 @@ class ThreadSummary:
     """The identity or pool that owns it."""
     entries: int | None
     """How many entries it has."""
-    reason: str = ""
+    reason: str | None = None
     """Why it is paused or not readable."""
     restored: bool = False
     """Whether an accepted restore cut it and did not release it, and it has not resumed since."""
     checkpoint: str | None = None
     """The id of the newest checkpoint."""
-    code: str = ""
+    code: str | None = None
     """The code of the error, if it is not readable."""
     id: str = ""
     """The id of the thread in hexadecimal; empty if unknown."""
@@ -286,7 +286,7 @@ def _thread_look(state: ThreadState) -> ThreadLook:
     chain = state.chain
     tip, pending = chain.tip(), read_pending(chain)
     reader = ThreadReader(state)
-    phase, reason, checkpoint = ThreadPhase.SAVED, "", None
+    phase, reason, checkpoint = ThreadPhase.SAVED, None, None
     try:
         if tip.entry.header.kind is Kind.ERASE:
             raise UnknownCheckpoint("it was erased")

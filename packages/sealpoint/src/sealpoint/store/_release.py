@@ -38,10 +38,6 @@ class PendingResult:
     answers: bool
     """Whether they are an answer that a person gave."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return json_form(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedLane:
@@ -54,10 +50,6 @@ class ReleasedLane:
     entry: str
     held: bool
     results: tuple[PendingResult, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +67,6 @@ class Deleted:
     entry: str
     task: str | None
     """The task of the results; None: the checkpoint itself."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

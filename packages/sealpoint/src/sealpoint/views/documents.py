@@ -1,46 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs are given: a JSON document for everything that is shown.
 
-The same for `--json` of the command line and for the console's API. A document holds texts as they
-are, control characters included: whoever shows one to people makes them visible. Records of an
-audit, the explanation of a decision and the report of a verification have their own `as_dict`.
+The same for `--json` of the command line and for the console's API, whose description is made of
+the structs here. A record whose fields are its JSON has no document here: `json_form` makes it. A
+document holds texts as they are, control characters included: whoever shows one to people makes
+them visible. Records of an audit, the explanation of a decision and the report of a verification
+have their own `as_dict`.
 """
 
-import dataclasses
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
+from msgspec import Meta, Struct
 
-from sealpoint.gate import Decision, Policy, Request, Requests, RolloutPlan, ThreadSummary
+from sealpoint.errors import SealpointError
+from sealpoint.gate import (
+    Decision,
+    Policy,
+    Request,
+    Requests,
+    RolloutPlan,
+    Status,
+    ThreadPhase,
+    ThreadSummary,
+)
+from sealpoint.signing import Statement
 from sealpoint.store import CheckpointRef, Loaded, ThreadNames
 from sealpoint.views.values import json_fault, render, untyped_json
 from sealpoint.views.words import duration_text
 from sealpoint.world import WorldDiff, json_form
 
 if TYPE_CHECKING:  # what shows neither requests nor administration does not load them
-    from sealpoint.api import (
-        Approvers,
-        Diagnosis,
-        ExaminedRequest,
-        KeyInfo,
-        ShownRelease,
-        ShownResult,
-    )
+    from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
     from sealpoint.views.changes import Change
 
 __all__ = [
-    "approvers_document",
+    "ExaminedDocument",
+    "FailureDocument",
+    "RequestDocument",
+    "RequestsDocument",
+    "RolloutsDocument",
+    "ThreadDocument",
     "checkpoint_document",
     "decision_document",
-    "diagnosis_document",
     "diff_document",
     "examined_document",
-    "history_document",
-    "keys_document",
     "plan_document",
     "policy_document",
-    "ref_document",
     "release_document",
     "request_document",
     "requests_document",
@@ -50,43 +58,40 @@ __all__ = [
     "threads_document",
 ]
 
+Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Time: TypeAlias = Annotated[datetime, Meta(tz=True)]
+
 # Threads and their checkpoints.
+
+
+class ThreadDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one thread is at."""
+
+    name: str = msgspec.field(name="thread")
+    phase: ThreadPhase = msgspec.field(name="state")
+    changed: Time | None
+    owner: str | None
+    entries: int | None
+    reason: str | None
+    restored: bool = msgspec.field(name="cut_by_restore")
+    id: str
+    code: str | None
+
+
+def thread_document(summary: ThreadSummary) -> ThreadDocument:
+    """What one thread is at."""
+    return msgspec.convert(summary, ThreadDocument, from_attributes=True)
 
 
 def threads_document(found: ThreadNames, summaries: Iterable[ThreadSummary]) -> dict[str, Any]:
     """The threads of a namespace, what each is at, and what the list leaves out."""
     return {
         "namespace": found.namespace,
-        "threads": list(found.names),
+        "threads": found.names,
         "details": [thread_document(each) for each in summaries],
         "complete": found.complete,
-        "left_out": [dataclasses.asdict(each) for each in found.left_out],
+        "left_out": found.left_out,
     }
-
-
-def thread_document(summary: ThreadSummary) -> dict[str, Any]:
-    """What one thread is at."""
-    changed = None if summary.changed is None else summary.changed.isoformat()
-    return {
-        "thread": summary.name,
-        "state": str(summary.phase),
-        "changed": changed,
-        "owner": summary.owner,
-        "entries": summary.entries,
-        "reason": summary.reason or None,
-        "cut_by_restore": summary.restored,
-    }
-
-
-def ref_document(ref: CheckpointRef) -> dict[str, Any]:
-    """A checkpoint without its state."""
-    names = ("id", "seq", "time", "writer", "metadata", "pruned", "question")
-    return json_form(ref, *names)
-
-
-def history_document(thread: str, refs: Iterable[CheckpointRef], *, more: bool) -> dict[str, Any]:
-    """Checkpoints of a thread, and whether there are older ones."""
-    return {"thread": thread, "checkpoints": [ref_document(ref) for ref in refs], "more": more}
 
 
 def checkpoint_document(thread: str, loaded: Loaded, shown: "ShownRelease") -> dict[str, Any]:
@@ -95,7 +100,7 @@ def checkpoint_document(thread: str, loaded: Loaded, shown: "ShownRelease") -> d
     is_json = json_fault(state) is None
     return {
         "thread": thread,
-        **ref_document(loaded.ref),
+        **json_form(loaded.ref),
         "world": loaded.world,
         "state": state if is_json else None,
         "state_is_json": is_json,
@@ -108,12 +113,8 @@ def diff_document(
     thread: str, before: CheckpointRef, after: CheckpointRef, changes: "Iterable[Change]"
 ) -> dict[str, Any]:
     """What changed from one checkpoint of a thread to another."""
-    return {
-        "thread": thread,
-        "from": ref_document(before),
-        "to": ref_document(after),
-        "changes": [change.as_dict() for change in changes],
-    }
+    told = [change.as_dict() for change in changes]
+    return {"thread": thread, "from": before, "to": after, "changes": told}
 
 
 # What would run, and what the gate says.
@@ -127,7 +128,7 @@ def release_document(shown: "ShownRelease") -> dict[str, Any]:
         "pending": [
             {
                 "lane": each.lane,
-                **each.result.as_dict(),
+                **json_form(each.result),
                 "value": each.value if _is_json(each) else None,
                 "rendering": [] if each.fault else list(render(each.value, everything=True)),
                 "fault": each.fault,
@@ -147,10 +148,10 @@ def decision_document(
     """What the gate says to a resume, by which rules, and what would be released."""
     return {
         "thread": thread,
-        "outcome": str(decision.outcome),
+        "outcome": decision.outcome,
         "ordinary": decision.ordinary,
         "reasons": [each.as_dict() for each in decision.reasons],
-        "policy": None if policy is None else {"name": policy.name, "digest": policy.digest},
+        "policy": None if policy is None else json_form(policy, "name", "digest"),
         "release": None if shown is None else release_document(shown),
     }
 
@@ -158,20 +159,65 @@ def decision_document(
 # Requests and rollouts.
 
 
-def request_document(request: Request) -> dict[str, Any]:
+class RequestDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request: the statement that is signed, and how it stands."""
-    standing = ("approved_by", "denied_by", "ignored", "broken_glass", "broken_glass_by")
-    return {
-        **json_form(request, "id", "thread", "status", "asked_at", "needed", *standing),
-        "statement": msgspec.to_builtins(request.statement),
-        **json_form(request, "answer", "world", "worlds"),
-        "requester_says": list(request.reasons),
-    }
+
+    id: Digest
+    thread: str
+    status: Status
+    asked_at: Time
+    needed: int
+    approved_by: list[str]
+    denied_by: list[str]
+    ignored: list[str]
+    broken_glass: str | None
+    broken_glass_by: list[str]
+    statement: Statement
+    answer: Any
+    world: dict[str, Any] | None
+    worlds: list[dict[str, Any]]
+    reasons: list[str] = msgspec.field(name="requester_says")
+
+
+class ExaminedDocument(RequestDocument, frozen=True, kw_only=True):
+    """One request with all that people are shown of it."""
+
+    release: dict[str, Any] | None
+    diff: list[str] | None
+    difference: WorldDiff | None
+    fault: SealpointError | None
+
+
+class FailureDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A thread that could not be read, and why."""
+
+    thread: str
+    message: str
+
+
+class RequestsDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Requests of a namespace, and the threads of which it is not known what is asked there."""
+
+    namespace: str
+    requests: list[RequestDocument]
+    failures: list[FailureDocument]
+
+
+class RolloutsDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rollouts of a namespace."""
+
+    namespace: str
+    rollouts: list[RequestDocument]
+
+
+def request_document(request: Request) -> RequestDocument:
+    """A request: the statement that is signed, and how it stands."""
+    return msgspec.convert(request, RequestDocument, from_attributes=True)
 
 
 def requests_document(
     namespace: str, requests: Iterable[Request], found: Requests
-) -> dict[str, Any]:
+) -> RequestsDocument:
     """Requests of a namespace, and the threads of which it is not known what is asked there.
 
     Args:
@@ -179,23 +225,23 @@ def requests_document(
         requests: Those that are shown.
         found: Where they are from, with its failures.
     """
-    return {
-        "namespace": namespace,
-        "requests": [request_document(each) for each in requests],
-        "failures": _failures(found.failures),
-    }
+    return RequestsDocument(
+        namespace=namespace,
+        requests=[request_document(each) for each in requests],
+        failures=_failures(found.failures),
+    )
 
 
-def examined_document(examined: "ExaminedRequest") -> dict[str, Any]:
+def examined_document(examined: "ExaminedRequest") -> ExaminedDocument:
     """One request with all that people are shown of it."""
-    diff = examined.diff
-    return {
-        **request_document(examined.request),
-        "release": None if examined.shown is None else release_document(examined.shown),
-        "diff": None if diff is None else list(diff.lines()),
-        "difference": None if diff is None else dataclasses.asdict(diff),
-        "fault": None if examined.fault is None else examined.fault.as_dict(),
-    }
+    diff, shown = examined.diff, examined.shown
+    return ExaminedDocument(
+        **msgspec.structs.asdict(request_document(examined.request)),
+        release=None if shown is None else release_document(shown),
+        diff=None if diff is None else list(diff.lines()),
+        difference=diff,
+        fault=examined.fault,
+    )
 
 
 def plan_document(namespace: str, plan: RolloutPlan) -> dict[str, Any]:
@@ -211,16 +257,17 @@ def plan_document(namespace: str, plan: RolloutPlan) -> dict[str, Any]:
                 "asks_for": None if each.diff is None else str(each.measure),
                 "rollout": each.rollout,
                 "rules": [reason.as_dict() for reason in each.reasons],
-                "diff": None if each.diff is None else _by_class(each.diff),
+                "diff": None if each.diff is None else each.diff.by_class(),
             }
             for each in plan.worlds
         ],
     }
 
 
-def rollouts_document(namespace: str, rollouts: Iterable[Request]) -> dict[str, Any]:
+def rollouts_document(namespace: str, rollouts: Iterable[Request]) -> RolloutsDocument:
     """Rollouts of a namespace."""
-    return {"namespace": namespace, "rollouts": [request_document(each) for each in rollouts]}
+    shown = [request_document(each) for each in rollouts]
+    return RolloutsDocument(namespace=namespace, rollouts=shown)
 
 
 def rollout_document(
@@ -228,21 +275,17 @@ def rollout_document(
 ) -> dict[str, Any]:
     """One rollout, and what differs in each pair of its worlds, as `Rollouts.compare` gives it."""
     changes = [
-        {"from": before, "to": after, "diff": _by_class(diff)}
+        {"from": before, "to": after, "diff": diff.by_class()}
         for before, after, diff in differences
     ]
-    return {**request_document(rollout), "changes": changes}
+    return {**json_form(request_document(rollout)), "changes": changes}
 
 
-def _by_class(diff: WorldDiff) -> dict[str, list[str]]:
-    return {str(name): list(lines) for name, lines in diff.by_class().items()}
+def _failures(failures: Iterable[tuple[str, str]]) -> list[FailureDocument]:
+    return [FailureDocument(thread=thread, message=message) for thread, message in failures]
 
 
-def _failures(failures: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"thread": thread, "message": message} for thread, message in failures]
-
-
-# Policies, people and keys, and how a store stands.
+# Policies.
 
 
 def policy_document(policy: Policy) -> dict[str, Any]:
@@ -255,21 +298,3 @@ def policy_document(policy: Policy) -> dict[str, Any]:
         "age_max": None if policy.age_max is None else duration_text(policy.age_max),
         "takeover_after": duration_text(policy.takeover_after),
     }
-
-
-def approvers_document(approvers: "Approvers") -> dict[str, Any]:
-    """Who can approve what a policy asks for."""
-    return json_form(approvers, "needed", "people", "askers", "missing")
-
-
-def keys_document(keys: "Sequence[KeyInfo]") -> list[dict[str, Any]]:
-    """The identities of the roster, and the private keys of this machine."""
-    return [dataclasses.asdict(each) for each in keys]
-
-
-def diagnosis_document(diagnosis: "Diagnosis") -> dict[str, Any]:
-    """How a store stands here, how it is set up, and what to mend."""
-    document = {**dataclasses.asdict(diagnosis), "ok": diagnosis.ok}
-    if diagnosis.facts is not None and diagnosis.facts.approvers is not None:
-        document["facts"]["approvers"] = approvers_document(diagnosis.facts.approvers)
-    return document

@@ -12,7 +12,7 @@ imitate another part.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import unified_diff
 from enum import StrEnum, unique
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from sealpoint.gate import Measure, Request, Status
 from sealpoint.signing import Action
-from sealpoint.views.documents import examined_document
 from sealpoint.views.tree import StateTree
 from sealpoint.views.values import json_lines, render, value_lines
 from sealpoint.views.words import Line, Styled, short_hex, shown_name, shown_words, when
@@ -126,11 +125,9 @@ class WorldChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestView:
-    """The complete display of a request for people and programs, made once."""
+    """The complete display of a request for people, made once."""
 
     request: Request
-    document: dict[str, Any] = field(hash=False, repr=False)
-    """For programs."""
     title: Line
     sections: tuple[Section, ...]
     """For people: everything, in reading order."""
@@ -183,7 +180,6 @@ def request_view(examined: "ExaminedRequest", *, hint: Hint | None = None) -> Re
     answered = request.statement.answer is not None and examined.fault is None
     return RequestView(
         request=request,
-        document=examined_document(examined),
         title=title,
         sections=tuple(sections),
         release=shown,

@@ -7,7 +7,7 @@ reads sources and revisions.
 """
 
 from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff
-from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_form
+from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_data, json_form
 from sealpoint.world._syntax import Import, Syntax, read_imports, read_syntax
 from sealpoint.world._tool import Tool
 from sealpoint.world._visible import escape, escape_unprintable, isolate, quoted, visible
@@ -29,6 +29,7 @@ __all__ = [
     "escape",
     "escape_unprintable",
     "isolate",
+    "json_data",
     "json_form",
     "quoted",
     "read_imports",

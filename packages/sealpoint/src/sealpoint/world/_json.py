@@ -9,14 +9,12 @@ repeats itself without end is refused as early as possible.
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
 
-from sealpoint.errors import WorldInvalid
+from sealpoint.errors import SealpointError, WorldInvalid
 from sealpoint.limits import JSON_DEPTH_MAX, WORLD_BYTES_MAX
 from sealpoint.world._visible import quoted
 
@@ -273,6 +271,11 @@ def _not_json(value: object) -> JsonFault:
     )
 
 
+def json_data(value: Any) -> Any:
+    """Plain data with records in it as plain data alone: times are text that ends in Z."""
+    return msgspec.to_builtins(value, enc_hook=_other_data)
+
+
 def json_form(record: Any, *names: str) -> dict[str, Any]:
     """Return the JSON form of a record: its fields in order, times as text, tuples as lists.
 
@@ -280,15 +283,11 @@ def json_form(record: Any, *names: str) -> dict[str, Any]:
         record: A dataclass or a struct.
         names: Only these fields and properties, in this order; without any, all fields.
     """
-    if isinstance(record, msgspec.Struct):
-        names = names or record.__struct_fields__
-    names = names or tuple(each.name for each in fields(record))
-    return {name: _field_form(getattr(record, name)) for name in names}
+    form: dict[str, Any] = json_data(
+        {name: getattr(record, name) for name in names} if names else record
+    )
+    return form
 
 
-def _field_form(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_field_form(each) for each in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return json_form(value) if is_dataclass(value) or isinstance(value, msgspec.Struct) else value
+def _other_data(value: Any) -> Any:
+    return value.as_dict() if isinstance(value, SealpointError) else str(value)

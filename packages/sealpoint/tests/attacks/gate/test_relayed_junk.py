@@ -35,6 +35,7 @@ from sealpoint.limits import JSON_DEPTH_MAX
 from sealpoint.signing import Action, Attestation, Role, Statement, Verdict, attest
 from sealpoint.storage import Record
 from sealpoint.views.documents import examined_document
+from sealpoint.world import json_form
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.deployment import Deployment
 from tests.effort import examples
@@ -217,7 +218,7 @@ def _read_everything(relayed: RelayTeam) -> None:
             asked = store.request(each.id)
             shown = examine(store, asked)
             print_examined(shown)
-            json.dumps(examined_document(shown))
+            json.dumps(json_form(examined_document(shown)))
     for record in store.audit():
         assert record.finding is None
         assert store.why(record.entry).as_dict()

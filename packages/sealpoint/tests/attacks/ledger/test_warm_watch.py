@@ -37,7 +37,7 @@ def watch(scene: AttackedStore) -> StoreWatch:
     return made
 
 
-def _found(watch: StoreWatch) -> dict[str, str]:
+def _found(watch: StoreWatch) -> dict[str, str | None]:
     """What does not verify, in the list and as findings alike."""
     page = watch.page(phase=ThreadPhase.UNREADABLE)
     listed = {each.name: each.code for each in page.threads}
@@ -68,7 +68,7 @@ def test_newest_entries_that_were_deleted_are_found_by_the_next_refresh(
         ("beta", "finding", "rolled-back")
     ]
     assert watch.page().threads[0].name == "beta"
-    assert "the anchor has seen" in watch.thread("beta").reason
+    assert "the anchor has seen" in (watch.thread("beta").reason or "")
 
     scene.editor.put_rows(scene.thread("beta"), rows)
     watch.refresh()

@@ -53,7 +53,7 @@ def test_a_clean_store_is_clean(world: Deployment) -> None:
     report = world.open().verify()
 
     assert report == Report(ok=True, entries=_ENTRIES, findings=())
-    assert report.as_dict() == {"ok": True, "entries": _ENTRIES, "findings": []}
+    assert report.as_dict() == {"ok": True, "entries": _ENTRIES, "findings": ()}
 
 
 def test_verification_writes_nothing(world: Deployment) -> None:

@@ -12,7 +12,6 @@ from sealpoint.api import ExaminedRequest, examine
 from sealpoint.errors import NotTrusted
 from sealpoint.gate import Request
 from sealpoint.store import ResultsDraft, SaveDraft
-from sealpoint.views.documents import examined_document
 from sealpoint.views.requests import RequestView, Section, SectionKind, request_view
 from sealpoint.views.words import Line, Styled
 from sealpoint.world import World
@@ -90,13 +89,6 @@ def test_a_view_holds_everything_that_would_run(team: Team) -> None:
     assert _fields(view.section(SectionKind.STATEMENT))["requester"] == ("worker",)
     assert _fields(view.section(SectionKind.STATEMENT))["reason"] == ("it is due",)
     assert _fields(view.section(SectionKind.STANDING))["approved by"] == ("nobody",)
-
-
-def test_the_document_of_a_view_is_the_one_for_programs(team: Team) -> None:
-    """A view is made of what was examined once, for people and programs alike."""
-    examined = _examined(team, team.ask(answer=1))
-
-    assert request_view(examined).document == examined_document(examined)
 
 
 def test_nothing_of_a_request_is_masked(team: Team) -> None:
