@@ -55,7 +55,7 @@ def show(thread: str | None, *, where: StoreOptions, as_json: bool) -> None:
             threads=None if thread is None else [thread], namespace=where.settings.namespace
         )
     if as_json:
-        print_json([dataclasses.asdict(position) for position in found])
+        print_json(found)
         return
     shared = where.files.shared_anchor.url() is not None
     print_table(
@@ -146,7 +146,7 @@ def join(url: str, *, reason: str | None, signer: str, where: StoreOptions, as_j
     with working("comparing anchors and store"):
         joined = where.admin.anchor.join(url, reason=reason, identity=signer)
     if as_json:
-        print_json(dataclasses.asdict(joined))
+        print_json(joined)
         return
     print_fields([("anchor", joined.url), ("threads", f"{joined.threads:,}")])
     if joined.taken:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint move`: move a store to another backend, with every byte and signature."""
 
-from dataclasses import asdict
 
 import click
 
@@ -62,7 +61,7 @@ def move(
                 "url": moved.url,
                 "store": str(moved.pin.store),
                 "entries": moved.entries,
-                "copied": asdict(moved.copied),
+                "copied": moved.copied,
             }
         )
         return

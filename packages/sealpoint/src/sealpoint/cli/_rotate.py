@@ -374,7 +374,7 @@ def rotate_root_(
             new_passphrase=first_passphrase("the new root") if encrypt else None,
         )
     if as_json:
-        print_json(dataclasses.asdict(found))
+        print_json(found)
         return
     print_line(Styled("A new root.", "good"))
     fields = [
