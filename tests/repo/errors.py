@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from sealpoint import errors
-from sealpoint.cli._status import FINDINGS_STATUS
+from sealpoint.cli._doctor import FINDINGS_STATUS
 from sealpoint.errors import SealpointError
 from sealpoint_models.cli._scan import REFUSED_STATUS
 from tests.repo._tree import REFERENCE

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint move`: move a store to another backend, with every byte and signature."""
 
-
 import click
 
 from sealpoint import api

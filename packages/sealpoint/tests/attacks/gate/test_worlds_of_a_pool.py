@@ -238,7 +238,8 @@ def test_what_was_approved_is_not_asked_again_after_a_crash(attacked: AttackedTe
     thread.adapter.delete([Key("", "c2")])
     with pytest.raises(NeedsApproval) as needs:
         attacked.fresh().resume(world=READ)
-    attacked.approve(needs.value.request)
+    request: Any = needs.value.request
+    attacked.approve(request)
     attacked.fresh().resume(world=READ)
     again = attacked.fresh()
     released = again.resume(world=READ)
@@ -298,7 +299,12 @@ def test_a_row_of_rollouts_is_judged_in_one_pass(attacked: AttackedTeam) -> None
     thread = attacked.fresh()
     worlds: Any = thread._gate._worlds
     plain = worlds._judge
-    worlds._judge = lambda *args: (judged.append(args), plain(*args))[1]
+
+    def judge(*args: Any) -> Any:
+        judged.append(args)
+        return plain(*args)
+
+    worlds._judge = judge
     thread.judge(world=READ)
 
     assert 40 <= len(judged) <= 3 * 40
