@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores and shared anchors in PostgreSQL, and databases made ready for them.
+"""Stores and shared anchors in PostgreSQL, and provisioning of their databases.
 
-URLs with the scheme `postgresql` lead here. What an administrator makes and changes in a database
-is `provision_postgres` and `rotate_postgres_login`; the same as `sealpoint provision postgres`.
+The core opens URLs with the scheme `postgresql` with this package. An administrator creates and
+changes a database with `provision_postgres` and `rotate_postgres_login`, or with
+`sealpoint provision postgres`.
 """
 
 from sealpoint_postgres._duties import Duty, PostgresChange, PostgresLogin, Provisioned

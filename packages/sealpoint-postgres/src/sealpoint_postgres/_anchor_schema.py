@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of a shared anchor in PostgreSQL, and its statements.
 
-A table has a primary key and nothing else. Their names are none of a store's, so that even both in
-one schema, which nobody should do, are told apart. A value of another size than a position has is
-never brought into memory: it is left out, and what lacks it is no position. Statements name no
-schema: a connection looks in that of its URL, after PostgreSQL's own.
+A table has a primary key and nothing else. The table names differ from those of a store, so that
+the two stay distinguishable even in one schema, which nobody should set up. A value whose size is
+not the size that a position has is never read into memory: the query leaves it out, and a row
+without it is not a position. Statements name no schema: a connection searches PostgreSQL's own
+schema first, then the schema of its URL.
 """
 
 from sealpoint.limits import NAME_BYTES_MAX
@@ -38,12 +39,12 @@ _POSITION = (
 
 
 def _sql(*parts: str) -> str:
-    """Put a statement together, of constants of this package alone."""
+    """Assemble a statement from constants of this package alone."""
     return " ".join(parts)
 
 
 def create_statements(schema: str) -> list[str]:
-    """What makes schema and tables where there are none; its name is checked in a URL."""
+    """Create the schema and the tables where they are missing; the URL parser checked the name."""
     return [
         _sql("CREATE SCHEMA IF NOT EXISTS", schema),
         *(
@@ -60,7 +61,7 @@ def create_statements(schema: str) -> list[str]:
 
 VERSION = "SELECT number FROM anchor_version ORDER BY number LIMIT 2"
 
-# Two rows where there should be one are seen, should somebody have taken the primary key away.
+# If an attacker removed the primary key, the query shows two rows where one should be.
 GET = _sql("SELECT", _POSITION, "FROM slots WHERE store = $1 AND slot = $2 LIMIT 2")
 GET_BOTH = _sql(
     *("SELECT CASE WHEN octet_length(slot) = 32 THEN slot END,", _POSITION, "FROM slots"),
@@ -105,8 +106,8 @@ KEEP_KEY_OF_SLOTS = (
     "INSERT INTO slot_secrets (store, secret) VALUES ($1, $2) ON CONFLICT (store) DO NOTHING"
 )
 
-# Every time is the server's: clocks of machines differ. A hold that asks again, because it lost its
-# connection, finds its own token.
+# Every time is the server's, because clocks of machines differ. A hold that repeats the call after
+# it lost its connection finds its own token.
 _UNTIL = "clock_timestamp() + $6 * interval '1 millisecond'"
 TAKE_RUN = _sql(
     "INSERT INTO runs (store, slot, token, who, since, until)",
@@ -129,4 +130,4 @@ LEAVE_RUN = (
 END_RUN = "DELETE FROM runs WHERE store = $1 AND slot = $2 AND token = $3"
 
 COLUMNS = {VERSION: 1, KEY_OF_SLOTS: 1, GET: 11, GET_BOTH: 12, SLOTS: 12, GET_RUN: 3}
-"""How many columns the statements are answered with that are answered with rows."""
+"""The number of columns in the result of each statement that returns rows."""

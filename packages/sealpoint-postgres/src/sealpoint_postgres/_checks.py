@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the databases of a store and of a shared anchor are as they should be.
+"""Checks of the databases of a store and of a shared anchor.
 
-What provisioning would change is found by provisioning itself, at a desk that executes nothing; the
-rest is what no provisioning may touch: other people's roles, what else lies in the schema, settings
-of the server, and how store and anchor lie to each other.
+Provisioning itself finds its pending changes, at a desk that executes nothing. The other checks
+cover everything that provisioning may not touch: roles of other owners, other objects in the
+schema, settings of the server, and whether store and anchor are independent of each other.
 
 It reads the catalog, which every login may, in sessions that cannot write. Passwords and
 `pg_hba.conf` are shown to superusers alone: where they cannot be looked at, a note says so.
@@ -78,7 +78,7 @@ LINES: dict[str, tuple[Severity, str]] = {
 """Code: how bad it is, and what should be so."""
 
 _Mending = tuple[str, Commands]
-"""What provisions a database, and what else can be run."""
+"""The command that provisions a database, and other commands to run."""
 
 
 def _look_at_databases(exam: Examination, examined: Examined) -> None:
@@ -104,19 +104,19 @@ def _look_at_databases(exam: Examination, examined: Examined) -> None:
 
 
 CHECKS = PartChecks(lines=LINES, look=_look_at_databases)
-"""What an entry point of `sealpoint.checks` leads to."""
+"""The value of an entry point of `sealpoint.checks`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What is known of a database that was looked at."""
+    """The facts about a database that was checked."""
 
     place: DatabasePlace
     admin: PostgresUrl
-    """The database, as its administrator reaches it."""
+    """The database, with the login of its administrator."""
     login: str
     server: int
-    """The number that the server drew when it was made."""
+    """The number that the server drew when it was created."""
 
 
 def _look_at(
@@ -290,7 +290,7 @@ class _Database:
             self._mend("default-privileges", reason, statement)
 
     def _extra_objects(self) -> Iterable[tuple[str, str, Composed | SQL]]:
-        """What is on the tables or in the schema and was not made with them."""
+        """The objects on the tables or in the schema that provisioning did not create."""
         schema, rows = self._schema, self._desk.rows
         for name, table in rows(_TRIGGERS, schema):
             yield (
@@ -372,7 +372,7 @@ _CHILDREN = (
     " JOIN pg_class c ON c.oid = i.inhparent JOIN pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = %s AND c.relname::text = ANY(%s) ORDER BY 1, 2"
 )
-# Relations that are neither tables of ours nor what keeps their primary keys.
+# Relations that are neither our tables nor the indexes of their primary keys.
 _RELATIONS = (
     "SELECT c.relkind::text, c.relname::text FROM pg_class c"
     " JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -430,7 +430,7 @@ class _Server:
             self._look_at_rules()
 
     def _doctor(self) -> str:
-        """The same look by whoever administers the database."""
+        """The same check, run by the administrator of the database."""
         admin = str(self._desk.place.url)
         if self._of_store:
             return self._fixes.sealpoint("doctor", store=admin)
@@ -518,7 +518,7 @@ class _Server:
                 self._exam.found("password-md5", reason, asked, sql=True)
 
     def _look_at_rules(self) -> None:
-        """Lines of pg_hba.conf, with the command that mends one on the machine of the server."""
+        """Lines of pg_hba.conf, with the command that fixes one on the machine of the server."""
         directory = self._settings["data_directory"][0]
         reload = f'kill -HUP "$(head -n 1 {shlex.quote(directory)}/postmaster.pid)"'
         for file, line, kind, address, method in self._desk.rows(
@@ -548,7 +548,7 @@ def _utc(time: datetime) -> datetime:
 
 
 def _look_at_both(exam: Examination, fixes: Commands, store: _Seen, anchor: _Seen) -> None:
-    """An anchor protects from whoever holds the store as far as they cannot reach it."""
+    """An anchor protects against an operator of the store only if the operator cannot reach it."""
     if store.server != anchor.server:
         return
     exam.found(
@@ -575,7 +575,7 @@ def _look_at_both(exam: Examination, fixes: Commands, store: _Seen, anchor: _See
 
 
 def _look_at_reach(exam: Examination, desk: Desk, store: _Seen, anchor: _Seen) -> None:
-    """The login of the store has nothing of the tables of the anchor, by whatever role."""
+    """The login of the store has no rights on the tables of the anchor, through any role."""
     found = desk.rows(
         "SELECT DISTINCT r.rolname::text FROM pg_roles m, pg_roles r, pg_class c"
         " JOIN pg_namespace n ON n.oid = c.relnamespace"

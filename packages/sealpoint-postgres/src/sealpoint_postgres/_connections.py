@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections to PostgreSQL: a pool, what is repeated, and what the server's failures mean.
+"""Connections to PostgreSQL: a pool, retries, and the mapping of the server's errors.
 
 - A connection commits each statement by itself, or a group of them that is sent at once. Nothing
   depends on the isolation level beyond READ COMMITTED, on locks, triggers or notifications.
-- Work that is given to `run` MUST be repeatable: it is done again when the connection is lost, when
-  the server asks for it (serialization, deadlock), and when a server turns out to be a standby.
-  Whoever lost a connection does not know whether what it sent was committed; the work that is done
-  again finds out by reading, and nothing is ever guessed.
-- A commit waits for the disk, and for a synchronous standby if there is one, whatever the server
-  has as its default.
+- Work that is given to `run` MUST be repeatable: `run` repeats it when the connection is lost, when
+  the server asks for it (serialization, deadlock), and when a server turns out to be a standby. A
+  caller that lost a connection does not know whether its statements were committed; the repeated
+  work finds out by reading and never guesses.
+- A commit waits for the disk, and for a synchronous standby if one exists, regardless of the
+  server's default.
 - A password comes from a function that is called for each connection, so that it can be changed
   while workers run: it may give two, a line each, of which one is in force, and is called again if
   the server takes neither. It is in no message: of what the server says, only the code is repeated,
@@ -60,7 +60,7 @@ _MESSAGE_CHARS_MAX = 300
 
 # The same work again, on the same connection.
 _AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
-# The same work again, on another connection: this server ends, or is none that takes writes.
+# Repeat the work on another connection: this server is shutting down or does not accept writes.
 _ELSEWHERE = (
     errors.ReadOnlySqlTransaction,
     errors.AdminShutdown,
@@ -69,9 +69,9 @@ _ELSEWHERE = (
     errors.IdleInTransactionSessionTimeout,
     errors.IdleSessionTimeout,
 )
-# What a server says that will take connections a moment later.
+# Messages of a server that will accept connections a moment later.
 _PASSING = ("starting up", "shutting down", "recovery", "not accepting", "too many", "slots are")
-# Tables that are not as they were made; the rows in them may be anything.
+# Tables that differ from the ones that were created; their rows may hold anything.
 _ALTERED = (
     errors.UndefinedColumn,
     errors.UndefinedFunction,
@@ -108,7 +108,7 @@ _LOADED: dict[int, Callable[[bytes], Any]] = {
 
 
 class Answer(NamedTuple):
-    """What a statement returned."""
+    """The result of a statement."""
 
     rows: list[Row]
     changed: int
@@ -120,9 +120,10 @@ class Connection:
 
     Args:
         connection: The one that was made.
-        wait_seconds_max: How long the server may take for a statement, as it was told; it is given
-            up a little later, should it not keep to that.
-        columns: How many columns statements are answered with: a server could answer with others.
+        wait_seconds_max: The statement timeout that the server was given. The connection gives a
+            statement up a little later if the server does not keep to it.
+        columns: The number of columns in the result of each statement: a server could answer with
+            others.
     """
 
     def __init__(
@@ -166,7 +167,7 @@ class Connection:
         try:
             yield
         except BaseException:
-            # What is under way yet, as after Ctrl-C, is undone when the connection is closed.
+            # Closing the connection undoes an open transaction, for example after Ctrl-C.
             with contextlib.suppress(psycopg.Error):
                 self.run("ROLLBACK")
             raise
@@ -182,11 +183,12 @@ class Connection:
     def rewrite(self, statements: Iterable[str]) -> None:
         """Execute statements that write whole tables, each when nobody else has its table.
 
-        They take as long as it takes. Whoever waits for a lock keeps everybody behind it waiting,
-        and a reader may sit on a table for ever: so each waits for a moment, again and again.
+        The work takes as long as it needs. A statement that waits for a lock blocks every later
+        one, and a reader may keep a table open forever; so each statement waits for a short time
+        only, and tries again.
 
         Raises:
-            LockNotAvailable: Somebody had a table all the time.
+            LockNotAvailable: Another session held a table all the time.
         """
         limit, given = self._answer_seconds_max, int(self._wait_seconds_max * 1000)
         self.run(f"SET lock_timeout = {int(_LOCK_SECONDS * 1000)}")
@@ -260,7 +262,7 @@ class Connection:
         return found
 
     def _only_result(self) -> "pq.abc.PGresult":
-        """The result of a statement; there is one, and libpq then says by none that it was all."""
+        """The result of a statement; after the only result, libpq returns none."""
         deadline = self._deadline()
         result = self._next_result(deadline)
         if result is None:
@@ -270,7 +272,7 @@ class Connection:
         return result
 
     def _deadline(self) -> float | None:
-        """Until when the server may take to answer all that it is asked now."""
+        """The time until which the server may answer everything in the current request."""
         limit = self._answer_seconds_max
         return None if limit is None else time.monotonic() + limit
 
@@ -360,14 +362,15 @@ class Connections:
 
     Args:
         url: Where the database is, and who logs in.
-        what: What is called so in messages, such as `store postgresql://...`.
+        what: The name of the database in messages, such as `store postgresql://...`.
         unavailable: The error for a database that cannot be used.
         password: Asked at each new connection; None leaves it to libpq (PGPASSFILE, certificates).
         read_only: No statement may change anything; a standby will do, unless `newest`.
         wait_seconds_max: How long to try, and how long one statement may take.
         connections_max: How many at once; who comes later waits.
         columns: How many columns statements are answered with.
-        purpose: What the database is for, as the options and variables that name it say.
+        purpose: The purpose of the database, in the words of the options and variables that name
+            it.
         newest: Only the server that takes writes may answer, also for reading: a standby may lag.
     """
 
@@ -410,8 +413,8 @@ class Connections:
         """Do some work that can be done again, until it is done or there is no more time.
 
         Raises:
-            SealpointError: What the work raises; the database cannot be used; or its tables are
-                not as they were made (`Edited`).
+            SealpointError: The work raised it; the database cannot be used; or the tables differ
+                from the ones that were created (`Edited`).
         """
         deadline = time.monotonic() + self._wait_seconds_max
         pause = _PAUSE_SECONDS
@@ -437,7 +440,7 @@ class Connections:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[Connection | None]:
-        """A connection for the length of a block, in which others are used beside it.
+        """A second connection for the length of a block, while others stay in use.
 
         None where there is only one, or none can be made. The block handles what fails on it.
         """
@@ -593,11 +596,11 @@ class Connections:
         return self._unavailable(f"{self.what}: the server failed ({state})")
 
     def _named(self) -> str:
-        """The option that names the database to whoever administers it."""
+        """The option that names the database, for its administrator."""
         return f"--{self._purpose} {shlex.quote(str(replace(self.url, user='ADMIN')))}"
 
     def require_open(self) -> None:
-        """Refuse to go on after `close`."""
+        """Raise `UsageError` after `close`."""
         if self._closed:
             raise UsageError(f"{self.what}: expected it open, found it closed")
 
@@ -608,7 +611,7 @@ class Connections:
             self._forget_idle()
 
 
-# What libpq says about a connection that was not made, which has no code, and what to do then.
+# Messages of libpq about a connection that failed, which have no code, and the fix for each.
 _UNREACHED = (
     (
         "password authentication failed",

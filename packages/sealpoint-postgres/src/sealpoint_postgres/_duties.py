@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what in a database: duties, logins, and what became of a database."""
+"""The permissions in a database: duties, logins, and the result of provisioning."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Duty(StrEnum):
-    """What a login of a database is for."""
+    """The purpose of a login of a database."""
 
     OWNER = "owner"
-    """Owns schema and tables: alone updates and deletes, and writes rosters and policies."""
+    """Owns schema and tables; no other duty updates, deletes, or writes rosters and policies."""
     WRITER = "writer"
     """Adds entries to threads, and reads."""
     APPROVER = "approver"
@@ -24,7 +24,7 @@ class Duty(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresLogin:
-    """Who logs in to a database, for which duty."""
+    """A login of a database, with its duty."""
 
     name: str
     duty: Duty
@@ -43,11 +43,11 @@ class PostgresChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provisioned:
-    """What became of a database."""
+    """The result of provisioning a database."""
 
     url: str
     changes: tuple[PostgresChange, ...]
     """In their order; empty if everything was as it should be."""
     logins: tuple[PostgresLogin, ...]
     notes: tuple[str, ...] = ()
-    """What is not as it should be and was left to others."""
+    """Problems that provisioning left to others."""

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, grants and row security of a database, brought to what the duties need.
+"""Tables, grants and row security of a database, adjusted to the needs of the duties.
 
 The catalog says what is there; a statement is executed only for what differs, so that a right
 database is left alone. Names are quoted by `psycopg.sql`. Expressions of policies are made of
 constants and hexadecimal digits, in the form in which PostgreSQL prints them, which is also how
 they are compared.
 
-Beside the owner's, every policy is that of one login: a member of a duty without a policy sees no
-row, and adds none. A policy holds the tags of namespaces as constants; what they are tags of stands
-in its comment, so that a later run knows what should be there. Nobody but the owner adds to the
-store chain, by which rosters and policies of the gate are in force.
+Besides the owner's policy, every policy belongs to one login: a member of a duty without a policy
+sees no row and adds none. A policy holds the tags of namespaces as constants; its comment names the
+namespaces, so that a later run knows the expected state. Only the owner adds to the store chain,
+which puts rosters and policies of the gate in force.
 """
 
 import json
@@ -30,7 +30,7 @@ _PUBLIC = "PUBLIC"
 
 
 def require_own_schema(desk: Desk) -> None:
-    """Refuse a store where an anchor lies, or the other way round.
+    """Raise an error for a store in the schema of an anchor, or an anchor in that of a store.
 
     Raises:
         ConfigError: The schema has tables of the other.
@@ -55,8 +55,8 @@ def make_tables(desk: Desk) -> None:
     """Schema and tables, which the owner owns.
 
     Raises:
-        ConfigError: The schema is that of something else.
-        Edited: Something that is no table lies in the place of one.
+        ConfigError: The schema belongs to another application.
+        Edited: An object that is not a table has the name of a table.
     """
     require_own_schema(desk)
     place = desk.place
@@ -123,7 +123,7 @@ def _tables(desk: Desk) -> dict[str, tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    """What somebody may do with an object."""
+    """The privileges of a role on an object."""
 
     grantee: str
     privilege: str
@@ -131,7 +131,7 @@ class _Held:
 
 
 def mend_grants(desk: Desk, logins: Sequence[PostgresLogin]) -> None:
-    """On schema, tables and columns nothing but what the duties need; on the database, that."""
+    """Reduce grants on schema, tables, columns and database to the needs of the duties."""
     place = desk.place
     schema, owner = place.url.schema, place.role(Duty.OWNER)
     held = _held(
@@ -168,7 +168,7 @@ def mend_grants(desk: Desk, logins: Sequence[PostgresLogin]) -> None:
 
 
 def _held(desk: Desk, objects: str, *parameters: Any) -> dict[str, list[_Held]]:
-    """What everybody holds on objects that a query gives with their access lists and owners."""
+    """The privileges of all roles on objects that a query returns with access lists and owners."""
     found = defaultdict[str, list[_Held]](list)
     for name, grantee, privilege, passes_on in desk.rows(
         f"SELECT o.name, CASE a.grantee WHEN 0 THEN '{_PUBLIC}'"  # noqa: S608 # nosec B608
@@ -184,7 +184,7 @@ def _held(desk: Desk, objects: str, *parameters: Any) -> dict[str, list[_Held]]:
 def _mend(
     desk: Desk, on: Composed, name: str, held: Sequence[_Held], expected: Mapping[str, set[str]]
 ) -> None:
-    """Take away what is held beyond what is expected, and give what is missing."""
+    """Revoke privileges beyond the expected ones, and grant the missing ones."""
     owner = desk.place.role(Duty.OWNER)
     holds = defaultdict[str, set[str]](set)
     passes_on = defaultdict[str, set[str]](set)
@@ -245,7 +245,7 @@ def _mend_columns(desk: Desk) -> None:
 
 
 def _mend_database(desk: Desk, logins: Collection[str]) -> None:
-    """Nobody of the store makes anything in the database; everybody of it gets in."""
+    """Nobody of the store creates objects in the database; every login of the store may connect."""
     name = desk.place.url.database
     on = SQL("DATABASE {}").format(Identifier(name))
     duties = [desk.place.role(duty) for duty in desk.place.layout.grants]
@@ -402,10 +402,10 @@ def _make_policy(desk: Desk, table: str, policy: _Policy) -> None:
 
 
 def kept_logins(desk: Desk) -> dict[str, PostgresLogin]:
-    """What the comments of policies say about the logins that they are for.
+    """The logins that the comments of policies name.
 
-    Where those of one login differ, what all of them allow is what counts: one that somebody
-    widened widens nothing.
+    Where the comments for one login differ, only the namespaces that all of them allow count: an
+    attacker who widened one comment widens nothing.
     """
     found: dict[str, PostgresLogin] = {}
     for name, comment in desk.rows(

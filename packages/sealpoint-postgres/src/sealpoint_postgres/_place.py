@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A database of a store or of an anchor: what belongs there, and a transaction that changes it.
+"""A database of a store or of an anchor: its expected contents, and a transaction that changes it.
 
-Everything for one database is one transaction, of which a dry run takes back all. It waits for a
-lock for a few seconds and no longer, since those who save wait behind it. Every statement is
-remembered with what it is for. Whoever connects needs CREATEROLE, and CREATE on the database, or is
-a superuser; what else the owner of the tables may do is borrowed inside the transaction.
+All changes of one database are one transaction, which a dry run rolls back. It waits only a few
+seconds for a lock, because savers wait behind it. Every statement is recorded with its purpose. The
+login that connects needs CREATEROLE, and CREATE on the database, or is a superuser; it borrows the
+other rights of the owner of the tables inside the transaction.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from sealpoint_postgres._url import PostgresUrl
 _T = TypeVar("_T")
 _NAME_CHARS_MAX = 63
 _LOCK_SECONDS = 5
-# Something that was not there when it was looked for.
+# An object that did not exist when the catalog was read exists now.
 _AT_ONCE = (
     errors.DuplicateObject,
     errors.DuplicateSchema,
@@ -46,7 +46,7 @@ class Layout:
     tables: Mapping[str, str]
     """Their columns."""
     filled: Callable[[str], str]
-    """What fills a new schema of this name."""
+    """Returns the statements that fill a new schema of this name."""
     grants: Mapping[Duty, Mapping[str, tuple[str, ...]]]
     of_threads: tuple[str, ...] = ()
     """Tables whose rows belong to threads, and are kept apart by namespace."""
@@ -171,7 +171,8 @@ class DatabasePlace:
 class Desk:
     """A transaction at a database, with what was changed in it.
 
-    One that only looks executes no change: it notes what somebody who may do everything would do.
+    A desk that only looks executes no change: it records the changes that an administrator with
+    full rights would make.
     """
 
     def __init__(
@@ -186,15 +187,15 @@ class Desk:
         self.notes: list[str] = []
         self.is_superuser = only_looks
         self.rules_database = only_looks
-        """Whether this login may say what everybody may do in the database."""
+        """Whether this login may change grants of the database for all roles."""
         self._may_create = only_looks
         self._owns_for_now = False
 
     def begin(self) -> None:
-        """Learn who this is.
+        """Look up the current login.
 
         Raises:
-            SealpointError: It is nobody who may make roles.
+            SealpointError: The login may not create roles.
         """
         self.connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
         self.connection.execute("SET LOCAL bytea_output = 'hex'")
@@ -226,7 +227,7 @@ class Desk:
         )
 
     def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """What the catalog says."""
+        """The rows that a catalog query returns."""
         return self.connection.execute(statement, parameters or None).fetchall()
 
     def text(self, statement: Composed | SQL) -> str:
@@ -236,7 +237,7 @@ class Desk:
     def change(
         self, what: str, statement: Composed | SQL, *, shown: Composed | None = None
     ) -> None:
-        """Execute a statement and remember it; `shown` is what is shown of one with a secret."""
+        """Execute a statement and record it; `shown` replaces the text of one with a secret."""
         self.doing = what
         if not self.only_looks:
             self.connection.execute(statement)
@@ -263,7 +264,7 @@ class Desk:
             )
 
     def require_create(self) -> None:
-        """Refuse to go on if this login could not make a schema.
+        """Raise an error if this login could not create a schema.
 
         Raises:
             SealpointError: It may not.

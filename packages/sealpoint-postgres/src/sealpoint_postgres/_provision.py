@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Duties in a PostgreSQL database: who may do what there, made and kept by an administrator.
+"""Provisioning by an administrator: the duties of a PostgreSQL database and their permissions.
 
-`provision_postgres` brings a database to what it should be, whatever it was: schema, tables, a role
-for each duty with the grants that it needs and no other, row security, and logins. What is right
-already is left alone, so that a second run changes nothing; what somebody changed is mended, and
-each change is named. A dry run does the same work and takes it back, so that what it shows is what
-would run.
+`provision_postgres` brings a database to its expected state from any other state: schema, tables, a
+role for each duty with exactly the grants that it needs, row security, and logins. It leaves
+correct objects alone, so that a second run changes nothing; it reverts unexpected changes and names
+each change that it makes. A dry run does the same work and rolls it back, so that its report equals
+the real run.
 
-A password never travels: the server is given what SCRAM verifies one by. It lies in a file for this
-user alone, which is made before the login is, and never overwritten by another. While a password is
-changed, the file has two lines, the one in force and the next; whoever connects tries both, and
-reads the file again if neither will do. So programs go on, whichever of the two the server takes at
-a moment.
+A password never travels: the server receives only a SCRAM verifier. The password is in a file that
+only this user can read. The file is created before the login, and another password never overwrites
+it. During a rotation the file has two lines, the current password and the next one; a client tries
+both, and reads the file again if neither works. So programs keep working, whichever of the two the
+server accepts at a moment.
 
-What the client of the database has to do is in `_postgres_roles.py`, whose library is an extra.
+`_postgres_roles.py` holds the work of the database client, because its library is an extra.
 """
 
 import secrets
@@ -48,19 +48,20 @@ def provision_postgres(
     password: PasswordSource | None = None,
     anchor_password: PasswordSource | None = None,
 ) -> tuple[Provisioned, ...]:
-    """Make schema, tables, roles and grants as they should be, and perhaps a login.
+    """Create or correct schema, tables, roles and grants, and optionally a login.
 
     Args:
-        store: The URL of the store, with the login of an administrator; None leaves it alone.
+        store: The URL of the store, with the login of an administrator; None skips the store.
         anchor: The URL of a shared anchor, with that of an administrator there.
         login: A login to be made, or to be brought to this duty and these namespaces.
-        password_file: Where the password of a new login lies or is to lie; without it, it has none.
-        dry_run: Take everything back at the end; no file is made.
+        password_file: The file of the password of a new login; without it, the login has no
+            password.
+        dry_run: Roll everything back at the end; no file is created.
         password: Of the administrator, as for `open_store`.
         anchor_password: Of the administrator of the anchor.
 
     Returns:
-        For each database what was changed, or would be.
+        The changes of each database, executed or planned.
 
     Raises:
         UsageError: There is no database that the login could be for, or its file is missing.
@@ -92,19 +93,19 @@ def rotate_postgres_login(
     password: PasswordSource | None = None,
     anchor_password: PasswordSource | None = None,
 ) -> tuple[Provisioned, ...]:
-    """Give a login another password, while programs that read its file go on.
+    """Change the password of a login while programs that read its file keep running.
 
-    The file gets a second line with the next password, the server takes it, and the line before
-    goes. Repeated after an interruption, it goes on where it was.
+    The file gets a second line with the next password, the server changes to it, and the old line
+    is removed. After an interruption, a repeated call continues where the previous one stopped.
 
     Args:
         store: The URL of the store, with the login of an administrator.
         name: The login.
-        password_file: Where its password lies.
+        password_file: The file of its password.
         anchor: The URL of a shared anchor, for a login there.
         prepare: Only write the second line, so that the file can be brought to other machines
             before the server changes.
-        dry_run: Take everything back, and leave the file as it is.
+        dry_run: Roll everything back, and leave the file unchanged.
         password: Of the administrator, as for `open_store`.
         anchor_password: Of the administrator of the anchor.
 
@@ -129,13 +130,13 @@ def rotate_postgres_login(
 
 
 class _NewPassword:
-    """The password of a login that is made: what its file holds, or else a new one."""
+    """The password of a new login: the content of its file, or a new password."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
 
     def require(self, login: str) -> None:
-        """Refuse to go on without the file of a login that is there.
+        """Raise an error if the file of an existing login is missing.
 
         Raises:
             UsageError: There is none.
@@ -165,7 +166,7 @@ def _places(
     password: PasswordSource | None,
     anchor_password: PasswordSource | None,
 ) -> list[DatabasePlace]:
-    """The databases that are meant, the store's first."""
+    """The selected databases, the store's first."""
     found = []
     if store is not None:
         found.append(DatabasePlace.of_store(PostgresUrl.parse(store), store_password(password)))

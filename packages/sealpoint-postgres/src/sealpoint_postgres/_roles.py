@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles and logins of a database: one role for each duty, and logins that are members of one.
 
-A role that is more than a role of a store may be (a superuser, one whom row security spares) is
-refused, and never changed: somebody has it for something else. A login has one duty; what leads it
-further, by whatever other role, is taken away. The server is given what SCRAM verifies a password
-by, and never the password.
+The code refuses a role with more rights than a role of a store may have (a superuser, a role that
+bypasses row security) and never changes it, because it has another purpose. A login has one duty;
+provisioning revokes every membership that gives it more rights. The server receives a SCRAM
+verifier, and never the password.
 
-No login fills the server alone: each has a bound on its connections. What a login sets for itself,
-which PostgreSQL lets it, holds for every later program that uses it, and is taken away.
+No login can exhaust the server alone: each has a connection limit. PostgreSQL lets a login change
+its own settings, and these apply to every later program that uses the login; provisioning resets
+them.
 """
 
 import re
@@ -38,16 +39,16 @@ class NewPassword(Protocol):
     """Where the password of a new login comes from."""
 
     def require(self, login: str) -> None:
-        """Refuse to go on if that of a login that is there is missing."""
+        """Raise an error if the password of an existing login is missing."""
 
     def make(self) -> str:
-        """The password, which is kept by now."""
+        """The password, which is on the disk when this returns."""
 
 
 def provision(
     place: DatabasePlace, login: PostgresLogin | None, new: NewPassword | None, *, dry_run: bool
 ) -> Provisioned:
-    """Bring a database to what it should be; see `provision_postgres`."""
+    """Bring a database to its expected state; see `provision_postgres`."""
     if login is not None:
         _require_login_name(login.name)
 
@@ -68,10 +69,10 @@ def provision(
 
 
 def drift(desk: Desk) -> dict[str, list[PostgresChange]]:
-    """What provisioning would change, part by part, at a desk that only looks.
+    """The changes that provisioning would make, part by part, at a desk that only looks.
 
     Raises:
-        Edited: Something that is no table lies in the place of one.
+        Edited: An object that is not a table has the name of a table.
     """
     logins: list[PostgresLogin] = []
 
@@ -99,7 +100,7 @@ def drift(desk: Desk) -> dict[str, list[PostgresChange]]:
 def immodest_roles(
     desk: Desk, names: Collection[str], *, log_in: bool = True
 ) -> Iterator[tuple[str, list[str], str]]:
-    """Roles that can do what no role of a store may: the name, what it can, and what mends it."""
+    """Roles with rights that no role of a store may have: name, right, and fix."""
     found = desk.rows(
         "SELECT rolname::text, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication,"
         " rolcanlogin FROM pg_roles WHERE rolname::text = ANY(%s) ORDER BY 1",
@@ -133,10 +134,10 @@ def rotate(place: DatabasePlace, name: str, password: str, *, dry_run: bool) -> 
 
 
 def place_of_login(places: Sequence[DatabasePlace], name: str) -> DatabasePlace:
-    """Where a login has a duty.
+    """The database in which a login has a duty.
 
     Raises:
-        UsageError: Nowhere.
+        UsageError: In none.
     """
     known: list[str] = []
     for place in places:
@@ -193,10 +194,10 @@ def _revoke_role(desk: Desk, role: str, member: str, grantor: str) -> None:
 
 
 def _require_modest(desk: Desk, names: Collection[str], *, log_in: bool = True) -> None:
-    """Refuse roles that can do what no role of a store may.
+    """Raise an error for roles with rights that no role of a store may have.
 
     Raises:
-        ConfigError: One of them can.
+        ConfigError: A role has such a right.
     """
     if desk.only_looks:
         return
@@ -255,7 +256,7 @@ _IS_MEMBER = (
 
 
 def _verifier(desk: Desk, name: str, password: str) -> Literal:
-    """What the server verifies a password by: it never sees the password itself."""
+    """The SCRAM verifier of a password: the server never sees the password itself."""
     made = desk.connection.pgconn.encrypt_password(
         password.encode(), name.encode(), b"scram-sha-256"
     )
@@ -263,7 +264,7 @@ def _verifier(desk: Desk, name: str, password: str) -> Literal:
 
 
 def members_of_duties(desk: Desk) -> dict[str, set[Duty]]:
-    """Who has which duties; whoever provisions has borrowed one, and is left out."""
+    """The members of each duty, without the administrator, who has borrowed one."""
     duties = {desk.place.role(duty): duty for duty in desk.place.layout.grants}
     found = defaultdict[str, set[Duty]](set)
     for member, role in desk.rows(
@@ -279,7 +280,7 @@ def members_of_duties(desk: Desk) -> dict[str, set[Duty]]:
 
 
 def _settle_logins(desk: Desk, asked: PostgresLogin | None) -> list[PostgresLogin]:
-    """Who should have which duty, in order; whatever else they are members of is taken away."""
+    """Reconcile each login with its expected duty, in order, and revoke all other memberships."""
     members = members_of_duties(desk)
     _require_modest(desk, members)
     kept = kept_logins(desk)
@@ -289,7 +290,7 @@ def _settle_logins(desk: Desk, asked: PostgresLogin | None) -> list[PostgresLogi
     for name, duties in sorted(members.items()):
         login = kept.get(name)
         if login is None or login.duty not in duties:
-            # The least of its duties: nothing says which was meant.
+            # The duty with the fewest rights: nothing tells which one was intended.
             least = max(duties, key=[*desk.place.layout.grants].index)
             login = PostgresLogin(name=name, duty=least)
             if desk.place.layout.of_threads and least is not Duty.OWNER:
@@ -324,7 +325,7 @@ def _require_tags(logins: Iterable[PostgresLogin]) -> None:
 
 
 def _mend_memberships(desk: Desk, duties: Mapping[str, str]) -> None:
-    """Take away what leads logins to rights that their duty does not have."""
+    """Revoke memberships that give logins rights beyond their duty."""
     ours = {desk.place.role(duty) for duty in desk.place.layout.grants}
     bad = {
         (member, direct)
@@ -342,8 +343,8 @@ def _mend_memberships(desk: Desk, duties: Mapping[str, str]) -> None:
         )
 
 
-# What each login is a member of at first, and what that leads to; whether that is more than any
-# role of a store may be.
+# The direct memberships of each login, the roles that they lead to, and whether those have more
+# rights than any role of a store may have.
 _REACHED = (
     "WITH RECURSIVE reached (member, direct, role) AS ("
     " SELECT a.member, a.roleid, a.roleid FROM pg_auth_members a"
@@ -362,19 +363,19 @@ _PASSED_ON = (
 )
 
 
-# What keeps one login from the resources of all.
+# Limits that stop one login from using the resources of all.
 
 
 _SHARES = {Duty.READER: 8, Duty.APPROVER: 8, Duty.ANCHOR_READER: 8}
-"""What part of the server's connections a login of a duty may have; of any other, half."""
+"""The share of the server's connections for a login of each duty; half for any other."""
 _SHARE = 2
 _CONNECTIONS_MIN = 4
 _SETTINGS = {"idle_in_transaction_session_timeout": "1min"}
-"""What a session that somebody has left open in the middle of something is ended by."""
+"""The setting that ends a session with an abandoned open transaction."""
 
 
 def _mend_settings(desk: Desk, logins: Iterable[PostgresLogin]) -> None:
-    """A bound on the connections of each login, where there is none, and no settings of its own."""
+    """Set a missing connection limit on each login, and reset its own settings."""
     duties = {each.name: each.duty for each in logins}
     for name, limit, most in desk.rows(_LIMITS, [*duties]):
         share = max(_CONNECTIONS_MIN, most // _SHARES.get(duties[name], _SHARE))
@@ -421,7 +422,7 @@ _OWN_SETTINGS = (
 
 
 def _mend_large_objects(desk: Desk) -> None:
-    """Nobody fills the disk with large objects, which no grant on a table and no policy bounds."""
+    """Forbid large objects, which no grant and no policy limits: a login could fill the disk."""
     found = [name for (name,) in desk.rows(_MAKES_OBJECTS)]
     if not found:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which threads have a run that lives on any machine: a row for each, which is a lease.
+"""The threads that have a live run on any machine: one row, a lease, for each.
 
 A server cannot see that a process on another machine has ended. So a row says until when a run has
 its thread, by the server's clock alone, and the process moves that time on while it lives. A row
@@ -27,7 +27,7 @@ from sealpoint_postgres._connections import Answer, Row, Value
 Statement = tuple[str, Sequence[Value]]
 _TOKEN_BYTES = 16
 _TRIES_MAX = 32
-"""How often a run may end just between the two statements of `hold`."""
+"""How often a run may end exactly between the two statements of `hold`."""
 _RENEWALS = 3
 _RETRIES = 30
 """A lease is renewed 3 times while it lasts, and up to 30 times while that fails."""
@@ -77,10 +77,10 @@ class RunLeases:
         Args:
             slot: The slot of the thread.
             holder: Whose run it is.
-            instead: Take it from whoever has it.
+            instead: Take the thread from its current holder.
 
         Raises:
-            AnchorUnavailable: The row cannot be written, or is no run.
+            AnchorUnavailable: The row cannot be written, or does not describe a run.
         """
         token = os.urandom(_TOKEN_BYTES)
         since = (holder.since - _EPOCH) // _MICROSECOND
@@ -96,14 +96,14 @@ class RunLeases:
             other = self._one(slot, found.rows)
             if other is not None and other.living:
                 return other
-        # A rule or a trigger keeps it away: who tries again would do so for ever.
+        # A rule or a trigger keeps the row away: a retry would repeat forever.
         raise self._damaged(f"the run of slot {slot.hex()[:12]} was to be written, and was not")
 
     def holder(self, slot: bytes) -> Holder | None:
         """Whose run has a thread, or had it when its lease was over.
 
         Raises:
-            AnchorUnavailable: The server cannot be used, or the row is no run.
+            AnchorUnavailable: The server cannot be used, or the row does not describe a run.
         """
         [found] = self._execute([(sql.GET_RUN, (self._store, slot))])
         return self._one(slot, found.rows)
@@ -174,7 +174,7 @@ class RunLeases:
                 pause_seconds = self._lease_seconds / _RENEWALS
 
     def _one(self, slot: bytes, rows: list[Row]) -> Holder | None:
-        """The rows of a slot as who has it, or the refusal of what cannot be."""
+        """The holder in the rows of a slot; raises for impossible rows."""
         if not rows:
             return None
         if len(rows) == 1 and tuple(map(type, rows[0])) == _TYPES:
@@ -187,7 +187,7 @@ class RunLeases:
 
 
 class _LeaseHold:
-    """That a run of this process has a thread."""
+    """The hold of a thread by a run of this process."""
 
     __slots__ = ("_leases", "_token", "left")
 

@@ -2,12 +2,12 @@
 """The tables of a PostgreSQL store, and its statements.
 
 The tables have primary keys and nothing else: no foreign keys, sequences, triggers or functions, so
-that any database that speaks PostgreSQL's protocol and keeps a primary key unique will do. A value
-beyond its bound is never brought into memory: the server knows its size, and leaves it out. Nor are
-more rows than there can be, should somebody have taken a primary key away.
+that any database works that speaks PostgreSQL's protocol and keeps a primary key unique. A value
+beyond its bound is never read into memory: the server knows its size and leaves it out. The queries
+also limit the number of rows, in case an attacker removed a primary key.
 
-Statements name no schema: a connection looks names up in PostgreSQL's own schema, then in that of
-the store, then among temporary tables, so that nothing that somebody else makes comes before ours.
+Statements name no schema: a connection searches PostgreSQL's own schema, then the schema of the
+store, then temporary tables, so that no object of another user takes precedence over ours.
 """
 
 from functools import cache
@@ -58,7 +58,7 @@ _RECORD = f"seq, {_FITS}, {_COLUMNS}"
 
 
 def _sql(*parts: str) -> str:
-    """Put a statement together, of constants of this package alone."""
+    """Assemble a statement from constants of this package alone."""
     return " ".join(parts)
 
 
@@ -68,7 +68,7 @@ def _sized(column: str, size_bytes: int) -> str:
 
 
 def create_statements(schema: str) -> list[str]:
-    """What makes schema and tables where there are none; its name is checked in a URL."""
+    """Create the schema and the tables where they are missing; the URL parser checked the name."""
     return [
         _sql("CREATE SCHEMA IF NOT EXISTS", schema),
         *(
@@ -149,14 +149,14 @@ _ROW_COLUMNS = 4
 
 @cache
 def put(rows: int = 1) -> str:
-    """What creates so many entries of a thread, or fails: the thread, then the rest of each."""
+    """Create this many entries of a thread, or fail: the thread first, then the rest of each."""
     ends = range(1 + _ROW_COLUMNS, 2 + rows * _ROW_COLUMNS, _ROW_COLUMNS)
     places = (range(end - _ROW_COLUMNS + 1, end + 1) for end in ends)
     given = (", ".join(f"${place}" for place in each) for each in places)
     return _sql(_PUT, ", ".join(f"($1, {each})" for each in given))
 
 
-# The position after the newest entry: taken for a moment, and left again by the savepoint.
+# The position after the newest entry, taken for a moment; the savepoint releases it.
 HOLD_NEXT = _sql(
     "INSERT INTO entries (thread, seq, head)",
     "SELECT $1, coalesce(max(seq), -1) + 1, ''::bytea FROM entries WHERE thread = $1",
@@ -171,7 +171,7 @@ PUT_BLOBS = (
     "SELECT $1, digest, data FROM unnest($2::bytea[], $3::bytea[]) AS given (digest, data)"
 )
 PUT_BLOBS_IF_ABSENT = _sql(PUT_BLOBS, "ON CONFLICT (thread, digest) DO NOTHING RETURNING digest")
-# What is too long to be the same is not read to be compared.
+# The query skips the comparison of a value that is too long to be the same.
 IS_BLOB = (
     "SELECT CASE WHEN octet_length(data) = $1 THEN data = $2 ELSE false END FROM blobs "
     "WHERE thread = $3 AND digest = $4"
@@ -207,4 +207,4 @@ COLUMNS = {
     **dict.fromkeys((BLOB, BLOBS, HEADERS, STORED, HEADS_FIRST, HEADS_NEXT), 2),
     **dict.fromkeys((READ, SCAN_ASCENDING, SCAN_DESCENDING), 5),
 }
-"""How many columns the statements are answered with that are answered with rows."""
+"""The number of columns in the result of each statement that returns rows."""

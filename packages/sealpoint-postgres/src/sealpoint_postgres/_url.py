@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a PostgreSQL database is named, and how it is reached: `postgresql://` URLs.
+"""`postgresql://` URLs: the name of a PostgreSQL database, and the way to reach it.
 
 `postgresql://USER@HOST:PORT/DATABASE?schema=NAME`, with several hosts for a primary and its
-standbys (`HOST:PORT,HOST:PORT`), or `postgresql://USER@/DATABASE?host=/run/postgresql` for a
-socket of this machine. Two things are told apart: the *place*, which is hosts, database and schema,
-and the *way*, which is who logs in and by which TLS. Pin and keys belong to the place, so that
-workers with logins of their own mean one store.
+standbys (`HOST:PORT,HOST:PORT`), or `postgresql://USER@/DATABASE?host=/run/postgresql` for a socket
+of this machine. A URL has two parts: the *place* (hosts, database and schema) and the *way* (login
+and TLS). Pin and keys belong to the place, so that workers with logins of their own use the same
+store.
 
-A password has no place in a URL: URLs are shown, logged and kept. To a host that is not this
-machine the server has to prove who it is (`sslmode=verify-full`) unless the URL says otherwise.
-Parsing is strict: what would be ignored is refused.
+A URL cannot hold a password, because URLs are shown, logged and kept. A host other than this
+machine has to prove its identity (`sslmode=verify-full`) unless the URL says otherwise. Parsing is
+strict: it refuses everything that it would otherwise ignore.
 """
 
 import re
@@ -24,7 +24,7 @@ SCHEME = "postgresql"
 SCHEMA = "sealpoint"
 """The schema of a store whose URL names none."""
 ANCHOR_SCHEMA = "sealpoint_anchor"
-"""The schema of an anchor whose URL names none: what belongs to a store lies elsewhere."""
+"""The schema of an anchor whose URL names none; a store uses another schema."""
 
 _PORT = 5432
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\]")
@@ -40,23 +40,24 @@ _HINT = "Write postgresql://USER@HOST/DATABASE, or postgresql://USER@HOST:PORT/D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostgresUrl:
-    """A database and a schema in it, and how to get there."""
+    """A database and a schema in it, and the way to reach it."""
 
     hosts: tuple[tuple[str, int], ...]
-    """Hosts with their ports: all the same cluster, of which the one is used that takes writes."""
+    """Hosts with their ports, all of one cluster; the one that accepts writes is used."""
     database: str
     schema: str = SCHEMA
     user: str = ""
-    """Who logs in; if it is empty, whom PGUSER names or else this user."""
+    """The login; if empty, the value of PGUSER or else the user of this process."""
     ways: tuple[tuple[str, str], ...] = ()
-    """What libpq is told about TLS."""
+    """The TLS parameters for libpq."""
 
     @classmethod
     def parse(cls, text: str, *, schema: str = SCHEMA) -> Self:
         """Read a URL; `schema` is that of one that names none.
 
         Raises:
-            UrlInvalid: It is none, or holds a password. What it holds is not repeated.
+            UrlInvalid: The text is not such a URL, or holds a password. The message does not repeat
+                it.
         """
         rest = text.removeprefix(f"{SCHEME}://")
         before, _, query = rest.partition("?")
@@ -95,7 +96,7 @@ class PostgresUrl:
 
     @property
     def spelled_out(self) -> str:
-        """The URL with its schema, whichever is meant where none is named."""
+        """The URL with its schema, also where the URL names none."""
         return f"{SCHEME}://{self._login}{self._written([('schema', self.schema), *self.ways])}"
 
     @property
@@ -104,7 +105,7 @@ class PostgresUrl:
         return all(_is_loopback(host) for host, _ in self.hosts)
 
     def parameters(self) -> dict[str, str]:
-        """What libpq is told; never a password."""
+        """The parameters for libpq; never a password."""
         ways = dict(self.ways)
         if not self.is_here:
             ways.setdefault("sslmode", "verify-full")
@@ -125,7 +126,7 @@ class PostgresUrl:
         return f"{quote(self.user)}@" if self.user else ""
 
     def _written(self, query: list[tuple[str, str]]) -> str:
-        """What comes after the login; the directory of a socket is part of the query."""
+        """The text after the login; the directory of a socket is part of the query."""
         hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
         if hosts.startswith("/"):
             query, hosts = [*query, ("host", hosts)], ""

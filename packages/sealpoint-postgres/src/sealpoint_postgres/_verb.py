@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint provision postgres`: a database made ready by its administrator."""
+"""`sealpoint provision postgres`: an administrator provisions a database."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -168,7 +168,7 @@ def _require_sense(
     password_file: Path | None,
     prepare: bool,
 ) -> None:
-    """Refuse options that do not belong together.
+    """Refuse options that exclude each other or miss another option.
 
     Raises:
         UsageError: One needs another, or excludes it.
@@ -199,7 +199,7 @@ def _document(found: Provisioned, *, dry_run: bool) -> dict[str, object]:
 
 
 def _script(found: Provisioned) -> list[str]:
-    """What would be executed, for psql."""
+    """The planned statements, as a script for psql."""
     lines = [f"-- {found.url}"]
     if not found.changes:
         return [*lines, "-- nothing to change"]

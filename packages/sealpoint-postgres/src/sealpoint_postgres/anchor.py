@@ -1,25 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The anchor that the machines of a fleet share: rows of a PostgreSQL database.
 
-It is meant for another server than the store's, or at least for a login that the store's operator
-does not hold: whoever may write these rows can turn the memory of the fleet back. A row is keyed by
-store and slot, so that one database serves several stores.
+The anchor belongs on another server than the store, or at least behind a login that the store's
+operator does not hold: anyone who may write these rows can turn the memory of the fleet back. Rows
+are keyed by store and slot, so that one database serves several stores.
 
-What it guarantees:
+Guarantees:
 
 - `create` inserts a row whose key is free; `advance` is one `UPDATE` that names the whole position
   that it replaces. Both are single statements under READ COMMITTED, and committed before they
-  return. Who lost a connection repeats the call, and the row tells what became of the first try.
-- Only the server that takes writes answers, also to those who read: a standby may lag.
-- What a process was told counts for it, should the database be put back, as by a standby that takes
-  over and lacks the newest: `get` is never older. A store that lost the same is `RolledBack` then,
-  and one that did not brings the anchor forward with its next advance.
-- One run at a time has a thread, by a lease that the server's clock measures; see `_run_leases.py`.
-- A row that is no position, and tables that are not as they were made, are `AnchorUnavailable`;
-  never an unknown thread. Nothing larger than a position is brought into memory.
+  return. A caller that lost a connection repeats the call, and the row shows the result of the
+  first attempt.
+- Only the server that accepts writes answers, also to readers: a standby may lag.
+- A process remembers each position that it received. If the database is put back, for example by a
+  standby that takes over and lacks the newest rows, `get` never returns an older position. A store
+  that lost the same entries is then `RolledBack`; a store that did not brings the anchor forward
+  with its next advance.
+- Only one run at a time has a thread, by a lease that the server's clock measures; see
+  `_run_leases.py`.
+- A row that is not a position, and tables that differ from the ones that were created, raise
+  `AnchorUnavailable`; they never count as an unknown thread. Nothing larger than a position is read
+  into memory.
 
-The rows hold no codes as those of the local file do: the secret that names the slots lies in the
-same database, for machines that join, and would prove nothing about them.
+Unlike the local file, the rows hold no authentication codes: the secret that names the slots is
+stored in the same database, for machines that join, so that codes would prove nothing about the
+rows.
 """
 
 import threading
@@ -67,7 +72,7 @@ _TYPES = (bytes, int, int, int, bytes, bool, int, int, int, bytes, bool)
 
 
 class PostgresAnchor:
-    """Positions in a database that several machines share; see `Anchor` for what methods promise.
+    """Positions in a database that several machines share; see `Anchor` for the contract.
 
     Args:
         url: The database and the schema in it, and who logs in.
@@ -75,13 +80,13 @@ class PostgresAnchor:
         password: Gives the password at each new connection; without it, libpq looks for one.
         create: Make schema and tables where there are none.
         read_only: Write nothing; `create`, `advance` and `hold` are refused.
-        wait_seconds_max: How long a call goes on trying, and how long one statement may take.
+        wait_seconds_max: How long a call retries, and how long one statement may take.
         connections_max: How many connections there are at most.
         lease_seconds: How long a run has its thread after its process was last heard of.
 
     Raises:
-        AnchorUnavailable: There are no tables of an anchor, they are of a version that is not
-            known, or the server cannot be used.
+        AnchorUnavailable: The schema has no tables of an anchor, their version is unknown, or the
+            server cannot be used.
     """
 
     def __init__(
@@ -138,7 +143,7 @@ class PostgresAnchor:
         """The position in a slot, or None if there never was one.
 
         Raises:
-            AnchorUnavailable: The server cannot be used, or the row is no position.
+            AnchorUnavailable: The server cannot be used, or the row is not a position.
         """
         require_slot(slot)
         told = self._told.get(slot)
@@ -149,7 +154,7 @@ class PostgresAnchor:
         """Write a slot that is absent.
 
         Returns:
-            What the slot holds now: `position`, or what was there before and stays.
+            The content of the slot now: `position`, or the earlier position, which stays.
 
         Raises:
             AnchorUnavailable: It cannot be written.
@@ -169,7 +174,7 @@ class PostgresAnchor:
         """Replace `expected` by `position`; a slot that holds anything else stays as it is.
 
         Returns:
-            What the slot holds now: `position` if it was written.
+            The content of the slot now: `position` if it was written.
 
         Raises:
             AnchorUnavailable: It cannot be written, or the slot is absent.
@@ -214,7 +219,8 @@ class PostgresAnchor:
         told = self._told.get(other)
 
         def work(connection: Connection) -> tuple[Position, Position | None]:
-            # Apart: what somebody commits before this advance is seen by the look after it.
+            # Two statements: the read sees a position that another process committed before this
+            # advance.
             moved, looked = connection.run_together(
                 [(sql.ADVANCE, named), (sql.GET, (self._store, other))], apart=True
             )
@@ -230,7 +236,7 @@ class PostgresAnchor:
         """Every slot of the store with its position, by slot, in batches.
 
         Raises:
-            AnchorUnavailable: Also while iterating, at a row that is no position.
+            AnchorUnavailable: Also while iterating, at a row that is not a position.
         """
         self._connections.require_open()
         return self._listed(self._batch(bytes(_SLOT_BYTES)))
@@ -242,7 +248,7 @@ class PostgresAnchor:
             The hold, or who has it.
 
         Raises:
-            AnchorUnavailable: It cannot be written, or the row is no run.
+            AnchorUnavailable: The row cannot be written, or does not describe a run.
         """
         require_slot(slot)
         require_holder(holder)
@@ -253,7 +259,7 @@ class PostgresAnchor:
         """Whose run has a thread, or had it when its lease was over.
 
         Raises:
-            AnchorUnavailable: The server cannot be used, or the row is no run.
+            AnchorUnavailable: The server cannot be used, or the row does not describe a run.
         """
         require_slot(slot)
         return self._runs.holder(slot)
@@ -262,7 +268,7 @@ class PostgresAnchor:
         """The secret under which the slots of the store are keyed, or None if none is kept here.
 
         Raises:
-            AnchorUnavailable: The server cannot be used, or what is kept is no secret.
+            AnchorUnavailable: The server cannot be used, or the stored value is not a secret.
         """
         rows = self._rows(sql.KEY_OF_SLOTS, self._store)
         if not rows:
@@ -334,7 +340,7 @@ class PostgresAnchor:
         return self._run(lambda connection: connection.run(statement, *values).rows)
 
     def _tell(self, slot: bytes, told: Position | None, found: Position | None) -> Position | None:
-        """What is told about a slot: what was told before it was asked, if that was newer."""
+        """The reported position of a slot: the earlier known position, if that is newer."""
         if told is not None and (found is None or is_behind(found, told)):
             return told
         self._note(slot, found)
@@ -351,12 +357,12 @@ class PostgresAnchor:
     def _present(
         self, connection: Connection, slot: bytes, expected: Position | None = None
     ) -> Position:
-        """What a slot holds that was not written: not what it was to be advanced from."""
+        """The content of a slot after a failed advance; it differs from the expected position."""
         found = self._find(connection, slot)
         if found is None:
             raise AnchorUnavailable(f"{self._what}: it has no position of this thread to advance")
         if found == expected:
-            # A rule or a trigger keeps it there: who tries again would do so for ever.
+            # A rule or a trigger keeps the row unchanged: a retry would repeat forever.
             raise self._damaged(f"slot {slot.hex()[:12]} was to be advanced, and stays")
         return found
 
@@ -367,7 +373,7 @@ class PostgresAnchor:
         return position
 
     def _note(self, slot: bytes, told: Position | None) -> None:
-        """Remember the newest that anybody in this process is told about a slot."""
+        """Remember the newest position that this process has received about a slot."""
         if told is None:
             return
         with self._told_lock:
@@ -380,7 +386,7 @@ class PostgresAnchor:
         found = []
         for slot, *columns in self._rows(sql.SLOTS, self._store, behind):
             if type(slot) is not bytes or slot <= behind:
-                # Of rows in another order the batches would go round for ever.
+                # With rows in another order, the batches would repeat forever.
                 raise self._damaged("a slot is not 32 bytes, or not in order")
             behind = slot
             found.append((slot, self._position(slot, tuple(columns))))
@@ -394,7 +400,7 @@ class PostgresAnchor:
             batch = self._batch(batch[-1][0])
 
     def _position(self, slot: bytes, row: Row) -> Position:
-        """A row as a position, or the refusal of one that cannot be."""
+        """A row as a position; raises for an impossible row."""
         if tuple(map(type, row)) == _TYPES:
             position = Position(*row)
             try:
@@ -429,7 +435,7 @@ def _columns(position: Position) -> tuple[Value, ...]:
 
 
 def _read(text: str) -> AnchorUrl:
-    """The anchor that a URL names; it lies in a schema of its own if the URL names none."""
+    """The anchor that a URL names, in a schema of its own if the URL names no schema."""
     url = PostgresUrl.parse(text, schema=ANCHOR_SCHEMA)
     return AnchorUrl(scheme=SCHEME, place=url.place, spelled_out=url.spelled_out, text=str(url))
 
@@ -447,4 +453,4 @@ def _open(
 
 
 ANCHOR = AnchorBackend(read=_read, open=_open)
-"""What an entry point of `sealpoint.anchors` leads to."""
+"""The value of an entry point of `sealpoint.anchors`."""

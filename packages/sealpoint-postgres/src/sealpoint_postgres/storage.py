@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store in a PostgreSQL database, for workers on many machines.
 
-It guarantees what `Storage` says, by primary keys alone: a position is free if the row can be
-inserted, under READ COMMITTED, so that databases that only look like PostgreSQL do as well. An
-append is one transaction that is sent at once; whether a needed blob is still there is asked after
-its entries are in, so that a `drop`, which holds the next position while it works, comes entirely
-before or entirely after. Who lost a connection repeats the call, and learns from the rows what
-became of it. Logins that may insert and nothing else can save: nothing of theirs updates a row.
+It keeps the contract of `Storage` with primary keys alone: a position is free if the row can be
+inserted, under READ COMMITTED, so that databases that are only compatible with PostgreSQL work as
+well. An append is one transaction that is sent at once. It checks that a needed blob is still
+stored after it has inserted its entries, so that a `drop`, which holds the next position while it
+works, comes entirely before or entirely after. A caller that lost a connection repeats the call,
+and the rows show the result of the first attempt. A login that may only insert can save: it never
+updates a row.
 
-It leaves to its caller whether bytes are genuine, and to the server's operator what `compact`
-cannot reach: its log and its backups hold what was dropped for as long as they are kept.
+The caller checks whether bytes are genuine. The server's operator handles what `compact` cannot
+reach: the log and the backups of the server hold dropped bytes for as long as they are kept.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -69,24 +70,24 @@ _BATCH_BYTES_MAX = 8 * 1024 * 1024
 _FENCE = (b"", None, None)
 
 _Entry = tuple[bytes, int, bytes, bytes | None, bytes | None]
-"""Thread, position, and the record as it is stored."""
+"""Thread, position, and the record in its stored form."""
 
 
 class PostgresStorage:
-    """A storage in a schema of a PostgreSQL database; see `Storage` for what each method promises.
+    """A storage in a schema of a PostgreSQL database; see `Storage` for the contract.
 
     Args:
         url: The database and the schema in it, and who logs in.
         create: Make schema and tables where there are none.
         read_only: Never write; another process may. A standby of the server will do.
         password: Gives the password at each new connection; without it, libpq looks for one.
-        wait_seconds_max: How long a call goes on trying, and how long one statement may take.
+        wait_seconds_max: How long a call retries, and how long one statement may take.
         connections_max: How many connections there are at most.
 
     Raises:
-        SchemaUnknown: The tables are of a version that is not known.
-        Edited: They are no tables of a store.
-        StorageUnavailable: There are none, or the server cannot be used.
+        SchemaUnknown: The version of the tables is unknown.
+        Edited: The tables are not those of a store.
+        StorageUnavailable: There are no tables, or the server cannot be used.
     """
 
     def __init__(
@@ -101,9 +102,9 @@ class PostgresStorage:
     ) -> None:
         self._wait_seconds_max = wait_seconds_max
         self._alone = Lock()
-        """One OS thread at a time is alone: it has two connections, and those come to an end."""
+        """One OS thread at a time is in `alone`: it needs two connections of the limited pool."""
         self._held: tuple[int, bytes, Connection] | None = None
-        """The OS thread that is alone, the thread of which it holds the next position, and how."""
+        """The OS thread in `alone`, the thread whose next position it holds, and the connection."""
         self._connections = Connections(
             url,
             what=f"store {url}",
@@ -123,7 +124,7 @@ class PostgresStorage:
             raise
 
     def _create(self, connection: Connection) -> None:
-        """Make the tables, unless they are there."""
+        """Create the tables, unless they exist."""
         if not _is_made(connection):
             create_all(connection, sql.create_statements(self._connections.url.schema))
 
@@ -137,7 +138,7 @@ class PostgresStorage:
             )
 
     def _rows(self, statement: str, *values: Value) -> list[Row]:
-        """What a statement that changes nothing returns."""
+        """The rows that a read-only statement returns."""
         return self._connections.run(lambda connection: connection.run(statement, *values).rows)
 
     def append(
@@ -153,11 +154,11 @@ class PostgresStorage:
         """Create entries with the blobs they name, in one transaction and one round trip.
 
         Raises:
-            HeadMoved: Another record lies at one of the positions.
+            HeadMoved: Another record is stored at one of the positions.
             Missing: A blob that is needed is not stored.
-            Edited: What lies at one of the positions cannot be a record.
-            StorageUnavailable: The server failed for all the time there was; `read` tells what
-                became of the call.
+            Edited: The row at one of the positions cannot be a record.
+            StorageUnavailable: The server failed until the time limit; `read` shows the result of
+                the call.
         """
         require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         _require_sizes(blobs)
@@ -176,10 +177,10 @@ class PostgresStorage:
     def alone(self, thread: bytes) -> Iterator[None]:
         """Hold the next position of a thread by a row that is never committed.
 
-        Whoever would append there waits for that row, as for that of `drop`; the next `append` of
-        this OS thread gives it up and takes the position in one round trip. A login that may insert
-        could always do this. Where the position cannot be held, nobody waits, and `append` tells
-        why.
+        Another process that appends there waits for that row, as it waits for the row of `drop`;
+        the next `append` of this OS thread releases it and takes the position in one round trip. A
+        login that may insert could always do this. Where the position cannot be held, nobody waits,
+        and `append` reports why.
         """
         with self._alone, self._connections.lent() as connection:
             if connection is not None and _hold_next(connection, thread, self._wait_seconds_max):
@@ -213,7 +214,7 @@ class PostgresStorage:
 
         Raises:
             HeadMoved: There is a newer entry.
-            StorageUnavailable: The server failed, or this login may not take anything away.
+            StorageUnavailable: The server failed, or this login may not delete.
         """
         require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
         fence = (thread, head + 1)
@@ -240,11 +241,11 @@ class PostgresStorage:
         self._connections.run(change)
 
     def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
-        """Take the record at a position away and all after it, in one transaction.
+        """Delete the record at a position and all records after it, in one transaction.
 
         Raises:
-            HeadMoved: The record there has another header, or there is none.
-            StorageUnavailable: The server failed, or this login may not take anything away.
+            HeadMoved: The record there has another header, or does not exist.
+            StorageUnavailable: The server failed, or this login may not delete.
         """
         require_drop(thread, -1, (seq,))
         tried = False
@@ -254,13 +255,14 @@ class PostgresStorage:
             with connection.transaction():
                 rows, gone = connection.run(sql.READ, thread, seq).rows, 0
                 if rows and _header(thread, rows[0]) == header:
-                    # By what was read: somebody may have put another record there since.
+                    # Compare with the row that was read: another process may have replaced the
+                    # record since.
                     head = rows[0][2]
                     if type(head) is bytes:
                         gone = connection.run(sql.DROP_HEADED, thread, seq, head).changed
                     else:
                         gone = connection.run(sql.DROP_OVERLONG, thread, seq).changed
-                # Nothing there at a second try: the answer to the first was lost.
+                # A retry finds nothing there: the response to the first attempt was lost.
                 if not gone and (rows or not tried):
                     raise HeadMoved(
                         f"entry {seq} of thread {thread.hex()}: the record that is to go is gone "
@@ -272,14 +274,14 @@ class PostgresStorage:
         self._connections.run(change)
 
     def compact(self) -> None:
-        """Write the tables anew without what was dropped; everybody else waits meanwhile.
+        """Rewrite the tables without dropped bytes; all other sessions wait until it is done.
 
         The server's log and its backups hold what was dropped for as long as they are kept. It
         takes as long as the tables are large.
 
         Raises:
-            StorageUnavailable: The server failed, the tables are another login's, or somebody has
-                one of them open all the time.
+            StorageUnavailable: The server failed, another login owns the tables, or another session
+                has one of them open all the time.
         """
         self._connections.run(lambda connection: connection.rewrite(sql.COMPACT))
 
@@ -293,7 +295,7 @@ class PostgresStorage:
     def headers(self, thread: bytes, seqs: Sequence[int]) -> dict[int, bytes]:
         """Those that are stored and are headers, of the first positions that one statement takes.
 
-        Each look costs a way to the server and back: that is what this saves.
+        Each read costs a round trip to the server; this saves most of them.
         """
         found: dict[int, bytes] = {}
         wanted = [*seqs[: sql.HEADERS_ROWS]]
@@ -368,7 +370,7 @@ class PostgresStorage:
         )
 
     def version(self) -> None:
-        """Nothing: a server does not say whether anything was committed since."""
+        """Nothing: a server does not say whether another commit has happened since."""
         self._connections.require_open()
 
     def heads(self) -> Iterator[tuple[bytes, int]]:
@@ -424,10 +426,10 @@ class PostgresStorage:
 
 
 def is_vacant(url: PostgresUrl, password: Password | None = None) -> bool:
-    """Whether no entry lies in the schema that a URL names.
+    """Whether the schema that a URL names holds no entry.
 
     Raises:
-        StorageUnavailable: That cannot be told.
+        StorageUnavailable: The answer cannot be determined.
     """
     connections = Connections(
         url,
@@ -441,7 +443,7 @@ def is_vacant(url: PostgresUrl, password: Password | None = None) -> bool:
     def look(connection: Connection) -> bool:
         if not _is_made(connection):
             if connection.run(sql.MAY_LOOK_INTO, url.schema.encode()).rows == [(False,)]:
-                # Tables of a schema that a login may not look into are as if there were none.
+                # The tables of a schema that a login may not read count as absent.
                 raise errors.InsufficientPrivilege
             return True
         return connection.run(sql.HAS_ENTRIES).rows == [(False,)]
@@ -453,7 +455,7 @@ def is_vacant(url: PostgresUrl, password: Password | None = None) -> bool:
 
 
 class _Append:
-    """What is to be written, as work that can be done again."""
+    """The entries and blobs of an append, as repeatable work."""
 
     def __init__(
         self,
@@ -470,7 +472,7 @@ class _Append:
         self._label = label
 
     def make(self, connection: Connection) -> None:
-        """Write it at once as something new; where it is not, write it with care."""
+        """Write all rows as new ones; if that fails, compare with the rows that exist."""
         statements = self._statements()
         try:
             if len(statements) == 1:
@@ -487,7 +489,8 @@ class _Append:
         """Write it where a connection holds the position.
 
         Returns:
-            False if it is to be made in the usual way, which also finds out what became of this.
+            False if the caller has to use the normal way, which also finds the result of this
+                attempt.
         """
         try:
             _, answer, *_ = connection.run_together(
@@ -502,7 +505,7 @@ class _Append:
 
     def _require_kept(self, answer: Answer) -> None:
         if self._rows and answer.changed != len(self._rows):
-            # A rule or a trigger that somebody put there keeps rows away, and says nothing.
+            # A rule or a trigger keeps rows away without an error.
             raise Edited(
                 f"entry {self._rows[0][1]} of thread {self._thread.hex()}: the server took it "
                 "and did not keep it"
@@ -514,7 +517,7 @@ class _Append:
             rest = [each for row in self._rows for each in row[1:]]
             found.append((sql.put(len(self._rows)), [self._thread, *rest]))
         if self._needs:
-            # Behind the entries: a drop that was under way has come to its end by now.
+            # After the entries: a drop that was in progress has finished by now.
             needed = (len(self._needs), self._thread, self._needs)
             found.append((sql.REQUIRE_STORED, needed))
         for batch in _batches(self._blobs):
@@ -552,7 +555,7 @@ def _hold_next(connection: Connection, thread: bytes, wait_seconds_max: float) -
         except psycopg.Error as exc:
             with suppress(psycopg.Error):
                 connection.run("ROLLBACK")
-            # Somebody has taken the position in the moment between looking and inserting.
+            # Another process took the position between the read and the insert.
             if not isinstance(exc, errors.UniqueViolation):
                 return False
         else:
@@ -572,7 +575,7 @@ def _make_good(connection: Connection, thread: bytes, digest: bytes, data: bytes
     """Replace a stored blob that differs.
 
     Raises:
-        Edited: It does, and this login may not replace anything.
+        Edited: It differs, and this login may not replace anything.
     """
     same = connection.run(sql.IS_BLOB, len(data), data, thread, digest).rows
     if same == [(True,)]:
@@ -607,7 +610,7 @@ def _header(thread: bytes, row: Row) -> bytes | None:
 
 
 def _require_same(connection: Connection, row: _Entry) -> None:
-    """Compare what lies at a position with what was to be written there.
+    """Compare the row at a position with the record that was to be written there.
 
     Raises:
         HeadMoved: It is another record.
@@ -643,7 +646,7 @@ def _numbered_record(thread: bytes, row: Row) -> tuple[int, Record]:
 
 
 def _split_head(column: object) -> tuple[bytes, bytes]:
-    """Header and seals, which lie in one column."""
+    """Split header and seals, which share one column."""
     head = _unpacked(column, sql.HEAD_BYTES_MAX)
     end = sql.HEADER_LENGTH_BYTES + int.from_bytes(head[: sql.HEADER_LENGTH_BYTES], "big")
     header, seals = head[sql.HEADER_LENGTH_BYTES : end], head[end:]
@@ -737,4 +740,4 @@ BACKEND = Backend(
     is_vacant=lambda _, url, password: is_vacant(PostgresUrl.parse(url), password),
     open=_open,
 )
-"""What an entry point of `sealpoint.storages` leads to."""
+"""The value of an entry point of `sealpoint.storages`."""

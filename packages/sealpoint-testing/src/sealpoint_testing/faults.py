@@ -59,7 +59,7 @@ class Step(StrEnum):
     BEFORE_APPEND = "before-append"
     """Entries are about to be stored; nothing is in the storage yet."""
     AFTER_APPEND = "after-append"
-    """Entries are stored for good, and nobody has been told."""
+    """Entries are stored durably, and no caller knows it yet."""
     BEFORE_ADVANCE = "before-advance"
     """The anchor is about to follow."""
     AFTER_ADVANCE = "after-advance"
@@ -91,7 +91,7 @@ def crash() -> None:
 
 
 class Faults:
-    """What is to happen at which step. Safe to use from several OS threads."""
+    """The actions for each step. Safe to use from several OS threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,8 +102,8 @@ class Faults:
     def at(self, step: Step, action: Callable[[], object], *, times: int = 1) -> None:
         """Let an action happen the next `times` times that a step is reached.
 
-        An action that raises makes the call fail there; one that returns lets it go on. Actions
-        for the same step happen one after the other, each in its turn.
+        An action that raises makes the call fail there; after one that returns, the call continues.
+        Actions for the same step run one after the other.
         """
         with self._lock:
             self._due.setdefault(step, []).extend([action] * times)
@@ -139,7 +139,7 @@ class Faults:
 
 
 class FaultyStorage:
-    """A storage that hands every call on to another one, and fails when it is told to."""
+    """A storage that passes every call to another one, and fails on request."""
 
     def __init__(self, storage: Storage, faults: Faults) -> None:
         wrap = faults.wrap
@@ -163,7 +163,7 @@ class FaultyStorage:
 
 
 class FaultyAnchor:
-    """An anchor that hands every call on to another one, and fails when it is told to."""
+    """An anchor that passes every call to another one, and fails on request."""
 
     def __init__(self, anchor: Anchor, faults: Faults) -> None:
         self.get = faults.wrap(anchor.get, Step.BEFORE_GET)

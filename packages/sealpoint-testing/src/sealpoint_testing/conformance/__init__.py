@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every storage and every anchor must pass, as classes of tests to inherit from.
+"""The tests that every storage and every anchor must pass, as classes to inherit from.
 
 They need no test runner of ours and no plugin: a backend's own test suite makes a subclass that
 says how the backend is opened, and any runner that collects `test_*` methods and gives them a

@@ -186,7 +186,7 @@ class StorageDrops:
     def test_blobs_of_a_thread_without_entries_are_dropped(
         self: StorageSuite, tmp_path: Path
     ) -> None:
-        """What a crash left of a thread that never began goes with a head of -1."""
+        """A drop with a head of -1 removes the blobs of a thread that crashed before it began."""
         orphans = named(b"one", b"two")
         with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, orphans)

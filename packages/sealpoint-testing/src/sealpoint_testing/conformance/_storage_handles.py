@@ -58,7 +58,7 @@ def named(*blobs: bytes) -> dict[bytes, bytes]:
 
 
 class StorageSuite(Protocol):
-    """What the parts of the suite ask of the class that they are mixed into."""
+    """The attributes and methods that the mixed-in parts of the suite need from the class."""
 
     shared: bool
     """Whether opening a place again, at the same time or later, leads to the same store."""
@@ -192,7 +192,7 @@ class StorageHandles:
                 require(all(reader.result() for reader in readers), "whole entries in order")
 
     def test_everything_survives_close_and_reopening(self: StorageSuite, tmp_path: Path) -> None:
-        """What was written before a close is there after it."""
+        """Everything that was written before a close is there after it."""
         if not self.shared:
             raise SkipTest("this storage has no second handle")
         records = [record_of(str(number)) for number in range(3)]
@@ -210,7 +210,7 @@ class StorageHandles:
             )
 
     def test_version_is_another_after_every_commit(self: StorageSuite, tmp_path: Path) -> None:
-        """Whoever commits, this handle or another, and whatever: only without is it the same."""
+        """The version changes with every commit of any handle, and only with a commit."""
         with opened(self, tmp_path) as storage, opened_again(self, tmp_path, storage) as other:
             if storage.version() is None:
                 raise SkipTest("this storage cannot tell")
@@ -223,7 +223,8 @@ class StorageHandles:
                 require(storage.version() != before, "a commit is told before anything is read")
 
     def test_version_counts_the_appends_of_its_handle(self: StorageSuite, tmp_path: Path) -> None:
-        """Who has appended can tell from the version whether anybody else has committed since."""
+        """A handle that has appended sees in the version whether another one has committed since.
+        """
         with opened(self, tmp_path) as storage, opened_again(self, tmp_path, storage) as other:
             before = storage.version()
             if before is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every anchor must pass: one test for each promise of its contract.
+"""The tests that every anchor must pass, one for each promise of its contract.
 
 Subclass `AnchorConformance` in a test module of your own, under a name that pytest collects, and
 say how your anchor is opened:
@@ -10,9 +10,9 @@ class TestMyAnchor(AnchorConformance):
         return MyAnchor(place / "anchor")
 ```
 
-Tests take pytest's `tmp_path`, a new empty directory each, and need nothing else of pytest. What
-a suite cannot show is left to the anchor's own tests: power cuts, damage, other processes, and
-what becomes of a run whose process ends first.
+Tests take pytest's `tmp_path`, a new empty directory each, and need nothing else of pytest. The
+anchor's own tests cover the rest: power cuts, damage, other processes, and a run whose process ends
+before the run.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ class AnchorConformance:
             require(anchor.get(_slot(1)) is None, "get of an absent slot: expected None")
 
     def test_created_slot_holds_its_position(self, tmp_path: Path) -> None:
-        """What create wrote is returned by it and by get, equal in every field."""
+        """`create` and `get` return the created position, equal in every field."""
         largest = Position(
             *(b"\xff" * 16, 2**32 - 1, 2**32 - 1, 2**63 - 1, b"\xff" * 32),
             erased=True,
@@ -171,7 +171,7 @@ class AnchorConformance:
             require(anchor.get(_slot(1)) == other, "get: expected the new position")
 
     def test_another_entry_in_the_same_place_is_refused(self, tmp_path: Path) -> None:
-        """Advance does not move a slot sideways; in a later epoch another entry may lie there."""
+        """Advance does not move a slot sideways; a later epoch may have another entry there."""
         held = _marked()
         beside = replace(held, entry=b"f" * 32)
         with self._opened(tmp_path) as anchor:
@@ -202,7 +202,7 @@ class AnchorConformance:
                 require(returned == settled, "advance to a later pause: expected it")
 
     def test_same_entry_may_be_told_more_about(self, tmp_path: Path) -> None:
-        """Marks may rise in place, where somebody had left them out."""
+        """Marks that a writer had left out may rise in place."""
         held = _marked()
         full = replace(held, gen=2, fence=4, pause=5, paused=True, erased=True)
         with self._opened(tmp_path) as anchor:
@@ -278,12 +278,12 @@ class AnchorConformance:
             require(anchor.get(_slot(self.many)) is None, "get among many: expected None")
 
     def test_one_os_thread_wins_each_step(self, tmp_path: Path) -> None:
-        """Of several OS threads that advance the same position exactly one is told that it did."""
+        """Of several OS threads that advance the same position, exactly one learns that it did."""
         with self._opened(tmp_path) as anchor:
             self._race([anchor] * _OS_THREADS)
 
     def test_one_os_thread_creates_a_slot(self, tmp_path: Path) -> None:
-        """Of several OS threads that create the same slot all are told the same position."""
+        """All of several OS threads that create the same slot receive the same position."""
         told: list[list[Position]] = []
 
         with self._opened(tmp_path) as anchor:
@@ -326,7 +326,7 @@ class AnchorConformance:
             _run_together([write, read, read])
 
     def test_two_handles_are_one_anchor(self, tmp_path: Path) -> None:
-        """What is written through one handle is read, compared and listed through another."""
+        """A position written through one handle is read, compared and listed through another."""
         self._require_shared()
         with self._opened(tmp_path) as first, self._opened(tmp_path) as second:
             first.create(_slot(1), _position(0))
@@ -349,7 +349,7 @@ class AnchorConformance:
             self._race([first, second] * (_OS_THREADS // 2))
 
     def test_opening_again_finds_everything(self, tmp_path: Path) -> None:
-        """What was written before close is there when the place is opened again."""
+        """Positions written before close are there when the anchor is opened again."""
         self._require_shared()
         with self._opened(tmp_path) as anchor:
             for number in range(300):
@@ -361,7 +361,7 @@ class AnchorConformance:
             require(anchor.get(_slot(7)) == _position(8), "get: opening again went back")
 
     def test_one_run_at_a_time_has_a_thread(self, tmp_path: Path) -> None:
-        """A second run is told who has the thread, through whichever handle it asks."""
+        """A second run learns who has the thread, through any handle."""
         with self._opened(tmp_path) as anchor:
             hold = _held(anchor, _slot(1), _holder("first"))
             again = anchor.hold(_slot(1), _holder("second"))
@@ -405,7 +405,8 @@ class AnchorConformance:
             third.end()
 
     def test_run_that_is_taken_the_place_of_ends_nothing(self, tmp_path: Path) -> None:
-        """Whoever takes a thread instead has it alone, and the end of the other changes nothing."""
+        """A run that takes a thread has it alone, and the end of the earlier run changes nothing.
+        """
         with self._opened(tmp_path) as anchor:
             first = _held(anchor, _slot(1), _holder("first"))
             second = _held(anchor, _slot(1), _holder("second"), instead=True)
@@ -447,7 +448,7 @@ class AnchorConformance:
                 hold.end()
 
     def test_runs_and_positions_are_independent(self, tmp_path: Path) -> None:
-        """A run needs no position and makes none, and positions move on while there is one."""
+        """A run neither needs nor creates a position, and positions advance during a run."""
         with self._opened(tmp_path) as anchor:
             hold = _held(anchor, _slot(1), _holder("worker"))
             require(anchor.get(_slot(1)) is None, "hold: made a position")
@@ -561,7 +562,7 @@ class AnchorConformance:
             raise SkipTest("this anchor has no second handle")
 
     def _race(self, handles: list[Anchor]) -> None:
-        """Let every handle try every step once it sees it, and count who was told to have won."""
+        """Let every handle try every step once it sees it, and count the wins that they report."""
         handles[0].create(_slot(0), _position(0))
         won: list[int] = []
 

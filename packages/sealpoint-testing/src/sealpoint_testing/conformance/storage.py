@@ -7,8 +7,8 @@ class TestMyStorage(StorageConformance):
         return MyStorage(place / "store", create=True)
 ```
 
-What it leaves to the backend's own tests: crashes and power cuts, failures of the backend, rows
-that somebody edited, and processes. A failed claim is an `AssertionError`.
+The backend's own tests cover crashes and power cuts, failures of the backend, edited rows, and
+processes. A failed claim is an `AssertionError`.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
             require(storage.read(OTHER_THREAD, 0) is None, "another thread is not touched")
 
     def test_same_bytes_again_are_a_success(self, tmp_path: Path) -> None:
-        """Repeating an append changes nothing and is no error."""
+        """Repeating an append changes nothing and succeeds."""
         records = [record_of("0"), Record(b"1", b"1", None)]
         with opened(self, tmp_path) as storage:
             for _ in range(2):
@@ -273,7 +273,7 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
             require(set(found) <= {given}, "a blob belongs to one thread")
 
     def test_blobs_together_leave_large_ones_out(self, tmp_path: Path) -> None:
-        """One byte more than the bound is left out and is no error: `blob` says what it is."""
+        """A blob one byte over the bound is left out without an error: `blob` reports why."""
         blobs = named(b"1234567", b"12345678", b"123456789")
         with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, blobs)
@@ -284,7 +284,7 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
                 require(all(blobs[digest] == found[digest] for digest in found), "the right bytes")
 
     def test_blobs_together_follow_a_replacement(self, tmp_path: Path) -> None:
-        """A blob that was given anew comes in its new bytes, or not at all."""
+        """A blob that was replaced is returned with its new bytes, or not at all."""
         with opened(self, tmp_path) as storage:
             for data in (b"first", b"other"):
                 storage.put_blobs(THREAD, {LABEL: data})
