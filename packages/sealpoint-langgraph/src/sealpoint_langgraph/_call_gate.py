@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate before every call of a guarded graph.
 
-A call is read (from where, in which world, what it does), decided and recorded, and then handed a
-pass which the saver asks for. What was decided about is what runs: the world is that of the graph
-as it is now, and what the call does is bound whenever people are asked.
+The gate reads a call (its checkpoint, world and operation), decides and records the decision, and
+then gives the call a pass, which the saver checks. The run that was decided about is the run that
+executes: the world is that of the current graph, and the decision binds the operation whenever
+approvers are asked.
 """
 
 import asyncio
@@ -44,13 +45,13 @@ from sealpoint_langgraph._saver import SealedSaver
 from sealpoint_langgraph._unsealed import require_accepted
 from sealpoint_langgraph._world import world_again
 
-# What a call of a guarded graph does, as JSON: people are shown it, and a statement binds it.
+# The operation of a call of a guarded graph, as JSON: approvers see it, and a statement binds it.
 #
-# No two different calls have the same JSON. At its top stand tags and nothing else (`resume`,
+# No two different calls have the same JSON. Its top level has tags and nothing else (`resume`,
 # `update`, `goto`, `graph`, `input`, `go on`, `edit`, `namespace`, `interrupt_before`,
-# `interrupt_after`, `from`); what a caller has chosen stands below the tag of its form.
+# `interrupt_after`, `from`); values that a caller chose stand below the tag of their form.
 #
-# A call whose configuration makes it do something else than it says is refused.
+# A call is refused if its configuration makes it do something other than the call says.
 
 
 _FRAMEWORK = "__pregel_"
@@ -63,19 +64,18 @@ _HARMLESS = {
     "__pregel_strict_resume",
     "__pregel_timed_attempt_observer",
 }
-"""Names that a server of the framework uses, or the guarded graph itself; none of them answers a
-question, jumps, or makes another saver be asked."""
+"""Names of a server or of the guarded graph; none answers, jumps, or selects another saver."""
 _Nodes = All | Sequence[str] | None
 
 
 class Stops(NamedTuple):
-    """Breakpoints: before and after which nodes a run stops."""
+    """Breakpoints: the nodes before and after which a run stops."""
 
     before: _Nodes
     after: _Nodes
 
     def told(self) -> dict[str, Any]:
-        """Those that there are, by the framework's names for them."""
+        """The breakpoints that are set, by the framework's names for them."""
         named = {"interrupt_before": self.before, "interrupt_after": self.after}
         return {
             name: nodes if isinstance(nodes, str) else list(nodes)
@@ -84,7 +84,7 @@ class Stops(NamedTuple):
         }
 
     def lifts(self, own: "Stops") -> bool:
-        """Whether breakpoints of a call take the place of those of the graph, and lack some."""
+        """Whether breakpoints of a call replace those of the graph and omit some."""
         return any(_lacks(nodes, stop) for nodes, stop in zip(self, own, strict=True))
 
 
@@ -97,17 +97,17 @@ def _lacks(nodes: _Nodes, own: _Nodes) -> bool:
 def run_operation(
     value: Any, registry: Registry, *, own: Stops, call: Stops, binds: bool
 ) -> dict[str, Any] | None:
-    """What a run is given, beside what was saved; None if nothing.
+    """The input of a run, besides its saved state; None if it has none.
 
     Args:
         value: The input, or a command, or None.
-        registry: Which types are allowed.
+        registry: The allowed types.
         own: The breakpoints of the graph.
-        call: Those that the call has of its own.
-        binds: Whether a new turn answers something, or needs the approval of people.
+        call: The breakpoints of the call itself.
+        binds: Whether a new turn answers something, or needs approval.
 
     Raises:
-        TypeNotAllowed: It holds a type that the registry does not allow.
+        TypeNotAllowed: The value holds a type that the registry does not allow.
     """
     if isinstance(value, Command):
         told = _command(value, registry)
@@ -115,7 +115,7 @@ def run_operation(
             return told | call.told()
         value = None
     if value is None:
-        # A breakpoint leaves no question behind: who lets the run pass it answers one.
+        # A breakpoint leaves no question behind: a caller who lets the run pass it answers one.
         stops = any((*own, *call))
         return {"go on": "past a breakpoint"} | call.told() if stops else None
     if binds or call.lifts(own):
@@ -149,10 +149,10 @@ def _command(command: Command[Any], registry: Registry) -> dict[str, Any]:
 def edit_operation(
     supersteps: Sequence[Sequence[StateUpdate]], lane: str | None, registry: Registry
 ) -> dict[str, Any]:
-    """What an edit writes: its steps in their order, and the writes of each.
+    """The writes of an edit: its steps in order, each with its writes.
 
     Raises:
-        TypeNotAllowed: It holds a type that the registry does not allow.
+        TypeNotAllowed: The edit holds a type that the registry does not allow.
     """
     told = [[_edit(edit, registry) for edit in superstep] for superstep in supersteps]
     return {"edit": told, "namespace": lane} if lane else {"edit": told}
@@ -163,7 +163,7 @@ def _edit(edit: Sequence[Any], registry: Registry) -> dict[str, Any]:
         return {"values": to_display_json(edit, registry)}
     values, as_node, task = (*edit, None, None)[:3]
     if as_node == _COPY and isinstance(values, list):
-        # A copy of a checkpoint, with edits of its own.
+        # A copy of a checkpoint, with its own edits.
         told = {"edits": [_edit(each, registry) for each in values]}
     else:
         told = {"values": to_display_json(values, registry)}
@@ -171,13 +171,13 @@ def _edit(edit: Sequence[Any], registry: Registry) -> dict[str, Any]:
 
 
 def require_own_words(config: Mapping[str, Any]) -> None:
-    """Refuse a call that steers the framework by names which graphs use to their subgraphs.
+    """Refuse a call that uses names of the framework that are reserved for subgraphs.
 
-    They would answer a question, resume or load in the place of what the call says, and what was
-    judged and approved would not be what runs.
+    Such names would answer a question, resume or load a checkpoint contrary to the call, so that
+    another run than the judged and approved one would execute.
 
     Raises:
-        UsageError: There is such a name.
+        UsageError: The call has such a name.
     """
     for name in config.get("configurable") or {}:
         if str(name).startswith(_FRAMEWORK) and name not in _HARMLESS:
@@ -188,36 +188,35 @@ def require_own_words(config: Mapping[str, Any]) -> None:
             )
 
 
-# What stops a guarded run when an operator pauses its thread, or another run takes it over.
+# Stopping a guarded run when an operator pauses its thread or another run takes it over.
 #
-# A graph is stopped before its next step. Inside of a step, a node or an entrypoint may call
-# tasks of the functional API one after the other: it is stopped before the next of these. What
-# has been done before a pause is saved by then or on its way, and is not done again when the run
-# goes on.
+# A graph is stopped before its next step. Inside a step, a node or an entrypoint may call tasks of
+# the functional API one after the other: the run is stopped before the next of these. Work that was
+# done before a pause is saved by then or is about to be, and is not repeated when the run resumes.
 #
-# Refusing to save would come too late for either: the framework saves in the background, and of
-# the tasks that code calls it tells nobody what could not be saved.
+# Refusing to save would come too late in both cases: the framework saves in the background, and it
+# reports a failed save of a task that code calls to no one.
 
 
 PAUSED = "paused by an operator"
-"""Why a run was stopped, as the framework tells it on."""
+"""The reason for stopping a run, as the framework reports it."""
 
 
 class Pausable(Protocol):
-    """A thread, as far as a pause goes."""
+    """The pause state of a thread."""
 
     has_begun: bool
     """Whether a run may have taken a step."""
     at_work: set[object]
-    """What of a run has begun and not ended."""
+    """The parts of a run that have begun and not ended."""
 
     @property
     def paused(self) -> bool:
-        """Whether an operator has stopped it; an error if a run has lost it."""
+        """Whether an operator has paused the thread; raises if a run has lost it."""
 
 
 class PauseControl(RunControl):
-    """Asks before every step whether the run may go on."""
+    """Asks before every step whether the run may continue."""
 
     __slots__ = ("_also", "_at_exit", "_thread")
 
@@ -226,7 +225,7 @@ class PauseControl(RunControl):
         self._thread = thread
         self._also = also
         self._at_exit = at_exit
-        """Whether all is saved when the run ends, and not before."""
+        """Whether everything is saved when the run ends, and not before."""
 
     @property
     def drain_requested(self) -> bool:
@@ -234,22 +233,23 @@ class PauseControl(RunControl):
             self.request_drain(self._also.drain_reason or "shutdown")
         elif self._thread.paused:
             if self._at_exit:
-                # A subgraph that ends orderly saves nothing then; one that is broken off does.
+                # A subgraph that ends in order saves nothing then; an aborted one does.
                 raise GraphDrained(PAUSED)
             self.request_drain(PAUSED)
         return super().drain_requested
 
 
 class TaskStop(BaseCallbackHandler):
-    """Asks before every task that code of a run calls whether the run may go on.
+    """Asks before every task that the code of a run calls whether the run may continue.
 
-    The framework asks nobody there, but it tells who listens, and lets a listener raise. A task is
-    known by its namespace: what else begins in that is a part of it, and is not stopped. A graph
-    that a node runs on another thread is not stopped either; that thread has pauses of its own.
+    The framework has no check at this point, but it notifies listeners, and lets a listener raise.
+    A task is identified by its namespace: anything else that begins in that namespace is part of
+    the task, and is not stopped. A graph that a node runs on another thread is not stopped either;
+    that thread has its own pauses.
 
     Args:
         thread: The thread of the run.
-        every: Stop whatever begins, because tasks cannot be told from the rest.
+        every: Stop everything that begins, because tasks cannot be distinguished from the rest.
     """
 
     raise_error = True
@@ -267,7 +267,7 @@ class TaskStop(BaseCallbackHandler):
         self._begun: set[str] = set()
 
     def among(self, others: Callbacks) -> Callbacks:
-        """The callbacks of a call, and this one."""
+        """The callbacks of a call, with this one added."""
         if isinstance(others, BaseCallbackManager):
             found = others.copy()
             found.add_handler(self, inherit=True)
@@ -304,23 +304,23 @@ class TaskStop(BaseCallbackHandler):
             self._begun.add(place)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
-        """Something has ended."""
+        """Record that a part of the run has ended."""
         del outputs
         self._thread.at_work.discard(run_id)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """Something has failed; what was cancelled may go on in a thread of its own."""
+        """Record a failure; a cancelled part may continue in a thread of its own."""
         if isinstance(error, Exception):
             self._thread.at_work.discard(run_id)
 
 
 def _is_called(path: object) -> bool:
-    """Whether the path of a task is that of one which code calls."""
+    """Whether the path of a task is that of a task called by code."""
     return isinstance(path, tuple) and (path[0], path[-1]) == ("__pregel_push", True)
 
 
 class _Asked:
-    """A thread that is not paused, and takes note of who asks."""
+    """A thread that is not paused, and records the queries."""
 
     def __init__(self, log: list[str]) -> None:
         self._log = log
@@ -335,7 +335,7 @@ class _Asked:
 
 @cache
 def tasks_are_told() -> bool:
-    """Whether this release of the framework tells listeners of tasks, tried out on a tiny one."""
+    """Whether this release of the framework notifies listeners of tasks, tested on a tiny graph."""
     log: list[str] = []
 
     @task
@@ -359,24 +359,24 @@ _HINT = (
 
 
 class _Entry(NamedTuple):
-    """A call as the gate has to judge it: from where, in which world, and why."""
+    """A call as the gate judges it: its checkpoint, its world, and its reason."""
 
     config: RunnableConfig
     thread: Thread
     target: CheckpointTarget
     older: dict[str, str]
-    """Older checkpoints of subgraphs that it begins from."""
+    """Older checkpoints of subgraphs from which it begins."""
     deliberate: Any
     world: World
 
     @property
     def begins_anew(self) -> bool:
-        """Whether an input is a new turn; the framework goes on with a run that it knows again."""
+        """Whether an input is a new turn; the framework resumes a run that it recognizes."""
         loaded = self.thread.adapter.snapshot("", self.target.root)
         state = None if loaded is None else loaded.state
         if loaded is None or not (isinstance(state, dict) and state.get("channel_versions")):
             return True
-        # As the framework finds it: beside the thread where the metadata do not have it.
+        # The way the framework looks it up: next to the thread, where the metadata lack it.
         named, told = self.config.get("configurable") or {}, self.config.get("metadata") or {}
         run = told["run_id"] if "run_id" in told else named.get("run_id") or None
         return bool(run != loaded.ref.metadata.get("run_id", _MISSING))
@@ -398,25 +398,25 @@ class CallGate:
         self.saver = saver
         self.actor = actor
         self._world = world
-        """What the caller declared; without it, the world of the graph that is about to run."""
+        """The world that the caller declared; without it, the world of the graph about to run."""
         self._idempotent = idempotent
-        """The nodes that may do again what they did."""
+        """The nodes that may repeat their work."""
         self._unsealed = unsealed
-        """What the graph may read although nobody seals it."""
+        """The sources that the graph may read without a seal."""
         self._files = files
-        """The data files that count."""
+        """The data files that are part of the world."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(saver.store)
 
     def for_copy(self) -> "CallGate":
-        """The gate of a copy of the graph, which may be changed without it."""
+        """The gate of a copy of the graph; later changes of the copy do not affect this gate."""
         return copy.copy(self)
 
     def world(self, graph: Any) -> World:
-        """What a graph is able to do, now.
+        """The capabilities of a graph, now.
 
         Raises:
-            WorldInvalid: It says more than a world can hold.
+            WorldInvalid: The graph has more than a world can hold.
         """
         if self._world is not None:
             return self._world
@@ -427,8 +427,7 @@ class CallGate:
         """Read a call.
 
         Raises:
-            UsageError: Its configuration says something else than the call, or the graph was given
-                another saver.
+            UsageError: Its configuration contradicts the call, or the graph has another saver.
         """
         require_own_words(config)
         self._require_own_saver(graph)
@@ -451,7 +450,7 @@ class CallGate:
             graph.checkpointer = found.behind_guard()
 
     def watch(self, config: RunnableConfig) -> RunWatch:
-        """What tells a run before its next step whether it may go on."""
+        """The objects that tell a run before its next step whether it may continue."""
         return RunWatch(self.saver.store.thread(Address.of(config).thread))
 
     def run(
@@ -462,14 +461,14 @@ class CallGate:
         named: Mapping[str, Any],
         watch: RunWatch,
     ) -> AbstractContextManager[RunnableConfig]:
-        """Let a run in, with what it is given."""
+        """Admit a run, with its input."""
         entry = self.entry(graph, config)
         own = Stops(graph.interrupt_before_nodes, graph.interrupt_after_nodes)
         call = Stops(named.get("interrupt_before"), named.get("interrupt_after"))
         is_turn = value is not None and not isinstance(value, Command)
 
         def told(*, binds: bool) -> dict[str, Any] | None:
-            # The framework does not look at an input if it goes on with a run that it knows again.
+            # The framework ignores an input if it resumes a run that it recognizes.
             looks = not (is_turn and (binds or any((*own, *call)))) or entry.begins_anew
             registry = self.saver.store.registry
             return run_operation(
@@ -481,7 +480,7 @@ class CallGate:
         stop = TaskStop(watch, every=not tasks_are_told())
         listeners = stop.among(config.get("callbacks"))
         stopped = cast("RunnableConfig", {**config, "callbacks": listeners})
-        # An answer to a run that has finished makes nothing run, whatever people say to it.
+        # An answer to a finished run makes nothing run, whatever approvers say to it.
         answers = operation is not None and operation.keys() == {"resume"}
         return self._entered(
             entry._replace(config=stopped),
@@ -493,15 +492,15 @@ class CallGate:
         )
 
     def _may_do_again(self, graph: Any, entry: _Entry, value: Any) -> bool:
-        """Whether only nodes would run that may do again what they did, or nothing would.
+        """Whether only nodes that may repeat their work would run, or none.
 
-        What a run did that saved nothing are nodes that would run now.
+        The work of a run that saved nothing consists of nodes that would run now.
         """
         would_run = {*graph.get_state(entry.config).next, *_jumps(value)}
         if would_run:
             return self._idempotent.issuperset(would_run)
-        # A jump that a call brought waits beside the checkpoint; an answer that nobody waits for
-        # makes nothing run.
+        # A jump that a call brought is stored with the checkpoint; an answer without a waiting
+        # question makes nothing run.
         found = entry.thread.adapter.snapshot("", entry.target.root)
         waiting = () if found is None else pending_writes(found.results)
         return all(channel == RESUME for _, channel, _ in waiting)
@@ -509,17 +508,17 @@ class CallGate:
     def edit(
         self, graph: Any, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
     ) -> AbstractContextManager[RunnableConfig]:
-        """Let an edit in, with what it writes."""
+        """Admit an edit, with its writes."""
         lane, registry = Address.of(config).lane, self.saver.store.registry
         operation = edit_operation(supersteps, lane, registry)
         return self._entered(self.entry(graph, config), operation, edits=True)
 
     def turn(self, config: RunnableConfig) -> asyncio.Lock:
-        """What gives a call of the running event loop its turn to be decided."""
+        """The lock that serializes decisions about calls of the running event loop."""
         return self._runs.turn(Address.of(config).thread)
 
     def has_let_in(self, config: RunnableConfig) -> bool:
-        """Whether an edit of a subgraph is one that the graph around it has been let in for."""
+        """Whether the surrounding graph was admitted for this edit of a subgraph."""
         token = token_of(config)
         return self._runs.is_living(Address.of(config).thread, token) and not is_nested(config)
 
@@ -541,10 +540,10 @@ class CallGate:
         idempotent: Callable[[], bool] | None = None,
         edits: bool = False,
     ) -> Iterator[RunnableConfig]:
-        """Have a call decided and recorded, and give it its pass for as long as it takes."""
+        """Decide and record a call, and give it its pass while it lasts."""
         thread, older = entry.thread, entry.older
         if older:
-            # People are shown which ones, and the decision is bound to them.
+            # Approvers see which ones, and the decision is bound to them.
             told = offer or (lambda: operation)
             operation, offer = None, lambda: {**(told() or {}), "from": older}
         with ExitStack() as admitted:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a configuration of the framework says: from where a run begins, and which run it is.
+"""Reading a configuration of the framework: the starting checkpoint of a run, and its identity.
 
-Reading is reading: whoever asks for a checkpoint is shown it, and nothing is decided. A run that
-`guard` has let in carries a pass in its own configuration. What it reads is what was decided about,
-and what it writes is written in the session of the pass or not at all. Any other run says with
-each write what it goes on from, in words that the framework promises: the parent of a checkpoint,
-the checkpoint of results, the namespace, and the source in the metadata; and its run-scoped control
-tells which writes are of one run.
+A read is only a read: a caller that asks for a checkpoint gets it without any decision. A run that
+`guard` has admitted carries a pass in its own configuration. It reads only the checkpoint that was
+decided about, and it writes only in the session of the pass. Any other run states its base with
+each write, in terms that the framework promises: the parent of a checkpoint, the checkpoint of
+results, the namespace, and the source in the metadata; and its run-scoped control shows which
+writes belong to one run.
 
-An id beside the thread is not the only way to name a checkpoint: a map names one for each
-namespace, and counts for more. The gate judges what is going to be loaded, so the configuration is
-read in the same way here.
+An id next to the thread is not the only way to name a checkpoint: a map names one for each
+namespace, and takes precedence. The gate judges the checkpoint that will be loaded, so this module
+reads the configuration in the same way.
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, UsageError
 from sealpoint_langgraph._conversion import Address, require_text
 
-# What the framework streams shows the configuration without the names that begin like its own.
+# Streams of the framework show the configuration without names that begin like its own.
 TICKET = "__pregel_sealpoint_ticket"
 """Where `guard` keeps the pass of a run."""
 DELIBERATE = "__pregel_sealpoint_deliberate"
-"""Where a caller says why an unusual resume is meant."""
+"""The key under which a caller justifies an unusual resume."""
 
 _RUNTIME = "__pregel_runtime"
 _CHECKPOINTER = "__pregel_checkpointer"
@@ -42,14 +42,14 @@ _HINT = (
 )
 
 _NESTED = "__pregel_read"
-"""What the framework leaves in the configuration of a graph that a task of another one runs."""
+"""The key that the framework sets for a graph run by a task of another graph."""
 
 
 def is_nested(config: Mapping[str, Any] | None) -> bool:
     """Whether a graph is run by a task of another one.
 
-    What is left there is a function. A configuration that came over a network may have the name in
-    it, but no function.
+    Its value is a function. A configuration that came over a network may have the name, but no
+    function.
     """
     return callable(((config or {}).get("configurable") or {}).get(_NESTED))
 
@@ -58,22 +58,22 @@ class CheckpointTarget(NamedTuple):
     """The checkpoints that a configuration names."""
 
     root: str | None
-    """The one of the graph itself; None: the newest."""
+    """The checkpoint of the graph itself; None: the newest."""
     inner: dict[str, str]
-    """Those of its subgraphs, by namespace."""
+    """The checkpoints of its subgraphs, by namespace."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "CheckpointTarget":
         """Read the configuration of a run that no other run has begun.
 
         Raises:
-            UsageError: Something else than a name stands for one.
+            UsageError: The value for a checkpoint is not a name.
         """
         _, lane, named = Address.of(config)
         by_lane = map_of((config.get("configurable") or {}).get("checkpoint_map"))
         inner = {key: value for key, value in by_lane.items() if key and value}
         if lane:
-            # The framework begins at the root; only the map tells where from.
+            # The framework begins at the root; only the map tells at which checkpoint.
             if named is not None and inner.setdefault(lane, named) != named:
                 raise UsageError(
                     f"configuration: checkpoint_id and checkpoint_map name two checkpoints of "
@@ -86,7 +86,7 @@ class CheckpointTarget(NamedTuple):
         return cls(named, inner)
 
     def older(self, thread: AdapterThread) -> dict[str, str]:
-        """Those of subgraphs that are not the newest of their namespace."""
+        """The checkpoints of subgraphs that are not the newest of their namespace."""
         found = {}
         for lane, name in self.inner.items():
             newest = thread.snapshot(lane)
@@ -99,7 +99,7 @@ def map_of(found: object) -> dict[str, str]:
     """The checkpoints that a configuration names by namespace.
 
     Raises:
-        UsageError: Something else stands there.
+        UsageError: The value is not such a map.
     """
     if found is None:
         return {}
@@ -117,17 +117,17 @@ def map_of(found: object) -> dict[str, str]:
 def position_of(
     address: Address, config: Mapping[str, Any], store: Store, *, begins: bool, answered: bool
 ) -> RunPosition:
-    """Where a run stands that writes something.
+    """The position of a run that writes.
 
     Args:
-        address: What it goes on from, or adds to.
-        config: The configuration that it was given.
-        store: The store that it writes to.
-        begins: Whether a run or an edit begins with it.
-        answered: Whether it answers or edits.
+        address: The checkpoint that the write continues or adds to.
+        config: The configuration of the write.
+        store: The target store.
+        begins: Whether a run or an edit begins with the write.
+        answered: Whether the write answers or edits.
 
     Raises:
-        UsageError: Something else than a name stands for a checkpoint, or a reason says nothing.
+        UsageError: The value for a checkpoint is not a name, or a reason is empty.
     """
     named = config.get("configurable") or {}
     token = token_of(config)
@@ -148,28 +148,28 @@ def position_of(
 
 
 def _control_of(named: Mapping[str, Any]) -> object | None:
-    """What all that a run does has: the framework's control of it, which subgraphs share.
+    """An object that all parts of a run share: the framework's control, also in subgraphs.
 
-    Who writes by hand has none, nor has an edit from outside of a run.
+    A manual write has none, nor has an edit from outside of a run.
     """
     runtime = named.get(_RUNTIME)
     return runtime.control if isinstance(runtime, Runtime) else None
 
 
 def token_of(config: Mapping[str, Any]) -> str | None:
-    """The pass that a configuration carries, if it does."""
+    """The pass in a configuration, if it carries one."""
     found = (config.get("configurable") or {}).get(TICKET)
     return None if found is None else str(found)
 
 
 def with_pass(config: RunnableConfig, token: str) -> RunnableConfig:
-    """The same configuration, for what a guarded run does."""
+    """The same configuration, for the writes and reads of a guarded run."""
     found = {**(config.get("configurable") or {}), TICKET: token}
     return cast("RunnableConfig", {**config, "configurable": found})
 
 
 def for_reading(config: RunnableConfig) -> RunnableConfig:
-    """The same configuration without what makes it that of a run, to read with or to return."""
+    """The same configuration without the keys of a run, to read with or to return."""
     named = config.get("configurable") or {}
     if named.keys().isdisjoint(_OF_RUNS):
         return config
@@ -180,9 +180,9 @@ def for_reading(config: RunnableConfig) -> RunnableConfig:
 def is_run(config: Mapping[str, Any]) -> bool:
     """Whether a run is about to load a checkpoint; a read or an edit from outside is not a run.
 
-    Wrappers of a saver pass the configuration on, so it decides. The framework gives each run a
-    runtime of its own, with a control. A server adds a runtime without a control to its reads. A
-    node that reads with its own configuration passes the runtime of its task.
+    Wrappers of a saver pass the configuration on, so the configuration decides. The framework gives
+    each run its own runtime, with a control. A server adds a runtime without a control to its
+    reads. A node that reads with its own configuration passes the runtime of its task.
     """
     named = config.get("configurable") or {}
     around = (var_child_runnable_config.get() or {}).get("configurable") or {}
@@ -190,9 +190,9 @@ def is_run(config: Mapping[str, Any]) -> bool:
 
 
 def task_on(thread: str, store: Store) -> Mapping[str, Any] | None:
-    """What the task has in its configuration whose code calls, if it runs on a thread of a store.
+    """The identity of the task whose code calls, if it runs on a thread of a store.
 
-    What a run itself puts, it puts from outside of its tasks.
+    A run itself puts its writes from outside of its tasks.
     """
     around = var_child_runnable_config.get()
     if not is_nested(around):
@@ -204,7 +204,7 @@ def task_on(thread: str, store: Store) -> Mapping[str, Any] | None:
 
 
 def run_key_of(address: Address, config: Mapping[str, Any]) -> str | None:
-    """By what a run is known to its subgraphs: its pass, or the checkpoint that it stands on."""
+    """The key of a run for its subgraphs: its pass, or its checkpoint."""
     token = token_of(config)
     if token is not None:
         return token
@@ -213,11 +213,11 @@ def run_key_of(address: Address, config: Mapping[str, Any]) -> str | None:
 
 
 def rephrase_for_graph(error: ResumeRefused, hint: str = _HINT) -> ResumeRefused:
-    """The same refusal, with what a caller of a graph can do about it.
+    """The same refusal, with advice for a caller of a graph.
 
     Args:
-        error: What the gate says, which speaks of its own arguments.
-        hint: What to say unless the gate knows better.
+        error: The refusal of the gate, which mentions the gate's own arguments.
+        hint: The advice, unless the gate has a more specific one.
     """
     usual = error.hint == ResumeRefused.hint or "resume(world=...)" in error.hint
     return ResumeRefused(

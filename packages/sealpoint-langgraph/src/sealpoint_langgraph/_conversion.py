@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The framework's words and ours: configurations, checkpoints and pending writes."""
+"""Conversion of configurations, checkpoints and pending writes from and to the framework."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,17 +45,17 @@ from sealpoint_langgraph._types import check_privileged, storable_error
 _ERROR = "__error__"
 _WRITTEN = re.compile(r"state\[([0-9]+)\]\[2\]")
 COUNTERS = "counters_since_delta_snapshot"
-"""Where the framework counts, for each delta channel, how long its value was not saved."""
+"""The framework's counters, per delta channel, of the checkpoints since its value was saved."""
 _CALL = ":"
-"""What stands before the task in the lane of a call; the name of no node has it."""
+"""The separator before the task in the lane of a call; no node has it in its name."""
 
 
 class ThreadIdMissing(UsageError, ValueError):
-    """A configuration without a thread, which the framework tells by a value error."""
+    """A configuration without a thread, which the framework reports as a value error."""
 
 
 class Address(NamedTuple):
-    """Which checkpoint a configuration means."""
+    """The checkpoint that a configuration names."""
 
     thread: str
     lane: str | None
@@ -67,7 +67,7 @@ class Address(NamedTuple):
         """Read a configuration.
 
         Raises:
-            UsageError: It names no thread, or something else than a name stands for one.
+            UsageError: It names no thread, or the value for a name is not a name.
         """
         found = (config or {}).get("configurable") or {}
         thread = found.get("thread_id")
@@ -89,10 +89,10 @@ class Address(NamedTuple):
 
 
 def require_text(value: object, name: str) -> None:
-    """Refuse what no checkpoint or namespace is called; a client may have sent it.
+    """Refuse a value that cannot name a checkpoint or namespace; a client may have sent it.
 
     Raises:
-        UsageError: It is there, and no text.
+        UsageError: The value is set and is not text.
     """
     if value is not None and not isinstance(value, str):
         raise UsageError(
@@ -102,7 +102,7 @@ def require_text(value: object, name: str) -> None:
 
 
 def require_several(ids: object, name: str) -> None:
-    """Refuse one id where several are meant: its letters would be taken for ids.
+    """Refuse a single id in place of several: its letters would be taken for ids.
 
     Raises:
         UsageError: It is text.
@@ -114,10 +114,10 @@ def require_several(ids: object, name: str) -> None:
 
 
 def state_of(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What of a checkpoint is saved as its state; its id is that of the entry.
+    """The part of a checkpoint that is saved as its state; its id is that of the entry.
 
     Raises:
-        TypeNotAllowed: It holds a command where the framework has none.
+        TypeNotAllowed: It holds a command in a place where the framework puts none.
     """
     for channel, value in checkpoint["channel_values"].items():
         check_privileged(channel, value)
@@ -125,7 +125,7 @@ def state_of(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
-    """The metadata of a checkpoint as JSON, in which a counter of the framework is a list."""
+    """The metadata of a checkpoint as JSON, with each counter of the framework as a list."""
     found = get_checkpoint_metadata(config, metadata)
     counters = found.get(COUNTERS)
     if isinstance(counters, Mapping):
@@ -138,7 +138,7 @@ def storable_writes(writes: Sequence[tuple[str, Any]]) -> list[list[Any]]:
     """Writes of a task, each with its slot.
 
     Raises:
-        TypeNotAllowed: One of them is a command where the framework has none.
+        TypeNotAllowed: One of them is a command in a place where the framework puts none.
     """
     found = []
     for number, (channel, value) in enumerate(writes):
@@ -159,9 +159,10 @@ def of_channel(error: EncodeError, writes: Sequence[Sequence[Any]]) -> EncodeErr
 
 
 def pending_writes(results: Iterable[Results]) -> list[PendingWrite]:
-    """What is pending on a checkpoint, in the framework's order.
+    """The pending writes of a checkpoint, in the framework's order.
 
-    A slot is written once and stays; where a task wrote to special slots alone, the newest counts.
+    A slot is written once and stays; for a task that wrote to special slots alone, the newest write
+    counts.
     """
     slots: dict[tuple[str, int], tuple[str, str, Any]] = {}
     for result in results:
@@ -183,7 +184,7 @@ def pending_writes(results: Iterable[Results]) -> list[PendingWrite]:
 
 
 def _is_written(value: object) -> bool:
-    """Whether a value is what `storable_writes` makes."""
+    """Whether a value has the form that `storable_writes` creates."""
     return isinstance(value, list) and all(
         isinstance(each, list) and [type(part) for part in each[:-1]] == [int, str]
         for each in value
@@ -196,13 +197,13 @@ def checkpoint_tuple(
     marks: Mapping[str, Any] = {},
     parent_marks: Mapping[str, Any] = {},
 ) -> CheckpointTuple:
-    """A checkpoint as the framework knows it.
+    """A checkpoint in the framework's form.
 
     Args:
-        address: Where it was read.
-        snapshot: What was read.
-        marks: What its configuration carries besides, and that of its parent.
-        parent_marks: What the configuration of its parent alone carries.
+        address: The address that was read.
+        snapshot: The content that was read.
+        marks: Additional keys of its configuration and of its parent's.
+        parent_marks: Additional keys of its parent's configuration alone.
     """
     ref = snapshot.ref
     if not isinstance(snapshot.state, dict) or "channel_values" not in snapshot.state:
@@ -226,20 +227,20 @@ def _parent(
     return None if ref.parent is None else address.config(ref.parent, ref.lane, marks)
 
 
-# Copies of a thread's checkpoints, to be signed anew in another thread.
+# Copies of a thread's checkpoints, to be signed again in another thread.
 
 
 def copies_of(source: Thread) -> list[CommitDraft]:
     """Drafts of everything that a thread holds, oldest first.
 
-    They declare the world that its newest checkpoint was saved in: a copy must not be a way to go
-    on in a wider one.
+    They declare the world of the thread's newest checkpoint: a copy must not let a run resume with
+    more capabilities.
 
-    A copy says what it is a copy of and how old that is: it is judged as an older checkpoint.
+    A copy names its source and the source's age: the gate judges it as an older checkpoint.
 
     Raises:
         Paused: An operator paused the thread.
-        ResumeRefused: A restore cut the thread, and nobody has gone on with it since.
+        ResumeRefused: A restore cut the thread, and no run has resumed it since.
     """
     refs = list(source.adapter.snapshots())
     if not refs:
@@ -285,7 +286,7 @@ def copies_of(source: Thread) -> list[CommitDraft]:
 
 
 def _require_no_restore(source: Thread) -> None:
-    """Refuse to copy what somebody has to mean to go on with."""
+    """Refuse to copy a checkpoint that can only be resumed deliberately."""
     try:
         reasons = source.judge(world=None).reasons
     except UnknownCheckpoint:
@@ -300,31 +301,31 @@ def _require_no_restore(source: Thread) -> None:
         )
 
 
-# Which checkpoints may be deleted: all that are asked for, but none that a living one needs.
+# The checkpoints that may be deleted: all requested ones, except those that a live one needs.
 #
-# A delta channel is not in every checkpoint: its value is what the last ancestor that has it
-# holds, and all writes since. So the ancestors that a living checkpoint is rebuilt from stay,
+# A delta channel is not in every checkpoint: its value consists of the value in the last ancestor
+# that has it, and all writes since. So the ancestors from which a live checkpoint is rebuilt stay,
 # too.
 
 
 def keys_of_runs(thread: AdapterThread, runs: frozenset[str]) -> list[Key]:
-    """The checkpoints of a thread that some runs saved and nothing else needs."""
+    """The checkpoints that the given runs saved and nothing else needs."""
     refs = list(thread.snapshots())
     doomed = [ref for ref in refs if ref.metadata.get("run_id") in runs]
     return _without_needed(thread, refs, doomed)
 
 
 def older_keys(thread: AdapterThread) -> list[Key]:
-    """All checkpoints of a thread but the newest of each lane that lives, and what those need.
+    """All checkpoints except the newest of each live lane, and those that it needs.
 
-    A call of a subgraph has a lane of its own, which goes with the checkpoint of the graph that it
-    began at. A subgraph that remembers has one lane for all of its calls.
+    A call of a subgraph has its own lane, which is deleted with the checkpoint of the graph at
+    which the call began. A subgraph that remembers has one lane for all of its calls.
     """
     refs = list(thread.snapshots())
     newest: dict[str, CheckpointRef] = {}
     for ref in refs:
         newest.setdefault(ref.lane, ref)
-    # Saves come in the background: a call may be there before the checkpoint that it began at.
+    # Saves come in the background: a call may be stored before the checkpoint at which it began.
     roots = [ref.id for ref in refs if not ref.lane]
     left = {*roots} - {*roots[:1]}
     kept = {
@@ -354,7 +355,7 @@ def _without_needed(
 def _ancestry(
     thread: AdapterThread, known: dict[Key, CheckpointRef], ref: CheckpointRef
 ) -> set[Key]:
-    """The ancestors that the delta channels of a checkpoint are rebuilt from."""
+    """The ancestors from which the delta channels of a checkpoint are rebuilt."""
     needed: set[Key] = set()
     missing = set(ref.metadata.get(COUNTERS) or ())
     found: CheckpointRef | None = ref
@@ -374,12 +375,12 @@ def _key(ref: CheckpointRef) -> Key:
 
 
 def graph_paused(thread: str) -> Paused:
-    """What a run of a graph that a pause stopped ends with."""
+    """The error that ends a run of a graph after a pause."""
     return run_paused(thread, "call the graph again, with None as its input.")
 
 
 def shown_question(value: Any, registry: Registry) -> Any:
-    """What interrupts wait for, as JSON."""
+    """The questions of interrupts, as JSON."""
     found = value if isinstance(value, list | tuple) else [value]
     bytes_max = QUESTION_BYTES_MAX // max(len(found), 1)
 

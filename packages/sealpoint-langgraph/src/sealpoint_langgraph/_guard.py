@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`guard`: a graph whose every run and edit goes through the gate.
 
-The saver sees what is loaded, never with what a run is about to go on. The guarded graph sees both:
-it binds the answer, the input or the edit to the decision, has that recorded, and hands the run a
-pass which the saver asks for. A pause is looked up before every step, in every durability mode,
-because refusing to save comes too late: the next nodes have run by then.
+The saver sees the loaded checkpoint, but never the new input of a run. The guarded graph sees both:
+it binds the answer, the input or the edit to the decision, has the decision recorded, and gives the
+run a pass, which the saver checks. It looks for a pause before every step, in every durability
+mode, because refusing to save comes too late: the next nodes have run by then.
 """
 
 import copy
@@ -52,7 +52,7 @@ from sealpoint_langgraph._world import world_of
 
 _G = TypeVar("_G", bound=Pregel[Any, Any, Any, Any])
 _MAPPERS = ("_output_mapper", "_state_mapper")
-"""What makes typed output of what a graph streams."""
+"""The attributes that convert the stream of a graph to typed output."""
 _COORDINATES = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
@@ -74,21 +74,24 @@ def guard(
 
     Args:
         graph: A compiled graph.
-        saver: Where its checkpoints are kept; it replaces the checkpointer of the graph.
-        actor: Who goes on, for the record: a claim, unlike the identity that the store was opened
-            with.
-        world: What the graph is able to do; without it, what `world_of(graph)` finds at each run.
-        idempotent: The nodes that may do again what they did: where only they would run, nobody is
-            asked about a run that was given an answer and died before it had saved anything.
-        accept_unsealed: What the graph may read although nobody seals it: `cache` for a cache of
-            nodes, `memory` for a long-term memory, `remote` for graphs that run elsewhere.
-        files: Data files that count, such as prompts, or folders of them; read at each run.
+        saver: The saver of its checkpoints; it replaces the checkpointer of the graph.
+        actor: The name of the caller, for the record: a claim, unlike the identity that the store
+            was opened with.
+        world: The capabilities of the graph; without it, the result of `world_of(graph)` at each
+            run.
+        idempotent: The nodes that may repeat their work: where only they would run, a run that
+            received an answer and died before it had saved anything needs no approval.
+        accept_unsealed: The unsealed sources that the graph may read: `cache` for a cache of nodes,
+            `memory` for a long-term memory, `remote` for graphs that run elsewhere.
+        files: Data files that are part of the world, such as prompts, or folders of them; read at
+            each run.
 
     Raises:
-        UsageError: There is no actor, the graph is not compiled or has no such node, the saver
-            is another one, or the graph reads what is not sealed and nobody accepted that.
-        TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be saved.
-        WorldInvalid: A file is not there, or the graph says more than a world can hold.
+        UsageError: The actor is missing, the graph is not compiled or lacks one of the nodes, the
+            saver is another one, or the graph reads an unsealed source that is not accepted.
+        TypeNotAllowed: Every possible value of a channel, or of the artifact of a tool, is of a
+            type that cannot be saved.
+        WorldInvalid: A file does not exist, or the graph has more than a world can hold.
     """
     if not isinstance(graph, Pregel):
         raise UsageError(f"guard: expected a compiled graph, found {type(graph).__name__}")
@@ -107,7 +110,8 @@ def guard(
         unsealed=accepted,
         files=tuple(files),
     )
-    # What cannot be told, and what could not be saved, is said now, and not in the first run.
+    # Report capabilities that cannot be determined and types that cannot be saved now, and not in
+    # the first run.
     require_accepted(graph, accepted)
     gate.world(graph)
     check_declared(graph, saver.store.registry)
@@ -115,11 +119,11 @@ def guard(
 
 
 def declared_world(graph: Any) -> World:
-    """What the gate is told that a graph is able to do: that of its guard, if it has one.
+    """The capabilities of a graph as the gate sees them: those of its guard, if it has one.
 
     Raises:
-        UsageError: It is no compiled graph.
-        WorldInvalid: It says more than a world can hold.
+        UsageError: The graph is not compiled.
+        WorldInvalid: The graph has more than a world can hold.
     """
     if isinstance(graph, _Guarded):
         return graph.sealpoint_world()
@@ -127,11 +131,11 @@ def declared_world(graph: Any) -> World:
 
 
 def deliberately(config: RunnableConfig, reason: str) -> RunnableConfig:
-    """A configuration that says why an unusual run is meant, where the policy asks for that.
+    """A configuration that justifies an unusual run, where the policy requires a reason.
 
     Args:
         config: The configuration of the call.
-        reason: Why; it is recorded.
+        reason: The reason; it is recorded.
     """
     found = {**(config.get("configurable") or {}), DELIBERATE: reason}
     return cast("RunnableConfig", {**config, "configurable": found})
@@ -145,7 +149,7 @@ def _guarded(graph: Any, gate: CallGate) -> Any:
 
 
 def _copied(graph: Any, update: dict[str, Any] | None) -> Any:
-    """A copy of a graph, with what the framework's own copies lose."""
+    """A copy of a graph, including what the framework's own copies lose."""
     found = graph.copy(update)
     for name in _MAPPERS:
         if getattr(graph, name, None) is not None:
@@ -154,13 +158,13 @@ def _copied(graph: Any, update: dict[str, Any] | None) -> Any:
 
 
 class _Guarded(Pregel[Any, Any, Any, Any]):
-    """A compiled graph behind the gate; mixed into the class of the graph that it was."""
+    """A compiled graph behind the gate; mixed into the original class of the graph."""
 
     _sealpoint_gate: CallGate
     _sealpoint_base: type
 
     def sealpoint_world(self) -> World:
-        """What the gate is told that a run is able to do."""
+        """The capabilities of a run as the gate sees them."""
         return self._sealpoint_gate.world(self)
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
@@ -204,7 +208,8 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     async def _astreamed(
         self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
     ) -> AsyncIterator[Any]:
-        # The inner stream is closed at once when this one is, and not when somebody collects it.
+        # The inner stream is closed together with this one, and not when the garbage collector
+        # finds it.
         async with (
             self._off_loop(config, partial(self._let_in, value, config, named)) as let_in,
             aclosing(cast("Any", super().astream(value, let_in, **named))) as stream,
@@ -255,14 +260,14 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
         config: RunnableConfig | None,
         let: Callable[[], AbstractContextManager[RunnableConfig]],
     ) -> AbstractAsyncContextManager[RunnableConfig]:
-        """Have a call let in without keeping the event loop from its other tasks."""
+        """Have a call admitted without blocking the other tasks of the event loop."""
         return entered_off_loop(self._sealpoint_gate.turn(self._merged(config)), let)
 
     def _is_nested(self, config: RunnableConfig | None) -> bool:
-        """Whether a task of another run calls, which went through a gate of its own.
+        """Whether the caller is a task of another run, which passed its own gate.
 
-        The framework also hands a task's configuration on where none is given, unless the call
-        names a checkpoint of its own.
+        The framework also passes a task's configuration on where the caller gives none, unless the
+        call names a checkpoint of its own.
         """
         own = merge_configs(self.config, config)
         found = own.get("configurable") or {}
@@ -276,5 +281,5 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
 
 @cache
 def _class_of(base: type) -> type:
-    """The class of guarded graphs that are otherwise of a class."""
+    """The guarded subclass of a class of graphs."""
     return type(f"Guarded{base.__name__}", (_Guarded, base), {"_sealpoint_base": base})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a saver puts: drafts that say where their run stands, written in the order of the calls.
+"""The writes of a saver: drafts with the position of their run, written in the order of the calls.
 
-Results wait a moment for the checkpoint that a run puts right after them. What a subgraph could not
-save is told to the graph around it when that puts next, because the framework drops the error of a
-subgraph that then asks a question.
+Results wait a moment for the checkpoint that a run puts right after them. A failed save of a
+subgraph is reported to the surrounding graph at its next put, because the framework drops the error
+of a subgraph that then asks a question.
 """
 
 import threading
@@ -49,7 +49,7 @@ _EDIT = "update"
 _BEGINNINGS = ("input", "fork")
 """The sources of a checkpoint with which a run begins."""
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
-"""Whose writes those of a `Command` are."""
+"""The task id of the writes of a `Command`."""
 _SHORTER = (
     "A dataclass, model, NamedTuple or Enum can be listed instead: "
     "SealedSaver.for_graph(graph, store, types=[...])"
@@ -69,7 +69,7 @@ class PutQueues:
         self._lock = threading.Lock()
 
     def of(self, name: str) -> WriteQueue:
-        """The queue of a thread; who holds something that waits there holds it."""
+        """The queue of a thread; it exists as long as a waiting write references it."""
         with self._lock:
             found = self._queues.get(name)
             if found is None:
@@ -120,7 +120,7 @@ class PutQueues:
             path=task_path,
             lane=address.lane or "",
             question=shown_question(asked[-1], self._store.registry) if asked else None,
-            # What a call brings is put before anything of it runs.
+            # The values that a call brings are put before any node of it runs.
             answers=task_id == _NO_TASK or channels.count(RESUME) == len(channels),
             world=self._world_of(address, config),
             position=self._results_position(address, config, channels, task_id),
@@ -159,11 +159,11 @@ class PutQueues:
         return self.of(address.thread).put(draft)
 
     def settle(self, address: Address, config: Mapping[str, Any], write: QueuedWrite) -> None:
-        """Come back when it is written.
+        """Return when the write is done.
 
         Raises:
-            SealpointError: It was not, in the words of somebody who runs a graph.
-            Paused: It was, and the run must not go on.
+            SealpointError: The write failed; the message addresses the caller of a graph.
+            Paused: The write succeeded, and the run must not continue.
         """
         try:
             write.queue.settle(write, patience_s=_patience_s(write.draft))
@@ -173,9 +173,9 @@ class PutQueues:
             if told is error:
                 raise
             raise told from error.__cause__
-        # The work is done and kept, but the run must not go on. The framework puts no later
-        # checkpoint after one that failed, and the results of nodes that were on their way would be
-        # lost; so a guarded run is told nothing here, and stops before its next step.
+        # The work is done and saved, but the run must not continue. The framework puts no later
+        # checkpoint after one that failed, and would lose the results of nodes in progress; so a
+        # guarded run gets no error here, and stops before its next step.
         held = isinstance(write.outcome, CheckpointRef) and write.outcome.held
         if held and not self._runs.hold(address.thread, token_of(config)):
             raise graph_paused(address.thread)
@@ -183,17 +183,17 @@ class PutQueues:
     def _note_refusal(
         self, address: Address, config: Mapping[str, Any], error: SealpointError
     ) -> None:
-        """Remember that something of a subgraph was not saved."""
+        """Record that a write of a subgraph was not saved."""
         run, token = run_key_of(address, config), token_of(config)
         if not address.lane or run is None:
             return
-        # What a guarded run puts that has ended is refused without this.
+        # Without this entry, a put of a guarded run that has ended is refused.
         if token is None or self._runs.is_living(address.thread, token):
             self._runs.refusals.note(address.thread, run, error)
 
 
 def _patience_s(draft: CommitDraft) -> float:
-    """How long something waits for what its run writes next; after a question that is nothing."""
+    """How long a write waits for the next one of its run; zero after a question."""
     waits = (
         isinstance(draft, ResultsDraft) and draft.question is None and not draft.blocked_by_pause
     )
@@ -201,7 +201,7 @@ def _patience_s(draft: CommitDraft) -> float:
 
 
 def _rephrase(error: SealpointError, draft: CommitDraft) -> SealpointError:
-    """The same error, in the words of somebody who runs a graph."""
+    """The same error, with advice for the caller of a graph."""
     if isinstance(error, ResumeRefused):
         return rephrase_for_graph(error)
     if isinstance(error, EncodeError) and isinstance(draft, ResultsDraft):

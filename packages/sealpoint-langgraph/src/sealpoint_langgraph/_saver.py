@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`SealedSaver`: a checkpointer for LangGraph on a sealed store.
 
-It translates and nothing else: a thread of the framework is a thread of the store, the namespace
-of a subgraph is a lane of it, a checkpoint is a checkpoint, pending writes are results. Reading
-verifies and does nothing else. What is put says where its run stands, is taken in the order of the
-calls (`_puts.py`), and is judged by the gate where a run begins with it.
+It only translates: a thread of the framework is a thread of the store, the namespace of a subgraph
+is a lane of it, a checkpoint is a checkpoint, pending writes are results. Reading verifies and does
+nothing else. Every write states the position of its run, is queued in the order of the calls
+(`_puts.py`), and is judged by the gate if a run begins with it.
 """
 
 import asyncio
@@ -117,10 +117,11 @@ class SealedSaver(AwaitedSaver):
 
     Args:
         store: An open store. The framework's types are added to its registry.
-        world: What the graphs of this saver are able to do, such as `world_of(graph)` tells.
+        world: The capabilities of the graphs of this saver, for example from `world_of(graph)`.
 
     Raises:
-        UsageError: It is no store that `sealpoint.open_store` gives, but an async one for instance.
+        UsageError: The store is not one that `sealpoint.open_store` returns, but for example an
+            async one.
     """
 
     def __init__(self, store: Store, *, world: World | Mapping[str, Any] | None = None) -> None:
@@ -154,13 +155,13 @@ class SealedSaver(AwaitedSaver):
         Args:
             graph: A graph, compiled or not.
             store: An open store.
-            types: More types, which the graph does not name.
-            world: What the graph is able to do.
+            types: Additional types, which the graph does not name.
+            world: The capabilities of the graph.
 
         Raises:
             RuleInvalid: Two types have one name, or no rule can be made for one of `types`.
-            TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be
-                saved.
+            TypeNotAllowed: Every possible value of a channel, or of the artifact of a tool, is of a
+                type that cannot be saved.
         """
         saver = cls(store, world=world)
         allow_types(store.registry, graph_types(graph, types))
@@ -180,7 +181,7 @@ class SealedSaver(AwaitedSaver):
 
     @property
     def store(self) -> Store:
-        """The store that everything is kept in."""
+        """The store that holds everything."""
         return self._store
 
     # ------------------------------------------------------------------ reading
@@ -189,10 +190,10 @@ class SealedSaver(AwaitedSaver):
         """The checkpoint that a configuration names, or the newest of its namespace.
 
         Raises:
-            ResumeRefused: A run of a graph that is not guarded loads it, and only guarded graphs
-                may run: the policy asks for approvals, or the saver belongs to a guarded graph.
-            Superseded: A guarded run reads, and another one goes on with the thread by now.
-            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+            ResumeRefused: An unguarded graph runs from it where only guarded graphs may run: the
+                policy requires approvals, or the saver belongs to a guarded graph.
+            Superseded: A guarded run reads, and another run has taken the thread since.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: Verification of the store failed.
         """
         if is_run(config):
             self._require_guard(config)
@@ -206,7 +207,7 @@ class SealedSaver(AwaitedSaver):
         return checkpoint_tuple(address, snapshot, _marks_of(config), reason)
 
     def _require_guard(self, config: RunnableConfig) -> None:
-        """Refuse a run or an edit of a graph that is not guarded, where only guarded graphs may."""
+        """Refuse a run or an edit of an unguarded graph, where only guarded graphs may."""
         policy = None if self.is_guarded else self._store.policy
         if self.is_guarded and token_of(config) is None:
             words = "this saver belongs to a guarded graph"
@@ -259,10 +260,10 @@ class SealedSaver(AwaitedSaver):
         """Save a checkpoint. When it returns, it survives a crash and a power cut.
 
         Raises:
-            EncodeError: It holds something that is not allowed; the message has the path.
+            EncodeError: It holds a value that is not allowed; the message has the path.
             ResumeRefused: A run begins with it, and the policy does not allow that; or the saver
-                belongs to a guarded graph, and another one puts.
-            Superseded, HeadMoved: Another run goes on with the thread.
+                belongs to a guarded graph, and another graph writes.
+            Superseded, HeadMoved: Another run has taken the thread.
             Paused: An operator paused the thread.
         """
         address = self._address_of_write(config)
@@ -297,7 +298,7 @@ class SealedSaver(AwaitedSaver):
             return
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what some runs saved, except what living checkpoints still need.
+        """Delete what some runs saved, except data that live checkpoints still need.
 
         Raises:
             RolledBack: The store lacks threads that the anchor knows; nothing is deleted then.
@@ -315,8 +316,8 @@ class SealedSaver(AwaitedSaver):
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of each namespace, or everything (`delete`).
 
-        The namespace of a subgraph's call goes as a whole once the graph has gone on from the
-        checkpoint that the call began at; that of a subgraph with `checkpointer=True` stays.
+        The namespace of a subgraph's call is deleted as a whole once the graph has continued from
+        the checkpoint at which the call began; that of a subgraph with `checkpointer=True` stays.
 
         Raises:
             UsageError: One id is given instead of several.
@@ -333,10 +334,10 @@ class SealedSaver(AwaitedSaver):
                 thread.delete(keys, reason="prune: keep_latest")
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all checkpoints with their results into another thread, signed anew.
+        """Copy all checkpoints with their results into another thread, with new signatures.
 
-        Each copy says what it is a copy of. Approvals and pauses are of the source alone; a paused
-        thread is not copied.
+        Each copy names its source. Approvals and pauses belong to the source alone; a paused thread
+        is not copied.
 
         Raises:
             Paused: An operator paused the source.
@@ -383,8 +384,9 @@ class SealedSaver(AwaitedSaver):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """What channels of a checkpoint are put together from, down to their last whole value."""
-        # Part of one checkpoint's state, which lies in those before it: nobody runs from these.
+        """The values and writes of a checkpoint's channels, back to their last complete value."""
+        # Part of one checkpoint's state, which is stored in earlier checkpoints: no run starts from
+        # these.
         return _Ancestors(self).get_delta_channel_history(
             config=for_reading(config), channels=channels
         )
@@ -412,7 +414,7 @@ def _refs_of(
 ) -> Iterator[CheckpointRef]:
     end = ((before or {}).get("configurable") or {}).get("checkpoint_id")
     require_text(end, "checkpoint_id")
-    # By id, as the framework's own savers do, in whichever order they were put.
+    # By id, like the framework's own savers, regardless of the order in which they were put.
     refs = store.thread(address.thread).adapter.snapshots(address.lane, by_id=True)
     for ref in refs:
         if end is not None and ref.id >= end:
@@ -424,6 +426,6 @@ def _refs_of(
 
 
 def _marks_of(config: RunnableConfig, name: str = TICKET) -> dict[str, Any]:
-    """What the next step of an edit needs from the configuration of the step before."""
+    """The keys that the next step of an edit needs from the configuration of the previous step."""
     mark = (config.get("configurable") or {}).get(name)
     return {} if mark is None else {name: mark}

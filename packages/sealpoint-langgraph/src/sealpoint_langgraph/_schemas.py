@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application's types, as far as a graph names them.
+"""The application's types that a graph names.
 
 A type that a schema, the return annotation of a tool or the response format of an agent names is
 the application's own statement that it belongs to the state (`declared_types`).
@@ -40,15 +40,15 @@ from sealpoint_langgraph._types import FRAMEWORK_TYPES
 from sealpoint_langgraph._world import KINDS, TASK
 
 _AGENT_PACKAGES = frozenset({"langchain", "langgraph"})
-"""Where the functions come from that make agents."""
+"""The packages of the functions that create agents."""
 _ARTIFACT = 1
-"""The place of the artifact in what such a tool returns."""
+"""The index of the artifact in the return value of such a tool."""
 
 _ALLOWED_ALREADY = BUILT_IN_TYPES | {each.cls for each in FRAMEWORK_TYPES}
 
 
 def allow_types(registry: Registry, found: Iterable[type]) -> list[str]:
-    """Add a rule for each type that is not the framework's and that the registry has none for.
+    """Add a rule for each type that neither the framework nor the registry already covers.
 
     Returns:
         The names of the rules that were added.
@@ -87,7 +87,7 @@ def _resolved(pair: Any) -> type | None:
         raise RuleInvalid(f"allowlist entry {pair!r}: it is not a pair of a module and a name")
     value: Any = sys.modules.get(pair[0])
     for name in ".".join(pair[1:]).split("."):
-        # Looked up without running anything of the module's or the class's own.
+        # The lookup runs no code of the module or the class.
         value = getattr(value, "__dict__", {}).get(name)
     return value if isinstance(value, type) else None
 
@@ -106,13 +106,13 @@ def graph_types(graph: Any, named: Iterable[type] = ()) -> list[type]:
         named: More types, which the graph does not name; those in their fields are found.
 
     Raises:
-        UsageError: It is none of these, or what is named is no type.
+        UsageError: The value is none of these, or a named type is not a type.
     """
     return find_types(_schemas(graph, []), named, _is_data)
 
 
 def graphs_within(graph: Any) -> Iterator[tuple[Any, Parts]]:
-    """A graph and its subgraphs, each with what its nodes consist of."""
+    """A graph and its subgraphs, each with the parts of its nodes."""
     waiting, seen = [graph], dict[int, Any]()
     while waiting:
         each = waiting.pop(0)
@@ -124,7 +124,7 @@ def graphs_within(graph: Any) -> Iterator[tuple[Any, Parts]]:
 
 
 def artifacts_of(parts: Parts) -> Iterator[tuple[str, Any]]:
-    """For each tool that returns an artifact, its name and what it says that is."""
+    """For each tool that returns an artifact, its name and its declared artifact type."""
     for tool in parts.tools:
         if tool.response_format != "content_and_artifact":
             continue
@@ -135,13 +135,13 @@ def artifacts_of(parts: Parts) -> Iterator[tuple[str, Any]]:
 
 
 def _is_data(cls: type) -> bool:
-    """Whether a type is the application's: not allowed already, and no part of the machinery."""
+    """Whether a type is the application's: not allowed already, and not part of the machinery."""
     machinery = issubclass(cls, Runnable) or cls.__module__.partition(".")[0] == "langgraph"
     return cls not in _ALLOWED_ALREADY and not machinery
 
 
 def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
-    """Every annotation that says what a graph stores."""
+    """Every annotation of the values that a graph stores."""
     if not isinstance(graph, StateGraph | Pregel):
         found = type(graph).__name__
         raise UsageError(f"graph: expected a StateGraph or a compiled graph, found {found}")
@@ -164,12 +164,12 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
 
 
 def _builder_of(graph: Any) -> Any:
-    """The graph as it was written, which a compiled one may still have."""
+    """The builder of a graph, which a compiled graph may still have."""
     return graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
 
 
 def _written_schemas(graph: Any, builder: Any) -> Iterator[Any]:
-    """The schemas that somebody wrote down for a graph, its channels, nodes and branches."""
+    """The schemas that an author declared for a graph, its channels, nodes and branches."""
     if builder is not None:
         yield from (builder.state_schema, builder.input_schema, builder.output_schema)
         yield builder.context_schema
@@ -185,7 +185,7 @@ def _written_schemas(graph: Any, builder: Any) -> Iterator[Any]:
 
 
 def _parts(graph: Any) -> Parts:
-    """What the nodes of a graph consist of."""
+    """The parts of the nodes of a graph."""
     builder = _builder_of(graph)
     if builder is not None:
         return KINDS.parts_of([node.runnable for node in builder.nodes.values()], "node")
@@ -193,7 +193,7 @@ def _parts(graph: Any) -> Parts:
 
 
 def _returns(tool: BaseTool) -> Iterator[Any]:
-    """What the functions of a tool say that they return."""
+    """The declared return types of the functions of a tool."""
     functions = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
     if not any(functions):
         functions = [type(tool)._run, type(tool)._arun]  # noqa: SLF001 (what a tool defines)
@@ -206,7 +206,8 @@ def _returns(tool: BaseTool) -> Iterator[Any]:
 def _response_formats(runnables: Iterable[Any]) -> Iterator[Any]:
     """The response formats of prebuilt agents, which their functions hold in closures.
 
-    The framework's functions alone are looked into: in them a variable of that name means that.
+    The search covers functions of the framework only: there, a variable of that name has this
+    meaning.
     """
     waiting, seen = list(runnables), dict[int, Any]()
     while waiting:
@@ -245,13 +246,12 @@ def _formats(held: Any) -> Iterator[Any]:
     yield held if isinstance(held, type) else getattr(held, "schema", held)
 
 
-# What a graph declares that it will store: checked before anything has run.
+# Checks, before anything runs, of the types that a graph declares it will store.
 #
-# A type that nothing allows is refused when it is saved, which is after the node or the tool that
-# made it has run. What channels and artifacts are annotated with is known earlier. Where an
-# annotation leaves no other way than an object of a type that cannot be saved, that is an error;
-# where it may be that there never is such an object (an empty list, a None, a type that only
-# needs its rule), it is a warning.
+# A type that no rule allows is refused when it is saved, which is after the node or the tool that
+# created it has run. The annotations of channels and artifacts are known earlier. Where an
+# annotation allows only objects of a type that cannot be saved, that is an error; where such an
+# object may never occur (an empty list, a None, a type that only needs its rule), it is a warning.
 
 
 _WHERE = (
@@ -260,11 +260,11 @@ _WHERE = (
     "Annotated[..., UntrackedValue]."
 )
 _OPEN = (object, type)
-"""Classes that say nothing about an object."""
+"""Classes that carry no information about an object."""
 
 
 class TypesNotAllowedWarning(UserWarning):
-    """A graph declares types that cannot be saved as things are."""
+    """A graph declares types that the current rules cannot save."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,14 +280,15 @@ class _Refused:
 
 
 def check_declared(graph: Any, registry: Registry) -> None:
-    """Say what a graph declares that cannot be saved.
+    """Report the declared types of a graph that cannot be saved.
 
     Args:
         graph: A graph, compiled or not.
-        registry: The rules as they are now.
+        registry: The current rules.
 
     Raises:
-        TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be saved.
+        TypeNotAllowed: Every possible value of a channel, or of the artifact of a tool, is of a
+            type that cannot be saved.
     """
     rules = {rule.cls for rule in registry.rules}
     found = [
@@ -313,7 +314,7 @@ def check_declared(graph: Any, registry: Registry) -> None:
 
 
 def _declared(graph: Any) -> Iterator[tuple[str, Any]]:
-    """What is stored of a graph, as far as it says so: channels, and artifacts of tools."""
+    """The declared stored values of a graph: channels, and artifacts of tools."""
     for each, parts in graphs_within(graph):
         for name, channel in each.channels.items():
             if isinstance(channel, UntrackedValue) or name.startswith("__"):
@@ -338,7 +339,7 @@ def _refused(place: str, annotation: Any, rules: set[type]) -> Iterator[_Refused
 
 
 def _alternatives(annotation: Any) -> Iterator[Any]:
-    """What a value may be, as a whole."""
+    """The possible types of a value, as a whole."""
     origin = typing_extensions.get_origin(annotation)
     if origin is typing.Annotated or origin in (
         typing_extensions.Required,
@@ -353,7 +354,7 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
 
 
 def _says_something(cls: type) -> bool:
-    """Whether an annotation with this class means objects of it, and not of some class below."""
+    """Whether an annotation with this class means its own instances, not those of a subclass."""
     return not (
         cls in _OPEN
         or inspect.isabstract(cls)
@@ -364,7 +365,7 @@ def _says_something(cls: type) -> bool:
 
 
 def _may_be_saved(cls: type, rules: set[type]) -> bool:
-    """Whether a class, or one below it, is allowed as things are."""
+    """Whether a class, or a subclass of it, is allowed by the current rules."""
     if cls in rules or is_allowed_already(cls):
         return True
     below: list[type] = type.__subclasses__(cls)
@@ -372,6 +373,6 @@ def _may_be_saved(cls: type, rules: set[type]) -> bool:
 
 
 def _could_be_saved(cls: type) -> bool:
-    """Whether a class, or one below it, only lacks the simplest rule."""
+    """Whether a class, or a subclass of it, lacks only the simplest rule."""
     below: list[type] = type.__subclasses__(cls)
     return can_have_rule(cls) or any(map(_could_be_saved, below))

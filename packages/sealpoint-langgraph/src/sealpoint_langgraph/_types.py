@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frameworks' own types: what a checkpoint may hold without the application's doing.
+"""The frameworks' own types, which a checkpoint may hold without a rule of the application.
 
-Each has a rule with a name, a form that is ours and a reason why it may be stored. Exactly these
-classes are meant: a subclass is an application's type and needs a rule of its own. Decoding sets
-fields on bare objects and runs no constructor and no validator. Nothing falls back to text or to
-dicts, with one exception that the framework makes itself: an exception in the channel `__error__`
-is stored as its text (`storable_error`).
+Each has a rule with a name, a form of our own and a reason. Only exactly these classes are covered:
+a subclass is an application's type and needs its own rule. Decoding sets fields on bare objects and
+runs no constructor and no validator. Nothing falls back to text or to dicts, with one exception
+that the framework makes itself: an exception in the channel `__error__` is stored as its text
+(`storable_error`).
 
 `Send` and `Command` steer a graph. They have rules because the framework stores them, and a check
-that keeps them where it does (`check_privileged`).
+that allows them only where the framework puts them (`check_privileged`).
 """
 
 from collections import deque
@@ -75,9 +75,9 @@ class FrameworkType:
     reason: str
     """Why it may be stored, in one sentence."""
     pair: Pair
-    """What takes an object apart and puts it together again."""
+    """Functions that convert an object to its parts, and parts to an object."""
     form: DictForm | None = None
-    """How objects lie in memory, if that is just as they are stored."""
+    """The memory layout of objects, if it equals the stored form."""
 
 
 # The fields that every message stores, whatever fields a later version adds. The order is part of
@@ -208,10 +208,10 @@ def allow_framework_types(registry: Registry) -> None:
 
 
 def storable_error(value: Any) -> Any:
-    """What to store for a value written to the channel `__error__`.
+    """The stored form of a value written to the channel `__error__`.
 
-    The framework's own savers store the text `repr(value)` of an exception, and it comes back as
-    that text; so do we. Anything else is returned as it is, and stored like any value.
+    The framework's own savers store the text `repr(value)` of an exception, and load it as that
+    text; so does this package. Any other value is returned unchanged, and stored like any value.
     """
     if not isinstance(value, BaseException):
         return value
@@ -221,20 +221,20 @@ def storable_error(value: Any) -> Any:
         return f"{type(value).__qualname__}(...)"
 
 
-# Where `Send` and `Command` may be stored.
+# The places of `Send` and `Command`.
 #
-# Whoever can put one of them into a checkpoint decides which node runs next, and with what. So
-# they are stored only where the framework itself puts them:
+# An attacker who can put one of them into a checkpoint decides which node runs next, and with what.
+# So they are stored only where the framework itself puts them:
 #
 # - `Send` in `__pregel_tasks`, the channel of pending tasks, and in its writes;
-# - `Command` and `Send` in `__return__`, where the result of a task of the functional API is kept
-#   for the code that called it;
+# - `Command` and `Send` in `__return__`, which keeps the result of a task of the functional API for
+#   the code that called it;
 # - `Command`, and `Send` as its goto, in `__end__` and `__previous__`, the result of an entrypoint,
 #   which may be a node of another graph.
 #
-# Everywhere else they are refused, in whatever list, dict, dataclass or model they lie, and also
-# in what another `Send` or `Command` carries. Messages and documents are not looked into: the
-# framework executes nothing that it finds inside of them.
+# Everywhere else they are refused, in every list, dict, dataclass or model, and also inside another
+# `Send` or `Command`. The check skips messages and documents: the framework executes nothing that
+# it finds in them.
 
 
 _TASKS = "__pregel_tasks"
@@ -243,7 +243,7 @@ _PREVIOUS = "__previous__"
 
 _Allowed = frozenset[type]
 _Look = tuple[Any, _Allowed, type | None]
-"""A value, what it may be, and the `Send` or `Command` that carries it, if one does."""
+"""A value, its allowed types, and the `Send` or `Command` that carries it, if any."""
 _NONE: _Allowed = frozenset()
 _BOTH: _Allowed = frozenset({Command, Send})
 _COMMAND: _Allowed = frozenset({Command})
@@ -262,18 +262,18 @@ _LEAVES: frozenset[type] = frozenset(
         *(each.cls for each in FRAMEWORK_TYPES if issubclass(each.cls, BaseMessage | str)),
     }
 )
-"""Types whose objects need not be looked into."""
+"""Types whose objects need no inspection."""
 
 
 def check_privileged(channel: str, value: Any) -> None:
-    """Check that a value for a channel steers nothing, unless the channel is for that.
+    """Check that only a channel for `Send` or `Command` receives one.
 
     Args:
         channel: The channel that holds the value, or that it is written to.
         value: The value, before it is encoded.
 
     Raises:
-        TypeNotAllowed: A `Send` or `Command` lies where the framework puts none.
+        TypeNotAllowed: A `Send` or `Command` is in a place where the framework puts none.
     """
     if type(value) in _LEAVES:
         return
@@ -290,7 +290,7 @@ def check_privileged(channel: str, value: Any) -> None:
             waiting.extend(_carried(found))
             continue
         members = _members(found)
-        # A list of messages is done with after this one look at it.
+        # This one pass is enough for a list of messages.
         if not _LEAVES.issuperset(map(type, members)):
             waiting.extend(
                 (each, allowed, carrier) for each in members if type(each) not in _LEAVES
@@ -298,7 +298,7 @@ def check_privileged(channel: str, value: Any) -> None:
 
 
 def _carried(found: Any) -> Iterable[_Look]:
-    """What a privileged object carries, each with what it may hold in its turn."""
+    """The content of a privileged object, each part with its own allowed types."""
     if type(found) is Send:
         return ((found.arg, _NONE, Send),)
     return (
@@ -312,7 +312,7 @@ _COLLECTIONS = (list, tuple, set, frozenset, deque)
 
 
 def _members(value: Any) -> list[Any]:
-    """What a container or an object with declared fields holds; nothing of any other."""
+    """The members of a container or an object with declared fields; none for any other."""
     if isinstance(value, _COLLECTIONS):
         return list(value)
     if isinstance(value, Mapping):

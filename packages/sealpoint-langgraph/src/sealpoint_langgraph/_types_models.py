@@ -2,13 +2,13 @@
 """The frameworks' models as plain data.
 
 The form of a pydantic model is `[fields, given]`, or `[fields, given, extra, private]` for an
-object that has more to say. `fields` is a map by name: the *settled* fields, which are listed
-beside the rule, and of any others those that were given or differ from their defaults. So a field
-that a framework adds changes nothing about the bytes of objects that do not use it. `given` has one
+object that has extra or private attributes. `fields` is a map by name: the *settled* fields, which
+the rule lists, and of the other fields those that were given or differ from their defaults. So a
+field that a framework adds does not change the bytes of objects that do not use it. `given` has one
 bit for each name of `fields`, then of `extra`, that the object counts as given, lowest first.
 
-Putting together sets fields on a bare object: no constructor and no validator runs. Fields that
-are not stored get their defaults; one that the installed version does not have is refused, never
+Decoding sets fields on a bare object: no constructor and no validator runs. Fields that are not
+stored get their defaults; a field that the installed version does not have is refused, never
 dropped.
 """
 
@@ -38,7 +38,7 @@ set_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 def model_pair(cls: type[BaseModel], settled: Iterable[str]) -> Pair:
-    """The functions that take objects of exactly this model apart and put them together again.
+    """The functions that convert objects of exactly this model to parts and back.
 
     Args:
         cls: The model.
@@ -49,7 +49,7 @@ def model_pair(cls: type[BaseModel], settled: Iterable[str]) -> Pair:
 
 
 class _Model:
-    """What is known of one model class."""
+    """The analyzed definition of one model class."""
 
     def __init__(self, cls: type[BaseModel], settled: Iterable[str]) -> None:
         self.cls = cls
@@ -63,10 +63,10 @@ class _Model:
         return sum(1 << place for place, name in enumerate(names) if name in given)
 
     def take(self, value: BaseModel) -> list[Any]:
-        """Take any object apart.
+        """Convert any object to its parts.
 
         Raises:
-            ValueNotAllowed: It has something that has no place in a form.
+            ValueNotAllowed: It has an attribute that has no place in a form.
         """
         attributes, given = value.__dict__, value.__pydantic_fields_set__
         self._require_fields_only(attributes)
@@ -84,7 +84,7 @@ class _Model:
 
     def _require_fields_only(self, attributes: Mapping[str, Any]) -> None:
         for name in attributes:
-            # A cached property lies there too, and the model computes it again.
+            # The instance dict also holds cached properties, which the model computes again.
             if name not in self.declared and not inspect.getattr_static(self.cls, name, None):
                 raise ValueNotAllowed(
                     f"attribute {name!r}: expected only declared fields, found this attribute"
@@ -94,10 +94,10 @@ class _Model:
                 raise ValueNotAllowed(f"field {name!r}: it is not set")
 
     def build(self, form: Any) -> Any:
-        """Put an object together from any form.
+        """Build an object from any form.
 
         Raises:
-            DecodeError: The form is not one that `take` gives.
+            DecodeError: The form is not one that `take` creates.
         """
         fields, mask, extra, private = self._parts_of(form)
         names = (*fields, *extra)
@@ -119,7 +119,7 @@ class _Model:
         return value
 
     def _parts_of(self, form: Any) -> tuple[dict[str, Any], int, dict[str, Any], dict[str, Any]]:
-        """Fields, which were given, extra and private attributes, as `take` gives them."""
+        """Fields, given names, extra and private attributes, in the form of `take`."""
         if type(form) is not list or len(form) not in (_SHORT, _LONG):
             raise BytesMalformed("model: expected fields and which of them were given")
         fields, mask, extra, private = form if len(form) == _LONG else (*form, {}, {})
@@ -152,7 +152,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _is_model_default(item: Any, field: FieldInfo) -> bool:
-    """Whether a value is the default; nothing but plain values of one type is even compared."""
+    """Whether a value is the default; only plain values of one type are even compared."""
     default = _default(field)
     if type(item) is not type(default):
         return False
@@ -218,7 +218,7 @@ def _builder(model: _Model) -> Callable[[Any], Any]:
 
 
 def model_form(cls: type[BaseModel], settled: Iterable[str]) -> DictForm | None:
-    """How objects of a model lie in memory, if all its fields are stored in every case."""
+    """The memory layout of objects of a model, if it always stores all its fields."""
     model = _Model(cls, settled)
     if model.others or cls.__private_attributes__:
         return None
@@ -236,7 +236,7 @@ def _short_form(fields: Any, mask: int, _extra: Any) -> list[Any]:
 
 
 def _build_closed(kinds: list[type], fields: list[Any], given: list[frozenset[str]]) -> list[Any]:
-    """Objects of models that allow no extra attributes, without a step of Python for each."""
+    """Objects of models that forbid extra attributes, built without a Python step for each."""
     values: list[Any] = [*map(object.__new__, kinds)]
     for setter, parts in (
         (set_fields, fields),
@@ -249,7 +249,7 @@ def _build_closed(kinds: list[type], fields: list[Any], given: list[frozenset[st
 
 
 def _build_open(kinds: list[type], fields: list[Any], given: list[frozenset[str]]) -> list[Any]:
-    """The same of models that allow them."""
+    """Objects of models that allow extra attributes."""
     values = _build_closed(kinds, fields, given)
     for value in values:
         set_extra(value, {})

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a graph reads beside its checkpoints, and Sealpoint does not seal.
+"""The sources that a graph reads in addition to its checkpoints, and Sealpoint does not seal.
 
-A node cache gives results back that no node has made; a long-term memory is read by nodes and
-models; a remote graph answers for a node. Whoever can write there steers the run, and `verify`
-finds nothing. What lives in the memory of the process is written by nobody else.
+A node cache returns results that no node has computed; nodes and models read a long-term memory; a
+remote graph answers for a node. Anyone who can write there steers the run, and `verify` finds
+nothing. Data in the memory of the process has no other writer.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def unsealed_of(graph: Any) -> dict[str, dict[str, str]]:
-    """For each of the kinds what the graph has of it: a name, and what it is."""
+    """The unsealed sources of a graph by kind: a name, and a description."""
     found: dict[str, dict[str, str]] = {}
     for kind, held in ((CACHE, graph.cache), (MEMORY, graph.store)):
         if held is not None and type(held) not in _OWN:
@@ -42,7 +42,7 @@ def unsealed_of(graph: Any) -> dict[str, dict[str, str]]:
 
 
 def _remote(graph: Any) -> str:
-    """Which assistant it is, and the origin of its address, as far as that can be seen."""
+    """The assistant, and the origin of its address, as far as that is visible."""
     named = getattr(graph, "assistant_id", None) or kind_of(graph)
     for client in (getattr(graph, "sync_client", None), getattr(graph, "client", None)):
         sent_by = getattr(getattr(client, "http", None), "client", None)
@@ -53,7 +53,7 @@ def _remote(graph: Any) -> str:
 
 
 def check_names(accepted: Collection[str]) -> frozenset[str]:
-    """The kinds that somebody accepts.
+    """The kinds that a caller accepts.
 
     Raises:
         UsageError: There is no such kind.
@@ -62,9 +62,9 @@ def check_names(accepted: Collection[str]) -> frozenset[str]:
 
 
 def require_accepted(graph: Any, accepted: frozenset[str]) -> None:
-    """Refuse a graph that reads what nobody has sealed, unless that was accepted.
+    """Refuse a graph that reads an unsealed source, unless that source was accepted.
 
     Raises:
-        UsageError: It does.
+        UsageError: It reads one.
     """
     refuse_unsealed("graph", unsealed_of(graph), accepted, _KINDS)

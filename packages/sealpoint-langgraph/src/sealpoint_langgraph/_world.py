@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world of a graph: what it is able to do, as far as it can be seen without running it.
+"""The world of a graph: its capabilities, as far as they are visible without running it.
 
-- `code`: every module of the application that holds the graph, with what it defines; the other
+- `code`: every module of the application that holds the graph, with its definitions; the other
   modules of its packages are the rest of the `application`.
-- `runtime`: the versions of Python, of the frameworks, and of what else the application imports.
+- `runtime`: the versions of Python, of the frameworks, and of the application's other imports.
 - `tools`: each tool that a node can reach, with the description and the schema that a model sees,
-  and how it was set up.
-- `permissions`: the tools that are called without asking anybody.
+  and its configuration.
+- `permissions`: the tools that are called without approval.
 - `model`: for each node the models that it can reach: class, settings, the origin of the address,
   and digests of the tools bound to it.
 - `prompts`: system messages and prompt templates that a node holds, and files that were declared.
-- `agents`: subgraphs, each a world of its own.
-- `topology`: nodes, what triggers them, edges, branches, where the graph stops for people, which
-  functions run where, how middleware and policies are set up, and what the graph reads that nobody
-  has sealed: a cache, a long-term memory, remote graphs.
+- `agents`: subgraphs, each with its own world.
+- `topology`: nodes, their triggers, edges, branches, breakpoints, the functions of each node, the
+  configuration of middleware and policies, and the unsealed sources of the graph: a cache, a
+  long-term memory, remote graphs.
 
 Two processes that run the same code give the same world.
 """
@@ -64,14 +64,14 @@ from sealpoint.world import JSON, Tool, World
 from sealpoint_langgraph._unsealed import unsealed_of
 
 TASK = "task."
-"""What the places of tasks of the functional API begin with."""
+"""The prefix of the places of tasks of the functional API."""
 
 _PLUMBING = (RunnableCallable, RunnableLambda, RunnableSeq, RunnableSequence, ChannelWrite)
-"""What a graph is held together with: there is nothing to set up."""
+"""The framework's connecting objects: they have no configuration."""
 _SET_UP = ("deepagents.", "langchain.", "langgraph.prebuilt.", "langgraph.types")
-"""The modules of the framework whose other objects are set up by somebody: middleware, policies."""
+"""The modules of the framework whose other objects are configured: middleware, policies."""
 _FAKES = "langchain_core.language_models.fake"
-"""Models for tests, which count in their fields how often they were called."""
+"""Models for tests, which count their calls in their fields."""
 
 
 def world_of(
@@ -84,12 +84,13 @@ def world_of(
 
     Args:
         graph: The graph.
-        extra: What else a person should be asked about when it changes, by name.
-        files: Data files of the application, such as prompts: files, and folders with all in them.
+        extra: Other values, by name, whose change needs approval.
+        files: Data files of the application, such as prompts: files, and folders with all their
+            files.
 
     Raises:
-        UsageError: It is no compiled graph.
-        WorldInvalid: It says more than a world can hold, or a name in it is taken.
+        UsageError: The graph is not compiled.
+        WorldInvalid: The graph has more than a world can hold, or a name in it is taken.
     """
     if not isinstance(graph, Pregel):
         found = type(graph).__name__
@@ -104,15 +105,15 @@ def world_again(
     before: Memory | None,
     files: Iterable[str | PurePath] = (),
 ) -> tuple[World, Memory]:
-    """The world of a graph that may have been looked at before, and what was found this time.
+    """The world of a graph that may have been analyzed before, and the results for next time.
 
     Args:
         graph: The graph.
-        before: What was found before.
+        before: The results of the previous analysis.
         files: Data files of the application.
 
     Raises:
-        WorldInvalid: It says more than a world can hold, or a file is not there.
+        WorldInvalid: The graph has more than a world can hold, or a file does not exist.
     """
     memory = Memory(before)
     return _World(graph, [], memory).world({}, declared_files(files)), memory
@@ -120,7 +121,7 @@ def world_again(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model, and what it was bound with."""
+    """A model, with the arguments that it was bound with."""
 
     model: BaseLanguageModel[Any]
     bound: Mapping[str, Any]
@@ -140,18 +141,18 @@ def _find_prompt(search: Search, found: Found) -> None:
 
 
 def _find_data(search: Search, found: Found) -> None:
-    """What a run says, makes and keeps; that is judged as its state."""
+    """Messages and values of a run; the gate judges these as its state."""
 
 
 def _find_tool(search: Search, found: Found) -> None:
-    """A tool, and what runs when it is called."""
+    """A tool, and the code that runs when it is called."""
     tool: BaseTool = found.value
     search.parts.tools.append(tool)
     search.enter(tool, f"tool.{tool.name}")
 
 
 def _find_object(search: Search, found: Found) -> None:
-    """A middleware, a policy: what it is filled with while it runs does not count."""
+    """A middleware or a policy, without the values that it collects while it runs."""
     search.parts.objects.append(found.value)
     search.enter(found.value, found.place, remembered=True)
 
@@ -179,7 +180,7 @@ def _find_binding(search: Search, found: Found) -> None:
 
 
 def _find_task(search: Search, found: Found) -> None:
-    """A task: where its function is defined, and what the framework calls it."""
+    """A task: the place of its function's definition, and the framework's name for it."""
     function = found.value.func
     module, given = getattr(function, "__module__", ""), getattr(function, "__name__", "")
     name = getattr(function, "__qualname__", "") or type(function).__qualname__
@@ -197,7 +198,7 @@ FRAMEWORKS = Frameworks(
 
 
 class _SetUp(ABC):  # noqa: B024 - nothing is derived from it
-    """Objects that somebody sets up, of the framework's classes or of classes derived from them."""
+    """Configured objects, of the framework's classes or of classes derived from them."""
 
     @classmethod
     def __subclasshook__(cls, kind: type) -> bool:
@@ -224,11 +225,11 @@ KINDS = Kinds(
         _TaskFunction,
     ),
 )
-"""How the objects of the framework are looked at."""
+"""The analysis of each kind of framework object."""
 
 
 class _World:
-    """The world of one graph, being put together."""
+    """The world of one graph, while it is built."""
 
     def __init__(self, graph: Any, above: list[Any], memory: Memory) -> None:
         self._graph = graph
@@ -255,7 +256,7 @@ class _World:
         held = [graph.config, graph.retry_policy, graph.cache_policy, *_schemas(graph)]
         self._add("graph", held, "graph")
         for name, definition in self._bound.items():
-            # Mostly a node has the tool itself, and a model is told the same of it.
+            # Usually a node has the tool itself, with the same description for the model.
             if name not in draft.tools:
                 draft.tools[name] = Tool(name, definition)
         draft.unasked = {tool for tool in draft.tools if tool not in self._asked}
@@ -319,7 +320,7 @@ def _topology(graph: Any) -> dict[str, Any]:
 
 
 def _writes(writers: Iterable[Any]) -> dict[str, bool]:
-    """The channels that a node always writes: its edges, also if nobody told the builder."""
+    """The channels that a node always writes: its edges, also if the builder omitted them."""
     entries = (entry for each in writers for entry in getattr(each, "writes", ()))
     return {entry.channel: True for entry in entries if isinstance(entry, ChannelWriteEntry)}
 
@@ -343,7 +344,7 @@ def _stops(nodes: Any) -> dict[str, bool]:
 
 
 _TOLD = frozenset({"args_schema", "coroutine", "description", "func", "name"})
-"""Of a tool, what the schema says, or where its functions are told."""
+"""The fields of a tool that its schema covers or whose functions are listed."""
 
 
 def _tool(tool: BaseTool) -> Tool:
@@ -351,7 +352,7 @@ def _tool(tool: BaseTool) -> Tool:
 
 
 def _definition(tool: BaseTool) -> dict[str, Any]:
-    """What a model is told of a tool, and how it was set up."""
+    """The description of a tool for a model, and its configuration."""
     told = settings_of(tool, FRAMEWORKS)
     settings = {name: each for name, each in told.items() if name not in _TOLD}
     return {**settings, "description": tool.description, "inputSchema": _json_schema(tool)}
@@ -369,7 +370,7 @@ def _json_schema(tool: BaseTool) -> Any:
 
 
 def _bound_tools(tools: Any) -> dict[str, dict[str, Any]]:
-    """The definitions in what a model was bound with, in whatever form its provider has."""
+    """The definitions in the arguments of a bound model, in the form of each provider."""
     found: dict[str, dict[str, Any]] = {}
     for place, tool in enumerate(tools if isinstance(tools, list | tuple) else ()):
         if isinstance(tool, BaseTool):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registries for those who only look: with the frameworks' own types, and with those of a graph.
+"""Registries for read-only tools: with the frameworks' own types, and with those of a graph.
 
 On the command line: `--registry sealpoint_langgraph.framework:registry`, or
 `--registry MODULE:GRAPH`.
@@ -16,16 +16,16 @@ from sealpoint_langgraph._types import allow_framework_types
 __all__ = ["FRAMEWORK", "registry", "registry_of"]
 
 registry = Registry()
-"""Allows messages, documents and what else LangGraph stores by itself."""
+"""Allows messages, documents and the other types that LangGraph stores by itself."""
 
 allow_framework_types(registry)
 
 
 def registry_of(graph: Any) -> Registry:
-    """A registry that allows what `SealedSaver.for_graph` allows of a graph.
+    """A registry that allows the same types as `SealedSaver.for_graph` for this graph.
 
     Raises:
-        UsageError: It is no graph.
+        UsageError: The value is not a graph.
         RuleInvalid: Two of its types have one name.
     """
     made = Registry()
@@ -40,4 +40,4 @@ FRAMEWORK = Framework(
     declared_world=declared_world,
     declared_types=registry_of,
 )
-"""What the entry points of `sealpoint.frameworks` lead to."""
+"""The value of the entry points of `sealpoint.frameworks`."""

@@ -223,8 +223,7 @@ class StorageHandles:
                 require(storage.version() != before, "a commit is told before anything is read")
 
     def test_version_counts_the_appends_of_its_handle(self: StorageSuite, tmp_path: Path) -> None:
-        """A handle that has appended sees in the version whether another one has committed since.
-        """
+        """A handle that has appended sees in the version whether another has committed since."""
         with opened(self, tmp_path) as storage, opened_again(self, tmp_path, storage) as other:
             before = storage.version()
             if before is None:

@@ -405,8 +405,7 @@ class AnchorConformance:
             third.end()
 
     def test_run_that_is_taken_the_place_of_ends_nothing(self, tmp_path: Path) -> None:
-        """A run that takes a thread has it alone, and the end of the earlier run changes nothing.
-        """
+        """A run that takes a thread has it alone; the end of the earlier run changes nothing."""
         with self._opened(tmp_path) as anchor:
             first = _held(anchor, _slot(1), _holder("first"))
             second = _held(anchor, _slot(1), _holder("second"), instead=True)
