@@ -2,7 +2,7 @@
 """Microsoft Agent Framework on a sealed store.
 
 `SealedCheckpointStorage` is the checkpoint storage, `guard` gates a workflow, and
-`import_checkpoints` brings in what the framework's own file storage holds.
+`import_checkpoints` imports the files of the framework's own file storage.
 """
 
 from sealpoint.adapters.face import extra_missing

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application's types, as far as a workflow names them.
+"""The application's types that a workflow names.
 
-What the handlers of executors take, send, yield, ask for and are answered with, what agents are to
-answer in, and what functional workflows and their steps take and return: each is the application's
-own statement that such values are in the workflow's checkpoints (`declared_types`).
+The sources are the annotations of executor handlers (input, messages, output, requests and
+responses), the response formats of agents, and the parameters and results of functional workflows
+and their steps. Each is the application's own statement that such values are in the workflow's
+checkpoints (`declared_types`).
 
-Nothing is imported to find a type, and stored data takes no part in it. What no annotation names is
-not found: it is refused when it is saved, with the line that allows it.
+Nothing is imported to find a type, and stored data takes no part in it. A type that no annotation
+names is not found: it is refused when it is saved, with the line that allows it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,13 +43,13 @@ def types_of_workflow(workflow: Any, named: Iterable[type] = ()) -> list[type]:
         named: More types, which the workflow does not name; those in their fields are found.
 
     Raises:
-        UsageError: It is no workflow, or what is named is no type.
+        UsageError: The value is not a workflow, or a named type is not a type.
     """
     return find_types(_declarations(workflow, []), named, _is_data)
 
 
 def allow_types_of(workflow: Any, registry: Registry, named: Iterable[type] = ()) -> list[str]:
-    """Add a rule for each type that a workflow names and the registry has none for.
+    """Add a rule for each type that a workflow names and the registry does not cover.
 
     Returns:
         The names of the rules that were added.
@@ -65,7 +66,7 @@ def _is_data(cls: type) -> bool:
 
 
 def _declarations(workflow: Any, above: list[Any]) -> Iterator[Any]:
-    """Every annotation that says what a workflow stores."""
+    """Every annotation of the values that a workflow stores."""
     if isinstance(workflow, FunctionalWorkflow | FunctionalWorkflowDefinition):
         yield from _functional(workflow)
         return
@@ -87,14 +88,14 @@ def _declarations(workflow: Any, above: list[Any]) -> Iterator[Any]:
 
 
 def _response_formats(agent: Any) -> Iterator[Any]:
-    """What an agent is to answer in, where it always answers in it."""
+    """The response format of an agent, where it always answers in one."""
     options = getattr(agent, "default_options", None)
     if isinstance(options, dict):
         yield options.get("response_format")
 
 
 def _functional(workflow: Any) -> Iterator[Any]:
-    """What a function that is a workflow, and the steps that it uses, take and return."""
+    """The parameter and result types of a functional workflow, and of the steps that it uses."""
     function = workflow._func  # noqa: SLF001 - the function itself
     steps, _ = FunctionalWorkflow._discover_workflow_dependencies(function)  # noqa: SLF001
     yield from annotations_of(function).values()

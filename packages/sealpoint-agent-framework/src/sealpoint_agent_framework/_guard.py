@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`guard`: a workflow whose every run goes through the gate.
 
-The storage sees what is saved and loaded, never with what a run is about to go on. The guarded
-workflow sees both: it binds the responses, the input and what else a call brings to the decision,
-has that recorded, and gives the run a storage of its own. What was decided about is what runs: a
-run that goes on in the same process begins from the checkpoint too, and not from what lies in
-memory, and what a call brings along is copied before it is judged.
+The storage sees what is saved and loaded, but never the new input of a run. The guarded workflow
+sees both: it binds the responses, the input and the other arguments of a call to the decision, has
+the decision recorded, and gives the run its own storage. The run that was decided about is the run
+that executes: a run that continues in the same process also begins from the checkpoint, and not
+from memory, and the arguments of a call are copied before they are judged.
 
 `guard` changes the workflow itself, so that no unguarded one is left, and a workflow has one run at
-a time, whoever calls it. An operator's pause is told by the save after each superstep: it is kept,
-and the run ends there.
+a time, for all callers together. An operator's pause takes effect at the save after each superstep:
+the save succeeds, and the run ends there.
 """
 
 import asyncio
@@ -50,10 +50,10 @@ from sealpoint_agent_framework._world import world_again, world_of
 
 _W = TypeVar("_W", Workflow, FunctionalWorkflow)
 _NOT_BOUND = ("responses", "checkpoint_id", "checkpoint_storage", "streaming", "tools")
-"""Arguments that are judged by themselves, or change nothing that runs; all others are bound."""
+"""Arguments that are judged separately, or do not change the run; all others are bound."""
 _OPTIONAL = ("function_invocation_kwargs", "client_kwargs")
 _DROPPED_STREAM_TURNS = 100
-"""How many turns of the event loop a stream that was dropped has to end in."""
+"""The number of turns of the event loop in which a dropped stream has to end."""
 _DELIBERATE: ContextVar[str | None] = ContextVar("sealpoint_deliberate", default=None)
 
 
@@ -67,29 +67,30 @@ def guard(
     accept_unsealed: Collection[str] = (),
     files: Iterable[str | PurePath] = (),
 ) -> _W:
-    """The same workflow, behind the gate from now on.
+    """The same workflow, behind the gate from this call on.
 
-    It is the very object, so that nothing runs it past the gate any more. `run` takes
-    `deliberate="why"` beside what it takes already. A run, a response or an older checkpoint that
-    the policy does not simply allow raises `NeedsApproval` or `ResumeRefused` before any executor
-    runs; after the approval the same call passes once.
+    It returns the same object, so that no code can run it past the gate. `run` takes
+    `deliberate="why"` in addition to its other arguments. A run, a response or an older checkpoint
+    that the policy does not simply allow raises `NeedsApproval` or `ResumeRefused` before any
+    executor runs; after the approval the same call passes once.
 
     Args:
         workflow: A workflow of the builder, or a functional one.
-        storage: Where its checkpoints are kept; it takes the place of the workflow's own.
-        actor: Who runs it, for the record: a claim, unlike the identity of the store.
-        world: What the workflow is able to do; by default, what `world_of` finds at each run.
-        idempotent: The executors that may do again what they did, or the name of a functional
-            workflow: where only they get a response, nobody is asked about a run that was given one
-            and died before it had saved anything.
-        accept_unsealed: What agents may read although nobody seals it: `memory` for a history or
+        storage: The storage of its checkpoints; it replaces the workflow's own.
+        actor: The name of the caller, for the record: a claim, unlike the identity of the store.
+        world: The capabilities of the workflow; by default, the result of `world_of` at each run.
+        idempotent: The executors that may repeat their work, or the name of a functional workflow:
+            where only they get a response, a run that received one and died before it had saved
+            anything needs no approval.
+        accept_unsealed: The unsealed sources that agents may read: `memory` for a history or
             another memory outside of the session, `remote` for agents that run elsewhere.
-        files: Data files that count, such as prompts, or folders of them; read at each run.
+        files: Data files that are part of the world, such as prompts, or folders of them; read at
+            each run.
 
     Raises:
-        UsageError: There is no actor, it is no workflow or one that has run already, it has no such
-            executor, the storage is another one, the workflow or one inside of it is guarded
-            already, or an agent reads what is not sealed and nobody accepted that.
+        UsageError: The actor is missing, the value is not a workflow or has run already, it lacks
+            one of the executors, the storage is another one, the workflow or one inside it is
+            guarded already, or an agent reads an unsealed source that is not accepted.
     """
     if not isinstance(workflow, Workflow | FunctionalWorkflow):
         raise UsageError(
@@ -130,11 +131,11 @@ def guard(
 
 
 def declared_world(workflow: Any) -> World:
-    """What the gate is told that a workflow is able to do: that of its guard, if it has one.
+    """The capabilities of a workflow as the gate sees them: those of its guard, if it has one.
 
     Raises:
-        UsageError: It is no workflow.
-        WorldInvalid: It says more than a world can hold.
+        UsageError: The value is not a workflow.
+        WorldInvalid: The workflow has more than a world can hold.
     """
     if isinstance(workflow, _GuardedWorkflow):
         return workflow.sealpoint_world()
@@ -142,7 +143,7 @@ def declared_world(workflow: Any) -> World:
 
 
 def _parts(workflow: Any) -> Iterator[WorkflowExecutor]:
-    """The executors that have a workflow inside, at any depth."""
+    """The executors that contain a workflow, at any depth."""
     for executor in getattr(workflow, "executors", {}).values():
         if isinstance(executor, WorkflowExecutor):
             yield executor
@@ -159,7 +160,7 @@ def _require_unguarded_parts(workflow: Any) -> None:
 
 
 def _require_unused(workflow: Any) -> None:
-    """Refuse a workflow that holds what nobody decided about, and would begin a thread with it."""
+    """Refuse a workflow whose state was never judged, and would begin a thread with it."""
     for each in (workflow, *(part.workflow for part in _parts(workflow))):
         if isinstance(each, Workflow) and each._runner.state.export_state():  # noqa: SLF001
             raise UsageError(
@@ -169,32 +170,32 @@ def _require_unused(workflow: Any) -> None:
 
 
 class WorkflowCall(NamedTuple):
-    """A call as the gate has to judge it."""
+    """A call as the gate judges it."""
 
     thread: str
     checkpoint: str | None
-    """What it goes on from; None: it begins."""
+    """The checkpoint that it continues from; None: it begins a thread."""
     message: Any
     arguments: dict[str, Any]
-    """What it brings along, copied: this is judged, and this runs."""
+    """Copies of its arguments: the gate judges these, and the run gets these."""
     answered: dict[str, str]
-    """What was answered so far, by request: the digest of each response."""
+    """The responses so far, by request: the digest of each."""
     world: World
     answer: Any
-    """What it answers, or brings along; None: nothing that is always bound."""
+    """The response or argument that the decision always binds; None: there is none."""
     offer: Callable[[], Any] | None
-    """What it brings along that is bound where people are asked."""
+    """The arguments that the decision binds where approval is needed."""
     rest: "_Rest | None"
-    """Tells whether anything would run; None: surely."""
+    """Tells whether anything would run; None: something certainly would."""
     idempotent: Callable[[], bool] | None
-    """Tells whether what would run may be done again."""
+    """Tells whether the nodes that would run may repeat their work."""
     deliberate: str | None
 
 
 class _Rest:
-    """A checkpoint that a call goes on from with nothing: nothing would run but what is under way.
+    """The checkpoint of a call without input: only messages in progress would run.
 
-    That is looked at where people would be asked: they have nothing to say where nothing runs.
+    The gate checks this where it would ask for approval: nothing needs approval where nothing runs.
     """
 
     def __init__(
@@ -206,7 +207,7 @@ class _Rest:
         self._checkpoint_id = checkpoint_id
 
     def would_run(self) -> bool:
-        """Whether messages are under way, so that an executor would run."""
+        """Whether messages are in progress, so that an executor would run."""
         found = self._thread.snapshot("", self._checkpoint_id)
         if found is None or (made := checkpoint_of(found)).messages:
             return found is not None
@@ -229,30 +230,30 @@ class WorkflowGate:
     ) -> None:
         self.storage = storage
         self.last: str | None = None
-        """The checkpoint that the workflow of this process stands on."""
+        """The current checkpoint of the workflow in this process."""
         self._actor = actor
         self._world = world
-        """What the caller declared; without it, the world of the workflow that is about to run."""
+        """The world that the caller declared; without it, the world of the current workflow."""
         self._idempotent = idempotent
-        """The executors that may do again what they did."""
+        """The executors that may repeat their work."""
         self._unsealed = unsealed
-        """What the workflow may read although nobody seals it."""
+        """The sources that the workflow may read without a seal."""
         self._files = files
-        """The data files that count."""
+        """The data files that are part of the world."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(storage.store)
         self._running = threading.Lock()
 
     def world(self, workflow: Any, tools: Any = None) -> World:
-        """What a run of a workflow is able to do, now.
+        """The capabilities of a run of a workflow, now.
 
         Args:
             workflow: The workflow.
-            tools: Tools that the call brings along.
+            tools: Tools among the arguments of the call.
 
         Raises:
-            UsageError: It reads what is not sealed, and nobody accepted that.
-            WorldInvalid: It says more than a world can hold.
+            UsageError: It reads an unsealed source that is not accepted.
+            WorldInvalid: It has more than a world can hold.
         """
         found, self._memory = world_again(workflow, self._memory, tools=tools, files=self._files)
         require_accepted(found, self._unsealed)
@@ -260,7 +261,7 @@ class WorkflowGate:
             return found
         if not tools:
             return self._world
-        # What is declared stands, and the tools of the call come on top of it.
+        # The declared world stays, and the tools of the call are added to it.
         own, _ = world_again(workflow, self._memory)
         known = {tool.name for tool in (*own.tools, *self._world.tools)}
         declared, tools = self._world.to_dict(), found.to_dict().get("tools", ())
@@ -279,10 +280,10 @@ class WorkflowGate:
         """Read a call of a workflow.
 
         Raises:
-            UsageError: It brings a storage of its own, goes on from a checkpoint of another
-                workflow, or responds to what nothing waits for.
+            UsageError: It brings its own storage, continues a checkpoint of another workflow, or
+                responds to a request that nothing waits for.
             UnknownCheckpoint: There is no such checkpoint.
-            TypeNotAllowed: It brings something that cannot be saved.
+            TypeNotAllowed: It brings a value that cannot be saved.
         """
         _require_unguarded_parts(workflow)
         self._require_own_storage(named.get("checkpoint_storage"))
@@ -318,7 +319,7 @@ class WorkflowGate:
     def _may_do_again(
         self, workflow: Any, thread: str, checkpoint_id: str | None, answered: Collection[str]
     ) -> bool:
-        """Whether only executors would run that may do again what they did."""
+        """Whether only executors that may repeat their work would run."""
         if isinstance(workflow, FunctionalWorkflow):
             return True  # it is all one, and was named
         found = self.storage.store.thread(thread).adapter.snapshot("", checkpoint_id)
@@ -333,7 +334,7 @@ class WorkflowGate:
         return self._idempotent.issuperset(would_run)
 
     def _arguments(self, named: Mapping[str, Any]) -> dict[str, Any]:
-        """Copies of what a call brings along: nobody changes them once they are judged."""
+        """Copies of the arguments of a call: nobody can change them after the judgment."""
         found = {
             name: self._copied(value)
             for name, value in named.items()
@@ -344,7 +345,7 @@ class WorkflowGate:
         return found
 
     def _answer(self, arguments: Mapping[str, Any], cancelled: Collection[str]) -> dict[str, Any]:
-        """What of a call is bound like an answer."""
+        """The part of a call that the decision binds like an answer."""
         brought = {name: self._shown(arguments[name]) for name in arguments if name != "responses"}
         found: dict[str, Any] = {"arguments": brought} if brought else {}
         if arguments.get("responses"):
@@ -356,10 +357,10 @@ class WorkflowGate:
     def _checkpoint_of(
         self, workflow: Any, named: Mapping[str, Any], *, answers: bool
     ) -> str | None:
-        """What a call goes on from: what it names, or what the workflow of this process stands on.
+        """The checkpoint of a call: the named one, or the current one of this process.
 
-        Where it stands on nothing yet, and all is of one thread, that is the newest there: it is
-        what is judged. An input of a functional workflow begins it anew.
+        If the process has none yet, and all checkpoints are of one thread, it is the newest of that
+        thread, which the gate judges. An input of a functional workflow restarts the workflow.
         """
         found: str | None = named.get("checkpoint_id")
         if found is not None or not (answers or isinstance(workflow, Workflow)):
@@ -388,7 +389,7 @@ class WorkflowGate:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Let no other call run the workflow meanwhile: it has one memory, and one storage.
+        """Exclude other calls of the workflow: it has only one memory, and one storage.
 
         Raises:
             UsageError: Another call runs it.
@@ -411,11 +412,11 @@ class WorkflowGate:
     async def let_in(
         self, read: Callable[[], WorkflowCall]
     ) -> AsyncIterator[tuple[WorkflowCall, RunStorage | RestingStorage]]:
-        """Have a call decided and recorded, and give its run a storage for as long as it takes.
+        """Decide and record a call, and give its run a storage while it lasts.
 
         Raises:
             NeedsApproval, ResumeRefused, Paused: Before anything runs.
-            SealpointError: Why the run was stopped.
+            SealpointError: The reason for stopping the run.
         """
         call = await asyncio.to_thread(_read_call, read)
         async with AsyncExitStack() as admitted:
@@ -431,11 +432,12 @@ class WorkflowGate:
     async def _storage_of(
         self, call: WorkflowCall, admitted: AsyncExitStack
     ) -> RunStorage | RestingStorage:
-        """The storage of a run that is let in.
+        """The storage of an admitted run.
 
-        Where people would be asked about a run in which nothing runs, nobody is, and nothing is
-        recorded. The workflow is put to the checkpoint, so that it tells what waits there, as the
-        framework's `as_agent` does before it answers. What comes next is judged by itself.
+        Where a run needs approval but no executor would run, nobody is asked, and nothing is
+        recorded. The workflow is restored to the checkpoint, so that it reports its pending
+        requests, as the framework's `as_agent` does before it answers. The gate judges the next
+        call separately.
         """
         entered = entered_off_loop(self._runs.turn(call.thread), lambda: self._admitted(call))
         try:
@@ -461,9 +463,9 @@ class WorkflowGate:
 
 
 def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, str]) -> None:
-    """Refuse responses to what nothing asks for, and other ones than were given before.
+    """Refuse responses to unknown requests, and responses that differ from the earlier ones.
 
-    A functional workflow runs anew with all responses so far, so those have to be the same.
+    A functional workflow runs again with all responses so far, so those have to be the same.
     """
     if not answers:
         return
@@ -488,7 +490,7 @@ def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, s
 
 
 def _read_call(read: Callable[[], WorkflowCall]) -> WorkflowCall:
-    """Read a call; a checkpoint that cannot be read is told as the framework tells it."""
+    """Read a call; an unreadable checkpoint raises the framework's own error."""
     try:
         return read()
     except UsageError:
@@ -500,16 +502,16 @@ def _read_call(read: Callable[[], WorkflowCall]) -> WorkflowCall:
 
 
 class _GuardedWorkflow:
-    """A workflow behind the gate; mixed into the class of the workflow that it was."""
+    """A workflow behind the gate; mixed into the original class of the workflow."""
 
     _sealpoint_gate: WorkflowGate
 
     def sealpoint_world(self) -> World:
-        """What the gate is told that a run is able to do."""
+        """The capabilities of a run as the gate sees them."""
         return self._sealpoint_gate.world(self)
 
     def run(self, message: Any = None, *, deliberate: str | None = None, **named: Any) -> Any:
-        # The framework makes the run before it returns, and with it the call below.
+        # The framework creates the run before it returns, and with it the call below.
         before = _DELIBERATE.set(deliberate)
         try:
             return super().run(message, **named)  # type: ignore[misc]
@@ -543,7 +545,7 @@ class _GuardedWorkflow:
 
 
 class _GuardedGraph(_GuardedWorkflow):
-    """What only a workflow of the builder has."""
+    """The additional methods of a workflow of the builder."""
 
     async def cancel_pending_requests(
         self, request_ids: Collection[str], *, deliberate: str | None = None, **named: Any
@@ -570,7 +572,7 @@ class _GuardedGraph(_GuardedWorkflow):
 
 
 def _tools_of(workflow: Any, named: Mapping[str, Any]) -> Any:
-    """The tools that a run is going to be given, whatever became of the caller's list since."""
+    """The tools that a run will be given, regardless of later changes of the caller's list."""
     if isinstance(workflow, Workflow):
         return workflow._runner.context.get_runtime_tools()  # noqa: SLF001
     return named.get("tools")
@@ -578,7 +580,7 @@ def _tools_of(workflow: Any, named: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def _released(workflow: Any) -> Iterator[None]:
-    """Let another run begin after this one, also if it was refused before the framework began."""
+    """Let another run begin after this one, also if the gate refused it before it began."""
     active = getattr(workflow, "_active_run", None)
     try:
         yield
@@ -590,10 +592,10 @@ def _released(workflow: Any) -> Iterator[None]:
 
 
 async def _restore(workflow: Any, call: WorkflowCall, storage: Any) -> None:
-    """Put a workflow of this process back to the checkpoint that was decided about, or to none.
+    """Restore a workflow of this process to the checkpoint of the decision, or to none.
 
     Raises:
-        UsageError: The call brings an input, and a run is under way there.
+        UsageError: The call brings an input, and a run is in progress there.
     """
     runner = workflow._runner  # noqa: SLF001
     if call.checkpoint is None:
@@ -619,13 +621,13 @@ async def _watched(
 ) -> AsyncIterator[WorkflowEvent[Any]]:
     """The events of a run, which ends where the framework leaves a checkpoint out.
 
-    It makes one after each superstep, and drops what goes wrong before a storage is asked. A run
-    that only resumes saves nothing before its first superstep, so it is asked there whether it may
-    still go on.
+    The framework creates a checkpoint after each superstep, and drops errors that occur before it
+    calls the storage. A run that only resumes saves nothing before its first superstep, so this
+    check asks there whether the run may continue.
 
     Raises:
         UsageError: A superstep has ended without a checkpoint.
-        Paused, Superseded: The run may not go on.
+        Paused, Superseded: The run may not continue.
     """
     saves = 0
     async for event in events:
@@ -649,6 +651,6 @@ def _unsaved(superstep: str) -> UsageError:
 
 @cache
 def _class_of(base: type) -> type:
-    """The class of guarded workflows that are otherwise of a class."""
+    """The guarded subclass of a class of workflows."""
     guarded = _GuardedGraph if issubclass(base, Workflow) else _GuardedWorkflow
     return type(f"Guarded{base.__name__}", (guarded, base), {})

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of the framework's own file storage, brought into a sealed store.
+"""Import of the framework's file-storage checkpoints into a sealed store.
 
-Nobody can tell whether those files are as they were written: what they say when they are imported
-is what is sealed. So nothing in them is executed, each says of itself that it was imported and from
-which bytes (`Origin.of_file`, and `imported` in its metadata), and the gate judges what goes on
-from it as it judges a copy.
+Nobody can verify that those files are unchanged: the import seals their content at the time of the
+import. So nothing in them is executed, each records that it was imported and from which bytes
+(`Origin.of_file`, and `imported` in its metadata), and the gate judges a resume from it like a
+resume from a copy.
 
-- Only regular files of the directory itself are opened, no link is followed, and none is read that
-  is larger than it may be. What is judged is what is saved: a file that changed between the two
-  looks is refused.
-- A file that is refused is named, with why, and left out; all others arrive.
-- A lineage becomes a thread as the storage itself would have made it, the newest last.
-- Doing it again imports nothing twice, and brings nothing back that was given up since.
+- Only regular files of the directory itself are opened, links are not followed, and files above the
+  size limit are not read. The bytes that are judged are the bytes that are saved: a file that
+  changed between the two reads is refused.
+- A refused file is reported with the reason, and left out; all others are imported.
+- A lineage becomes the thread that the storage itself would have created, the newest last.
+- A repeated import imports nothing twice, and restores nothing that was deleted since.
 
-What values may be is said in `_pickled_values`.
+`_pickled_values` defines the allowed values.
 """
 
 import base64
@@ -79,7 +79,7 @@ _OF_A_THREAD = (HeadMoved, IdReused, NeedsApproval, NotOwner, Paused, ResumeRefu
 
 @unique
 class Fate(StrEnum):
-    """What became of a file."""
+    """The result of a file."""
 
     IMPORTED = "imported"
     PRESENT = "already there"
@@ -89,7 +89,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFate:
-    """One file of the directory, and what became of it."""
+    """One file of the directory, and its result."""
 
     file: str
     fate: Fate
@@ -97,7 +97,7 @@ class FileFate:
     checkpoint: str | None = None
     sha256: str | None = None
     why: str | None = None
-    """Of one that was refused or left out, why; of others, what else is to be said."""
+    """The reason for refusing or skipping a file; for others, additional notes."""
     code: str | None = None
     """The code of the error that refused it."""
     hint: str | None = None
@@ -109,18 +109,18 @@ class FileFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What became of every file of a directory."""
+    """The results of every file of a directory."""
 
     directory: str
     dry_run: bool
     files: tuple[FileFate, ...]
     """In the order of their names."""
     notes: tuple[str, ...]
-    """What else is to be known about the directory."""
+    """Notes about the directory."""
 
     @property
     def counts(self) -> dict[Fate, int]:
-        """How many files had each fate."""
+        """How many files had each result."""
         found = Counter(each.fate for each in self.files)
         return {fate: found[fate] for fate in Fate}
 
@@ -149,10 +149,10 @@ def import_checkpoints(
     dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> ImportReport:
-    """Bring the checkpoints of a `FileCheckpointStorage` into a store, executing nothing.
+    """Import the checkpoints of a `FileCheckpointStorage` into a store, executing nothing.
 
-    Stop the workers of the old storage first. What was imported before a failure of the store
-    stays; doing it again goes on from there.
+    Stop the workers of the old storage first. Files that were imported before a failure of the
+    store stay; a repeated import continues from there.
 
     Args:
         store: An open store, with the rules of the application's types; for a dry run it may be
@@ -160,14 +160,15 @@ def import_checkpoints(
         directory: The directory of the `FileCheckpointStorage`.
         workflows: Workflows whose types may be in the files, as
             `SealedCheckpointStorage.for_workflow` finds them.
-        main: The module that was started as a program, if its types are in the files.
-        dry_run: Only say what would happen.
-        progress: Called with how many files were looked at, and how many there are.
+        main: The module that ran as a program, if its types are in the files.
+        dry_run: Only report the planned results.
+        progress: Called with the number of files read so far, and their total.
 
     Raises:
-        UsageError: It is no directory, or cannot be read; or one of `workflows` is none.
+        UsageError: The directory is not a directory or cannot be read; or an element of `workflows`
+            is not a workflow.
         RuleInvalid: Two types have one name.
-        SealpointError: The store is not what it was, or cannot be written.
+        SealpointError: Verification of the store failed, or it cannot be written.
     """
     storage = SealedCheckpointStorage(store)
     for workflow in workflows:
@@ -209,14 +210,14 @@ class _Directory:
         os.close(self._descriptor)
 
     def names(self) -> list[str]:
-        """The names of all that lies in it."""
+        """The names of all its files."""
         return sorted(os.listdir(self._descriptor))  # noqa: PTH208 (of what was opened)
 
     def read(self, name: str) -> bytes:
         """The bytes of a file.
 
         Raises:
-            FileRefused: It is no regular file, is too large, or cannot be read.
+            FileRefused: It is not a regular file, is too large, or cannot be read.
         """
         try:
             with os.fdopen(disk.open_plain(name, disk.FILE, within=self._descriptor), "rb") as file:
@@ -235,7 +236,7 @@ class _Directory:
         return data
 
     def notes(self) -> Iterator[str]:
-        """What others may have done to it."""
+        """Notes about access that other users have to it."""
         found = os.fstat(self._descriptor)
         for check in (
             disk.require_owner,
@@ -262,7 +263,7 @@ def _is_of_another(found: os.stat_result) -> bool:
 
 
 class _Header(NamedTuple):
-    """What a file says about its checkpoint in plain JSON."""
+    """The statements of a file about its checkpoint, in plain JSON."""
 
     file: str
     digest: str
@@ -276,11 +277,11 @@ class _Import:
     """One pass over a directory.
 
     (1) Every file is read, and its header is judged.
-    (2) Headers are put in order, lineage by lineage: what goes on from another comes after it, of
-        those that may come next the oldest first.
-    (3) Every file is read again, and refused if it is another now.
-    (4) Its values are made from symbols, and it is put together.
-    (5) It is saved in the thread of the one before it, or begins one.
+    (2) Headers are put in order, lineage by lineage: a checkpoint comes after the one that it
+        continues; among those that may come next, the oldest comes first.
+    (3) Every file is read again, and refused if it has changed.
+    (4) Its values are built from symbols, and its checkpoint is assembled.
+    (5) The checkpoint is saved in the thread of the previous one, or begins a thread.
     """
 
     def __init__(
@@ -298,12 +299,12 @@ class _Import:
         self._fates: dict[str, FileFate] = {}
         self._there = {ref.id: (thread, ref) for thread, ref in storage.places.all()}
         self._threads = {id_: thread for id_, (thread, _) in self._there.items()}
-        """Where each checkpoint lies, those of this pass included."""
+        """The thread of each checkpoint, those of this pass included."""
         self._refused: set[str] = set()
         """The ids of checkpoints whose files were refused."""
 
     def run(self, progress: Callable[[int, int], object] | None) -> dict[str, FileFate]:
-        """Go over all files, and say what became of each."""
+        """Process all files, and report the result of each."""
         headers = []
         for name in self._directory.names():  # (1)
             if not name.endswith(_SUFFIX) or name.startswith("."):
@@ -318,7 +319,7 @@ class _Import:
         return self._fates
 
     def refuse(self, file: str, checkpoint: str | None, error: SealpointError) -> None:
-        """Leave a file out, and say why."""
+        """Leave a file out, and record why."""
         self._refused.add(checkpoint or file.removesuffix(_SUFFIX))
         said = {"why": error.message, "code": error.code, "hint": error.hint}
         self._note(file, Fate.REFUSED, checkpoint=checkpoint, **said)
@@ -427,7 +428,7 @@ class _Import:
             writes.add(header, draft)  # (5)
 
     def arrived(self, header: _Header, thread: str) -> None:
-        """Note that a checkpoint lies in a thread, or would."""
+        """Note that a checkpoint is in a thread, or would be in a real run."""
         why = None
         if header.previous in self._refused:
             why = f"checkpoint {header.previous!r} before it was refused: it begins a thread"
@@ -436,7 +437,7 @@ class _Import:
 
 
 def _require_room(draft: SaveDraft) -> None:
-    """Refuse what an entry could not hold, so that it does not take others with it."""
+    """Refuse a checkpoint that an entry could not hold, before it blocks others."""
     shown = json.dumps([draft.question, draft.metadata])
     if len(shown) > _SHOWN_CHARS_MAX:
         raise FileRefused(
@@ -449,7 +450,7 @@ def _age(header: _Header) -> tuple[datetime, str]:
 
 
 def _in_order(first: _Header, after: Mapping[str, list[_Header]]) -> list[_Header]:
-    """A checkpoint and all that goes on from it."""
+    """A checkpoint and all its descendants."""
     ordered, ready = [], [(_age(first), first)]
     while ready:
         _, each = heapq.heappop(ready)
@@ -460,7 +461,7 @@ def _in_order(first: _Header, after: Mapping[str, list[_Header]]) -> list[_Heade
 
 
 class _ThreadWrites:
-    """What is imported into one thread: in one session, some of it at a time."""
+    """The writes to one thread: in one session, in batches."""
 
     def __init__(self, run: _Import, name: str, store: Store) -> None:
         self.name = name
@@ -470,9 +471,9 @@ class _ThreadWrites:
         self._position: RunPosition | None = None
         kinds = set(_kinds_of(store, name))
         self.gave_up = not kinds.isdisjoint(_GIVING_UP)
-        """Whether what is not there any more was there once."""
+        """Whether a missing checkpoint may have existed and been deleted."""
         if kinds:
-            # A thread that is there goes on by this, deliberately.
+            # With this position, an existing thread continues deliberately.
             self._position = RunPosition(begins=True, rising=False, deliberate=_REASON)
 
     def add(self, header: _Header, draft: SaveDraft) -> None:
@@ -484,7 +485,7 @@ class _ThreadWrites:
             self.flush()
 
     def flush(self) -> None:
-        """Save what waits."""
+        """Save the waiting checkpoints."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -497,13 +498,13 @@ class _ThreadWrites:
 
 
 def _kinds_of(store: Store, thread: str) -> Iterator[str]:
-    """The kinds of entries that a thread has; none if there is no such thread."""
+    """The kinds of entries in a thread; none if the thread does not exist."""
     with suppress(UnknownThread):
         yield from (record.kind for record in store.audit(thread=thread))
 
 
 class _Refusing:
-    """Turns what is wrong with one file into its fate; what is wrong with the store is raised."""
+    """Turns an error in one file into its result; errors of the store are raised."""
 
     def __init__(self, run: _Import, file: str, checkpoint: str | None = None) -> None:
         self._run, self._file, self._checkpoint = run, file, checkpoint
@@ -531,13 +532,13 @@ class _FileValues:
         """The checkpoint that a file holds.
 
         Raises:
-            FileRefused: It holds another thing, or what may not be imported.
+            FileRefused: It holds something else, or a value that may not be imported.
         """
         fields = {name: self._decoded(item) for name, item in found.items()}
         return cast("WorkflowCheckpoint", self._values.framework_object(WorkflowCheckpoint, fields))
 
     def _decoded(self, item: Any) -> Any:
-        """A value as the storage's own reader takes it, but for what it would execute."""
+        """A value as the storage's own reader returns it, except values that need execution."""
         if type(item) is dict:
             if _PICKLED in item and _TYPE in item:
                 return self._unpickled(item)
@@ -563,7 +564,7 @@ class _FileValues:
 
 
 def _parse(data: bytes) -> dict[str, Any]:
-    """The JSON of a file; as the framework writes it, so NaN and infinities may be in it."""
+    """The JSON of a file; the framework also writes NaN and infinities."""
     try:
         found = json.loads(data.decode(), object_pairs_hook=_object)
     except (ValueError, RecursionError) as exc:

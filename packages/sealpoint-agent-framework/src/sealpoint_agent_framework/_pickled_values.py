@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of pickles, made from their symbols: nothing is unpickled, imported or called by name.
+"""Values of pickles, built from symbols: nothing is unpickled, imported or called by name.
 
-A pickle that the framework's own storage wrote names classes and says what to call. `scan` reads it
-as symbols; here a symbol becomes a value only if what it names stands in a table:
+A pickle of the framework's own storage names classes and the calls to make. `scan` reads it as
+symbols; here a symbol becomes a value only if a table lists its name:
 
-- types that Python brings, each in the form in which Python pickles it
-  (`sealpoint.pickled_types`);
+- types of Python itself, each in the form in which Python pickles it (`sealpoint.pickled_types`);
 - types of the framework and of the application that the registry has a rule for, found by module
-  and name of the class. They are put together as the codec does it: from their fields, on a bare
-  object, by no code of the class unless its rule says so. No function that a pickle names runs, no
-  `__setstate__`, no `__reduce__`; a class that has a `__setstate__` of its own is refused, since
-  only that could tell what its state means;
-- types that objects of the framework refer to, which become the names that we store.
+  and name of the class. They are built like in the codec: from their fields, on a bare object, by
+  no code of the class unless its rule says so. No function that a pickle names runs, no
+  `__setstate__`, no `__reduce__`; a class with its own `__setstate__` is refused, because only that
+  method knows the meaning of its state;
+- types that objects of the framework refer to, which become the names in stored data.
 
-All else is refused with `FileRefused`, which says what was named. What values cost, each counted
-wherever it is used, is bounded for a file as a whole. Whether a value may be saved is judged by the
-codec after that, as for any other.
+Everything else is refused with `FileRefused`, which reports the name. The cost of values, counted
+at each use, is bounded for a file as a whole. After that the codec decides whether a value may be
+saved, as for any other.
 """
 
 import dataclasses
@@ -49,7 +48,7 @@ from sealpoint_models.scan import (
 )
 
 _NODE_BYTES = 64
-"""What a value counts for beside its text: about what it takes in memory."""
+"""The cost of a value apart from its text: its approximate size in memory."""
 _TEXTS = (str, bytes, bytearray)
 _REFERENCES = frozenset({"_request_type", "_response_type", "_response_format"})
 """Fields of the framework's objects that refer to types."""
@@ -57,7 +56,7 @@ _MODEL_STATE = frozenset(
     {"__dict__", "__pydantic_extra__", "__pydantic_fields_set__", "__pydantic_private__"}
 )
 _STATE_MAKERS = frozenset({"dataclasses", "attr._make", "pydantic.main", "pydantic.root_model"})
-"""Modules whose `__setstate__` takes what its `__getstate__` gives: the fields."""
+"""Modules whose `__setstate__` takes the result of their `__getstate__`: the fields."""
 _PLAIN = (str, int, float, bool, bytes, type(None), tuple)
 _GETATTR = Global("builtins", "getattr")
 _NAME_CHARS_MAX = 120
@@ -68,7 +67,7 @@ class KnownTypes:
 
     Args:
         registry: The rules: of the framework's types, and of the application's.
-        main: The module that was started as a program, whose types were pickled as `__main__`'s.
+        main: The module that ran as a program, whose types were pickled as `__main__`'s.
     """
 
     def __init__(self, registry: Registry, main: str | None = None) -> None:
@@ -88,26 +87,27 @@ class KnownTypes:
 
 
 class PickledValues:
-    """Makes the values of one file, within what it may cost as a whole."""
+    """Builds the values of one file, within a total cost limit."""
 
     def __init__(self, known: KnownTypes) -> None:
         self.known = known
         self._spent = 0
         self._made: dict[int, tuple[Any, int]] = {}
-        """What became of a node, and what it cost: one that is used again costs it again."""
+        """The value of each node, with its cost: each further use costs the same again."""
 
     def unpickled(self, data: bytes, what: str) -> Any:
         """The value that a pickle holds.
 
         Raises:
-            FileRefused: It is no such pickle, or names what may not be imported.
-            EncodeError, DecodeError: An object cannot be put together.
+            FileRefused: The bytes are not such a pickle, or name something that may not be
+                imported.
+            EncodeError, DecodeError: An object cannot be built.
         """
         self._made = {}
         return self.value(run_pickle(data, what, OBJECT_PICKLE).value)
 
     def is_called(self, value: Any, key: str) -> bool:
-        """Whether a value is of the type that a file says beside its pickle."""
+        """Whether a value is of the type that a file names next to its pickle."""
         module, _, name = key.partition(":")
         rule = self.known.rules.get(Global(module, name))
         if rule is not None:
@@ -118,7 +118,7 @@ class PickledValues:
         """An object of the framework, from the values of its fields.
 
         Raises:
-            FileRefused: They are not what the class has.
+            FileRefused: They are not the fields of the class.
         """
         # The registry has rules for all of them.
         form, rule = self.known.forms[cls], cast("TypeRule", self.known.registry.rule_of(cls))
@@ -128,7 +128,7 @@ class PickledValues:
             raise _refused(f"{cls.__qualname__}: {error.message}", error.hint) from error
 
     def spend(self, bytes_: int) -> None:
-        """Count what something costs.
+        """Add a cost to the total.
 
         Raises:
             FileRefused: The file costs more than it may.
@@ -177,7 +177,7 @@ class PickledValues:
         return [self.value(each) for each in nodes]
 
     def mapping(self, pairs: Sequence[tuple[Value, Value]]) -> dict[Any, Any]:
-        """A dict; keys are looked at before anything hashes them."""
+        """A dict; keys are checked before anything hashes them."""
         keys = self.values(key for key, _ in pairs)
         self.known.registry.check_keys(keys)
         made = dict(zip(keys, self.values(item for _, item in pairs), strict=True))
@@ -258,7 +258,7 @@ class PickledValues:
         raise _malformed(node.function)
 
     def _state(self, node: New, cls: type | None = None) -> dict[str, Any]:
-        """The attributes that a state sets, but for what `Class[X](...)` leaves behind."""
+        """The attributes that a state sets, without those that `Class[X](...)` leaves behind."""
         found = _attributes(node, cls)
         return {name: self.value(item) for name, item in found if name != "__orig_class__"}
 
@@ -285,7 +285,7 @@ def _is_call(attributes: Mapping[str, Any]) -> bool:
 
 
 def _renewed(attributes: dict[str, Any]) -> dict[str, Any]:
-    """What the framework makes of a call that a release before `hosted` has written."""
+    """The framework's conversion of a call that a release before `hosted` has written."""
     label = (attributes.get("additional_properties") or {}).get("server_label")
     given = attributes.get("server_name")
     return {**attributes, "hosted": bool(label), "server_name": given or label or None}
@@ -306,7 +306,7 @@ def _attributes(node: New, cls: type | None) -> Iterable[tuple[str, Value]]:
 
 
 def _parts(state: Value, cls: type | None) -> Iterable[Value]:
-    """What a state consists of: of a class with slots, what lies in `__dict__` and in them."""
+    """The parts of a state; for a class with slots, its `__dict__` and its slots."""
     if isinstance(state, Tuple):
         return state.values
     if not isinstance(state, List) or cls is None or not _lists_fields(cls):
@@ -323,7 +323,7 @@ def _lists_fields(cls: Any) -> bool:
 
 
 def _require_own_state(cls: type) -> None:
-    """Refuse a class that takes its state in a way of its own."""
+    """Refuse a class with its own way to set its state."""
     taker = inspect.getattr_static(cls, "__setstate__", None)
     if taker is not None and getattr(taker, "__module__", None) not in _STATE_MAKERS:
         raise _refused(
@@ -378,7 +378,7 @@ def _model(rule: TypeRule, state: Mapping[str, Any]) -> Any:
 
 
 def _completed(rule: TypeRule, fields: dict[str, Any], body: list[Any]) -> Any:
-    """An object, with defaults where its class got fields since."""
+    """An object, with defaults for fields that its class has gained since."""
     missing = [name for name in rule.kind.shape.fields if name not in fields]
     lacking = [name for name in missing if name not in rule.kind.defaults]
     if lacking:
@@ -414,7 +414,7 @@ _UUID = Global("uuid", "UUID")
 
 
 def _made_by(function: Global, values: PickledValues, node: Call) -> Any:
-    """What a name of the tables makes of arguments in the form that Python gives it."""
+    """The result of a call that the tables allow, with arguments in Python's pickle form."""
     if function in _CONTAINERS:
         made = _CONTAINERS[function](values, node)
     else:
@@ -464,11 +464,11 @@ _CONTAINERS: dict[Global, Callable[[PickledValues, Call], Any]] = {
     Global("collections", "OrderedDict"): _ordered_dict,
     Global("collections", "defaultdict"): _default_dict,
 }
-"""What is called to make a container, each as Python pickles the type."""
+"""The callables that create containers, each in Python's pickle form of the type."""
 
 
 def _require_bare(node: Call, *, items: bool = False, pairs: bool = False) -> None:
-    """Refuse what is set on a result, or put into it, unless its type takes that."""
+    """Refuse attributes or items set on a result, unless its type allows them."""
     if node.built or (node.values and not items) or (node.pairs and not pairs):
         raise _malformed(node.function)
 
@@ -494,7 +494,7 @@ def _malformed(name: Global) -> FileRefused:
 
 
 def _unknown(verb: str, name: Global | None) -> FileRefused:
-    """The error for a name that stands in no table, with what allows a type."""
+    """The error for a name that is in no table, with the line that allows a type."""
     if name is None:
         return _refused(f"{verb} a type in another form than Python pickles it in")
     message = f"{verb} {_shown(name)}, which is none of the types that may be imported"

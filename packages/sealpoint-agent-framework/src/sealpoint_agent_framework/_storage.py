@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`SealedCheckpointStorage`: checkpoint storage for Microsoft Agent Framework on a sealed store.
 
-It translates and nothing else. The framework names a workflow and checkpoints of it, never a run;
-here a run and all that goes on from it is a thread of the store, found by `previous_checkpoint_id`,
-so that two conversations of one workflow have owners and histories of their own. Reading verifies
-and decides nothing: the framework loads for many reasons. What is saved says where its run stands,
-and is judged by the gate where a run begins with it.
+It only translates. The framework names a workflow and checkpoints of it, never a run; here a run
+and everything that continues it is a thread of the store, found by `previous_checkpoint_id`, so
+that two conversations of one workflow have their own owners and histories. Reading verifies and
+decides nothing, because the framework loads for many reasons. Each save states the position of its
+run, and the gate judges it if a run begins with it.
 
-The framework drops the error of a save that was refused and goes on; `RunStopped` is what it does
-not drop.
+The framework drops the error of a refused save and continues; it does not drop `RunStopped`.
 """
 
 import asyncio
@@ -80,27 +79,27 @@ _TIMESTAMP = "timestamp"
 _ITERATION = "iteration_count"
 _ANSWERED = "answered"
 _MAY_GO_UNSAVED = (EncodeError, StorageUnavailable, AnchorUnavailable, SignerFailed)
-"""What a run may go on in spite of, if it is only to be warned of: never that it may not go on."""
+"""The errors that a run may survive with a warning; none of them says that it may not continue."""
 _UNNAMED = re.compile(r"WorkflowBuilder-[0-9a-f-]{36}")
-"""What the framework calls a workflow that has no name, another each time it is built."""
+"""The framework's name for a workflow without a name; it changes with each build."""
 _T = TypeVar("_T")
 
 
 class RunStopped(BaseException):
-    """A run was stopped because what it did could not be saved, or because of a pause.
+    """A run was stopped because its work could not be saved, or because of a pause.
 
-    No `Exception`: the framework drops those that a storage raises, and goes on. A guarded workflow
-    raises `error` itself in its place.
+    It is not an `Exception`: the framework drops those that a storage raises, and continues. A
+    guarded workflow raises `error` itself in its place.
     """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
-        """Why."""
+        """The reason."""
 
 
 class Known(NamedTuple):
-    """What is known of a checkpoint without reading it."""
+    """The facts about a checkpoint that need no read."""
 
     thread: str
     workflow: str
@@ -111,7 +110,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, thread: str, ref: CheckpointRef) -> Self:
-        """What the signed entry of a checkpoint tells."""
+        """The facts in the signed entry of a checkpoint."""
         return cls(
             thread,
             ref.metadata[_WORKFLOW],
@@ -121,13 +120,13 @@ class Known(NamedTuple):
 
 
 def require_same_workflow(known: Known, workflow_name: str) -> None:
-    """Refuse to go on with one workflow from a checkpoint of another.
+    """Refuse to continue one workflow from a checkpoint of another.
 
-    The framework compares how they are built and not what they are called. Those that have no name
-    cannot be told apart by it.
+    The framework compares how workflows are built, and not their names. It cannot distinguish
+    workflows without a name.
 
     Raises:
-        UsageError: It is of another.
+        UsageError: The checkpoint belongs to another workflow.
     """
     names = {known.workflow, workflow_name}
     if len(names) > 1 and not all(map(_UNNAMED.fullmatch, names)):
@@ -146,20 +145,21 @@ class SealedCheckpointStorage:
     workflow = WorkflowBuilder(start_executor=..., checkpoint_storage=storage).build()
     ```
 
-    It may be used by any number of event loops; what blocks is done in other OS threads.
+    Any number of event loops may use it; blocking work runs in other OS threads.
 
     Args:
         store: An open store. The framework's types are added to its registry.
-        world: What the workflows of this storage are able to do, as `world_of(workflow)` tells it.
-        thread: The thread that all its checkpoints belong to, such as a conversation; without it
-            every run that begins has one of its own, called after workflow and checkpoint.
-        on_refused_save: What becomes of a run whose checkpoint cannot be saved, which the framework
-            would not be told: it is stopped, or only the framework's log has a warning. A run that
-            may not go on is stopped in either case.
+        world: The capabilities of the workflows of this storage, as `world_of(workflow)` returns
+            them.
+        thread: The thread of all its checkpoints, such as a conversation; without it, every new run
+            gets its own thread, named after workflow and checkpoint.
+        on_refused_save: The effect of a refused save, which the framework would not notice: either
+            the run stops, or only the framework's log has a warning. A run that may not continue
+            stops in both cases.
 
     Raises:
-        UsageError: It is no store that `sealpoint.open_store` gives, or an argument is none of
-            these.
+        UsageError: The store is not one that `sealpoint.open_store` returns, or an argument has
+            another type.
         NameInvalid: No thread can have that name.
     """
 
@@ -187,7 +187,7 @@ class SealedCheckpointStorage:
         self.refused_saves = 0
         """How many checkpoints could not be saved."""
         self.last_refusal: Exception | None = None
-        """Why the last of them could not."""
+        """The reason for the last of them."""
         self._store = store
         self._world = World.of(world)
         self._places = CheckpointPlaces(store, thread)
@@ -224,19 +224,19 @@ class SealedCheckpointStorage:
 
     @property
     def store(self) -> Store:
-        """The store that everything is kept in."""
+        """The store that holds everything."""
         return self._store
 
     @property
     def places(self) -> "CheckpointPlaces":
-        """Which thread holds which checkpoint."""
+        """The thread of each checkpoint."""
         return self._places
 
     async def thread_of(self, checkpoint_id: str) -> str:
         """The thread that a checkpoint belongs to, as `sealpoint threads` names it.
 
         Raises:
-            WorkflowCheckpointException: There is no such checkpoint, or it cannot be read.
+            WorkflowCheckpointException: The checkpoint does not exist or cannot be read.
         """
         return (await _off_loop(self._places.find, checkpoint_id)).thread
 
@@ -247,7 +247,7 @@ class SealedCheckpointStorage:
 
         Raises:
             RunStopped: It was not saved, or the thread is paused.
-            WorkflowCheckpointException: It was not saved, and that is only to be warned of.
+            WorkflowCheckpointException: It was not saved, and the caller only wants a warning.
         """
         return await self.save_for(None, None, checkpoint)
 
@@ -255,7 +255,7 @@ class SealedCheckpointStorage:
         """A checkpoint, verified; reading decides nothing.
 
         Raises:
-            WorkflowCheckpointException: There is none, or it was refused; the cause says why.
+            WorkflowCheckpointException: It does not exist, or was refused; the cause says why.
         """
         return (await self.load_with_hash(checkpoint_id))[0]
 
@@ -271,11 +271,11 @@ class SealedCheckpointStorage:
     async def list_checkpoints(self, *, workflow_name: str) -> list[WorkflowCheckpoint]:
         """All checkpoints of a workflow, oldest first.
 
-        Without `thread=`, what others own and is of types that are not known here is left out.
+        Without `thread=`, checkpoints of others whose types are unknown here are left out.
 
         Raises:
-            WorkflowCheckpointException: One of them is not what it was, or is missing, or is of a
-                type that is not known here.
+            WorkflowCheckpointException: Verification of one of them failed, or one is missing or of
+                a type that is unknown here.
         """
         return await _off_loop(self._read_all, workflow_name)
 
@@ -297,24 +297,24 @@ class SealedCheckpointStorage:
         return await _off_loop(self._read_latest, workflow_name)
 
     async def delete(self, checkpoint_id: str) -> bool:
-        """Delete a checkpoint: a signed entry records it, and it is shown no more.
+        """Delete a checkpoint: a signed entry records it, and reads no longer return it.
 
         Returns:
-            Whether there was one.
+            Whether it existed.
 
         Raises:
-            WorkflowCheckpointException: The thread belongs to another identity, or is not what it
-                was.
+            WorkflowCheckpointException: The thread belongs to another identity, or its verification
+                failed.
         """
         return await _off_loop(self._delete, checkpoint_id)
 
     # ------------------------------------------------------------------ what they do
 
     def digest(self, value: Any) -> str:
-        """The digest of a value as it is stored.
+        """The digest of the stored form of a value.
 
         Raises:
-            EncodeError: It cannot be.
+            EncodeError: The value cannot be stored.
         """
         return sha256(self._store.registry.encode(value)).hexdigest()
 
@@ -325,7 +325,7 @@ class SealedCheckpointStorage:
         checkpoint: WorkflowCheckpoint,
         answered: Mapping[str, str] | None = None,
     ) -> str:
-        """Save a checkpoint for a run that has been let in, or for one that nobody decided about.
+        """Save a checkpoint for an admitted run, or for a run without a decision.
 
         Raises:
             RunStopped, WorkflowCheckpointException: As for `save`.
@@ -396,7 +396,7 @@ class SealedCheckpointStorage:
         return cast("CheckpointRef", outcome)  # what a save becomes
 
     def _position(self, thread: str, previous: str | None, asks: frozenset[str]) -> RunPosition:
-        """Where a run stands that nobody decided about, as far as a storage is told."""
+        """The position of a run without a decision, as far as a storage knows it."""
         if previous is None:
             return RunPosition(begins=True, rising=False)
         before = self._places.known(previous)
@@ -438,11 +438,11 @@ class SealedCheckpointStorage:
         return None
 
     def _read_if_any(self, thread: str, ref: CheckpointRef) -> WorkflowCheckpoint | None:
-        """A checkpoint of the list; None if it was deleted since, or its writer saved no such.
+        """A checkpoint of the list; None if it was deleted since, or holds another object.
 
-        Every writer chooses what its checkpoints hold, so what cannot be decoded is passed over in
-        threads of others. In its own, or in the one that the storage is about, it is told: who
-        leaves that out begins anew, or goes on from an older one.
+        Every writer chooses the content of its checkpoints, so an undecodable checkpoint in a
+        thread of another identity is skipped. In the caller's own thread, or in the thread of the
+        storage, it is an error: a caller who missed it would restart, or continue an older one.
         """
         adapter = self._store.thread(thread).adapter
         try:
@@ -466,10 +466,10 @@ class SealedCheckpointStorage:
 
 
 class _Lineage:
-    """What a storage has saved and loaded of a thread, as far as that tells its runs apart.
+    """The saves and loads of a thread by a storage, as far as they tell its runs apart.
 
-    Steps that run beside each other save with the same previous checkpoint. Who goes on from an
-    older one has loaded it before.
+    Parallel steps save with the same previous checkpoint. A run that continues an older checkpoint
+    has loaded it before.
     """
 
     def __init__(self) -> None:
@@ -484,47 +484,47 @@ class _Lineage:
         self._loaded.add(id_)
 
     def is_beside(self, previous: str) -> bool:
-        """Whether a save with that previous checkpoint is of a step beside the last one."""
+        """Whether a save with that previous checkpoint is of a step parallel to the last one."""
         return self._last not in (None, previous) and previous not in self._loaded
 
 
 class CheckpointPlaces:
-    """Which thread holds which checkpoint.
+    """The thread of each checkpoint.
 
-    The framework names no run, so a checkpoint that this process has not met is looked for in all
-    threads, about a tenth of a millisecond each. What is remembered only says where to look: what
-    is found there is verified like anything else.
+    The framework does not name runs, so the search for a checkpoint that is new to this process
+    covers all threads, at about a tenth of a millisecond each. The cache only says where to look:
+    the entry there is verified like any other.
 
-    Every writer of the roster can save under an id that another has. What this identity wrote is
-    found first, and of others only what lies in one place.
+    Every writer of the roster can save under an id that another has used. Checkpoints of this
+    identity are found first, and of others only those in exactly one thread.
     """
 
     def __init__(self, store: Store, thread: str | None) -> None:
         self._store = store
         self.thread = None if thread is None else store.thread(thread).name
-        """The one thread that it is about, if it is only about one."""
+        """The one thread of the storage, if it has only one."""
         self._lock = threading.Lock()
         self._known: dict[str, Known] = {}
 
     def note(self, checkpoint_id: str, known: Known) -> None:
-        """Remember where a checkpoint lies."""
+        """Remember the thread of a checkpoint."""
         with self._lock:
             self._known[checkpoint_id] = known
             if len(self._known) > _KNOWN_MAX:
                 del self._known[next(iter(self._known))]
 
     def known(self, checkpoint_id: str) -> Known | None:
-        """What is remembered of a checkpoint."""
+        """The cached facts of a checkpoint."""
         with self._lock:
             return self._known.get(checkpoint_id)
 
     def find(self, checkpoint_id: str) -> Known:
-        """Where a checkpoint lies.
+        """The thread of a checkpoint.
 
         Raises:
-            UnknownCheckpoint: Nowhere.
-            UsageError: In several threads of others.
-            SealpointError: Nowhere that can be read; the first thread that cannot be says why.
+            UnknownCheckpoint: No thread has it.
+            UsageError: Several threads of others have it.
+            SealpointError: No readable thread has it; the first unreadable thread says why.
         """
         found = self.known(checkpoint_id)
         if found is not None:
@@ -545,7 +545,7 @@ class CheckpointPlaces:
         raise refused or unknown(checkpoint_id)
 
     def _look_through(self, name: str, seen: dict[str, list[Known]]) -> None:
-        """Remember what this identity wrote in a thread, and add what others did."""
+        """Remember the checkpoints of this identity in a thread, and add those of others."""
         writer = self._store.thread(name).adapter.identity
         for ref in self._refs(name):
             known = Known.of(name, ref)
@@ -568,10 +568,10 @@ class CheckpointPlaces:
         return found[0] if found else None
 
     def for_save(self, checkpoint: WorkflowCheckpoint) -> str:
-        """The thread that a checkpoint is saved in: that of the one before it, or a new one.
+        """The thread in which a checkpoint is saved: that of the previous one, or a new one.
 
         Raises:
-            SealpointError: The one before it cannot be looked for.
+            SealpointError: The search for the previous one failed.
         """
         if self.thread is not None:
             return self.thread
@@ -584,7 +584,7 @@ class CheckpointPlaces:
         return self.new_thread(checkpoint.workflow_name, checkpoint.checkpoint_id)
 
     def guess(self, checkpoint: WorkflowCheckpoint) -> str:
-        """The thread of a checkpoint that is about to be saved, as far as it is known by now."""
+        """The thread of a checkpoint that is about to be saved, as far as it is known now."""
         before = self.known(checkpoint.previous_checkpoint_id or "")
         if before is not None:
             return before.thread
@@ -598,7 +598,7 @@ class CheckpointPlaces:
         """The newest checkpoint, where all are of one thread.
 
         Raises:
-            SealpointError: The thread is not what it was.
+            SealpointError: Verification of the thread failed.
         """
         if self.thread is None:
             return None
@@ -612,8 +612,8 @@ class CheckpointPlaces:
         """All checkpoints of a workflow with their threads, oldest first.
 
         Raises:
-            ListIncomplete: Threads are missing, or were added, so that nobody can tell.
-            SealpointError: One of them is not what it was.
+            ListIncomplete: Threads are missing, or were added, so that the list cannot be complete.
+            SealpointError: Verification of one of them failed.
         """
         found = [
             (name, ref)
@@ -633,7 +633,7 @@ class CheckpointPlaces:
         return ((name, ref) for name in self._names(partial=False) for ref in self._refs(name))
 
     def _candidates(self, checkpoint_id: str) -> Iterator[str]:
-        """The threads that may hold a checkpoint, the likeliest first."""
+        """The threads that may hold a checkpoint, the most likely first."""
         names = self._names(partial=True)
         yield from sorted(names, key=lambda name: not name.endswith(f"/{checkpoint_id}"))
 
@@ -652,7 +652,7 @@ class CheckpointPlaces:
 
 
 class RunStorage:
-    """The storage of one run that has been let in: what it saves and loads is of that run."""
+    """The storage of one admitted run: all its saves and loads are of that run."""
 
     def __init__(
         self,
@@ -672,26 +672,26 @@ class RunStorage:
         self._stopped: RunStopped | None = None
 
     def raise_if_stopped(self) -> None:
-        """Tell once more that the run was stopped: what it runs may catch everything.
+        """Raise again that the run was stopped: code of the run may catch everything.
 
         Raises:
-            RunStopped: It was.
+            RunStopped: The run was stopped.
         """
         if self._stopped is not None:
             raise self._stopped
 
     def require_going_on(self) -> None:
-        """Look whether the run may take its next step.
+        """Check whether the run may take its next step.
 
         Raises:
             Paused: An operator pauses its thread.
-            Superseded: Another run goes on with it.
+            Superseded: Another run has taken the thread.
         """
         if not self.storage.store.thread(self._thread).adapter.may_go_on(self._run.token):
             raise run_paused(self._thread, _GO_ON)
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
-        """As `SealedCheckpointStorage.save`, in the name of the run."""
+        """Like `SealedCheckpointStorage.save`, in the name of the run."""
         self.raise_if_stopped()
         self.saves += 1
         try:
@@ -704,7 +704,7 @@ class RunStorage:
                 self.last = checkpoint.checkpoint_id
 
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
-        """What was decided about, for the run; as `SealedCheckpointStorage.load` for the rest."""
+        """The checkpoint of the decision; others like `SealedCheckpointStorage.load`."""
         return checkpoint_of(await _off_loop(self._read, checkpoint_id))
 
     def _read(self, checkpoint_id: str) -> Snapshot:
@@ -732,41 +732,41 @@ class RunStorage:
 
 
 class RestingStorage:
-    """The storage of a run in which nothing runs: it is given its checkpoint, and saves nothing.
+    """The storage of a run without work: it returns its checkpoint, and saves nothing.
 
-    The framework goes through such a run all the same, to tell what waits for a response.
+    The framework still goes through such a run, to report the pending requests.
     """
 
     def __init__(self, checkpoint: WorkflowCheckpoint) -> None:
         self.saves = 0
-        """How many checkpoints it was given."""
+        """The number of checkpoints that it received."""
         self.last: str | None = None
-        """None of them is kept."""
+        """It keeps none of them."""
         self._checkpoint = checkpoint
 
     def raise_if_stopped(self) -> None:
         """Nothing stops it."""
 
     def require_going_on(self) -> None:
-        """Nothing goes on."""
+        """There is no work to continue."""
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
-        """Leave out what is the same as the checkpoint that it was given."""
+        """Skip a checkpoint that equals the one that the run was given."""
         self.saves += 1
         return checkpoint.checkpoint_id
 
     async def load(self, _checkpoint_id: str) -> WorkflowCheckpoint:
-        """The checkpoint that was looked at, whatever lies there by now."""
+        """The checkpoint that the gate read, regardless of later changes."""
         return self._checkpoint
 
 
 def unknown(checkpoint_id: str) -> UnknownCheckpoint:
-    """The error for a checkpoint that is not there."""
+    """The error for a missing checkpoint."""
     return UnknownCheckpoint(f"checkpoint {checkpoint_id!r}: no thread of the store holds it")
 
 
 async def _off_loop(call: Callable[..., _T], *arguments: Any) -> _T:
-    """Do what blocks in another OS thread, and tell errors as the framework does."""
+    """Run blocking work in another OS thread, and convert errors to the framework's."""
     try:
         return await asyncio.to_thread(call, *arguments)
     except SealpointError as error:
@@ -774,7 +774,7 @@ async def _off_loop(call: Callable[..., _T], *arguments: Any) -> _T:
 
 
 def rephrase(error: SealpointError, *, guarded: bool) -> SealpointError:
-    """The same error, in the words of somebody who runs a workflow."""
+    """The same error, with advice for the caller of a workflow."""
     if isinstance(error, Superseded):
         return Superseded(error.message, hint=_SUPERSEDED_HINT)
     if isinstance(error, ResumeRefused) and not guarded:
@@ -785,13 +785,13 @@ def rephrase(error: SealpointError, *, guarded: bool) -> SealpointError:
 
 
 def framework_error(error: SealpointError) -> WorkflowCheckpointException:
-    """What was refused, as the framework wants to be told: our hint is in its text."""
+    """The refusal as an error of the framework, with our hint in its text."""
     more = f"\n{_SHORTER}" if isinstance(error, UnknownType) else ""
     return WorkflowCheckpointException(f"{error}{more}")
 
 
 def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
-    """What a checkpoint waits for people to answer, as they are shown it."""
+    """The pending requests of a checkpoint, in the form for approvers."""
     asked = checkpoint.pending_request_info_events
     bytes_max = QUESTION_BYTES_MAX // max(len(asked), 1)
     return [
@@ -804,7 +804,7 @@ def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
 
 
 def metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
-    """What can be told of a checkpoint without decoding it."""
+    """The metadata of a checkpoint that is readable without decoding it."""
     return {
         _WORKFLOW: checkpoint.workflow_name,
         _ITERATION: checkpoint.iteration_count,
@@ -813,15 +813,15 @@ def metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
 
 
 def _asked(event: Any) -> Any:
-    """What a request asks about; a host that makes checkpoints itself may keep it in plain data."""
+    """The content of a request; a host with checkpoints of its own may keep it as plain data."""
     return event.data if isinstance(event, WorkflowEvent) else event
 
 
 def _is_of_framework(ref: CheckpointRef) -> bool:
     """Whether a checkpoint was saved by such a storage.
 
-    Every writer of the namespace chooses what its own checkpoints say, and nothing that they say
-    may keep others from finding theirs.
+    Every writer of the namespace chooses the content of its own checkpoints, and no content may
+    keep others from finding theirs.
     """
     asked, answered = ref.question or [], ref.metadata.get(_ANSWERED, {})
     return (
@@ -834,16 +834,16 @@ def _is_of_framework(ref: CheckpointRef) -> bool:
 
 
 def checkpoint_of(found: Snapshot) -> WorkflowCheckpoint:
-    """The framework's checkpoint that was read.
+    """The framework's checkpoint in a snapshot.
 
     Raises:
-        WorkflowCheckpointException: It holds another thing.
+        WorkflowCheckpointException: It holds another object.
     """
     return WorkflowCheckpoint.from_dict(found.state)
 
 
 def _timestamp(ref: CheckpointRef) -> datetime:
-    """When the framework made a checkpoint, as it says; a time without a zone is UTC."""
+    """When the framework made a checkpoint, by its own statement; a time without a zone is UTC."""
     try:
         found = datetime.fromisoformat(ref.metadata[_TIMESTAMP])
     except (KeyError, TypeError, ValueError):  # it is what its writer chose

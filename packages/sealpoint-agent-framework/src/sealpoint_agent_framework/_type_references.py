@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types that stored objects refer to, as names of our own.
+"""Types that stored objects refer to, under stored names of our own.
 
-A request that waits for an answer says which type it is of and which type answers it; a response
-says what it was to be parsed as. Such a reference is stored as
+A request that waits for an answer names its own type and the type of the answer; a response names
+the type for parsing it. Such a reference is stored as
 
     "str"                                   a built-in type, by its name in a fixed table
     {"rule": "shop.decision"}               a type of the registry, by the name of its rule
@@ -11,9 +11,9 @@ says what it was to be parsed as. Such a reference is stored as
     {"literal": ["yes", "no"]}              Literal["yes", "no"]
     {"schema": {...}}                       a JSON schema, where the format of a response may be one
 
-and read back through the same table and the rules of the registry in use, and in no other way:
-nothing is imported or looked up by a name from the data. What has no such form is refused when it
-is saved.
+and read back through the same table and the rules of the registry in use, and in no other way: no
+name from the data is imported or looked up. A reference without such a form is refused when it is
+saved.
 """
 
 import collections.abc
@@ -63,7 +63,7 @@ _CONTAINERS: dict[str, Any] = {
     **{f"abc.{name}": getattr(collections.abc, name) for name in _ABSTRACT},
     **{f"typing.{name}": getattr(typing, name) for name in _TYPING},
 }
-"""What may have arguments, by name."""
+"""The types that may have arguments, by name."""
 _NAMED: dict[str, Any] = {
     **{each.__qualname__: each for each in PLAIN_REASONS},
     **{each.__qualname__: each for builtin in BUILTINS for each in builtin.types},
@@ -85,7 +85,7 @@ class TypeReferences:
     """The types that objects may refer to, with one registry.
 
     Args:
-        registry: The rules, as they are when a reference is stored or read.
+        registry: The rules at the time when a reference is stored or read.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -109,7 +109,7 @@ class TypeReferences:
         return self._encode_made(reference, depth + 1)
 
     def _encode_made(self, reference: Any, depth: int) -> Any:
-        """The stored form of a type that is made of others."""
+        """The stored form of a type that consists of others."""
         origin, members = typing.get_origin(reference), typing.get_args(reference)
         if len(members) > _MEMBERS_MAX:
             raise _refused("a type made of more types than can be stored")
@@ -127,7 +127,7 @@ class TypeReferences:
         """The type that a stored form means.
 
         Raises:
-            DecodeError: It is none, or means a type that is not allowed here.
+            DecodeError: It is not a form, or stands for a type that is not allowed here.
         """
         if type(form) is str:
             if form not in _NAMED:
@@ -177,7 +177,7 @@ _PICKLED_NAMES: dict[Global, str] = {
     },
     **{Global("typing", name): f"typing.{name}" for name in _TYPING},
 }
-"""The name of each built-in type, by what Python's pickler calls it."""
+"""The name of each built-in type, by its name in Python's pickles."""
 _TYPE = Global("builtins", "type")
 _ALIAS = Global("types", "GenericAlias")
 _REDUCE = Global("_functools", "reduce")
@@ -188,14 +188,14 @@ _LITERAL = Global("typing", "Literal")
 
 
 def reference_of(node: Value, rules: Mapping[Global, TypeRule]) -> Any:
-    """The stored form of a type that a pickle refers to; nothing is looked up but in tables.
+    """The stored form of a type that a pickle refers to; the lookup uses tables alone.
 
     Args:
-        node: What the pickle says.
-        rules: The rules of the registry, by what Python's pickler calls their classes.
+        node: The reference in the pickle.
+        rules: The rules of the registry, by the names of their classes in Python's pickles.
 
     Returns:
-        The form, for `TypeReferences.decode` to judge; None if it is no such reference.
+        The form, which `TypeReferences.decode` judges; None if the node is not such a reference.
     """
     if isinstance(node, Global):
         rule = rules.get(node)
@@ -206,7 +206,7 @@ def reference_of(node: Value, rules: Mapping[Global, TypeRule]) -> Any:
 
 
 def _made_reference(node: Call, rules: Mapping[Global, TypeRule]) -> Any:
-    """The stored form of a type that is made of others."""
+    """The stored form of a type that consists of others."""
     function, arguments = node.function, node.arguments.values
     if function == _TYPE and arguments == (None,):
         return "NoneType"
@@ -234,7 +234,7 @@ def _pickled(kind: str, nodes: tuple[Value, ...], rules: Mapping[Global, TypeRul
 
 
 def _head(reference: Any, origin: Any, members: tuple[Any, ...]) -> Any:
-    """What the arguments of a generic type belong to: `list` or `typing.List`, a class."""
+    """The generic type that arguments belong to: `list` or `typing.List`, a class."""
     for name in _TYPING:
         spelled = _NAMED[f"typing.{name}"]
         if typing.get_origin(spelled) is origin and not isinstance(reference, types.GenericAlias):
@@ -255,7 +255,7 @@ def _takes_arguments(head: Any) -> bool:
 
 
 def _opened(form: Any, depth: int) -> tuple[str, Any]:
-    """What kind of reference a form is, and what it says."""
+    """The kind of reference of a form, and its content."""
     if type(form) is not dict or len(form) != 1 or depth > _DEPTH_MAX:
         raise _malformed()
     ((kind, said),) = form.items()
@@ -265,7 +265,7 @@ def _opened(form: Any, depth: int) -> tuple[str, Any]:
 
 
 def _made(kind: str, parts: list[Any]) -> Any:
-    """The type that is made of others."""
+    """The type that consists of others."""
     try:
         if kind in _UNIONS:
             return _UNIONS[kind][1](parts)
@@ -300,7 +300,7 @@ def _refused(found: str) -> TypeNotAllowed:
 
 
 def _not_allowed(cls: type) -> TypeNotAllowed:
-    """The error for a class that nothing allows, with the line that does."""
+    """The error for a class without a rule, with the line that adds one."""
     message = (
         "type reference: expected a built-in type or one that a rule allows, found "
         f"{cls.__module__}.{cls.__qualname__}"

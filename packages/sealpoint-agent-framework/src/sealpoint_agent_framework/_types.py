@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The framework's own types: what a checkpoint of a workflow holds without the application's doing.
+"""The framework's own types, which a workflow's checkpoint may hold without application rules.
 
-Each has a rule with a name, a form that is ours and a reason why it may be stored. Exactly these
-classes are meant: a subclass is an application's type and needs a rule of its own. Decoding checks
-what the fields hold, sets them on a bare object and runs no code of the framework (`field_forms`).
-A type that an object refers to is stored as a name of our own (`_type_references`).
+Each has a rule with a name, a form of our own and a reason. Only exactly these classes are covered:
+a subclass is an application's type and needs its own rule. Decoding checks the values of the
+fields, sets them on a bare object and runs no code of the framework (`field_forms`). A type that an
+object refers to is stored as a name of our own (`_type_references`).
 
-Not stored, as the framework's own serialization does not store it: `raw_representation` of
+Like in the framework's own serialization, one field is not stored: `raw_representation` of
 contents, annotations, messages, responses and updates, which is a live object of a model's client.
-It comes back as None.
+It is None after loading.
 
 The types of `agent_framework_orchestrations` are among them if that package is installed.
 """
@@ -92,7 +92,7 @@ class WorkflowType:
     """Its fields; without them, it is stored as the codec stores any enum or model."""
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)
     stored_as: Callable[[TypeReferences], Mapping[str, StoredAs]] | None = None
-    """How fields are stored that refer to types or hold what is not stored."""
+    """The stored form of fields that refer to types or have a value that is not stored."""
     fault: Fault | None = None
 
     def allow(self, registry: Registry) -> None:
@@ -105,7 +105,7 @@ class WorkflowType:
         registry.allow(self.cls, name=self.name, encode=encode, decode=decode)
 
     def form(self, registry: Registry) -> FieldForm | None:
-        """How its fields are stored; None: as the codec stores any enum or model."""
+        """The form of its fields; None: as the codec stores any enum or model."""
         if self.defaults is None:
             return None
         return FieldForm(
@@ -119,11 +119,11 @@ class WorkflowType:
 
 
 def _attributes(sample: Any, *required: str) -> dict[str, Any]:
-    """The fields of a class that is no dataclass, as an object has them that says nothing."""
+    """The fields of a class that is not a dataclass, with the values of an empty object."""
     return {name: REQUIRED if name in required else item for name, item in vars(sample).items()}
 
 
-# What fields hold, where the framework relies on it. One that is not named may hold anything.
+# The types of fields on which the framework relies. A field that is not listed may hold anything.
 _CONTENT: dict[str, FieldKind] = {
     **dict.fromkeys(("type", "text", "protected_data", "uri", "media_type", "message"), _TEXT),
     **dict.fromkeys(("error_code", "error_details", "call_id", "name", "exception", "id"), _TEXT),
@@ -187,7 +187,7 @@ def _event_fault(form: Mapping[str, Any]) -> str | None:
 
 
 def _checkpoint_fault(form: Mapping[str, Any]) -> str | None:
-    """What waits for an answer are requests, each under its own id."""
+    """Only requests wait for an answer, each under its own id."""
     pending = form.get("pending_request_info_events", {})
     for key, event in pending.items():
         found = vars(event)
@@ -407,7 +407,7 @@ def _orchestration(
 
 
 def _group_chat_types(package: Any) -> Iterator[WorkflowType]:
-    """What orchestrators and participants send each other, and keep."""
+    """The messages and the state of orchestrators and participants."""
     yield _orchestration(
         "group-chat-request",
         package.GroupChatRequestMessage,
@@ -452,7 +452,7 @@ def _group_chat_types(package: Any) -> Iterator[WorkflowType]:
 
 
 def _question_types(package: Any) -> Iterator[WorkflowType]:
-    """What orchestrations ask people, and their answers."""
+    """The questions of orchestrations to people, and their answers."""
     yield _orchestration(
         "handoff-request",
         package.HandoffAgentUserRequest,
@@ -484,7 +484,7 @@ def _question_types(package: Any) -> Iterator[WorkflowType]:
 
 
 def _magentic_types(package: Any) -> Iterator[WorkflowType]:
-    """What a magentic manager keeps and says."""
+    """The state and the messages of a magentic manager."""
     ledger, item = package.MagenticProgressLedger, package.MagenticProgressLedgerItem
     yield _orchestration(
         "progress",

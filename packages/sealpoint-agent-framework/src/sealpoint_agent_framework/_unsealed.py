@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent of a workflow reads beside its checkpoints, and Sealpoint does not seal.
+"""The unsealed sources that an agent reads in addition to its checkpoints.
 
-A session, and what providers keep in it, lies in the checkpoint. A history or a memory elsewhere is
-read before each call of a model; an agent that runs elsewhere answers by what it keeps there.
-Whoever can write there steers the run, and `verify` finds nothing.
+A session, and the data that providers keep in it, is part of the checkpoint. A history or a memory
+elsewhere is read before each call of a model; an agent that runs elsewhere answers from the data
+there. Anyone who can write there steers the run, and `verify` finds nothing.
 
-The classes of the framework decide. A provider whose class of the framework is not known to keep
-all in the session or in the process is unsealed. What an application's own `ContextProvider` reads
-is a matter of its code, which the world shows.
+The classes of the framework decide. A provider is unsealed unless its framework class is known to
+keep everything in the session or in the process. An application's own `ContextProvider` is covered
+by its code, which the world shows.
 """
 
 from collections.abc import Collection, Iterator
@@ -29,20 +29,20 @@ _KINDS = {
     REMOTE: UnsealedKind("what it answers is another process's", "run the agent here"),
 }
 _CORE, _LOCAL = "agent_framework", ("agent_framework", "agent_framework_orchestrations")
-# By their names: some are not in every version, and some warn when they are imported.
+# Listed by name: some are not in every version, and some warn when they are imported.
 _SEALED = frozenset(
     {
         *("AgentModeProvider", "BackgroundAgentsProvider", "CompactionProvider"),
         *("ContextProvider", "InMemoryHistoryProvider", "SecureAgentConfig", "SkillsProvider"),
     }
 )
-"""What these hold lies in the session, in the process, or in files of the application."""
+"""Providers that keep their data in the session, in the process, or in files of the application."""
 _STORES = frozenset({"InMemoryAgentFileStore", "TodoSessionStore"})
 _ADDRESSES = ("url", "base_url", "endpoint", "project_endpoint", "host")
 
 
 def unsealed_of(name: str, agent: Any) -> Iterator[tuple[str, str, str]]:
-    """What of an agent is not sealed: the kind, a name, and what it is."""
+    """The unsealed sources of an agent: the kind, a name, and a description."""
     fields = attributes(agent)
     package, _ = _of_framework(agent)
     if package not in ("", *_LOCAL):
@@ -66,7 +66,7 @@ def _is_sealed(provider: Any) -> bool:
 def _of_framework(value: Any) -> tuple[str, str]:
     """Package and name of the class of the framework that an object's class is derived from.
 
-    Both are empty where there is none: whatever has the methods of an agent is one.
+    Both are empty if no such class exists: any object with the methods of an agent is one.
     """
     for kind in type(value).__mro__:
         package = outermost(kind.__module__)
@@ -76,7 +76,7 @@ def _of_framework(value: Any) -> tuple[str, str]:
 
 
 def check_names(accepted: Collection[str]) -> frozenset[str]:
-    """The kinds that somebody accepts.
+    """The kinds that a caller accepts.
 
     Raises:
         UsageError: There is no such kind.
@@ -85,9 +85,9 @@ def check_names(accepted: Collection[str]) -> frozenset[str]:
 
 
 def require_accepted(world: World, accepted: frozenset[str]) -> None:
-    """Refuse a workflow that reads what nobody has sealed, unless that was accepted.
+    """Refuse a workflow that reads an unsealed source, unless that source was accepted.
 
     Raises:
-        UsageError: It does.
+        UsageError: It reads one.
     """
     refuse_unsealed("workflow", world.topology.get(UNSEALED) or {}, accepted, _KINDS)

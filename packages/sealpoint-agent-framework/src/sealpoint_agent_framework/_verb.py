@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint import agent-framework`: the files of a FileCheckpointStorage, brought into a store.
+"""`sealpoint import agent-framework`: imports the files of a FileCheckpointStorage into a store.
 
-What becomes of every file is told, and one that is refused is
-named, with why and what to do about it.
+It reports the result of every file; a refused file has its reason and the fix.
 """
 
 from collections import defaultdict
@@ -104,7 +103,7 @@ def _row(found: Any) -> tuple[Span, ...]:
 
 
 def _print_reasons(report: Any) -> None:
-    """Why files were refused or left out, and what else is to be said; the same once."""
+    """Why files were refused or left out, and other notes; each text once."""
     reasons: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for each in report.files:
         if each.why is not None:

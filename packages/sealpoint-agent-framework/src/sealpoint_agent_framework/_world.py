@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world of a workflow: what it is able to do, as far as it can be seen without running it.
+"""The world of a workflow: its capabilities, as far as they are visible without running it.
 
-- `code`: every module of the application that holds the workflow, with what it defines; the other
+- `code`: every module of the application that holds the workflow, with its definitions; the other
   modules of its packages are the rest of the `application`.
-- `runtime`: the versions of Python, of the framework's packages, and of what else is imported.
-- `tools`: each tool of an agent, with the description and the schema that a model sees, and how it
-  was set up; of a server, how it is started or where it is.
-- `permissions`: the tools that are called without asking anybody.
+- `runtime`: the versions of Python, of the framework's packages, and of the other imports.
+- `tools`: each tool of an agent, with the description and the schema that a model sees, and its
+  configuration; of a server, its start command or its address.
+- `permissions`: the tools that are called without approval.
 - `model`: for each agent its client: class, model, settings, the origin of the address, and digests
   of its tools.
-- `prompts`: instructions and descriptions of agents, the prompts of what manages them, and files
-  that were declared.
-- `agents`: workflows inside of executors, each a world of its own.
-- `topology`: executors, edges, where a run begins, what it gives out, which functions run where,
-  the middleware and context providers of agents, with how they are set up, and what agents read
-  that nobody has sealed.
+- `prompts`: instructions and descriptions of agents, the prompts of their managers, and files that
+  were declared.
+- `agents`: workflows inside executors, each with its own world.
+- `topology`: executors, edges, the start and the outputs of a run, the functions of each executor,
+  the middleware and context providers of agents with their configuration, and the unsealed sources
+  that agents read.
 
 Names that the framework draws at random (of workflows, groups of edges, agents without a name) do
 not count: two processes that build the same workflow give the same world. Of a server's environment
-only the names are told.
+the world has only the names.
 """
 
 import json
@@ -94,11 +94,11 @@ _PACKAGES = (
     *("redis", "tools"),
 )
 _ADDRESSES = ("base_url", "_base_url", "endpoint", "azure_endpoint", "project_endpoint", "host")
-"""Under which names the clients of providers keep the address."""
+"""The attributes in which the clients of providers keep the address."""
 _TOLD_APART = frozenset({"instructions", "response_format", "tool_choice", "tools"})
 _TOLD_ALIKE = ("response_format", "tool_choice")
 _OF_TOOL = frozenset({"description", "func", "input_model", "name"})
-"""Of a tool, what its schema says, or where its functions are told."""
+"""The fields of a tool that its schema covers or whose functions are listed."""
 _OF_SERVER = frozenset({"args", "command", "description", "name", "url"})
 _AROUND_CLIENT = ("chat_middleware", "function_middleware")
 _DRAWN = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -115,12 +115,13 @@ def world_of(
 
     Args:
         workflow: The workflow.
-        extra: What else a person should be asked about when it changes, by name.
-        files: Data files of the application, such as prompts: files, and folders with all in them.
+        extra: Other values, by name, whose change needs approval.
+        files: Data files of the application, such as prompts: files, and folders with all their
+            files.
 
     Raises:
-        UsageError: It is no workflow.
-        WorldInvalid: It says more than a world can hold, or a name in it is taken.
+        UsageError: The value is not a workflow.
+        WorldInvalid: The workflow has more than a world can hold, or a name in it is taken.
     """
     if not isinstance(workflow, _WORKFLOWS):
         found = type(workflow).__name__
@@ -137,16 +138,16 @@ def world_again(
     tools: Any = None,
     files: Iterable[str | PurePath] = (),
 ) -> tuple[World, Memory]:
-    """The world of a workflow that may have been looked at before, and what was found this time.
+    """The world of a workflow that may have been analyzed before, and the results for next time.
 
     Args:
         workflow: The workflow.
-        before: What was found before.
-        tools: Tools that one run brings along.
+        before: The results of the previous analysis.
+        tools: Tools among the arguments of one run.
         files: Data files of the application.
 
     Raises:
-        WorldInvalid: It says more than a world can hold, or a file is not there.
+        WorldInvalid: The workflow has more than a world can hold, or a file does not exist.
     """
     memory = Memory(before)
     found = _WorkflowWorld(workflow, [], memory)
@@ -171,7 +172,7 @@ def _find_workflow(search: Search, found: Found) -> None:
 
 
 def _find_data(search: Search, found: Found) -> None:
-    """What a run says, makes and keeps; that is judged as its state."""
+    """Messages and values of a run; the gate judges these as its state."""
 
 
 def _find_agent(search: Search, found: Found) -> None:
@@ -190,7 +191,7 @@ def _find_executor(search: Search, found: Found) -> None:
 
 
 def _find_client(search: Search, found: Found) -> None:
-    """A client of a model: what runs around it, and what an application's own one holds."""
+    """A client of a model: the code around it, and the values in an application's own one."""
     client, place = found.value, found.place
     search.parts.models.append(client)
     fields = attributes(client)
@@ -218,7 +219,7 @@ def _find_tool(search: Search, found: Found) -> None:
 
 
 def _enter_own(search: Search, value: Any, place: str) -> None:
-    """Look into an object of a class that an application derived; the framework's is known."""
+    """Analyze an object of a class that an application derived; the framework's is known."""
     search.note(type(value))
     if not FRAMEWORKS.has_class(type(value)):
         search.enter(value, place)
@@ -232,7 +233,7 @@ def _find_step(search: Search, found: Found) -> None:
 
 
 def _find_object(search: Search, found: Found) -> None:
-    """A middleware, a provider, a manager: what it is filled with while it runs does not count."""
+    """A middleware, a provider, a manager, without the values that it collects while it runs."""
     if type(found.value) is InMemoryHistoryProvider:
         return  # the framework gives one to an agent when it first runs
     search.parts.objects.append(found.value)
@@ -273,14 +274,14 @@ KINDS = Kinds(
         StepWrapper,
     ),
 )
-"""How the objects of the framework are looked at."""
+"""The analysis of each kind of framework object."""
 
 
 # ---------------------------------------------------------------------- the world
 
 
 class _WorkflowWorld:
-    """The world of one workflow, being put together."""
+    """The world of one workflow, while it is built."""
 
     def __init__(self, workflow: Any, above: list[Any], memory: Memory) -> None:
         self._workflow = workflow
@@ -322,7 +323,7 @@ class _WorkflowWorld:
         return self._draft.world(topology=topology, extra=extra, files=files, inner=inner)
 
     def _graph(self) -> dict[str, Any]:
-        """Look at executors and edges, and say how they are connected."""
+        """Analyze executors and edges, and describe their connections."""
         workflow, executors = self._workflow, {}
         for given, executor in sorted(self._executors.items()):
             name = self._name(given)
@@ -391,7 +392,7 @@ class _WorkflowWorld:
                         put(self._unsealed.setdefault(each, {}), f"{holder}: {called}", what)
 
     def _settings(self, value: Any) -> dict[str, Any]:
-        """How an object was set up, without names that were drawn."""
+        """The configuration of an object, without random names."""
         told = settings_of(value, FRAMEWORKS)
         made: dict[str, Any] = json.loads(self._name(json.dumps(told)))
         return made
@@ -456,7 +457,7 @@ class _WorkflowWorld:
         return made | {name: part for name, part in parts.items() if part}
 
     def _add_hosted(self, holder: str, tools: Iterable[Any]) -> None:
-        """Add tools that are no objects of the framework, which are found without this."""
+        """Add tools that are not objects of the framework, which the analysis of objects misses."""
         for tool in tools:
             if not isinstance(tool, FunctionTool | MCPTool | _OfFramework):
                 self._add_tool(holder, tool)
@@ -468,7 +469,7 @@ class _WorkflowWorld:
             self._draft.unasked.add(called)
 
     def _definition(self, tool: Any) -> tuple[str, dict[str, Any], str | None]:
-        """The name of a tool, what is told of it, and how it is started or reached."""
+        """The name of a tool, its description for the model, and how to start or reach it."""
         launch = None
         if isinstance(tool, FunctionTool):
             name, told = tool.name, _function_definition(tool)
@@ -515,7 +516,7 @@ def _server_definition(tool: MCPTool) -> tuple[dict[str, Any], str | None]:
 
 
 def _hosted_definition(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any], str | None]:
-    """A tool that is told to a provider as it is."""
+    """A tool that the provider receives unchanged."""
     inner = tool.get("function")
     fields = {**tool, **inner} if isinstance(inner, Mapping) else dict(tool)
     name = str(fields.get("name") or fields.get("server_label") or fields.get("type") or "tool")
@@ -524,7 +525,7 @@ def _hosted_definition(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any], st
 
 
 def _told(value: Any) -> Any:
-    """A setting that may be a class or an object, by its name and the digest of what it says."""
+    """A setting that may be a class or an object, by its name and the digest of its content."""
     if isinstance(value, Mapping):
         return json_digest(plain_value(value))
     if not isinstance(value, type):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registries for those who only look: with the framework's own types, and with a workflow's too.
+"""Registries for read-only tools: with the framework's own types, and with a workflow's too.
 
 On the command line: `--registry sealpoint_agent_framework.framework:registry`, or
 `--registry MODULE:WORKFLOW`.
@@ -16,16 +16,16 @@ from sealpoint_agent_framework._types import allow_framework_types
 __all__ = ["FRAMEWORK", "registry", "registry_of"]
 
 registry = Registry()
-"""Allows messages, contents and what else Agent Framework stores by itself."""
+"""Allows messages, contents and the other types that Agent Framework stores by itself."""
 
 allow_framework_types(registry)
 
 
 def registry_of(workflow: Any) -> Registry:
-    """A registry that allows what `SealedCheckpointStorage.for_workflow` allows of a workflow.
+    """A registry with the same types as `SealedCheckpointStorage.for_workflow` for this workflow.
 
     Raises:
-        UsageError: It is no workflow.
+        UsageError: The value is not a workflow.
         RuleInvalid: Two of its types have one name.
     """
     made = Registry()
@@ -40,4 +40,4 @@ FRAMEWORK = Framework(
     declared_world=declared_world,
     declared_types=registry_of,
 )
-"""What the entry points of `sealpoint.frameworks` lead to."""
+"""The value of the entry points of `sealpoint.frameworks`."""
