@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people do: pause, unpause, hand off, answer requests, ask for a resume, roll changes out.
+"""Actions of people: pause, unpause, hand off, answer requests, ask for a resume, roll out.
 
-Each form carries a ticket for exactly what its page showed; if that has moved, nothing is written,
-and the error says what moved. The console writes with its own identity and says for whom. Answers
-to requests are signed by the person's passkey over the statement's digest, the verdict and the
-reason; the console relays them, and could make none up.
+Each form carries a ticket for exactly the content of its page; if the content has changed, nothing
+is written, and the error names the change. The console writes with its own identity and records the
+person it acts for. The person's passkey signs an answer to a request, over the statement's digest,
+the verdict and the reason; the console relays answers, and cannot forge one.
 """
 
 import json
@@ -30,11 +30,11 @@ _ANSWERED: Mapping[str, str] = {
     Verdict.DENY: "Your denial is on record, for good.",
     Verdict.BREAK_GLASS: "The glass is broken. Everybody is told.",
 }
-"""What a page says after an answer."""
+"""The text of the page after an answer."""
 
 
 class Actions:
-    """The routes that do something."""
+    """The routes that change something."""
 
     def routes(self, make: Routes) -> list[Route]:
         """All of them."""
@@ -80,8 +80,8 @@ class Actions:
         thread = call.acting_on(shown.thread)
         if moved := shown.changes(thread.standing(), basis=True):
             raise Moved(f"thread {shown.name!r}: {'; '.join(moved)}", moved=moved)
-        # Once for what was shown: a worker that is told twice begins twice, and the second session
-        # ends the first in the middle of its work.
+        # Once for each displayed state: a worker that is notified twice begins twice, and the
+        # second session ends the first in the middle of its work.
         call.desk.notifier.resume_wanted(
             shown.thread, shown.name, call.viewer.person, told=int(told)
         )
@@ -93,7 +93,7 @@ class Actions:
     def _begin_answer(self, call: PageCall) -> Response:
         request = call.path("request")
         verdict, reason = _verdict(call), _reason(call)
-        # Breaking the glass has a page of its own, which says what it is.
+        # Breaking the glass has a page of its own, which explains it.
         is_broken = verdict is Verdict.BREAK_GLASS
         statement = call.spend("break-glass" if is_broken else "answer", request, keep=True)
         if verdict is not Verdict.DENY:
@@ -121,8 +121,8 @@ class Actions:
         assertion = assertion_of(call, passkey)
         word = passkey_attestation(passkey, statement, Verdict(verdict), reason, assertion)
         if word.verdict is not Verdict.DENY:
-            # Once more: somebody may have reached into the store while the person signed. That it
-            # is not there any more, the next call says better.
+            # Check again: another process may have written to the store while the person signed. If
+            # the request no longer exists, the next call reports that better.
             with suppress(UnknownRequest):
                 agreeable_request(call, word.verdict)
         try:
@@ -156,7 +156,7 @@ class Actions:
 
 
 def _confirmed(call: PageCall, action: str) -> tuple[Thread, Standing]:
-    """The thread that a form is about, and where it stood on the page that had the form."""
+    """The thread of a form, and its position on the page with the form."""
     about = call.path("thread")
     shown = Standing.parse(call.spend(action, about).encode())
     return call.acting_on(about), shown

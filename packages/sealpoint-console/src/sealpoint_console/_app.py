@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a request to a handler: who asks, whether they may, and what an answer looks like.
+"""From a request to a handler: identity, permission, and the form of a response.
 
-Every route says what right it needs; there is no route without. A handler gets a `PageCall`, and
-gives an answer or raises: it runs in a thread of its own, so it may read the store. Errors have one
-form as a page and one as JSON.
+Every route declares the right that it needs; there is no route without one. A handler gets a
+`PageCall`, and returns a response or raises: it runs in a thread of its own, so it may read the
+store. Errors have one form as a page and one as JSON.
 """
 
 import json
@@ -49,12 +49,12 @@ _WANTED = re.compile(
 
 
 class Right(Enum):
-    """What somebody needs for a route."""
+    """The right that a person needs for a route."""
 
     ANYBODY = auto()
-    """Nothing: pages before one is signed in."""
+    """Nothing: pages before sign-in."""
     SIGNED_IN = auto()
-    """To be somebody whom the roster knows in the namespace."""
+    """To be a person whom the roster knows in the namespace."""
     OPERATOR = auto()
     """The role of an operator there."""
 
@@ -69,16 +69,16 @@ class PageCall:
     session: Session | None
     person: Viewer | None
     fields: dict[str, Any]
-    """What a form or a JSON object said."""
+    """The fields of a form or of a JSON object."""
     place: str = field(init=False)
-    """How far the store was known before anything was read: what moves later, the page is told."""
+    """The place of the store before anything was read: the page hears of later changes."""
 
     def __post_init__(self) -> None:
         self.place = self.desk.place
 
     @property
     def viewer(self) -> Viewer:
-        """Who asks; only on routes that need somebody."""
+        """The person who asks; only on routes that require sign-in."""
         if self.person is None:
             raise NoRight("this page is for people who are signed in")
         return self.person
@@ -90,18 +90,18 @@ class PageCall:
 
     @property
     def is_somebody(self) -> bool:
-        """Whether somebody need be there: pages ask through htmx only by themselves."""
+        """Whether a person has to be there: pages send htmx requests only by themselves."""
         return "hx-request" not in self.request.headers
 
     def cookie(self, name: str = COOKIE) -> str | None:
-        """What the browser has under a name that no other site can use; else None."""
+        """The cookie under a name that no other site can use; else None."""
         return cookie_of(self.request.scope["headers"], name)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A text that has to be there, unless there is a default.
+        """A required text, unless there is a default.
 
         Raises:
-            UsageError: It is not, or is no text.
+            UsageError: It is missing, or is not text.
         """
         found = self.fields.get(name, default)
         if not isinstance(found, str):
@@ -118,16 +118,16 @@ class PageCall:
         """The thread of an id.
 
         Raises:
-            UnknownThread: There is none.
+            UnknownThread: It does not exist.
         """
         return self.desk.store.thread(self.summary(thread_id).name)
 
     def summary(self, thread_id: str) -> ThreadSummary:
-        """What a thread is at.
+        """The summary of a thread.
 
         Raises:
-            UnknownThread: There is none.
-            Overloaded: That is not known yet: the console has just begun.
+            UnknownThread: It does not exist.
+            Overloaded: The summary is not known yet: the console has just started.
         """
         try:
             return self.desk.watch.thread_of(thread_id)
@@ -145,14 +145,14 @@ class PageCall:
         return self.desk.acting.thread(self.summary(thread_id).name)
 
     def query(self, name: str, default: str = "") -> str:
-        """What the address says."""
+        """A query parameter of the address."""
         return self.request.query_params.get(name, default)
 
     def number(self, name: str, default: int, most: int = 10**9) -> int:
-        """A number that the address says.
+        """A number in the address.
 
         Raises:
-            UsageError: It says something else.
+            UsageError: The parameter is not a number.
         """
         text = self.query(name)
         if not text:
@@ -163,7 +163,7 @@ class PageCall:
         return int(text)
 
     def offer(self, action: str, about: str, shown: str) -> str:
-        """A ticket to do something about what this page shows."""
+        """A ticket for an action on the content of this page."""
         if self.session is None:
             raise NoRight("this is offered to people who are signed in")
         return self.desk.sessions.offer(
@@ -171,15 +171,15 @@ class PageCall:
         )
 
     def spend(self, action: str, about: str, *, keep: bool = False) -> str:
-        """The digest of what was shown, by the ticket that came with a form.
+        """The digest of the displayed content, by the ticket in a form.
 
         Args:
-            action: What the form is to do.
-            about: What it is about.
-            keep: Leave the ticket as it is: only a first step is taken.
+            action: The action of the form.
+            about: The object of the action.
+            keep: Do not spend the ticket: this is only the first step.
 
         Raises:
-            UsageError: There is no such ticket any more.
+            UsageError: The ticket no longer exists.
         """
         ticket, sessions = None, self.desk.sessions
         if self.session is not None:
@@ -193,12 +193,12 @@ class PageCall:
         return ticket.shown
 
     def done(self, words: str, path: str) -> Response:
-        """Go on at another page, which says what was done."""
+        """Redirect to another page, which reports the action."""
         self.note(words)
         return redirect(path)
 
     def note(self, words: str) -> None:
-        """Have the next page say what was done, and show it in what it has of lists."""
+        """Have the next page report the action, and show its effect in cached lists."""
         self.desk.catch_up()
         if self.session is not None:
             self.session.notice = words
@@ -216,12 +216,12 @@ Handler = Callable[[PageCall], Response]
 
 
 def redirect(path: str) -> Response:
-    """Go on at another page."""
+    """Redirect to another page."""
     return RedirectResponse(path, status_code=303)
 
 
 class Routes:
-    """Makes routes whose handlers are asked only by those who may."""
+    """Creates routes that only authorized callers reach."""
 
     def __init__(self, desk: ConsoleDesk, renderer: Renderer) -> None:
         self._desk = desk
@@ -232,7 +232,7 @@ class Routes:
         return Route(path, self._endpoint(right, handler), methods=["GET"])
 
     def post(self, path: str, right: Right, handler: Handler) -> Route:
-        """A route that does something."""
+        """A route that changes something."""
         return Route(path, self._endpoint(right, handler), methods=["POST"])
 
     def _endpoint(self, right: Right, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -265,7 +265,7 @@ class Routes:
 
 
 def _whose(call: PageCall) -> str:
-    """Whose places a call takes: a person's, or those of an address."""
+    """The owner of the worker slots of a call: a person, or a client address."""
     session = call.desk.sessions.find(call.cookie(), keep=False)
     if session is not None:
         return f"person {session.person}"
@@ -274,7 +274,7 @@ def _whose(call: PageCall) -> str:
 
 
 def _refusal(call: PageCall, right: Right) -> Response | None:
-    """What somebody is told who may not; None if they may."""
+    """The error for an unauthorized caller; None if the caller is authorized."""
     if right is Right.ANYBODY:
         return None
     if call.person is None:
@@ -292,7 +292,7 @@ def _refusal(call: PageCall, right: Right) -> Response | None:
 
 
 def _sign_in_path(request: Request) -> str:
-    """Where somebody signs in; afterwards they go on at the page of the link, or of the form."""
+    """The sign-in page; it leads back to the page of the link or the form."""
     page = wanted_page(_page_path(request))
     return "/sign-in" if page == "/" else f"/sign-in?to={page}"
 
@@ -300,8 +300,8 @@ def _sign_in_path(request: Request) -> str:
 def wanted_page(path: str) -> str:
     """A page of this console that an address names, or else the first page.
 
-    Anybody can make up an address, so what it names has the form of one of our own pages: no other
-    site, and nothing that does something.
+    Anyone can craft an address, so its target must have the form of one of our own pages: no other
+    site, and no action.
     """
     return path if _WANTED.fullmatch(path) else "/"
 
@@ -324,13 +324,13 @@ def refused(call: PageCall, error: SealpointError) -> Response:
 
 
 def _page_path(request: Request) -> str:
-    """The page that is asked for, or that a form is on: /threads/X for /threads/X/pause."""
+    """The requested page, or the page of a form: /threads/X for /threads/X/pause."""
     path = request.url.path
     return path.rpartition("/")[0] or "/" if request.method == "POST" else path
 
 
 async def _fields(request: Request) -> "dict[str, Any] | SealpointError":
-    """What a form or a JSON object says."""
+    """The fields of a form or of a JSON object."""
     data = await request.body()
     if len(data) > BODY_BYTES_MAX:
         return UsageError("too many bytes")
@@ -356,11 +356,11 @@ def signed_in(
     """Give the browser its session.
 
     Args:
-        call: The request that proved who it is.
-        person: Who it is.
-        how: By what.
-        response: What the browser is told.
-        passkey: The id of the passkey, if it is by one.
+        call: The request that proved the identity.
+        person: The name of the person.
+        how: The method.
+        response: The response that carries the cookie.
+        passkey: The id of the passkey, if the person used one.
 
     Raises:
         NoRight: The roster does not know the person.
@@ -379,14 +379,14 @@ def signed_in(
 
 
 def make_starlette(routes: list[Route], desk: ConsoleDesk, renderer: Renderer) -> Starlette:
-    """The application of all routes; what none of them answers has a page as well."""
+    """The application with all routes; unknown addresses get an error page as well."""
 
     def unknown(request: Request, exc: Exception) -> Response:
         status = exc.status_code if isinstance(exc, HTTPException) else 500
         found = status != HTTPStatus.NOT_FOUND
         words = "this page is not for that" if found else "there is no such page"
         call = PageCall(desk, renderer, request, None, None, {})
-        # Such as which methods there are.
+        # Such as the list of allowed methods.
         headers = dict((isinstance(exc, HTTPException) and exc.headers) or {})
         if call.wants_json:
             return JSONResponse(error_document(UsageError(words)), status, headers)
@@ -402,7 +402,7 @@ def make_starlette(routes: list[Route], desk: ConsoleDesk, renderer: Renderer) -
         return page
 
     def failed(request: Request, _exc: Exception) -> Response:
-        # It is raised again by Starlette, and logged where everything ends.
+        # Starlette raises it again, and the outermost application logs it.
         fault = UsageError("something went wrong in the console", hint="Its log says what.")
         if wants_json(request.url.path, request.headers):
             return JSONResponse(error_document(fault), 500)

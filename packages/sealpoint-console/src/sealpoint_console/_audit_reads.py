@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of the audit: each goes on where the one before it ended.
+"""Pages of the audit: each continues at the end of the previous one.
 
-An audit tells what happened from the first entry on, and verifies every entry on the way. So a page
-is not found by its number, which would cost as much as all pages before it: a page names the next
-one, and that one reads on. Each person has a few reads that can be continued, and one that reads.
+An audit lists events from the first entry, and verifies every entry on the way. Finding a page by
+its number would cost as much as all pages before it. So a page names the next one, which continues
+the read. Each person has a few reads to continue, and one active read.
 """
 
 import secrets
@@ -18,20 +18,20 @@ from sealpoint.audit import AuditRecord
 from sealpoint.errors import UsageError
 
 KEPT_MAX = 8
-"""So many pages of each person can be gone on from, or shown again."""
+"""The number of pages per person that can be continued, or shown again."""
 
 
 class AuditPage(NamedTuple):
-    """Some records, and what names the page after them."""
+    """Some records, and the name of the next page."""
 
     records: list[AuditRecord]
     after: str
-    """Empty: there are no more."""
+    """Empty: there are no more records."""
 
 
 @dataclass(slots=True)
 class _Read:
-    """What comes after a page: records that are still to be read, or the page that they made."""
+    """The continuation of a page: records that are still to be read, or the finished page."""
 
     records: Iterator[AuditRecord]
     first: AuditRecord
@@ -43,7 +43,7 @@ _Reads = OrderedDict[tuple[str, str], _Read]
 
 
 class AuditReads:
-    """The reads of the audit that people can go on with."""
+    """The reads of the audit that people can continue."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,17 +52,17 @@ class AuditReads:
     def page(
         self, person: str, asked: str, records: Iterator[AuditRecord], after: str, size: int
     ) -> AuditPage:
-        """The first page of some records, or the one that another page names.
+        """The first page of some records, or the page with a given name.
 
         Args:
-            person: Who reads.
-            asked: What for: a page is gone on from with the same question.
-            records: What fits that, from the first on.
-            after: What names the page; empty: the first one.
-            size: How many records a page holds.
+            person: The reader.
+            asked: The question: a page can only be continued with the same question.
+            records: The matching records, from the first.
+            after: The name of the page; empty: the first one.
+            size: The number of records on a page.
 
         Raises:
-            UsageError: No page of this person has this name any more.
+            UsageError: No current page of this person has this name.
         """
         with self._lock:
             turn, reads = self._people.setdefault(person, (threading.Lock(), OrderedDict()))
@@ -86,7 +86,7 @@ class AuditReads:
 def _page(
     reads: _Reads, asked: str, shown: list[AuditRecord], rest: Iterator[AuditRecord]
 ) -> AuditPage:
-    """A page of some records, and a name for the one after it if there are more."""
+    """A page of some records, and a name for the next one if there are more."""
     following = next(rest, None)
     if following is None:
         return AuditPage(shown, "")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page of a timeline as a drawing: which line each entry is on, where lines fork, who owns what.
+"""A drawing of one page of a timeline: the line of each entry, forks, and owners.
 
-Entries are one chain, and that never forks. What they hold may: a checkpoint that came from an
-older one, or a resume from an older one, begins a line of its own beside what it leaves behind.
-Whatever the drawing says, words say too. Nothing is read here, and nothing is believed that the
-entries do not say; what a fork came from is only looked for among the entries that are given.
+Entries are one chain, and that never forks. Their content may fork: a checkpoint with an older
+parent, or a resume from an older checkpoint, begins its own line next to the line that it leaves.
+The page also says in words everything that the drawing shows. This module reads nothing, and uses
+only statements of the entries; it looks for the source of a fork only among the given entries.
 """
 
 from collections.abc import Sequence
@@ -13,30 +13,30 @@ from dataclasses import dataclass, field
 from sealpoint.audit import TimelineEntry
 
 LINES_MAX = 6
-"""So many lines are drawn side by side; a fork beyond is told in words alone."""
+"""The number of lines that are drawn side by side; words describe further forks."""
 
 
 @dataclass(slots=True)
 class ChainRow:
-    """One entry, and what is drawn beside it."""
+    """One entry, and its drawing."""
 
     entry: TimelineEntry
     line: int = 0
     """The line that its knot is on, counted from the left."""
     upward: set[int] = field(default_factory=set)
-    """The lines that go on from here to newer entries."""
+    """The lines that continue from here to newer entries."""
     downward: set[int] = field(default_factory=set)
     """The lines that come from older entries."""
     branches: set[int] = field(default_factory=set)
     """The lines that begin at this entry's knot, to its right or left."""
     came_from: "ChainRow | None" = None
-    """What it goes on from, where that is not what lies before it."""
+    """The entry that this one continues, where that is not the entry below it."""
     came_from_name: str = ""
-    """What to call that: the id of a checkpoint, or the first digits of an entry."""
+    """The label of that entry: the id of a checkpoint, or the first digits of an entry."""
     left_for: "ChainRow | None" = None
-    """The entry that went on from somewhere else, while this was the newest state."""
+    """The entry that continued from elsewhere while this was the newest state."""
     stretch: tuple[str, ...] = ()
-    """What begins with this entry, in words: an owner, an epoch, a generation."""
+    """The stretches that begin with this entry, in words: an owner, an epoch, a generation."""
 
     @property
     def seq(self) -> int:
@@ -45,17 +45,17 @@ class ChainRow:
 
     @property
     def width(self) -> int:
-        """How many lines its drawing needs."""
+        """The number of lines that its drawing needs."""
         return 1 + max({self.line} | self.upward | self.downward)
 
     @property
     def is_fork(self) -> bool:
-        """Whether it goes on from something older than what lies before it."""
+        """Whether it continues an older entry than the one below it."""
         return bool(self.came_from_name)
 
 
 def draw_chain(entries: Sequence[TimelineEntry]) -> list[ChainRow]:
-    """Draw entries that lie one after the other, newest first, and are given back so."""
+    """Draw consecutive entries, newest first, and return them in that order."""
     rows = [ChainRow(entry) for entry in reversed(entries)]
     drawing = _Drawing(rows)
     for place in range(len(rows)):
@@ -64,19 +64,19 @@ def draw_chain(entries: Sequence[TimelineEntry]) -> list[ChainRow]:
 
 
 class _Drawing:
-    """Takes in the rows of a page, oldest first."""
+    """Receives the rows of a page, oldest first."""
 
     def __init__(self, rows: list[ChainRow]) -> None:
         self._rows = rows
         self._named: dict[tuple[str, str], int] = {}
-        """Where each checkpoint is, by its lane and id."""
+        """The row of each checkpoint, by its lane and id."""
         self._hashed: dict[str, int] = {}
         """The same by the hash of its entry."""
         self._tips: dict[str, str] = {}
-        """By lane, the id of the checkpoint that the next one is expected to come from."""
+        """By lane, the id of the expected parent of the next checkpoint."""
 
     def add(self, place: int) -> None:
-        """Draw one row more."""
+        """Draw one more row."""
         row = self._rows[place]
         before = self._rows[place - 1] if place else None
         row.stretch = _stretch(row.entry, None if before is None else before.entry)
@@ -91,14 +91,14 @@ class _Drawing:
         self._note(place)
 
     def _left(self, entry: TimelineEntry, before: ChainRow) -> ChainRow:
-        """What a fork leaves behind: the newest state of that line, and not who said what since."""
+        """The row that a fork leaves: the newest state of that line, without later answers."""
         lane = entry.facts.get("lane", "")
         place = self._named.get((lane, self._tips.get(lane, "")))
         newest = before if place is None else self._rows[place]
         return newest if newest.line == before.line else before
 
     def _source(self, entry: TimelineEntry) -> tuple[int | None, str]:
-        """What an entry goes on from, if that is not what lies before it; and what to call that."""
+        """The entry that another continues, if that is not the one below it; and its label."""
         facts, kind = entry.facts, entry.record.kind
         if kind == "resume":
             wanted = facts.get("checkpoint", "")
@@ -128,7 +128,7 @@ class _Drawing:
                 self._tips[""] = self._rows[found].entry.facts.get("id", "")
 
     def _fork(self, place: int, source: int | None) -> None:
-        """Begin a line, from the row that it came from if that is here."""
+        """Begin a line, from its source row if that is on the page."""
         row, before = self._rows[place], self._rows[place - 1]
         if source is None:
             row.line = 1 if before.line == 0 else 0
@@ -155,7 +155,7 @@ def _join(older: ChainRow, newer: ChainRow, line: int) -> None:
 
 
 def _stretch(entry: TimelineEntry, before: TimelineEntry | None) -> tuple[str, ...]:
-    """What begins with an entry."""
+    """The stretches that begin with an entry."""
     said = []
     if before is not None and entry.epoch != before.epoch:
         said.append(f"Epoch {entry.epoch}: a restored store was accepted")

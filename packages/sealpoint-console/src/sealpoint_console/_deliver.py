@@ -4,14 +4,14 @@
 A webhook is signed according to Standard Webhooks 1.0: `webhook-signature` holds an HMAC-SHA256
 over `id.timestamp.body` under each secret of the hook's file. The file is read each time, so a
 secret changes without a restart. TLS is verified, no redirect is followed, no proxy is used, the
-body of the answer is not read, and one time limit covers all of it, however slowly the other side
-answers.
+body of the response is not read, and one time limit covers the whole request, however slowly the
+receiver answers.
 
-A command is what the operator wrote into `config.toml`: no shell, no text of other people among its
-arguments, an environment of its own, the event as JSON on its standard input. Its output is
-discarded.
+A command comes from the operator's `config.toml`: it uses no shell, its arguments contain no text
+of other people, it has an environment of its own, and it reads the event as JSON from its standard
+input. Its output is discarded.
 
-The words for a failure hold no secret: neither the address nor what the other side said.
+The error texts hold no secret: neither the address nor the receiver's response.
 """
 
 import asyncio
@@ -48,23 +48,23 @@ _LINK_WORDS = "Open in the console"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long things may take, in seconds."""
+    """Time limits and waits, in seconds."""
 
     first_wait_s: float = 1.0
-    """After a failure; doubled after each that follows."""
+    """After a failure; doubled after each further one."""
     wait_max_s: float = 3600.0
     give_up_s: float = 86400.0
-    """An event that was not taken for so long is given up."""
+    """An event that the receiver has not accepted for this long is given up."""
     send_s: float = 10.0
     command_s: float = 30.0
 
 
 class NotTaken(Exception):  # never leaves the package: it becomes a status
-    """A hook did not take an event.
+    """A hook did not accept an event.
 
     Args:
-        why: In words that may be shown.
-        wait_s: How long the other side asks to wait.
+        why: A text that may be shown.
+        wait_s: The wait that the receiver asks for.
     """
 
     def __init__(self, why: str, wait_s: float = 0.0) -> None:
@@ -74,7 +74,7 @@ class NotTaken(Exception):  # never leaves the package: it becomes a status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Where events come from, as every message says."""
+    """The source of events, for every message."""
 
     origin: str
     """Where people reach the console."""
@@ -86,7 +86,7 @@ Deliver = Callable[[ConsoleEvent], None]
 
 
 def make_deliver(hook: HookSettings, sender: Sender, pace: Pace) -> Deliver:
-    """What sends an event to a hook, or raises NotTaken.
+    """The function that sends an event to a hook, or raises NotTaken.
 
     Raises:
         ConfigError, UsageError, KeyFileUnsafe: A file that the hook names cannot be used.
@@ -113,7 +113,7 @@ def make_deliver(hook: HookSettings, sender: Sender, pace: Pace) -> Deliver:
 
 
 def _generic(event: ConsoleEvent, sender: Sender) -> dict[str, Any]:
-    """Everything there is, for programs; `text` is for people."""
+    """All fields, for programs; `text` is for people."""
     return {
         **event.as_dict(),
         "store": sender.store_id,
@@ -126,7 +126,7 @@ def _generic(event: ConsoleEvent, sender: Sender) -> dict[str, Any]:
 def _slack(event: ConsoleEvent, sender: Sender) -> dict[str, Any]:
     """A sentence as plain text, in which Slack looks for no markup, and a link of our own."""
     said, link = sentence(event), f"<{sender.origin}{event.page}|{_LINK_WORDS}>"
-    # What a notification shows is parsed: these three are what markup and mentions begin with.
+    # Slack parses the text of a notification: these three characters begin markup and mentions.
     parsed = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return {
         "text": parsed,
@@ -175,7 +175,7 @@ def _url(hook: HookSettings) -> str:
 
 
 def _secrets(hook: HookSettings) -> list[bytes]:
-    """The secrets that sign: one, or two while it is changed; none for what checks none."""
+    """The signing secrets: one, or two during a rotation; none for a receiver that checks none."""
     if not hook.secret_file:
         return []
     setting = f"hook {hook.name!r}: secret_file"
@@ -227,9 +227,9 @@ def _post(
 async def _answer(
     url: str, headers: dict[str, str], body: bytes, tls: ssl.SSLContext, limit_s: float
 ) -> tuple[int, str]:
-    """The status of an answer, and when it asks for another try.
+    """The status of a response, and the time of a requested retry.
 
-    `limit_s` is for everything: a timeout of httpx begins again with every byte that arrives.
+    `limit_s` covers the whole request: a timeout of httpx restarts with every byte that arrives.
     """
     async with (
         asyncio.timeout(limit_s),
@@ -240,7 +240,7 @@ async def _answer(
 
 
 def _words(exc: BaseException) -> str:
-    """What went wrong, without what the other side said."""
+    """The description of an error, without text from the receiver."""
     causes = [exc]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)

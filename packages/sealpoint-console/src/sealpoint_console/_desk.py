@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all pages share: the open store, the watch of it, who is signed in, and who is waiting.
+"""The shared parts of all pages: the open store, its watch, sessions, and open event streams.
 
-One OS thread looks at the store all the time; pages read what it found. A person's rights are those
-of the newest roster, asked at every request, so that whoever is taken off it is out at once.
+One OS thread reads the store continuously; pages show its results. A person's rights come from the
+newest roster at every request, so that a person who was removed from it loses access at once.
 """
 
 import asyncio
@@ -49,19 +49,19 @@ _CATCH_UP_S = 2.0
 
 LISTENERS_MAX = 500
 LISTENERS_EACH_MAX = 24
-"""How many pages are told what moves: in all, and of one person."""
+"""The limits of pages with a live feed: in all, and for one person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """A person who is signed in, with the rights that the roster gives them here and now."""
+    """A signed-in person, with the rights that the roster gives them here and now."""
 
     person: str
     identities: tuple[str, ...]
     roles: frozenset[Role]
     break_glass: bool
     passkeys: tuple[Passkey, ...]
-    """Those that they may approve with at this console."""
+    """The passkeys with which they may approve at this console."""
 
     @property
     def is_operator(self) -> bool:
@@ -70,17 +70,17 @@ class Viewer:
 
     @property
     def is_approver(self) -> bool:
-        """Whether their word on a request may count."""
+        """Whether their answer to a request may count."""
         return Role.APPROVER in self.roles
 
 
 def viewer_of(
     roster: Roster, person: str, namespace: str, origin: str, now: datetime
 ) -> Viewer | None:
-    """What a person may do in a namespace; None if the roster knows nobody of that name there.
+    """The rights of a person in a namespace; None if the roster has nobody of that name there.
 
-    An identity whose keys were all revoked, or have all expired, keeps its line in the roster, and
-    gives nobody any right.
+    An identity whose keys were all revoked, or have all expired, keeps its line in the roster, but
+    has no rights.
     """
     own = [
         each
@@ -115,13 +115,13 @@ def _passkeys_of(
 
 
 class ConsoleDesk:
-    """What answers for a console while it runs.
+    """The shared state of a running console.
 
     Args:
-        store: Open for reading: what pages show.
+        store: Open for reading: the source of pages.
         acting: Open as the operator identity that the console acts with.
-        settings: Where it is, and whom it tells.
-        admin: What says how the store is set up.
+        settings: The addresses and hooks.
+        admin: The source of the store's configuration.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class ConsoleDesk:
         self.telemetry = Telemetry()
         self.workers = Workers()
         self.audits = AuditReads()
-        """The pages of the audit that people can go on from."""
+        """The pages of the audit that people can continue."""
         self.watch = store.watch()
         self.notifier = Notifier(
             settings,
@@ -147,18 +147,18 @@ class ConsoleDesk:
         self.health = Health(store, self.feed.verified)
         self.checkup = Checkup(lambda: admin.doctor(namespace=store.namespace))
         self.sign_ins = Allowance(burst=20, a_minute=20)
-        """How often one address may try to sign in."""
+        """The limit of sign-in attempts from one address."""
         self.on_enrolled: Callable[[str, Passkey], object] | None = None
-        """Told of each passkey that somebody makes, with the name they gave."""
+        """Called with each new passkey, and the name that its owner entered."""
         self.looks = 0
-        """How often the store was looked at."""
+        """The number of reads of the store."""
         self.fault: SealpointError | None = None
-        """Why it cannot be looked at, while it cannot."""
+        """The error of the last read, while reads fail."""
         self._outage: AnchorUnavailable | StorageUnavailable | None = None
-        """The same, where nobody can reach the store."""
+        """The same, if the store is unreachable."""
         self._listeners: dict[asyncio.Event, tuple[asyncio.AbstractEventLoop, str]] = {}
         self._run = secrets.token_hex(4)
-        """What places of this run of the console begin with."""
+        """The prefix of the places of this run of the console."""
         self._lock = threading.Lock()
         self._looking = threading.Condition()
         self._begun = 0
@@ -166,17 +166,19 @@ class ConsoleDesk:
         self._looker = threading.Thread(target=self._look, name="sealpoint-console", daemon=True)
 
     def viewer(self, session: Session | None) -> Viewer | None:
-        """Who is signed in, by the newest roster.
+        """The signed-in person, by the newest roster.
 
-        A session of somebody who left it has ended, and so has what a passkey opened that left it.
+        The session of a person who left the roster has ended, and so has a session of a passkey
+        that left it.
 
         Raises:
-            StorageUnavailable, AnchorUnavailable: The newest look could not reach the store.
+            StorageUnavailable, AnchorUnavailable: The newest read could not reach the store.
         """
         if session is None:
             return None
         if (outage := self._outage) is not None:
-            # Each page would wait as long as the newest look has, and then say the same.
+            # Otherwise each page would wait as long as the newest read did, and then fail in the
+            # same way.
             raise outage.with_traceback(None)
         found = viewer_of(
             self.watch.roster,
@@ -190,7 +192,7 @@ class ConsoleDesk:
         elif session.passkey and session.passkey not in {
             each.id.raw.hex() for each in found.passkeys
         }:
-            # It was lost, or has expired: whoever has it now has nothing more that it opened.
+            # The passkey was lost, or has expired: its holder loses every session that it opened.
             self.sessions.end_all(session.person, session.passkey)
             return None
         return found
@@ -202,12 +204,12 @@ class ConsoleDesk:
 
     @property
     def open_requests(self) -> int:
-        """How many requests wait for somebody."""
+        """The number of open requests."""
         return sum(each.status is Status.OPEN for each in self.watch.requests().requests)
 
     @property
     def alarms(self) -> int:
-        """How many threads do not verify, by the watch and by the last verification."""
+        """The number of threads that fail verification, by the watch and by the last full one."""
         found = {each.thread for each in self.watch.findings()}
         last = self.health.last
         if last is not None and last.report is not None:
@@ -216,7 +218,7 @@ class ConsoleDesk:
 
     @property
     def freshness(self) -> str:
-        """How new it is what lists show, in words."""
+        """The age of the lists, in words."""
         if self.fault is not None:
             return f"The store cannot be looked at: {self.fault.code}."
         state = self.watch.state
@@ -227,12 +229,12 @@ class ConsoleDesk:
     # ------------------------------------------------------------------ watching
 
     def start(self) -> None:
-        """Begin to watch the store, and to tell people."""
+        """Begin to watch the store, and to send notifications."""
         self._looker.start()
         self.feed.start()
 
     def close(self) -> None:
-        """Stop watching, and whatever runs beside it."""
+        """Stop watching, and everything else in the background."""
         with self._looking:
             self._is_ending = True
             self._looking.notify_all()
@@ -260,7 +262,7 @@ class ConsoleDesk:
                 self.fault = StorageUnavailable("the store cannot be looked at; the log says why")
             ended = time.monotonic()
             took = ended - begun
-            # A store that takes long to look at is not looked at all the time, and not all of it.
+            # A store that is slow to read is not read all the time, and only in part.
             wait_s = min(max(_LOOK_S, took), _WAIT_MAX_S)
             if not quick and took > _LONG_LOOK_S:
                 quick_until = ended + min(_QUICK_TIMES * took, _WAIT_MAX_S)
@@ -274,7 +276,7 @@ class ConsoleDesk:
             self._tell()
 
     def _begin_look(self, wait_s: float) -> bool:
-        """Wait until it is time for the next look, or somebody wants one; False at the end."""
+        """Wait until it is time for the next read, or a page requests one; False at the end."""
         with self._looking:
             self._looking.wait_for(lambda: self._is_wanted or self._is_ending, wait_s)
             self._is_wanted = False
@@ -282,14 +284,14 @@ class ConsoleDesk:
             return not self._is_ending
 
     def catch_up(self) -> None:
-        """Have the store looked at, so that who wrote something sees it in the next page.
+        """Have the store read, so that the writer of an entry sees it in the next page.
 
-        It waits a moment and no longer: a store that takes long to look at is shown as it was.
+        It waits only a moment: a slow store is shown in its previous state.
         """
         if not self._looker.is_alive():
             return
         with self._looking:
-            # One that is under way may have begun before.
+            # A read in progress may have begun before the write.
             wanted = self._begun + 1
             self._is_wanted = True
             self._looking.notify_all()
@@ -297,20 +299,20 @@ class ConsoleDesk:
 
     @property
     def place(self) -> str:
-        """How far the store is known, for whoever asks later what has moved since."""
+        """The position up to which the store is known, for later queries about changes."""
         return f"{self._run}-{self.watch.state.version}"
 
     def moved_since(self, place: str) -> tuple[str, frozenset[str] | None]:
-        """The place now, and the ids of the threads that have moved since one; None: any may have.
+        """The place now, and the ids of the threads that changed since; None: any may have.
 
-        A change of the store chain, such as of the roster, may make a difference to all of them.
+        A change of the store chain, such as of the roster, may affect all of them.
         """
         now, version = self.place, self.watch.state.version
         run, _, digits = place.rpartition("-")
         if run != self._run or not _NUMBER.fullmatch(digits):
             return now, None
         changes = self.watch.changes(int(digits))
-        # Not what a refresh that is under way has met: pages do not show it yet.
+        # Without the results of a refresh in progress: pages do not show them yet.
         threads = frozenset(each.thread_id for each in changes.events if each.number <= version)
         return now, None if changes.missed or "" in threads else threads
 
@@ -321,11 +323,11 @@ class ConsoleDesk:
             loop.call_soon_threadsafe(looked.set)
 
     def listen(self, person: str) -> asyncio.Event:
-        """Have an event set, in this event loop, each time that the store was looked at.
+        """Have an event set, in this event loop, after each read of the store.
 
         Raises:
-            TooOften: This person listens in many places already.
-            Overloaded: Very many listen.
+            TooOften: This person has too many live feeds.
+            Overloaded: There are too many live feeds.
         """
         looked = asyncio.Event()
         with self._lock:
@@ -340,6 +342,6 @@ class ConsoleDesk:
         return looked
 
     def stop_listening(self, looked: asyncio.Event) -> None:
-        """Be told no more."""
+        """Remove a listener."""
         with self._lock:
             self._listeners.pop(looked, None)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people are told of: events, made from verified entries, findings and the roster.
+"""The events of notifications, created from verified entries, findings and the roster.
 
-An event says what happened, where, when and by whom, and leads to the page that shows the rest. It
-holds no state, no question and no answer. It holds no reason either: a reason is somebody's own
-words, may quote what the run was about, and would stay in chats and logs that no erasure reaches.
+An event says what happened, where, when and by whom, and links to the page with the details. It
+holds no state, no question and no answer. It holds no reason either: a reason is a person's own
+text, may quote the content of the run, and would stay in chats and logs that no erasure reaches.
 
-A request is told as such only if it fits the thread that it is made on, and an answer to it only if
-it carries the word of somebody whom the roster knows; whether it counts, the request's page says.
-The id of an event follows from what it is about, so that whoever gets it twice can tell.
+A request becomes an event only if it fits its thread, and an answer only if it carries an
+attestation of a person whom the roster knows; the request's page says whether it counts. The id of
+an event is derived from its subject, so that a recipient can recognize duplicates.
 """
 
 import json
@@ -27,7 +27,7 @@ _ID_DIGITS = 32
 _SHORT_DIGITS = 12
 _NAME_CHARS_MAX = 120
 _DAYS_BEFORE = (1, 7, 30)
-"""How long before its end a key is told of, once each."""
+"""The days before its expiry at which a key has an event, once each."""
 
 _KINDS = {
     "request": "request",
@@ -49,33 +49,33 @@ TOLD_ENTRIES = frozenset(_KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleEvent:
-    """Something that people are told of."""
+    """An event for notifications."""
 
     id: str
-    """The same whenever the same thing is told."""
+    """The same for every delivery of the same event."""
     kind: str
     """One of `CONSOLE_EVENTS`."""
     time: datetime
-    """Of an entry, when its writer says that it was written; else when it was found out."""
+    """The time of an entry according to its writer; else the time of detection."""
     page: str
-    """The path of the page that shows more, in the console."""
+    """The path of the console page with the details."""
     thread: str = ""
-    """The name of the thread; empty: it is about none."""
+    """The name of the thread; empty: no thread."""
     thread_id: str = ""
     request: str = ""
-    """The id of the request; empty: it is about none."""
+    """The id of the request; empty: no request."""
     by: str = ""
     """The identity that did it."""
     actor: str = ""
-    """The person for whom it did, as it claims."""
+    """The person for whom it acted, as it claims."""
     identity: str = ""
-    """Whose key is about to expire."""
+    """The identity whose key is about to expire."""
     expires: datetime | None = None
     code: str = ""
-    """Why something is refused: the code of the error, or `expired`."""
+    """The reason for a refusal: the code of the error, or `expired`."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: what there is, times as text."""
+        """The JSON form: the fields that are set, times as text."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         return {
             name: _time_text(value) if isinstance(value, datetime) else value
@@ -85,12 +85,12 @@ class ConsoleEvent:
 
     @classmethod
     def from_dict(cls, found: dict[str, Any]) -> "ConsoleEvent":
-        """The event of a JSON form."""
+        """The event in a JSON form."""
         return msgspec.convert(found, cls)
 
 
 def event_id(*parts: str) -> str:
-    """The id of what some texts name together."""
+    """The id for a combination of texts."""
     return sha256(json.dumps(["sealpoint event", *parts]).encode()).hexdigest()[:_ID_DIGITS]
 
 
@@ -100,13 +100,13 @@ def record_event(
     asked: Collection[str],
     open_requests: Collection[str] = (),
 ) -> ConsoleEvent | None:
-    """What people are told of an entry; None: nothing.
+    """The event of an entry; None if it has none.
 
     Args:
         record: The entry.
         store_id: The store.
-        asked: The ids of the requests that were made on the thread before: nothing else can be
-            answered or expire there, whatever entries say.
+        asked: The ids of the earlier requests on the thread: no other request can be answered or
+            expire there, whatever entries say.
         open_requests: The ids of requests that have not expired, whatever entries say.
     """
     kind = _KINDS.get(record.kind)
@@ -117,7 +117,8 @@ def record_event(
         kind, by, code = "refused", record.by, "not-trusted"
     page = f"/threads/{record.thread_id}"
     if record.request:
-        # With the thread: it is found, and told what became of it, although the thread has gone on.
+        # With the thread: the page finds the request and shows its result, although the thread has
+        # continued.
         page = f"/requests/{record.request}?thread={record.thread_id}"
     return ConsoleEvent(
         id=event_id(store_id, record.entry, kind),
@@ -136,27 +137,28 @@ def record_event(
 def _is_what_it_says(
     record: AuditRecord, asked: Collection[str], open_requests: Collection[str]
 ) -> bool:
-    """Whether an entry about a request is one: anybody of the namespace may write any of them."""
+    """Whether an entry about a request is genuine: every writer of the namespace may write one."""
     if record.kind == "request":
-        # People would look for what they cannot find.
+        # People would look for a request that they cannot find.
         return bool(record.request)
     is_known = record.request in asked
     if record.kind in _ANSWERS:
-        # The word inside is what counts, and only where its request was made: somebody's genuine
-        # word may be copied to another thread.
+        # The attestation inside counts, and only on the thread of its request: an attacker may copy
+        # a genuine attestation to another thread.
         return bool(record.word_of) and is_known
-    # Whoever believed an end before its time, or of what nobody asked, would leave it to others.
+    # Anyone who believed a premature expiry, or one without a request, would leave the request to
+    # others.
     return record.kind != "expiry" or (is_known and record.request not in open_requests)
 
 
 def finding_event(finding: Finding, store_id: str, count: int, now: datetime) -> ConsoleEvent:
-    """What people are told of a thread, or a store chain, that does not verify or was misused.
+    """The event of a thread, or a store chain, that fails verification or was misused.
 
     Args:
-        finding: What is wrong.
+        finding: The problem.
         store_id: The store.
-        count: How often that thread was found so, this time included.
-        now: When it was found out.
+        count: The number of times that the thread had this problem, this time included.
+        now: The time of detection.
     """
     is_thread = finding.thread.strip("0") != ""
     kind = "unreadable" if finding.refuses else "unjustified"
@@ -174,7 +176,7 @@ def finding_event(finding: Finding, store_id: str, count: int, now: datetime) ->
 def expiry_events(
     roster: Roster, store_id: str, namespace: str, now: datetime
 ) -> Iterable[ConsoleEvent]:
-    """What people are told of keys that expire soon: 30 days before, 7 days and one."""
+    """The events of keys that expire soon: 30 days before, 7 days and one."""
     for identity in roster.identities:
         for key in identity.keys if identity.covers(namespace) else ():
             if key.expires is None or key.expires <= now:
@@ -195,7 +197,7 @@ def expiry_events(
 def resume_event(
     store_id: str, thread_id: str, thread: str, person: str, now: datetime
 ) -> ConsoleEvent:
-    """What a worker is told when somebody wants its thread to go on."""
+    """The event for a worker when a person wants its thread to resume."""
     return ConsoleEvent(
         id=event_id(store_id, thread_id, now.isoformat(), "resume-wanted"),
         kind="resume-wanted",
@@ -208,7 +210,7 @@ def resume_event(
 
 
 def sentence(event: ConsoleEvent) -> str:
-    """An event in a sentence for people; nothing in it is hidden, and no markup is meant."""
+    """An event as a sentence for people, with all its text visible and without markup."""
     by = _shown(event.by) or "Somebody"
     if event.actor:
         by = f"{by} for {_shown(event.actor)}" if event.by else _shown(event.actor)

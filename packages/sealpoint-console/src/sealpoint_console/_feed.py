@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the watch of a store to people: after each look, what it has found is told.
+"""From the watch of a store to notifications: each read's findings become events.
 
-The watch says which threads got an entry that people are told of; what it says is then read from
-the verified trail of that thread. It is done in an OS thread of its own, so that neither the watch
-nor a page waits while, after a restart, many threads are read.
+The watch names the threads with new entries that may be events; the content is then read from the
+verified trail of each thread. A separate OS thread does this, so that neither the watch nor a page
+waits while, after a restart, many threads are read.
 """
 
 import logging
@@ -20,18 +20,18 @@ from sealpoint_console._notify import Notifier
 
 _LOG = logging.getLogger("sealpoint.console")
 _AGAIN_S = 5.0
-"""So often it is looked, though nothing moved: a key may be about to expire."""
+"""The interval of checks without changes: a key may be about to expire."""
 _CLOSE_S = 5.0
 _OPEN = (Status.OPEN, Status.APPROVED)
 
 
 class Feed:
-    """Tells what a watch finds. `wake` says that it has looked.
+    """Sends events for the findings of a watch. `wake` reports a new read.
 
     Args:
-        store: What is watched.
-        watch: The watch of it, which somebody else refreshes.
-        notifier: Who is told; it is started and closed with this.
+        store: The watched store.
+        watch: The watch of it, which another component refreshes.
+        notifier: The notifier; this object starts and closes it.
     """
 
     def __init__(self, store: Store, watch: StoreWatch, notifier: Notifier) -> None:
@@ -47,24 +47,24 @@ class Feed:
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sealpoint-feed", daemon=True)
         self.fault: SealpointError | None = None
-        """Why nobody can be told, while that is so."""
+        """The reason why notifications fail, while they do."""
 
     def start(self) -> None:
-        """Begin to tell."""
+        """Begin to send notifications."""
         self._notifier.start()
         self._thread.start()
 
     def wake(self) -> None:
-        """Say that the watch has looked."""
+        """Report that the watch has read the store."""
         self._awake.set()
 
     def verified(self, report: Report) -> None:
-        """Say what a full verification has found."""
+        """Report the findings of a full verification."""
         self._verified = report
         self._awake.set()
 
     def close(self) -> None:
-        """Stop telling; what is not told yet is told when the console runs again."""
+        """Stop sending; the next run of the console sends the rest."""
         self._ending.set()
         self._awake.set()
         if self._thread.is_alive():
@@ -87,10 +87,10 @@ class Feed:
                 self._ending.wait(_AGAIN_S)
 
     def look(self) -> None:
-        """Tell what the watch has found since the look before.
+        """Send events for the findings of the watch since the previous call.
 
         Raises:
-            DirectoryUnusable: It cannot be kept; the next look tells it.
+            DirectoryUnusable: The outbox cannot be written; the next call tries again.
         """
         report = self._verified
         if report is not None:
@@ -108,7 +108,7 @@ class Feed:
         self._seen, self._looked_at = seen, now
 
     def _look_at_threads(self, failure: Finding | None) -> None:
-        # Heads before changes: an entry that comes between is touched, and read already.
+        # Heads before changes: an entry in between counts as touched, and is already read.
         heads = self._watch.heads()
         changes = self._watch.changes(self._number or 0)
         touched = None

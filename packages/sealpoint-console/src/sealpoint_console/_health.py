@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last full verification of the store, and the last look at how it is set up.
+"""The last full verification of the store, and the last check of its configuration.
 
-Both run beside the pages, one of each at a time, and are remembered with their times. A
-verification is begun by somebody, and says how far it is. A look is begun when somebody asks and
-the last one is too old: with many threads it takes seconds, and nobody waits for it.
+Both run in the background, one of each at a time, and keep their times. A person starts a
+verification, which reports its progress. A check starts when a page needs one and the last one is
+too old: with many threads it takes seconds, and no page waits for it.
 """
 
 import logging
@@ -22,12 +22,12 @@ from sealpoint.ledger import STORE_CHAIN
 _LOG = logging.getLogger("sealpoint.console")
 _KEPT_S = 30.0
 _SHARE = 10
-"""A look that took long is kept so many times as long, so that looking is not all that is done."""
+"""A result is kept this many times as long as its check took, to limit the load."""
 _WAIT_S = 0.05
 
 
 class _Stopped(Exception):
-    """The console ends, and the verification with it."""
+    """The console stops, and the verification with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,23 @@ class Verification:
     total: int = 0
     ended: datetime | None = None
     report: Report | None = None
-    """Of the whole store, with what was found in this namespace and in the store chain."""
+    """Of the whole store, with the findings in this namespace and in the store chain."""
     elsewhere: int = 0
-    """How much was found in other namespaces, of which people here are told no more."""
+    """The number of findings in other namespaces, without details for people here."""
     fault: SealpointError | None = None
 
     @property
     def runs(self) -> bool:
-        """Whether it is still under way."""
+        """Whether it is still in progress."""
         return self.ended is None
 
 
 class Health:
-    """Verifies a store beside everything else, one verification at a time.
+    """Verifies a store in the background, one verification at a time.
 
     Args:
-        store: What is verified.
-        on_report: Told what each has found.
+        store: The store to verify.
+        on_report: Called with each report.
     """
 
     def __init__(self, store: Store, on_report: Callable[[Report], object] | None = None) -> None:
@@ -64,10 +64,10 @@ class Health:
         self._lock = threading.Lock()
         self._ending = False
         self.last: Verification | None = None
-        """The one that runs, or the last that ran; None if none was asked for yet."""
+        """The verification in progress, or the last one; None if there was none yet."""
 
     def begin(self) -> Verification:
-        """Begin to verify, unless that is under way."""
+        """Begin to verify, unless a verification is in progress."""
         with self._lock:
             if self.last is None or not self.last.runs:
                 self.last = Verification(datetime.now(UTC))
@@ -75,13 +75,13 @@ class Health:
             return self.last
 
     def findings_of(self, thread_id: str) -> list[Finding]:
-        """What the last verification found that a read of a thread would be refused for."""
+        """The findings of the last verification that would make a read of a thread fail."""
         report = None if self.last is None else self.last.report
         findings = () if report is None else report.findings
         return [each for each in findings if each.refuses and each.thread == thread_id]
 
     def close(self) -> None:
-        """End what runs, soon."""
+        """Stop a verification in progress, soon."""
         self._ending = True
 
     def _run(self) -> None:
@@ -123,20 +123,20 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What one look at the set-up of a store found."""
+    """The result of one check of the configuration of a store."""
 
     at: datetime
     diagnosis: Diagnosis | None = None
     fault: SealpointError | None = None
-    """Why nobody could look."""
+    """The reason for a failed check."""
 
 
 class Checkup:
-    """Keeps what was found out about how a store is set up.
+    """Keeps the results of checks of a store's configuration.
 
     Args:
-        diagnose: Looks at it, as `sealpoint doctor` does.
-        clock: What time passes by.
+        diagnose: Checks it, as `sealpoint doctor` does.
+        clock: The clock for the age of a result.
     """
 
     def __init__(
@@ -148,12 +148,12 @@ class Checkup:
         self._last: Checked | None = None
         self._good_until = 0.0
         self._done: threading.Event | None = None
-        """Set when the look that is under way has ended; None: none is."""
+        """Set when the check in progress has ended; None: there is none."""
 
     def look(self) -> tuple[Checked | None, bool]:
-        """What was found last, None if nothing yet; and whether it is being looked again.
+        """The last result, None if there is none yet; and whether a check is in progress.
 
-        Only what is found at once is waited for.
+        The call waits only for a quick result.
         """
         with self._lock:
             if self._done is None and self._clock() >= self._good_until:

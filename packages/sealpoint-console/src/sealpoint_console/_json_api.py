@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console for programs: the same data, rights and errors as the pages, as JSON.
 
-What a program is shown it gives back as `expect` when it acts, as a form gives back its ticket:
-if that has moved since, nothing is written. Answers to requests are attestations that a
-person signed elsewhere, such as with `sealpoint approve --offline`; they are relayed.
+A program returns the displayed state as `expect` when it acts, as a form returns its ticket: if the
+state has changed, nothing is written. Answers to requests are attestations that a person signed
+elsewhere, such as with `sealpoint approve --offline`; they are relayed.
 
 The description of it all is made of the table of routes below and of the types of their answers, so
 that none is without; what it says of lengths is asked of every call.
@@ -230,11 +230,11 @@ def _as_json(operation: Operation) -> Callable[[PageCall], Response]:
 
 
 def _check_bounds(call: PageCall, operation: Operation) -> None:
-    """Hold what was sent against what the description says of it.
+    """Check the parameters of a call against the description.
 
     Raises:
-        UsageError: A text is too long or too short, or is none of those that there are; or nobody
-            asked for it, such as a filter that is misspelt: all would be told.
+        UsageError: A text is too long, too short or not one of the allowed values; or a parameter
+            is unknown, such as a misspelled filter, which would otherwise return everything.
     """
     if others := call.request.query_params.keys() - operation.query.keys():
         taken = ", ".join(operation.query) or "nothing"

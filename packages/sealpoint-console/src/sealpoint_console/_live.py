@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live feed: server-sent events that say that something moved, and never what it holds.
+"""The live feed: server-sent events that report a change, and never its content.
 
-Each event carries its place in the feed; a page says from which place on it has to be told, so that
-nothing is missed between the making of a page and its listening, nor while a line was cut. The
-places of another run of the console are none: whoever comes from there is told to read all anew.
+Each event carries its place in the feed; a page states its last known place, so that it misses
+nothing between its creation and its connection, nor during an interruption. Places of another run
+of the console are invalid: such a page has to reload everything.
 
-`moved` says that lists are to be loaded again, `standing` how many requests are open, how many
-threads do not verify and how fresh lists are, `fault` that the store cannot be read; each is sent
-when it is news, and a comment now and then where nothing is. A store that cannot be read does not
-end the feed: it goes on when the store is back. A session that has ended does.
+`moved` asks the page to reload lists, `standing` has the number of open requests, the number of
+threads that fail verification and the age of lists, `fault` says that the store cannot be read;
+each is sent when it changes, and a comment occasionally in between. An unreadable store does not
+end the feed: it continues when the store is back. The end of the session does.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ from sealpoint_console._shield import error_document, retry_headers, status_of
 _BEAT_S = 15.0
 _ASK_S = 1.0
 _THREADS_MAX = 100
-"""So many threads are named that have moved; if there are more, all may have."""
+"""The number of changed threads that are named; beyond it, the event covers all threads."""
 
 
 def live_route(desk: ConsoleDesk) -> Route:
-    """Where pages listen."""
+    """The route of the live feed."""
 
     async def answer(request: Request) -> Response:
         session = desk.sessions.find(cookie_of(request.scope["headers"], COOKIE), keep=False)
@@ -55,12 +55,12 @@ async def _may_listen(desk: ConsoleDesk, session: Session) -> bool:
     try:
         return await asyncio.to_thread(desk.viewer, session) is not None
     except SealpointError:
-        # A browser does not come again to what was refused; the feed says what is wrong.
+        # A browser does not reconnect after a refusal; the feed reports the error.
         return True
 
 
 class _Stream(StreamingResponse):
-    """A stream whose place is given back however it ends, and also if it never began."""
+    """A stream that always releases its slot, however it ends, and also if it never began."""
 
     def __init__(self, desk: ConsoleDesk, request: Request, looked: asyncio.Event) -> None:
         super().__init__(
@@ -95,19 +95,20 @@ async def _events(desk: ConsoleDesk, request: Request, looked: asyncio.Event) ->
 
 
 class _Listener:
-    """One page that listens: who is there, and what it was told last."""
+    """One connected page: its session, and the last event that it received."""
 
     def __init__(self, desk: ConsoleDesk, request: Request) -> None:
         self._desk = desk
         self._cookie = cookie_of(request.scope["headers"], COOKIE)
         self._asked_at = -inf
-        # A browser whose line was cut says where it was; a page, as of where it was made.
+        # A browser that reconnects sends its last place; a new page sends the place of its
+        # creation.
         since = request.headers.get("last-event-id") or request.query_params.get("since")
         self._place = since or desk.place
         self._standing = ""
 
     async def news(self) -> str | None:
-        """What it was not told yet; empty if nothing, None once its session has ended."""
+        """The new events; empty if there are none, None once the session has ended."""
         moved = ""
         try:
             if not await self._is_there():
@@ -118,7 +119,8 @@ class _Listener:
                 self._place = place
                 moved = _event("moved", _moved(threads), place)
         except SealpointError as error:
-            # Nobody can say who may look, so that only this is told until the store is back.
+            # Nobody can check permissions now, so that only this event is sent until the store is
+            # back.
             self._asked_at = -inf
             words = f"The store cannot be looked at: {error.code}."
             standing = _event("fault", {"code": error.code, "freshness": words})
@@ -128,7 +130,7 @@ class _Listener:
         return moved + standing
 
     async def _is_there(self) -> bool:
-        """Whether the session goes on: one that has ended is told nothing more."""
+        """Whether the session is still valid: an ended session gets no more events."""
         now = time.monotonic()
         if now - self._asked_at >= _ASK_S:
             session = self._desk.sessions.find(self._cookie, keep=False)
@@ -139,7 +141,7 @@ class _Listener:
 
 
 def _moved(threads: frozenset[str] | None) -> dict[str, Any]:
-    """The ids of the threads that moved; nothing: any of them may have."""
+    """The ids of the changed threads; nothing: any of them may have changed."""
     if threads is None or len(threads) > _THREADS_MAX:
         return {}
     return {"threads": sorted(threads)}

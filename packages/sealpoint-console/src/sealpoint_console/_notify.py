@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People are told: what happened in a store goes to the hooks of the operator, at least once.
+"""Notifications: the events of a store go to the operator's hooks, at least once.
 
-`looked` is given what each look at the store has found. What people are to be told of it is on the
-disk, with how far that is, before anything is sent; so after a restart or a crash it tells what
-happened meanwhile, and nothing that was told before. The first time it tells nothing of the past,
-only what is wrong now.
+`looked` receives the results of each read of the store. It writes the new events, together with the
+reported positions, to the disk before anything is sent; so after a restart or a crash it sends the
+events since then, and repeats no earlier event. The first run sends no past events, only current
+problems.
 
-Each hook has an OS thread of its own, which sends in order and tries again, with growing waits,
-what was not taken; after a day it gives an event up and says so. A hook that is dead or slow holds
-up no other. Whether a page is shown or an entry written never depends on any of this.
+Each hook has an OS thread of its own, which sends in order and retries failed deliveries with
+growing waits; after a day it gives an event up and records that. A dead or slow hook does not delay
+another one. Pages and entries never depend on any of this.
 """
 
 import logging
@@ -44,33 +44,33 @@ from sealpoint_console.settings import ConsoleSettings, HookSettings
 
 _LOG = logging.getLogger("sealpoint.console")
 _KEPT_EVERY_S = 5.0
-"""So often it is kept how far threads were told of which there was nothing to tell."""
+"""The interval at which the positions of threads without events are written."""
 _CLOSE_S = 2.0
 _NAMESPACE_DIGITS = 16
 _BATCH_THREADS = 100
 _VERIFIED = "/"
-"""What the names of findings of a verification have, beside the thread; they end with the next."""
+"""The prefix of findings of a full verification; the next one replaces them."""
 _ANSWERS = frozenset({"approved", "denied", "broken-glass", "refused"})
 _RESUMES_MAX = 10_000
-"""Of so many threads it is known that their workers were told to go on."""
+"""The number of threads whose worker notifications are remembered."""
 _NOBODY_CAN_LOOK = frozenset({StorageUnavailable.code, AnchorUnavailable.code})
 
 Read = Callable[[str], Iterable[AuditRecord]]
-"""What gives the verified records of a thread by its id."""
+"""The function that returns the verified records of a thread by its id."""
 
 OnDelivery = Callable[[str, str], object]
 """Called with the name of a hook and `delivered`, `failed` or `given-up`."""
 
 
 def outbox_path(state_dir: Path, store_id: str, namespace: str) -> Path:
-    """Where the outbox of a console lies."""
+    """The path of the outbox of a console."""
     space = sha256(namespace.encode()).hexdigest()[:_NAMESPACE_DIGITS]
     return state_dir / "console" / store_id.rpartition(":")[2] / f"outbox-{space}.db"
 
 
 @dataclass(frozen=True, slots=True)
 class _ThreadBatch:
-    """What some threads have to tell, and how far that is."""
+    """The events of some threads, and the positions that they cover."""
 
     events: list[ConsoleEvent] = field(default_factory=list)
     told: dict[str, int] = field(default_factory=dict)
@@ -78,23 +78,23 @@ class _ThreadBatch:
 
 @dataclass(frozen=True, slots=True)
 class ResumesTold:
-    """How often the worker of a thread was told that people want it to go on."""
+    """How often the worker of a thread was notified that people want a resume."""
 
     count: int = 0
     person: str = ""
-    """Who wanted it last."""
+    """The last person who wanted it."""
     at: datetime | None = None
 
 
 class Notifier:
-    """Tells the hooks of a console what happens. `start` begins to send.
+    """Sends the events of a console to its hooks. `start` begins to send.
 
     Args:
-        settings: Whom to tell, and where people reach the console.
+        settings: The hooks, and the address of the console.
         store_id: The store.
-        namespace: The namespace that the console is of.
-        pace: How long things may take.
-        on_delivery: Told of each try.
+        namespace: The namespace of the console.
+        pace: Time limits and waits.
+        on_delivery: Called after each attempt.
 
     Raises:
         ConfigError, UsageError, KeyFileUnsafe: A file that a hook names cannot be used.
@@ -138,12 +138,12 @@ class Notifier:
             self._couriers.append(_Courier(hook, deliver, self._outbox, pace, on_delivery))
 
     def start(self) -> None:
-        """Begin to send what waits."""
+        """Begin to send waiting events."""
         for courier in self._couriers:
             courier.start()
 
     def close(self) -> None:
-        """Stop sending; what waits is sent when the console runs again."""
+        """Stop sending; the next run of the console sends waiting events."""
         for courier in self._couriers:
             courier.stop()
         until = time.monotonic() + _CLOSE_S
@@ -155,39 +155,40 @@ class Notifier:
             self._outbox.close()
 
     def tells(self, kind: str) -> bool:
-        """Whether any hook takes a kind of event."""
+        """Whether any hook accepts a kind of event."""
         return any(kind in hook.events for hook in self._hooks)
 
     def status(self) -> tuple[HookStatus, ...]:
-        """How it stands with every hook."""
+        """The delivery status of every hook."""
         return () if self._outbox is None else self._outbox.statuses()
 
     # ------------------------------------------------------------------ telling
 
     def tell(self, event: ConsoleEvent) -> None:
-        """Tell an event to every hook that takes its kind.
+        """Queue an event for every hook that accepts its kind.
 
         Raises:
-            DirectoryUnusable: It cannot be kept, so it is not told.
+            DirectoryUnusable: The outbox cannot be written, so the event is not queued.
         """
         self._put(OutboxChange(), [event])
 
     def resumes_told(self, thread_id: str) -> ResumesTold:
-        """How often whoever runs a thread was told so, since the console began."""
+        """How often the worker of a thread was notified since the console started."""
         return self._resumes.get(thread_id, ResumesTold())
 
     def resume_wanted(self, thread_id: str, thread: str, person: str, *, told: int) -> None:
-        """Tell whoever runs a thread that a person wants it to go on.
+        """Notify the worker of a thread that a person wants a resume.
 
         Args:
             thread_id: The thread.
             thread: Its name.
-            person: Who wants it.
-            told: How often that was told when the person decided: somebody else may have, since.
+            person: The person who wants it.
+            told: The number of notifications when the person decided: another person may have sent
+                one since.
 
         Raises:
-            Moved: It was told meanwhile.
-            DirectoryUnusable: It cannot be kept, so it is not told.
+            Moved: Another notification was sent since.
+            DirectoryUnusable: The outbox cannot be written, so the event is not queued.
         """
         now = datetime.now(UTC)
         with self._resuming:
@@ -211,23 +212,24 @@ class Notifier:
         roster: Roster | None = None,
         open_requests: Collection[str] = (),
     ) -> None:
-        """Tell what a look at the store has found; who calls meanwhile waits.
+        """Queue events for the results of a read of the store; concurrent callers wait.
 
-        It may take long after a restart, since it reads every thread that moved meanwhile.
+        It may take long after a restart, since it reads every thread that has changed since the
+        last run.
 
         Args:
             heads: The last position of every thread of the namespace, by its id; None: they are not
                 known yet.
-            read: Gives the records of a thread; only threads are read that may have something to
-                tell.
-            touched: The threads that got an entry of `TOLD_ENTRIES` since the look before; None: it
-                is not known, so every thread that moved is read.
-            findings: What does not verify now: all of it, if `heads` are known.
+            read: Returns the records of a thread; it is called only for threads that may have
+                events.
+            touched: The threads with a new entry of `TOLD_ENTRIES` since the previous read; None:
+                unknown, so every changed thread is read.
+            findings: The current verification failures: all of them, if `heads` are known.
             roster: The newest one.
             open_requests: The ids of those that people may still answer.
 
         Raises:
-            DirectoryUnusable: It cannot be kept; the next look tells it.
+            DirectoryUnusable: The outbox cannot be written; the next call tries again.
         """
         if self._outbox is None:
             return
@@ -261,7 +263,7 @@ class Notifier:
             if head == before:
                 continue
             if head < before:
-                # An accepted restore has cut it; what is written from here on is new.
+                # An accepted restore has cut it; entries from here on are new.
                 self._moved[thread] = self._told[thread] = before = head
                 continue
             if touched is not None and thread not in touched and thread not in self._unread:
@@ -282,7 +284,7 @@ class Notifier:
             self._unread -= batch.told.keys()
 
     def _read_thread(self, thread: str, before: int, read: Read, batch: "_ThreadBatch") -> None:
-        """Add what a thread has to tell; one that cannot be read now is read at a later look."""
+        """Add the events of a thread; an unreadable thread is read at a later call."""
         found: list[ConsoleEvent] = []
         asked, said, last = set[str](), set[tuple[str, ...]](), before
         try:
@@ -292,7 +294,7 @@ class Notifier:
                 event = record_event(record, self._store_id, asked, self._open_requests)
                 if event is not None and event.kind == "request":
                     asked.add(event.request)
-                # Whoever holds a key can copy a word as often as they like; it is told once.
+                # A key holder can copy an attestation any number of times; it becomes one event.
                 is_new = event is None or _said(event) not in said
                 if event is not None:
                     said.add(_said(event))
@@ -308,13 +310,13 @@ class Notifier:
             batch.events.extend(found)
 
     def verified(self, findings: Iterable[Finding]) -> None:
-        """Tell what a full verification has found, each thread and code once as long as it is so.
+        """Queue events for a full verification, each thread and code once while it lasts.
 
         Args:
-            findings: All that it found.
+            findings: All its findings.
 
         Raises:
-            DirectoryUnusable: It cannot be kept, so it is not told.
+            DirectoryUnusable: The outbox cannot be written, so the event is not queued.
         """
         if self._outbox is None:
             return
@@ -323,7 +325,7 @@ class Notifier:
         with self._looking:
             for key, finding in here.items():
                 code, count = self._found.get(key, ("", 0))
-                # What a look has told is not told again.
+                # A finding that a read has reported is not reported again.
                 if not code and self._found.get(finding.thread, ("", 0))[0] != finding.code:
                     change.findings[key] = (finding.code, count + 1)
                     events.append(finding_event(finding, self._store_id, count + 1, now))
@@ -359,7 +361,7 @@ class Notifier:
             self._put(OutboxChange(keys={each.id: each.expires or now for each in events}), events)
 
     def _put(self, change: OutboxChange, events: Iterable[ConsoleEvent]) -> None:
-        """Keep a change and its events, and wake whoever sends them."""
+        """Write a change and its events, and wake the senders."""
         if self._outbox is None:
             return
         change.events += [
@@ -384,7 +386,7 @@ class Notifier:
 
 
 def _by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
-    """What people are told of what a verification found, by thread and code."""
+    """The events of a verification's findings, by thread and code."""
     return {
         f"{finding.thread}{_VERIFIED}{finding.code}": finding
         for finding in findings
@@ -393,10 +395,10 @@ def _by_name(findings: Iterable[Finding]) -> dict[str, Finding]:
 
 
 def _said(event: ConsoleEvent) -> tuple[str, ...]:
-    """What makes two events one for people: an answer by the same, else nothing."""
+    """The key that makes two events one: the same answer by the same person, else nothing."""
     if event.kind not in _ANSWERS:
         return (event.id,)
-    # Of what counts for nothing, one by each writer is enough.
+    # Of events without effect, one by each writer is enough.
     return (event.kind, event.by, "" if event.code == NotTrusted.code else event.request)
 
 
@@ -456,7 +458,7 @@ class _Courier:
             self._ending.wait(wait_s)
 
     def _send(self, waiting: Waiting, failures: int) -> float:
-        """Send one event; what comes back is how long to wait before the next try."""
+        """Send one event; returns the wait before the next attempt."""
         try:
             self._deliver(waiting.event)
         except NotTaken as fault:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signing in by a provider of the organisation.
+"""Sign-in through an identity provider of the organization.
 
-A browser is sent there and comes back with a code, at an address that anybody can make up. So a
-sign-in is known here before it begins: by a state, which works once, within ten minutes, and only
-in the browser that began it, by a cookie of its own. Whoever lures somebody to the address of
-another sign-in gets them nowhere.
+A browser goes to the provider and comes back with a code, at an address that anyone can craft. So
+the console registers a sign-in before it begins: by a state, which works once, within ten minutes,
+and only in the browser that began it, by a cookie of its own. An attacker who lures a person to the
+address of another sign-in gains nothing.
 
-What the provider has to prove is the business of `OidcProvider`; whom the roster knows, that of
-`signed_in`.
+`OidcProvider` checks the provider's proof; `signed_in` checks that the roster knows the person.
 """
 
 import hashlib
@@ -50,7 +49,7 @@ _ERRORS = (
     *("invalid_request", "invalid_scope", "login_required", "server_error"),
     *("temporarily_unavailable", "unauthorized_client", "unsupported_response_type"),
 )
-"""What a provider may say; another text at our address could be anybody's."""
+"""The errors that a provider may report; any other text at our address could come from anyone."""
 
 
 def _hash(token: str) -> bytes:
@@ -66,10 +65,10 @@ class PendingSignIns:
         self._begun: OrderedDict[bytes, tuple[Flow, bytes, float]] = OrderedDict()
 
     def begin(self, page: str = "/") -> tuple[Flow, str]:
-        """A new one, and the token for the browser that it belongs to.
+        """A new sign-in, and the token for its browser.
 
         Args:
-            page: Where they go on once they are signed in.
+            page: The page after sign-in.
         """
         state, nonce, verifier, browser = (secrets.token_urlsafe(_TOKEN_BYTES) for _ in range(4))
         flow = Flow(state=state, nonce=nonce, verifier=verifier, page=page)
@@ -83,7 +82,7 @@ class PendingSignIns:
         """The sign-in of a state, once.
 
         Raises:
-            UsageError: There is none, it is too old, or another browser began it.
+            UsageError: The sign-in does not exist, is too old, or began in another browser.
         """
         with self._lock:
             found = self._begun.pop(_hash(state), None)
@@ -101,14 +100,14 @@ class Oidc:
     """The routes to a provider, and back.
 
     Args:
-        provider: Whose word counts.
-        pending: The sign-ins that have begun.
+        provider: The trusted provider.
+        pending: The sign-ins in progress.
     """
 
     def __init__(self, provider: OidcProvider, pending: PendingSignIns | None = None) -> None:
         self._provider = provider
         self._pending = pending or PendingSignIns()
-        # A provider that is slow must not keep everybody who reads pages from being answered.
+        # A slow provider must not block the pages of everyone else.
         self._places = threading.BoundedSemaphore(_AT_ONCE_MAX)
 
     def routes(self, make: Routes) -> list[Route]:
@@ -122,8 +121,8 @@ class Oidc:
         require_allowance(call)
         flow, browser = self._pending.begin(wanted_page(call.text("to", "")))
         url = self._asking(lambda: self._provider.authorization_url(flow))
-        # A page that goes on by itself: a form of ours may lead to our own pages only, redirects
-        # of it included, so that no form that somebody smuggles in leads elsewhere.
+        # A page that redirects by itself: a form of ours may only lead to our own pages, including
+        # its redirects, so that an injected form leads nowhere else.
         page = call.page("sign_in_elsewhere.html", url=url, host=urlsplit(url).netloc)
         page.headers["refresh"] = f"0; url={url}"
         page.set_cookie(
@@ -138,11 +137,12 @@ class Oidc:
         return page
 
     def _end(self, call: PageCall) -> Response:
-        # (1) it was begun here, in this browser, and not ended yet; it was counted then, and what
-        # was not begun is not: any site can send its visitors here
+        # (1) it began here, in this browser, and has not ended yet; the limit counted it at the
+        #     start, and a sign-in that never began does not count: any site can send its visitors
+        #     here
         browser = call.cookie(PENDING_COOKIE) or ""
         flow = self._pending.take(_once(call, "state") or "", browser)
-        # (2) the provider let them pass
+        # (2) the provider let the person pass
         error, code, issuer = (_once(call, name) for name in ("error", "code", "iss"))
         if error is not None:
             word = error if error in _ERRORS else "an error that it does not name properly"
@@ -152,7 +152,7 @@ class Oidc:
             )
         if not code:
             raise UsageError("the provider sent you back without a code", hint=_AGAIN)
-        # (3) the provider says who they are, and (4) the roster knows them
+        # (3) the provider identifies the person, and (4) the roster knows them
         person = self._asking(lambda: self._provider.verify_person(flow, code, issuer))
         return _forget(signed_in(call, person, "oidc", redirect(flow.page)))
 
@@ -162,14 +162,14 @@ class Oidc:
         try:
             return ask()
         except (ConfigError, UsageError) as error:
-            # It names files of this machine, and this page is for anybody.
+            # The message names files of this machine, and this page is for anyone.
             _LOG.error("sign-in by a provider: %s", error.message)
             raise ProviderUnavailable("the console cannot prove itself to the provider") from error
         finally:
             self._places.release()
 
     def _told(self, handler: Handler) -> Handler:
-        """The same handler; whoever is not signed in is told so on a page that leads back."""
+        """The same handler; a sign-in error leads to a page with a link back."""
 
         def answer(call: PageCall) -> Response:
             try:
@@ -195,10 +195,10 @@ def _forget(response: Response) -> Response:
 
 
 def _once(call: PageCall, name: str) -> str | None:
-    """What the address says; OAuth has each parameter once.
+    """A query parameter; OAuth allows each parameter once.
 
     Raises:
-        UsageError: It says it twice.
+        UsageError: The address has it twice.
     """
     found = call.request.query_params.getlist(name)
     if len(found) > 1:

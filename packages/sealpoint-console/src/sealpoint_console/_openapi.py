@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the API for programs is described, as OpenAPI 3.1: what it takes, and what it answers.
+"""The OpenAPI 3.1 description of the API for programs: its parameters and its responses.
 
 What an answer holds is taken from the type that it is made of, so that the description cannot say
 anything else.
@@ -58,7 +58,7 @@ class Operation:
 
 
 def ref(name: str) -> Schema:
-    """What has a name in the description."""
+    """A reference to a named schema."""
     return {"$ref": _REF.format(name=name)}
 
 

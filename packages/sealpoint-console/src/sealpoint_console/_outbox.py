@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox: what is still to be sent to whom, and how far every thread was told.
+"""The outbox: the waiting events of each hook, and the reported position of every thread.
 
-One SQLite file of one console, which nobody else can read, and which a second console of the same
-store and namespace cannot open. What is put into it is on the disk when the call returns, together
-with the positions up to which threads were told, so a process that is killed tells nothing twice
-and leaves nothing out. Without a path it lies in memory, and ends with the process.
+One SQLite file of one console, which no other user can read, and which a second console of the same
+store and namespace cannot open. A write is on the disk when the call returns, together with the
+reported positions of threads, so a process that is killed repeats nothing and leaves nothing out.
+Without a path it is in memory, and ends with the process.
 
-It is bounded: where more waits for a hook than it holds, the oldest is given up, and counted.
+It is bounded: if more events wait for a hook than it holds, the oldest is given up, and counted.
 """
 
 import json
@@ -25,7 +25,7 @@ from sealpoint.errors import DirectoryUnusable
 from sealpoint_console._events import ConsoleEvent
 
 WAITING_MAX = 10_000
-"""How much may wait for one hook."""
+"""The number of events that may wait for one hook."""
 
 _ERROR_CHARS_MAX = 200
 _VERSION = 1
@@ -65,7 +65,7 @@ _FIRST = """
     SELECT number, event, since FROM waiting WHERE hook = ?
     ORDER BY json_extract(event, '$.kind') NOT IN ('unreadable', 'broken-glass'), number LIMIT 1
 """
-"""Alarms first: they do not wait behind what somebody has written to keep them waiting."""
+"""Alarms first: other entries, which an attacker may write in bulk, must not delay them."""
 _FORGET_OTHERS = (
     "DELETE FROM waiting WHERE hook NOT IN (SELECT value FROM json_each(?))",
     "DELETE FROM hook WHERE name NOT IN (SELECT value FROM json_each(?))",
@@ -74,7 +74,7 @@ _FORGET_OTHERS = (
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An event that is to be sent to a hook."""
+    """An event that waits for a hook."""
 
     number: int
     event: ConsoleEvent
@@ -83,49 +83,49 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookStatus:
-    """How it stands with what a hook is told."""
+    """The delivery status of a hook."""
 
     name: str
     delivered: int
-    """How many events it took."""
+    """The number of events that it accepted."""
     waiting: int
     dropped: int
-    """How many were given up: it did not take them for a day, or too many waited."""
+    """The number of events given up: the hook failed for a day, or too many waited."""
     delivered_at: datetime | None
     failed_at: datetime | None
     error: str
-    """Why it did not take the last one that was tried; empty: it did."""
+    """The error of the last attempt; empty: it succeeded."""
 
 
 @dataclass(slots=True)
 class OutboxChange:
-    """What is written at once: events for hooks, and how far that has told everything."""
+    """One atomic write: events for hooks, and the positions that they cover."""
 
     begins: bool = False
-    """Whether its positions are where telling begins."""
+    """Whether its positions are the start of reporting."""
     events: list[tuple[str, ConsoleEvent]] = field(default_factory=list)
     """Each with the name of its hook."""
     threads: dict[str, int] = field(default_factory=dict)
-    """The position up to which each was told."""
+    """The reported position of each thread."""
     findings: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Code and count of what does not verify, by thread; an empty code: it does again."""
+    """Code and count of each verification failure, by thread; an empty code: it has ended."""
     keys: dict[str, datetime] = field(default_factory=dict)
-    """When the keys expire that were told of, by the event."""
+    """The expiry of keys with a sent event, by the event."""
 
     def __bool__(self) -> bool:
         return bool(self.events or self.threads or self.findings or self.keys)
 
 
 class Outbox:
-    """What is to be sent, in the order in which it was put in.
+    """The waiting events, in the order of their arrival.
 
     Args:
         path: The file; None: in memory.
-        hooks: The names of the hooks there are; what waits for others is forgotten.
+        hooks: The names of the current hooks; events that wait for other hooks are dropped.
 
     Raises:
-        DirectoryUnusable: Another console has it open, it cannot be read and written, or it is no
-            outbox.
+        DirectoryUnusable: Another console has it open, it cannot be read and written, or it is not
+            an outbox.
     """
 
     def __init__(self, path: Path | None, hooks: Sequence[str]) -> None:
@@ -148,7 +148,7 @@ class Outbox:
                 raise
 
     def _open(self, hooks: Sequence[str]) -> None:
-        # The lock is held as long as the file is open, and the system lets go of it at a crash.
+        # The lock is held while the file is open, and the system releases it at a crash.
         self._database.executescript(
             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;"
         )
@@ -169,27 +169,27 @@ class Outbox:
             for name in hooks:
                 database.execute("INSERT OR IGNORE INTO hook (name) VALUES (?)", (name,))
 
-    # ------------------------------------------------------------------ what was told
+    # ------------------------------------------------------------------ progress
 
     def begun(self) -> bool:
-        """Whether it is known what is past and need not be told."""
+        """Whether the start of reporting is known, so that past entries stay silent."""
         return bool(self._rows("SELECT 1 FROM begun"))
 
     def threads(self) -> dict[str, int]:
-        """The position up to which each thread was told."""
+        """The reported position of each thread."""
         return dict(self._rows("SELECT id, told FROM thread"))
 
     def findings(self) -> dict[str, tuple[str, int]]:
-        """Code and count of what does not verify, by thread; an empty code: it does again."""
+        """Code and count of each verification failure, by thread; an empty code: it has ended."""
         rows = self._rows("SELECT thread, code, count FROM finding")
         return {thread: (code, count) for thread, code, count in rows}
 
     def keys(self) -> set[str]:
-        """The events of expiring keys that were told."""
+        """The sent events of expiring keys."""
         return {event for (event,) in self._rows("SELECT event FROM key")}
 
     def put(self, change: OutboxChange, now: float) -> None:
-        """Write what is to be sent, and how far everything was told: all of it or nothing.
+        """Write events and positions, as one transaction.
 
         Raises:
             DirectoryUnusable: The file cannot be written.
@@ -220,7 +220,7 @@ class Outbox:
     # ------------------------------------------------------------------ what is to be sent
 
     def first(self, hook: str) -> Waiting | None:
-        """What is to be sent next to a hook; None: nothing."""
+        """The next event for a hook; None if there is none."""
         rows = self._rows(_FIRST, hook)
         if not rows:
             return None
@@ -228,7 +228,7 @@ class Outbox:
         return Waiting(number, ConsoleEvent.from_dict(json.loads(event)), since)
 
     def delivered(self, hook: str, number: int, now: float) -> None:
-        """Note that a hook took an event."""
+        """Record that a hook accepted an event."""
         self._settle(
             "UPDATE hook SET delivered = delivered + 1, delivered_at = ?, error = '' "
             "WHERE name = ?",
@@ -237,7 +237,7 @@ class Outbox:
         )
 
     def failed(self, hook: str, number: int, error: str, now: float, *, give_up: bool) -> None:
-        """Note why a hook did not take an event, which is given up or tried again."""
+        """Record why a hook did not accept an event, which is given up or retried."""
         self._settle(
             "UPDATE hook SET dropped = dropped + ?, failed_at = ?, error = ? WHERE name = ?",
             (int(give_up), now, error[:_ERROR_CHARS_MAX], hook),
@@ -253,7 +253,7 @@ class Outbox:
                 database.execute("DELETE FROM waiting WHERE number = ?", (number,))
 
     def statuses(self) -> tuple[HookStatus, ...]:
-        """How it stands with every hook."""
+        """The delivery status of every hook."""
         rows = self._rows(
             "SELECT name, delivered, dropped, delivered_at, failed_at, error, "
             "(SELECT count(*) FROM waiting WHERE hook = name) FROM hook ORDER BY name"
@@ -272,7 +272,7 @@ class Outbox:
         )
 
     def close(self) -> None:
-        """Let go of the file; closing twice is allowed."""
+        """Release the file; closing twice is allowed."""
         with self._lock:
             self._closed = True
             self._database.close()
@@ -311,10 +311,10 @@ class Outbox:
 
 
 def _keep_bound(database: sqlite3.Connection, hook: str) -> None:
-    """Give up some of what waits for a hook, if it is too much.
+    """Give up some of the events that wait for a hook, if there are too many.
 
-    It is the oldest of what there is most of, by kind and writer: whoever can write entries, and
-    writes very many, drowns no word of anybody else and no alarm.
+    It gives up the oldest of the most frequent kind and writer: an attacker who can write very many
+    entries suppresses no event of another writer and no alarm.
     """
     (waiting,) = database.execute("SELECT count(*) FROM waiting WHERE hook = ?", (hook,)).fetchone()
     beyond = waiting - WAITING_MAX
@@ -326,7 +326,7 @@ def _keep_bound(database: sqlite3.Connection, hook: str) -> None:
 
 
 def _prepare(path: Path) -> None:
-    """Make sure that the file is there and that nobody else can change it."""
+    """Create the file if needed, and ensure that no other user can change it."""
     try:
         make_directory(path.parent, parents=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

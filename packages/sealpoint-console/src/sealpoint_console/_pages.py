@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages about the whole store: threads by what they are at, the audit, people, health.
+"""The pages about the whole store: threads by phase, the audit, people, health.
 
-What they list comes from the watch of the store. They write nothing but tickets for what they
+Their lists come from the watch of the store. They write only tickets for the actions that they
 offer.
 """
 
@@ -29,7 +29,7 @@ _FEED = 25
 _AUDIT_FILTERS = ("thread", "actor", "kind", "since", "until")
 _ANSWERS = ("approval", "denial", "break-glass")
 EXPORT_MAX = 20_000
-"""So many records a file of the audit holds at most."""
+"""The maximum number of records in a file of the audit."""
 
 
 class Pages:
@@ -100,7 +100,7 @@ class Pages:
 
     def _health(self, call: PageCall) -> Response:
         desk = call.desk
-        # It names files and commands: for those who mend.
+        # It names files and commands: only for those who can fix problems.
         may_see = bool({Role.OPERATOR, Role.AUDITOR} & call.viewer.roles)
         checked, looks = desk.checkup.look() if may_see else (None, False)
         last = desk.health.last
@@ -121,11 +121,12 @@ class Pages:
 
 
 def _feed(call: PageCall) -> list[dict[str, Any]]:
-    """What happened last, newest first, in words."""
+    """The latest events, newest first, in words."""
     found = []
     for event in reversed(call.desk.watch.changes(0).events[-_FEED:]):
         word = ENTRY_WORDS.get(event.what, (event.what.capitalize(), ""))[0]
-        # Of an answer, it is known who wrote the entry: that is the console, for whose word it is.
+        # For an answer, the writer of the entry is known: it is the console; the name is that of
+        # the person who answered.
         by = f"{', recorded' if event.what in _ANSWERS else ''} by {event.by}" if event.by else ""
         found.append(
             {
@@ -140,10 +141,10 @@ def _feed(call: PageCall) -> list[dict[str, Any]]:
 
 
 def read_audit(call: PageCall, size: int) -> AuditPage:
-    """A page of what an address asks of the audit.
+    """A page of the audit for the query of an address.
 
     Raises:
-        UsageError: It asks for something else, or for a page that cannot be gone on to.
+        UsageError: The query is invalid, or names a page that cannot be continued.
     """
     asked = "&".join(f"{name}={call.query(name)}" for name in _AUDIT_FILTERS)
     after = call.query("after")
@@ -161,7 +162,7 @@ def _records(call: PageCall) -> Iterator[AuditRecord]:
 
 
 def _export(records: Iterator[AuditRecord]) -> Response:
-    """Records as a file; `more` says that there are others, which narrower questions give."""
+    """Records as a file; `more` says that there are others, which narrower queries return."""
     found = [each.as_dict() for each in islice(records, EXPORT_MAX)]
     more = next(records, None) is not None
     return JSONResponse(
@@ -171,10 +172,10 @@ def _export(records: Iterator[AuditRecord]) -> Response:
 
 
 def read_phase(text: str) -> ThreadPhase | None:
-    """What threads are at, as an address names it; None for none.
+    """The phase that an address names; None for none.
 
     Raises:
-        UsageError: They are never at that.
+        UsageError: There is no such phase.
     """
     if not text:
         return None
@@ -184,10 +185,10 @@ def read_phase(text: str) -> ThreadPhase | None:
 
 
 def read_day(text: str, name: str) -> datetime | None:
-    """A day as people write it, in UTC; None for none.
+    """A date in UTC; None for none.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not a date.
     """
     if not text:
         return None

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A provider of OpenID Connect: where people are sent, and whose word for who they are counts.
+"""An OpenID Connect provider: where browsers are sent, and whose identity claims count.
 
 The authorization code flow with PKCE and a nonce. A token counts if the provider's own key has
 signed it, by an algorithm with a public key that both sides allow, for this console, for this very
-sign-in, and not too long ago. What the provider says of itself and its keys is fetched when it is
-needed and kept for a while; a key that is not known makes the keys be fetched anew, so that a
-provider may change them.
+sign-in, and not too long ago. The provider's metadata and keys are fetched when needed and cached
+for a while; an unknown key triggers a new fetch of the keys, so that a provider may change them.
 
-Every answer is bounded in bytes and time, no redirect is followed and no proxy is asked; addresses
-have https, or are on this machine. Nothing that the provider said is repeated in an error but the
-name of a claim or of an error that OAuth knows. Who may sign in is not known here: that is the
-roster's business.
+Every response is bounded in bytes and time, no redirect is followed and no proxy is used; addresses
+have https, or are on this machine. An error repeats nothing from the provider except the name of a
+claim or of an error that OAuth defines. This module does not decide who may sign in: the roster
+does.
 """
 
 import base64
@@ -42,7 +41,7 @@ from sealpoint.errors import ConfigError, NoRight, ProviderUnavailable
 from sealpoint_console.settings import OidcSettings, is_safe_address
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
-"""Those with a public key: a secret that both sides have could sign for anybody."""
+"""Algorithms with a public key: a secret that both sides have could sign for anyone."""
 
 _ANSWER_BYTES_MAX = 256 * 1024
 _STEP_S = 5.0
@@ -61,7 +60,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class _Metadata(msgspec.Struct, frozen=True):
-    """What a provider says of itself, as far as it is used."""
+    """The metadata of the provider that this module uses."""
 
     issuer: str
     authorization_endpoint: str
@@ -83,27 +82,27 @@ class _Tokens(msgspec.Struct, frozen=True):
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    """What the provider's second answer about a person has to say, whatever else it says."""
+    """The required claims of the userinfo response; others are ignored."""
 
     sub: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What one sign-in is recognised by: kept here, and told to nobody but the provider."""
+    """The secrets of one sign-in: kept here, and shown only to the provider."""
 
     state: str
     nonce: str
     verifier: str
-    """What the code is good for nothing without."""
+    """The secret without which the code is useless."""
     page: str = "/"
-    """Where the browser goes on once somebody is signed in; the provider is not told."""
+    """The page after sign-in; the provider does not receive it."""
 
 
 class _Kept(Generic[T]):
-    """Something that was fetched, for as long as it may be used; a failure counts for a while too.
+    """A fetched document, for as long as it may be used; a failure is cached for a while too.
 
-    May be used from several OS threads, of which one fetches.
+    Several OS threads may use it; one of them fetches.
     """
 
     def __init__(self, fetch: Callable[[], T], keep_s: float, clock: Callable[[], float]) -> None:
@@ -116,11 +115,11 @@ class _Kept(Generic[T]):
         self._fault: ProviderUnavailable | None = None
 
     def get(self, *, anew: bool = False) -> T:
-        """What was fetched.
+        """The document.
 
         Args:
-            anew: Fetch it again, unless that was done a moment ago: whoever sends tokens with
-                made-up keys must not make us ask all the time.
+            anew: Fetch it again, unless that happened a moment ago: an attacker who sends tokens
+                with made-up keys must not make the console fetch all the time.
 
         Raises:
             ProviderUnavailable: It cannot be fetched.
@@ -144,10 +143,10 @@ class OidcProvider:
     """One provider. May be used from several OS threads.
 
     Args:
-        settings: Which one, and who we are to it.
+        settings: The provider, and the console's identity as its client.
         origin: Where people reach the console.
         now: The time in seconds since 1970.
-        clock: For how long things are kept.
+        clock: The clock for the cache.
 
     Raises:
         ConfigError, UsageError, KeyFileUnsafe: The file of the client's secret cannot be used.
@@ -165,7 +164,7 @@ class OidcProvider:
         self._redirect = f"{origin}/sign-in/oidc/callback"
         self._now = now
         self._clock = clock
-        # The machine's own authorities, among which an organisation's may be; nothing from the
+        # The machine's own authorities, which may include an organization's; nothing from the
         # environment, such as a proxy or another login.
         self._client = httpx.Client(
             verify=ssl.create_default_context(),
@@ -180,18 +179,18 @@ class OidcProvider:
         self._secret()
 
     def check(self) -> None:
-        """Ask what somebody's sign-in would: who it is, and which keys it has.
+        """Make the same queries as a sign-in: the metadata and the keys.
 
         Raises:
-            ProviderUnavailable: It does not say.
+            ProviderUnavailable: A query fails.
         """
         self._keys.get()
 
     def authorization_url(self, flow: Flow) -> str:
-        """Where to send a browser.
+        """The address to which a browser is sent.
 
         Raises:
-            ProviderUnavailable: It does not say where.
+            ProviderUnavailable: The provider does not return it.
         """
         client = OAuth2Client(
             session=None,
@@ -209,19 +208,19 @@ class OidcProvider:
         return str(url)
 
     def verify_person(self, flow: Flow, code: str, issuer: str | None) -> str:
-        """The name of whoever came back with a code.
+        """The name of the person who came back with a code.
 
         Args:
-            flow: What their sign-in began with.
-            code: What the provider gave the browser.
-            issuer: Who gave it, if the address says so.
+            flow: The secrets of the sign-in.
+            code: The code that the provider gave the browser.
+            issuer: The issuer of the code, if the address names it.
 
         Raises:
-            NoRight: The provider refuses the code, or its word does not count here.
-            ProviderUnavailable: It does not answer as it should.
+            NoRight: The provider refuses the code, or its token does not count here.
+            ProviderUnavailable: Its response is invalid.
         """
         metadata = self._metadata.get()
-        # A code of another provider is not shown to this one, nor is this one's to another.
+        # A code of another provider is not sent to this one, nor is this one's to another.
         if issuer is None and metadata.authorization_response_iss_parameter_supported:
             raise NoRight("the provider did not say that it sent you", hint=_AGAIN)
         if issuer is not None and issuer != metadata.issuer:
@@ -242,7 +241,8 @@ class OidcProvider:
         secret = self._secret()
         method = "none"
         if secret is not None:
-            # Basic has two readings of secrets with signs in them; the body has one.
+            # Basic authentication has two encodings of secrets with special characters; the body
+            # has one.
             posts = "client_secret_post" in metadata.token_endpoint_auth_methods_supported
             method = "client_secret_post" if posts else "client_secret_basic"
         url, headers, body = ClientAuth(self._settings.client_id, secret, method).prepare(
@@ -260,7 +260,7 @@ class OidcProvider:
         try:
             # (1) an algorithm that both allow; (2) a key of the provider; (3) its signature
             token = self._decode(metadata, tokens.id_token)
-            # (4) issuer and audience; (5) times; (6) this sign-in; (7) the party that it is for;
+            # (4) issuer and audience; (5) times; (6) this sign-in; (7) the authorized party;
             # (8) the access token that came with it
             claims = CodeIDToken(
                 token.claims,
@@ -289,7 +289,7 @@ class OidcProvider:
         try:
             return self._decode_by(metadata, token)
         except UnsupportedAlgorithmError:
-            # A provider may change its algorithm as it changes its keys, and says so itself.
+            # A provider may change its algorithm as it changes its keys, and its metadata say so.
             return self._decode_by(self._metadata.get(anew=True), token)
 
     def _decode_by(self, metadata: _Metadata, token: str) -> jwt.Token:
@@ -312,7 +312,7 @@ class OidcProvider:
     def _told(
         self, metadata: _Metadata, tokens: _Tokens, claims: CodeIDToken
     ) -> Mapping[str, object]:
-        """What says who it is: the token, or what the provider tells whoever shows it."""
+        """The source of the identity: the token, or the userinfo response for its access token."""
         if self._settings.claim in claims or not (
             metadata.userinfo_endpoint and tokens.access_token
         ):
@@ -387,7 +387,7 @@ class OidcProvider:
     def _ask(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> tuple[int, bytes]:
-        """A status, and at most so many bytes in at most so much time."""
+        """The status and the body of a response, within the limits of bytes and time."""
         self._require_safe(url)
         until, data = self._clock() + _ANSWER_S, bytearray()
         try:
@@ -410,7 +410,7 @@ _SETTINGS = "Check issuer and client_id in [console.oidc] of config.toml, and bo
 
 
 def _is_refused(data: bytes) -> bool:
-    """Whether it is the code that is wrong, and not what the console says of itself."""
+    """Whether the code is wrong, and not the console's own credentials."""
     try:
         return bool(msgspec.json.decode(data, type=dict[str, Any]).get("error") == "invalid_grant")
     except msgspec.DecodeError:
@@ -418,7 +418,7 @@ def _is_refused(data: bytes) -> bool:
 
 
 def _parse(status: int, data: bytes, shape: type[S], where: str) -> S:
-    """The provider's answer, if it is what was asked for."""
+    """The provider's response, if it has the expected form."""
     if status != httpx.codes.OK:
         raise ProviderUnavailable(f"the provider's {where} answers with status {status}")
     try:
@@ -428,7 +428,7 @@ def _parse(status: int, data: bytes, shape: type[S], where: str) -> S:
 
 
 def _signing_key(found: dict[str, Any]) -> RSAKey | ECKey | None:
-    """A key that may sign tokens; what is none is ignored, as RFC 7517 says."""
+    """A key that may sign tokens; others are ignored, as RFC 7517 says."""
     if found.get("use", "sig") != "sig":
         return None
     try:

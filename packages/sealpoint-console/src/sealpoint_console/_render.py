@@ -23,7 +23,7 @@ _NOW, _MINUTE, _HOUR, _DAY = 5, 60, 3600, 86400
 
 
 def ago(moment: datetime | None) -> str:
-    """How long ago something was, in words."""
+    """The age of a time, in words."""
     if moment is None:
         return "never"
     seconds = int((datetime.now(UTC) - moment).total_seconds())
@@ -39,23 +39,23 @@ def ago(moment: datetime | None) -> str:
 
 
 def day(moment: datetime) -> str:
-    """The day of a moment, as addresses name it."""
+    """The day of a time, in the form for addresses."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d")
 
 
 def machine_time(moment: datetime) -> str:
-    """A time as programs, and people who need it exactly, read it."""
+    """A time in the exact form for programs, and for people who need it."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _pieces(line: Line) -> list[tuple[str, str]]:
-    """The texts of a line, each with what it is for people."""
+    """The texts of a line, each with its label for people."""
     spans = (line,) if isinstance(line, str | Styled) else line
     return [(each, "") if isinstance(each, str) else (each.text, each.style) for each in spans]
 
 
 class Renderer:
-    """Makes pages of templates."""
+    """Creates pages from templates."""
 
     def __init__(self, desk: "ConsoleDesk") -> None:
         self._desk = desk
@@ -77,8 +77,8 @@ class Renderer:
             "shown": lambda text: visible(str(text)),
         }
         self._environment.globals["static"] = self._static_path
-        # All at once, as the files are: an upgrade under a console that runs would give it
-        # templates of the new version, which its code does not know how to fill.
+        # All at once, as for the files: an upgrade under a running console would give it templates
+        # of the new version, which its code cannot fill.
         for name in self._environment.list_templates(extensions=["html"]):
             self._environment.get_template(name)
 
@@ -114,7 +114,7 @@ class Renderer:
         return f"/static/{name}?v={self._static[name][1]}"
 
     def static_route(self) -> Route:
-        """Where the files of the package are found."""
+        """The route of the package's static files."""
 
         async def answer(request: Request) -> Response:
             found = self._static.get(request.path_params["name"])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages about requests and rollouts, and how a request is found by whoever acts on it.
+"""The pages about requests and rollouts, and the lookup of a request for an action.
 
-A list comes from the watch of the store; one request is read, verified and examined when it is
-asked for, as the command line does before it signs. What became of one that was used is told.
+A list comes from the watch of the store; one request is read, verified and examined on demand, as
+the command line does before it signs. The page of a used request shows its result.
 """
 
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from sealpoint_console._app import PageCall, Right, Routes
 
 
 class RequestPages:
-    """The routes that show what is asked for."""
+    """The routes that show requests and rollouts."""
 
     def routes(self, make: Routes) -> list[Route]:
         """All of them."""
@@ -96,14 +96,14 @@ class RequestPages:
 
 
 def find_request(call: PageCall) -> Request:
-    """The request that an address names, as it stands now, read and verified.
+    """The request that an address names, in its current state, read and verified.
 
-    The watch says which thread it is on, so that only that is read; one that is younger than its
-    newest look is looked for everywhere.
+    The watch knows its thread, so that only that thread is read; a request that is younger than the
+    newest read is searched for everywhere.
 
     Raises:
         UsageError: There are too few digits, or other characters.
-        UnknownRequest: There is none, or its thread has gone on.
+        UnknownRequest: It does not exist, or its thread has continued.
     """
     wanted, desk = call.path("request"), call.desk
     known = next((each for each in desk.watch.requests().requests if each.id == wanted), None)
@@ -111,10 +111,10 @@ def find_request(call: PageCall) -> Request:
 
 
 def require_readable(call: PageCall) -> None:
-    """See to it that a request is not found for no other reason than that it is not there.
+    """Ensure that a request counts as missing only if it really does not exist.
 
     Raises:
-        SealpointError: The thread that it was made on does not verify; this says why.
+        SealpointError: The thread of the request fails verification; the error says why.
     """
     thread = _thread_of_request(call)
     if thread is not None:
@@ -122,7 +122,7 @@ def require_readable(call: PageCall) -> None:
 
 
 def rollouts_alike(call: PageCall, request: Request) -> list[Request]:
-    """The rollouts that are open or hold for the change of worlds that a request waits for."""
+    """The open and active rollouts for the change of worlds that a request waits for."""
     pair = (request.statement.world_from, request.statement.world_to)
     roster = call.desk.watch.roster
     return [
@@ -135,10 +135,10 @@ def rollouts_alike(call: PageCall, request: Request) -> list[Request]:
 
 
 def _decided(call: PageCall, unknown: UnknownRequest) -> Response:
-    """What became of a request whose thread has gone on: links to it stay good.
+    """The result of a request whose thread has continued: links to it stay valid.
 
     Raises:
-        UnknownRequest: There never was one.
+        UnknownRequest: It never existed.
     """
     wanted = call.path("request")
     try:
@@ -146,16 +146,16 @@ def _decided(call: PageCall, unknown: UnknownRequest) -> Response:
     except UnknownEntry:
         require_readable(call)
         raise unknown from None
-    # The digits of an entry are no request.
+    # The digits of an entry are not those of a request.
     if why.subject.request != wanted:
         raise unknown
     return call.page("decided.html", page_path="/requests", id=wanted, why=why)
 
 
 def _thread_of_request(call: PageCall) -> str | None:
-    """The name of the thread that a request was made on, though that has gone on; None: unknown.
+    """The name of the thread of a request, also if the thread has continued; None: unknown.
 
-    Either the link says which, or the watch has seen an entry about the request.
+    Either the link names it, or the watch has seen an entry about the request.
     """
     wanted, watch = call.path("request"), call.desk.watch
     thread = call.query("thread")
@@ -169,14 +169,14 @@ def _thread_of_request(call: PageCall) -> str | None:
 
 
 def agreeable_request(call: PageCall, verdict: Verdict) -> ExaminedRequest:
-    """The request that an address names, examined, if somebody may be asked to agree to it.
+    """The request that an address names, examined, if a person may be asked to approve it.
 
-    The same is asked, in the same order, by the command line before it signs.
+    The command line makes the same checks in the same order before it signs.
 
     Raises:
         UnknownRequest, RequestClosed: There is no such open request.
-        NotTrusted: It shows something else than what would be signed.
-        UsageError: The glass is not broken for that.
+        NotTrusted: The displayed request differs from the one that would be signed.
+        UsageError: The glass cannot be broken for this request.
     """
     examined = examine(call.desk.store, find_request(call))
     examined.require_agreeable()
@@ -211,10 +211,10 @@ def _is_own(call: PageCall, request: Request) -> bool:
 
 
 def proposed_here(call: PageCall, request: Request) -> bool:
-    """Whether the console itself asks for something, for whomever: it may take that back.
+    """Whether the console itself made a request, for any person: it may withdraw that.
 
-    Not what others ask for, though the console's identity should be an approver: its operators
-    would have that right then by a server.
+    Requests of others do not count, even if the console's identity is an approver: its operators
+    would gain that right through a server.
     """
     roster = call.desk.watch.roster
     own = roster.identity(call.desk.identity)
@@ -231,14 +231,14 @@ def _revoke_ticket(call: PageCall, request: Request) -> str:
 
 
 def _no_word(call: PageCall, request: Request) -> str:
-    """Why somebody has no say in a request; empty if they have."""
+    """The reason why a person cannot answer a request; empty if they can."""
     if call.viewer.is_approver or _is_own(call, request):
         return ""
     return "To approve or deny needs the role of an approver in this namespace."
 
 
 def _other_approvers(call: PageCall, request: Request) -> list[str]:
-    """The people who may approve a request and have not, beside the one who looks."""
+    """The other people who may approve a request and have not."""
     roster, namespace = call.desk.watch.roster, call.desk.store.namespace
     approvers = {each.person for each in roster.identities if each.may(Role.APPROVER, namespace)}
     have = {each.person for each in map(roster.identity, request.approved_by) if each}

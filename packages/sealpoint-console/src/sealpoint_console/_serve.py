@@ -36,9 +36,9 @@ from sealpoint_console.settings import ConsoleSettings
 _LOG = logging.getLogger("sealpoint.console")
 _CONNECTIONS_MAX = 1000
 _CONNECTIONS_EACH_MAX = 250
-"""How many connections there may be: in all, and from one address that is no proxy of ours."""
+"""The limits of connections: in all, and from one address that is not a proxy of ours."""
 _HEAD_S = 10.0
-"""How long a connection may take to say what it asks for."""
+"""The time in which a connection has to send its request head."""
 
 
 def make_app(desk: ConsoleDesk) -> ASGIApp:
@@ -67,16 +67,16 @@ def make_app(desk: ConsoleDesk) -> ASGIApp:
 
 
 def person_of(desk: ConsoleDesk, scope: Scope) -> str | None:
-    """Who has signed in by the session that a request brings; None: nobody."""
+    """The signed-in person of a request, by its session; None: nobody."""
     session = desk.sessions.find(cookie_of(scope["headers"], COOKIE), keep=False)
     return None if session is None else session.person
 
 
 class _Logged:
-    """The outermost application: whatever nobody expected is logged here, once.
+    """The outermost application: it logs every unexpected error, once.
 
-    It has been answered already, or the connection ends; the server, which would log it again, is
-    not told.
+    The error has been answered already, or the connection ends; the server, which would log it
+    again, does not see it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -86,21 +86,21 @@ class _Logged:
         try:
             await self._app(scope, receive, send)
         except Exception as exc:  # noqa: BLE001 (whatever it is, the next request is answered)
-            # The route and not the address: that names threads, and what people looked for.
+            # The route and not the address: an address has names of threads, and search terms.
             route = getattr(scope.get("route"), "path", "no route")
             _LOG.error("%s: %s", route, type(exc).__name__, exc_info=exc)
 
 
 class _PromptConnection(H11Protocol):
-    """A connection that is closed unless it soon says what it asks for.
+    """A connection that is closed unless it soon sends its request head.
 
-    The server itself waits without end for the first byte and for the end of a head, so that a few
-    hundred connections that say a byte now and then would take all places. What follows the head
-    is timed by the shield. One address has a part of the places, whatever it does with them.
+    The server itself waits without limit for the first byte and for the end of a head, so that a
+    few hundred connections that each send an occasional byte would take all slots. The shield
+    limits the time of the body. One address can take only a part of the slots.
     """
 
     places: "_Places"
-    """Those of the console; a class of its own has them."""
+    """The slots of the console; each console has its own subclass."""
     _head_limit: asyncio.TimerHandle | None = None
     _address: str | None = None
 
@@ -128,7 +128,7 @@ class _PromptConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _limit_head(self) -> None:
-        # From the first byte: one more byte does not give more time.
+        # From the first byte: another byte does not extend the time.
         if self._head_limit is None:
             self._head_limit = self.loop.call_later(_HEAD_S, self.timeout_keep_alive_handler)
 
@@ -139,19 +139,20 @@ class _PromptConnection(H11Protocol):
 
 
 async def _nobody(_scope: Any, _receive: Any, _send: Any) -> None:
-    """Answers nothing."""
+    """An application without responses."""
 
 
 class _Places:
-    """How many connections each address has. Used in the event loop alone."""
+    """The number of connections of each address. Used in the event loop alone."""
 
     def __init__(self, proxies: Collection[str]) -> None:
-        # Addresses and networks are understood as by what believes the headers of these proxies.
+        # Addresses and networks are parsed as by the middleware that trusts the headers of these
+        # proxies.
         self._proxies = ProxyHeadersMiddleware(_nobody, list(proxies)).trusted_hosts
         self._taken: Counter[str] = Counter()
 
     def take(self, address: str) -> bool:
-        """Whether there is a place for one more; a proxy brings the connections of many."""
+        """Whether there is a slot for one more; a proxy has the connections of many clients."""
         who = network_of(address)
         if self._taken[who] >= _CONNECTIONS_EACH_MAX and address not in self._proxies:
             return False
@@ -159,7 +160,7 @@ class _Places:
         return True
 
     def give_back(self, address: str) -> None:
-        """Say that one has ended."""
+        """Record that a connection has ended."""
         who = network_of(address)
         self._taken[who] -= 1
         if self._taken[who] <= 0:
@@ -167,7 +168,7 @@ class _Places:
 
 
 class Console:
-    """A console that serves. Use it in a `with` block."""
+    """A running console. Use it in a `with` block."""
 
     def __init__(
         self, store: Store, acting: Store, settings: ConsoleSettings, *, admin: Admin
@@ -197,15 +198,15 @@ class Console:
         self._socket: socket.socket | None = None
 
     def sign_in_link(self, person: str) -> str:
-        """A link that signs a person in once; what counts stands behind the #, where no log is."""
+        """A link that signs a person in once; its token is in the fragment, which no log has."""
         token = self.desk.sessions.make_link(person)
         return f"{self.desk.settings.origin}/sign-in#link={token}"
 
     def listen(self) -> None:
-        """Take the address, so that whoever is told of it finds this console there.
+        """Bind the address, so that the console listens before the address is announced.
 
         Raises:
-            ConfigError: It cannot be taken, such as by a second console.
+            ConfigError: It cannot be bound, for example because a second console has it.
         """
         if self._socket is None:
             self._socket = _bound(self.desk.settings)
@@ -235,7 +236,7 @@ class Console:
 
 def _bound(settings: ConsoleSettings) -> socket.socket:
     found = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
-    # Else nobody could start it again while connections of the last one are forgotten.
+    # Otherwise a restart would fail until the system forgets the old connections.
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((settings.host, settings.port))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is signed in, and what they were shown.
+"""Sessions and tickets: the signed-in people, and the content that their pages showed.
 
-A session lies in this process alone: the browser has a random token, and here only its hash is
-kept. What a page offers to do is a ticket: it names the action, what it is about and the digest of
-what was shown, and works once. So nothing can be done that was not offered to this very person, on
-a page that showed exactly that.
+A session exists in this process alone: the browser has a random token, of which only the hash is
+kept here. An offered action is a ticket: it names the action, its object and the digest of the
+displayed content, and works once. So a person can only take an action that was offered to that
+person, on a page that showed exactly that content.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ COOKIE = "__Host-sealpoint"
 
 
 def elapsed() -> float:
-    """Seconds since some moment, those included in which the machine slept.
+    """Seconds since some moment, including time in which the machine slept.
 
     A laptop that is closed in the evening must not open a session in the morning; the usual
-    monotonic clock of Linux and macOS stands still meanwhile.
+    monotonic clock of Linux and macOS stops during sleep.
     """
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -43,11 +43,11 @@ def elapsed() -> float:
 
 
 def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str | None:
-    """The cookie of a name, of those that a browser sent; None if there is none, or several.
+    """The cookie of a name in a browser's header; None if there is none, or several.
 
-    A browser keeps names that begin with `__Host-` from every other site, as it spells them. So the
-    name is compared byte by byte: whoever took off all that is a space in some alphabet would take
-    the cookie of another site for ours, and somebody would work in a session of that site's.
+    A browser protects names that begin with `__Host-` from every other site, by exact spelling. So
+    the name is compared byte by byte: a comparison that strips Unicode spaces would accept the
+    cookie of another site, and a person would work in a session of that site.
     """
     found = {
         value
@@ -72,12 +72,12 @@ def _hash(token: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """One thing that one page offered to do."""
+    """One action that one page offered."""
 
     action: str
     about: str
     shown: str
-    """The digest of what the page showed."""
+    """The digest of the page's content."""
 
 
 @dataclass(slots=True)
@@ -86,18 +86,18 @@ class Session:
 
     person: str
     how: str
-    """By what they signed in: link, passkey or oidc."""
+    """The sign-in method: link, passkey or oidc."""
     begun: float
     seen: float
     tickets: OrderedDict[str, tuple[Ticket, float]] = field(default_factory=OrderedDict)
     notice: str = ""
-    """What was done, for the next page to say. No address says it: anybody can make one up."""
+    """The report of an action, for the next page; not in the address, which anyone can craft."""
     passkey: str = ""
-    """The id of the passkey that they signed in with, if so: what it opened ends with it."""
+    """The id of the passkey of the sign-in, if any: its sessions end with it."""
 
 
 class Sessions:
-    """All sessions of a console. May be used from several OS threads."""
+    """All sessions of a console. Several OS threads may use it."""
 
     def __init__(self, clock: Callable[[], float] = elapsed) -> None:
         self._clock = clock
@@ -117,13 +117,13 @@ class Sessions:
         return token
 
     def link_person(self, token: str) -> str | None:
-        """The person whom a token would sign in; it still does."""
+        """The person of a sign-in token, which stays valid."""
         with self._lock:
             person, until = self._links.get(_hash(token), ("", 0.0))
         return person if self._clock() < until else None
 
     def use_link(self, token: str) -> str | None:
-        """The person whom a token signs in; it never does again."""
+        """The person of a sign-in token, which is used up."""
         with self._lock:
             person, until = self._links.pop(_hash(token), ("", 0.0))
         return person if self._clock() < until else None
@@ -131,12 +131,12 @@ class Sessions:
     # ------------------------------------------------------------------ sessions
 
     def begin(self, person: str, how: str, passkey: str = "") -> str:
-        """Sign somebody in.
+        """Create the session of a person.
 
         Args:
-            person: Who it is.
-            how: By what.
-            passkey: The id of the passkey, if it is by one.
+            person: The name of the person.
+            how: The method.
+            passkey: The id of the passkey, if the person used one.
 
         Returns:
             The token for their browser.
@@ -152,9 +152,9 @@ class Sessions:
         """The session of a token, unless it has ended or been idle for too long.
 
         Args:
-            token: What the browser has.
-            keep: Somebody is there, which keeps it from being idle; a page that asks by itself
-                says nothing about that.
+            token: The token of the browser.
+            keep: A person is active, which keeps the session from being idle; automatic requests of
+                a page do not count.
         """
         if not token:
             return None
@@ -177,7 +177,7 @@ class Sessions:
             self._sessions.pop(_hash(token or ""), None)
 
     def end_all(self, person: str, passkey: str = "") -> None:
-        """Sign a person out everywhere, or wherever they signed in with one passkey."""
+        """Sign a person out everywhere, or in all sessions of one passkey."""
         with self._lock:
             for key, each in list(self._sessions.items()):
                 if each.person == person and (not passkey or each.passkey == passkey):
@@ -188,15 +188,15 @@ class Sessions:
     def offer(
         self, session: Session, action: str, about: str, shown: str, *, reuse: bool = False
     ) -> str:
-        """Make a ticket for what a page offers.
+        """Create a ticket for an offered action.
 
         Args:
-            session: To whom.
-            action: What to do.
-            about: What it is about.
-            shown: The digest of what the page shows.
-            reuse: Give the newest ticket for exactly this again, if there is one that was not
-                spent: a page that asks by itself must not push out those of other pages.
+            session: The session.
+            action: The action.
+            about: The object of the action.
+            shown: The digest of the page's content.
+            reuse: Return the newest unspent ticket for exactly this again, if it exists: automatic
+                requests of a page must not evict the tickets of other pages.
         """
         ticket, now = Ticket(action, about, shown), self._clock()
         with self._lock:
@@ -215,7 +215,7 @@ class Sessions:
         return ticket if self._clock() < until else None
 
     def spend(self, session: Session, token: str) -> Ticket | None:
-        """The ticket of a token, once; None if there is none, or it is too old."""
+        """The ticket of a token, once; None if it does not exist, or is too old."""
         with self._lock:
             ticket, until = session.tickets.pop(token, (None, 0.0))
         return ticket if self._clock() < until else None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every request and every answer passes, whatever the page.
+"""The checks of every request and the headers of every response, for all pages.
 
-In: the host that was asked for, the site that the browser says it comes from, how often, how much
-and for how long. Out: a policy under which a page can run no code, load nothing and be framed by
-nobody but what the server put there itself, by a nonce that is new in each answer. There is no page
-without these, since none is asked before.
+Requests: the host, the origin according to the browser, rate, size and time. Responses: a policy
+under which a page can run, load and embed only content that the server put there itself, by a nonce
+that is new in each response, and no site can frame it. Every page has these, since the checks run
+before any page.
 """
 
 import asyncio
@@ -54,10 +54,10 @@ _HEADERS = {
 
 
 class Allowance:
-    """How often somebody may come: so many at once, and so many a minute after that.
+    """A rate limit for one client: a burst, and a number per minute after that.
 
-    May be used from several OS threads. Whoever has an IPv6 address has very many of them, so those
-    of one network count as one.
+    Several OS threads may use it. An owner of an IPv6 address has very many of them, so those of
+    one network count as one.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Allowance:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, address: str) -> bool:
-        """Whether there is one left for an address; if so, it is used up."""
+        """Whether an address has a request left; if so, it is used up."""
         who, now = network_of(address), self._clock()
         with self._lock:
             left, at = self._left.pop(who, (self._burst, now))
@@ -83,7 +83,7 @@ class Allowance:
 
 
 def network_of(address: str) -> str:
-    """What counts as one client: an address, or an IPv6 network of which one has all."""
+    """The unit that counts as one client: an address, or an IPv6 network of one owner."""
     if ":" not in address:
         return address
     try:
@@ -94,11 +94,11 @@ def network_of(address: str) -> str:
 
 
 def comes_from_elsewhere(method: str, headers: Mapping[str, str], origin: str) -> bool:
-    """Whether a browser sends this for another site, or nobody can tell.
+    """Whether a browser sends this request for another site, or the origin is unknown.
 
-    A link from elsewhere may be followed to a page, which changes nothing; everything else has to
-    come from our own pages. Browsers say so in `Sec-Fetch-Site`, which no page can forge; what does
-    not say it has to name our origin.
+    A person may follow a link from elsewhere to a page, which changes nothing; every other request
+    has to come from our own pages. Browsers say so in `Sec-Fetch-Site`, which no page can forge; a
+    request without it has to name our origin.
     """
     site, safe = headers.get("sec-fetch-site"), method in _SAFE_METHODS
     if site is not None:
@@ -116,7 +116,7 @@ def _is_top(headers: Mapping[str, str]) -> bool:
 
 
 def _is_visit(headers: Mapping[str, str]) -> bool:
-    """Whether it is a link on another site that was followed here."""
+    """Whether the request follows a link on another site."""
     return headers.get("sec-fetch-site", "none") not in _OWN_SITES
 
 
@@ -124,10 +124,10 @@ class Shield:
     """The outermost application.
 
     Args:
-        app: What answers.
+        app: The inner application.
         origin: Where people reach the console, such as `https://console.example.com`.
-        person: Says who has signed in by a request; None: nobody. Behind a proxy all people have
-            one address, and one of them could use up what the others are allowed.
+        person: Returns the signed-in person of a request; None: nobody. Behind a proxy all people
+            share one address, and one of them could use up the limit of the others.
         clock: For tests.
     """
 
@@ -147,12 +147,12 @@ class Shield:
         self._secure = parts.scheme == "https"
         self._people = Allowance(burst=300, a_minute=600, clock=clock)
         self._strangers = Allowance(burst=300, a_minute=600, clock=clock)
-        # Another site can send its visitors here as often as it likes: that is counted apart, or
-        # it would keep them from what they want to do here themselves.
+        # Another site can send its visitors here without limit: these visits have a separate limit,
+        # or they would use up the visitors' own.
         self._visits = Allowance(burst=300, a_minute=600, clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it before anything of it is read."""
+        """Answer a request, or refuse it before reading its body."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -182,7 +182,8 @@ class Shield:
         method: str = scope["method"]
         client = scope.get("client")
         if headers.get("host") != self._host:
-            # Another name that leads here could be an attacker's, for whom a browser trusts us.
+            # An attacker may control another name that leads here; browsers would trust it as this
+            # console.
             words = f"this console is at {self._origin}"
             return _Refusal(421, UsageError(words, hint="Ask for it there, by that name."))
         if method not in _METHODS:
@@ -207,7 +208,7 @@ class Shield:
 
 
 class _ShieldedAnswer:
-    """What goes out, with the headers that everything has."""
+    """A response, with the headers of all responses."""
 
     def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
         self._send = send
@@ -229,14 +230,14 @@ class _ShieldedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Why a request reaches no page."""
+    """The reason for a refusal before any page."""
 
     status: int
     error: SealpointError
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def response(self, scope: Scope) -> Response:
-        """The one shape of errors for a program; for a browser, which may be anybody's, words."""
+        """The one shape of errors for a program; plain text for a browser."""
         if wants_json(scope["path"], Headers(scope=scope)):
             return JSONResponse(error_document(self.error), self.status, self.headers)
         words = f"{self.error.message}: {self.error.hint}\n"
@@ -244,14 +245,14 @@ class _Refusal:
 
 
 class _Body:
-    """What comes in: whole before any page is asked, up to a bound, and soon enough."""
+    """A request body: complete before any page runs, bounded in size, and in time."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._data: bytes | None = None
 
     async def read(self) -> "_Refusal | None":
-        """Read it; why it was not, if so. Counted are the bytes that come, not those announced."""
+        """Read it; returns the error if that fails. The limit counts the bytes that arrive."""
         data = bytearray()
         try:
             async with asyncio.timeout(_BODY_S):
@@ -271,7 +272,7 @@ class _Body:
         return None
 
     async def receive(self) -> Message:
-        """All of it at once, and after that whether the other side is gone."""
+        """All of it at once, and after that whether the client has disconnected."""
         if self._data is None:
             return await self._receive()
         data, self._data = self._data, None
@@ -279,7 +280,7 @@ class _Body:
 
 
 def wants_json(path: str, headers: Mapping[str, str]) -> bool:
-    """Whether a program asks, and not somebody who looks at pages."""
+    """Whether a program asks, and not a person with a browser."""
     return path.startswith("/api/") or headers.get("accept", "").startswith("application/json")
 
 
@@ -300,15 +301,15 @@ STATUSES: Mapping[str, int] = {
     "anchor-unavailable": 503,
     "provider-unavailable": 503,
 }
-"""The status of an answer by the code of an error; what is not here is a conflict, 409."""
+"""The HTTP status by the code of an error; codes that are not here are a conflict, 409."""
 
 
 _RETRY_S: Mapping[str, int] = {"too-often": 60, "overloaded": 5}
-"""After how many seconds it may be tried again, by the code of an error."""
+"""The seconds until a retry is allowed, by the code of an error."""
 
 
 def retry_headers(error: SealpointError) -> dict[str, str]:
-    """What an answer says of when to try again."""
+    """The headers of a response that say when to retry."""
     seconds = _RETRY_S.get(error.code)
     return {} if seconds is None else {"retry-after": str(seconds)}
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How people sign in, and how they make a passkey.
+"""Sign-in of people, and creation of passkeys.
 
-A session says who looks and who asks; it never approves anything. So a link from the terminal will
-do on one's own machine, and elsewhere a passkey of the roster or a provider of the organisation.
+A session identifies a reader or a requester; it never approves anything. So a link from the
+terminal is enough on your own machine; elsewhere sign-in needs a passkey of the roster or an
+identity provider.
 
-Whoever reaches the console may make a passkey: what they get is a text, and nothing is kept here.
-It counts when the holder of the root key has added it to the roster.
+Anyone who reaches the console may create a passkey: they get a text, and the console keeps nothing.
+The passkey counts when the holder of the root key has added it to the roster.
 """
 
 import base64
@@ -33,7 +34,7 @@ _CHALLENGE_S = 180.0
 
 
 class Challenges:
-    """Random challenges that were given out, each to be answered once, soon."""
+    """Random challenges that were issued, each valid for one response, for a short time."""
 
     def __init__(self, clock: Callable[[], float] = elapsed) -> None:
         self._clock = clock
@@ -41,7 +42,7 @@ class Challenges:
         self._given: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
 
     def give(self) -> tuple[str, bytes]:
-        """A new one, and the ticket by which it is found again."""
+        """A new challenge, and its ticket."""
         ticket, challenge = secrets.token_urlsafe(), secrets.token_bytes(_CHALLENGE_BYTES)
         with self._lock:
             self._given[ticket] = (challenge, self._clock() + _CHALLENGE_S)
@@ -53,7 +54,7 @@ class Challenges:
         """The challenge of a ticket, once.
 
         Raises:
-            UsageError: There is none, or it is too old.
+            UsageError: It does not exist, or is too old.
         """
         with self._lock:
             challenge, until = self._given.pop(ticket, (b"", 0.0))
@@ -63,10 +64,10 @@ class Challenges:
 
 
 def bytes_of(text: str, name: str) -> bytes:
-    """Read base64url as browsers write it.
+    """Decode base64url in the form of browsers.
 
     Raises:
-        UsageError: It is none.
+        UsageError: The text is not base64url.
     """
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -76,15 +77,15 @@ def bytes_of(text: str, name: str) -> bytes:
 
 
 def text_of(data: bytes) -> str:
-    """Write base64url as browsers write it."""
+    """Encode base64url in the form of browsers."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 class SignIn:
-    """The routes before one is signed in, and the way out.
+    """The routes before sign-in, and sign-out.
 
     Args:
-        passkeys: Whether a passkey signs in; people approve with theirs all the same.
+        passkeys: Whether a passkey signs in; people can approve with theirs in any case.
     """
 
     def __init__(self, *, passkeys: bool = True) -> None:
@@ -120,8 +121,8 @@ class SignIn:
         )
 
     def _link_person(self, call: PageCall) -> Response:
-        # Whoever follows a link is told as whom it signs in, and decides: else anybody could have
-        # them work under another name, by a link that they are lured to.
+        # The page of a link names the person of the sign-in, and the visitor confirms: otherwise a
+        # lured visitor could work under another name.
         require_allowance(call)
         person = call.desk.sessions.link_person(call.text("link"))
         if person is None:
@@ -147,8 +148,9 @@ class SignIn:
         require_allowance(call)
         challenge = self._challenges.take(call.text("ticket"))
         credential = bytes_of(call.text("credential"), "credential").hex()
-        # Only those of this origin: whoever has another one that the roster knows, such as the
-        # console's former address, could pass our challenge on to somebody who signs in there.
+        # Only those of this origin: the operator of another origin whose passkeys the roster knows,
+        # such as the console's former address, could relay our challenge to a person who signs in
+        # there.
         held = (
             each
             for each in call.desk.watch.roster.passkeys.values()
@@ -185,7 +187,8 @@ class SignIn:
     # ------------------------------------------------------------------ enrolment
 
     def _enrol_page(self, call: PageCall) -> Response:
-        # Keys belong to identities: who has several, or makes one for somebody else, says which.
+        # Keys belong to identities: a person with several, or who creates one for another person,
+        # names it.
         own = () if call.person is None or call.query("other") else call.person.identities
         return call.page(
             "enrol.html",
@@ -221,8 +224,9 @@ class SignIn:
             raise UsageError(exc.message) from exc
         if call.desk.on_enrolled is not None:
             call.desk.on_enrolled(name, passkey)
-        # It gives no right: whom the roster has keeps theirs, and those of somebody new are for the
-        # administrator to say. Nor does it tell who asks, whoever that is, what the roster has.
+        # The text gives no right: people in the roster keep theirs, and the administrator decides
+        # about those of a new person. Nor does it reveal the roster to the visitor, whose identity
+        # is unknown.
         return JSONResponse(
             {
                 "enrolment": passkey.encode().decode(),
@@ -241,11 +245,11 @@ def _no_link() -> NoRight:
 
 
 def assertion_of(call: PageCall, passkey: Passkey) -> PasskeyAssertion:
-    """What a browser gave back.
+    """The assertion in a browser's form.
 
     Raises:
-        UsageError: A field is missing, or is no base64url.
-        Forged: The signature has no form.
+        UsageError: A field is missing, or is not base64url.
+        Forged: The signature is malformed.
     """
     return passkey.assertion(
         client_data=bytes_of(call.text("client_data"), "client_data"),
@@ -255,10 +259,10 @@ def assertion_of(call: PageCall, passkey: Passkey) -> PasskeyAssertion:
 
 
 def require_allowance(call: PageCall) -> None:
-    """Let one address try so often, and no more.
+    """Enforce the rate limit of one address.
 
     Raises:
-        TooOften: It has tried more often.
+        TooOften: It exceeds the limit.
     """
     client = call.request.client
     if not call.desk.sign_ins.take(client.host if client else ""):

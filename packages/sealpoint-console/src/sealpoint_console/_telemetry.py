@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces and metrics of the console, through OpenTelemetry where that is installed.
 
-A span and a measurement for each request, by method, route and status; how the watch and the hooks
-are doing. A route is its template, such as `/threads/{thread}`: no name, no id, no body, no query
-and no address of anybody ever gets into it. What a store does itself is told by `on_event`.
+A span and a measurement for each request, by method, route and status; the state of the watch and
+the hooks. A route is its template, such as `/threads/{thread}`: telemetry never contains a name, an
+id, a body, a query or a client address. `on_event` reports the work of a store itself.
 
-Without the extra `telemetry` nothing is measured, and `Telemetry.around` gives the application back
-as it is. Whether anything is exported, and where, is the business of whoever starts the process.
+Without the extra `telemetry` nothing is measured, and `Telemetry.around` returns the application
+unchanged. The operator of the process decides whether and where to export.
 """
 
 import re
@@ -28,17 +28,17 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 _OTHER_METHOD = "_OTHER"
 _SERVER_FAULT = 500
 _CONVERTER = re.compile(r":[a-z]+\}")
-"""What the names in a route say of how they are read, which nobody looks for there."""
-# As the semantic conventions of OpenTelemetry have them for HTTP servers.
+"""The converters in a route, which nobody needs in telemetry."""
+# The buckets of OpenTelemetry's semantic conventions for HTTP servers.
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 
 
 class Telemetry:
-    """What is measured of a console.
+    """The telemetry of a console.
 
     Args:
-        tracer_provider: Where spans go; else the process's own.
-        meter_provider: Where measurements go; else the process's own.
+        tracer_provider: The target of spans; else the process's own.
+        meter_provider: The target of measurements; else the process's own.
     """
 
     def __init__(self, tracer_provider: Any = None, meter_provider: Any = None) -> None:
@@ -70,23 +70,23 @@ class Telemetry:
         )
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """The application, measured; the outermost one, so that what is refused counts too."""
+        """The application with telemetry; outermost, so that refused requests count too."""
         return app if self._tracer is None else _Measured(app, self._tracer, self._requests)
 
     def note_refresh(self, seconds: float, fault: str = "") -> None:
-        """Note how long a look at the store took, and the code of the error that ended it."""
+        """Record the duration of a read of the store, and the code of the error that ended it."""
         if self._tracer is not None:
             self._refreshes.record(seconds, {"error.type": fault} if fault else {})
 
     def note_standing(self, open_requests: int, phases: Mapping[str, int]) -> None:
-        """Note how many requests wait, and how many threads are at what."""
+        """Record the number of open requests, and the number of threads by phase."""
         if self._tracer is not None:
             self._open_requests.set(open_requests)
             for phase, count in phases.items():
                 self._threads.set(count, {"phase": str(phase)})
 
     def note_delivery(self, hook: str, outcome: str) -> None:
-        """Note a try to tell a hook: `delivered`, `failed` or `given-up`."""
+        """Record an attempt of a hook: `delivered`, `failed` or `given-up`."""
         if self._tracer is not None:
             self._deliveries.add(1, {"hook": hook, "outcome": outcome})
 
@@ -104,7 +104,7 @@ class _Measured:
             await self._app(scope, receive, send)
             return
         method = scope["method"] if scope["method"] in _METHODS else _OTHER_METHOD
-        # What a caller's headers say of its own trace is not believed: anybody may call.
+        # The trace context in a caller's headers is ignored: any client may send one.
         with self._tracer.start_as_current_span(
             method,
             kind=trace.SpanKind.SERVER,
@@ -130,7 +130,7 @@ class _Measured:
 
 
 class _MeasuredRequest:
-    """One request: when it began, what it was answered, and how long that took."""
+    """One request: its start, its status, and its duration."""
 
     def __init__(self, scope: Scope, send: Send, method: str) -> None:
         self._scope = scope
@@ -147,16 +147,16 @@ class _MeasuredRequest:
                 self.note(str(status))
             headers = dict(message.get("headers", ()))
             if headers.get(b"content-type", b"").startswith(b"text/event-stream"):
-                # It goes on as long as somebody looks at a page: that it began is what counts.
+                # The stream lasts as long as a page is open: its start counts.
                 self.end()
         await self._send(message)
 
     def note(self, fault: str) -> None:
-        """Note why there is no good answer."""
+        """Record the error of a failed response."""
         self.attributes.setdefault("error.type", fault)
 
     def end(self) -> None:
-        """Note the time, once, and the route, if one was found."""
+        """Record the duration, once, and the route, if one matched."""
         self.seconds = self.seconds or time.perf_counter() - self._begun
         route = getattr(self._scope.get("route"), "path", None)
         if isinstance(route, str):

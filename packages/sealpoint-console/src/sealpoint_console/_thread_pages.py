@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages about one thread: its chain, a state, two states compared, what the gate would say.
+"""The pages about one thread: its chain, a state, a comparison, and a hypothetical resume.
 
-Each reads and verifies what it shows when it is asked for. What does not verify is shown as that,
-with what is known. How much of a hostile state a page holds is bounded, whatever lies in it.
+Each page reads and verifies its content on demand. A verification failure is shown as one, with the
+known facts. The displayed part of a hostile state is bounded, whatever its content.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,12 +26,12 @@ from sealpoint_console._chain import ChainRow, draw_chain
 
 _ENTRIES = 50
 _BELOW = 10
-"""So many entries below a page are read to find out what its oldest ones go on from."""
+"""The number of entries below a page that are read to find the sources of its oldest ones."""
 _CHANGES = 500
 _LINES_EACH = 1_000
 _LINES = 4_000
 _LINES_CHARS = 1_000_000
-"""So many lines of one text that changed are on a page, and lines and characters of all."""
+"""The limits of changed lines of one text, and of lines and characters of a page."""
 _MESSAGES = 50
 _SAVED, _UNKNOWN = "saved", "unknown"
 _OPEN = (Status.OPEN, Status.APPROVED)
@@ -60,7 +60,7 @@ ENTRY_WORDS: Mapping[str, tuple[str, str]] = {
     "root": ("Root keys changed", ""),
     "restore": ("A restore was accepted", "broken"),
 }
-"""What a kind of entry is called on a page, and how it is drawn."""
+"""The label of a kind of entry on a page, and its symbol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ class ThreadPages:
         summary = call.summary(about)
         fault: Finding | SealpointError | None = None
         standing = question = None
-        # Before what is shown: a form must never be bound to something that the page lacks.
+        # Before the content is read: a form must never be bound to a state that the page does not
+        # show.
         try:
             thread = call.desk.store.thread(summary.name)
             standing = thread.standing()
@@ -242,10 +243,10 @@ class ThreadPages:
 
 
 def _hypothesis(thread: Thread, world: str, asked: Mapping[str, Request]) -> dict[str, Any]:
-    """World, answer and checkpoint of a resume that somebody thinks of.
+    """World, answer and checkpoint of a hypothetical resume.
 
     Raises:
-        UsageError: It is none of those that the page offers.
+        UsageError: The page does not offer this value.
     """
     if world == _SAVED:
         return {"world": thread.load().world}
@@ -262,7 +263,7 @@ def _hypothesis(thread: Thread, world: str, asked: Mapping[str, Request]) -> dic
 
 
 def _changed_lines(changes: Iterable[Change]) -> list[tuple[Change, tuple[LineChange, ...]]]:
-    """Changes, each with the lines of a text, as long as the page can hold them."""
+    """Changes, each with the lines of a text, up to the limits of the page."""
     lines_left, chars_left = _LINES, _LINES_CHARS
     found = []
     for change in changes:
@@ -281,12 +282,12 @@ def _requests_of(call: PageCall, thread_id: str) -> list[Request]:
 
 
 def _asked(call: PageCall, question: Any) -> Branch:
-    """What a thread waits for, as a tree; a request shows all of it."""
+    """The question of a thread, as a tree; a request shows all of it."""
     return StateTree(question, name="question", masking=call.desk.masking).look("")
 
 
 def _thread_tickets(call: PageCall, standing: Standing) -> dict[str, str]:
-    """What may be done with a thread as it stands."""
+    """The tickets for actions on a thread in its current state."""
     if not call.viewer.is_operator:
         return {}
     shown = standing.encode().decode()

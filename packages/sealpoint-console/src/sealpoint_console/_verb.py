@@ -39,7 +39,7 @@ _WAITING_MAX = 1_000
 _TOLD_MAX = 5
 _SWITCH_S = 0.0005
 _TOLD_S = 60.0
-"""So many passkeys wait to be added, and so many of them are told of in so many seconds."""
+"""The limits of passkeys that wait to be added, and of messages about them per period."""
 
 
 @click.command(cls=Verb)
@@ -98,11 +98,11 @@ def serve(
             if print_link or can_show():
                 terminal.give_link()
             else:
-                # Into a journal it would sign in whoever reads that.
+                # In a journal, any reader could use it to sign in.
                 print_note("There is no terminal, so no link is printed: --print-link prints one.")
             if can_ask():
                 terminal.start()
-        # Pages do not wait for the OS thread that looks at the store.
+        # Pages do not wait for the OS thread that reads the store.
         sys.setswitchinterval(_SWITCH_S)
         console.run()
 
@@ -114,10 +114,10 @@ _OWN = (
 
 
 def _check_rights(identity: Identity, namespace: str, *, is_local: bool) -> None:
-    """See to it that whoever takes the console over holds no key that approves.
+    """Ensure that an attacker who takes the console over holds no key that approves.
 
     Raises:
-        ConfigError: The identity may approve, and others than this machine reach the console.
+        ConfigError: The identity may approve, and other machines reach the console.
     """
     if not (identity.may(Role.APPROVER, namespace) or identity.may_break_glass(namespace)):
         return
@@ -130,7 +130,7 @@ def _check_rights(identity: Identity, namespace: str, *, is_local: bool) -> None
 
 
 def _tell_expiry(identity: Identity) -> None:
-    """Say that the console can write nothing: people would find out when they act."""
+    """Report that the console can write nothing: people would notice only when they act."""
     ends = [each.expires for each in identity.keys]
     if ends and all(end is not None and end <= datetime.now(UTC) for end in ends):
         print_note(
@@ -140,11 +140,10 @@ def _tell_expiry(identity: Identity) -> None:
 
 
 def _check_keys(keys: tuple[KeyInfo, ...]) -> None:
-    """See to it that whoever takes the console over finds no key beside it that makes approvals.
+    """Ensure that an attacker who takes the console over finds no nearby key for approvals.
 
     Raises:
-        ConfigError: The root's key lies here, or one of somebody who may approve, and neither needs
-            a passphrase.
+        ConfigError: The root's key, or an approver's, is in this directory, and has no passphrase.
     """
     living = (KeyStatus.IN_FORCE, KeyStatus.EXPIRES_SOON)
     found = [
@@ -164,11 +163,12 @@ def _check_keys(keys: tuple[KeyInfo, ...]) -> None:
 
 
 class _Terminal:
-    """Whoever sits where the console runs: gets links, and adds passkeys if the root key is here.
+    """The operator's terminal: prints links, and adds passkeys if the root key is here.
 
-    A passkey is added by typing digits of its fingerprint, which the person reads from their own
-    screen: nothing that reaches the console over the network adds one. Whoever makes very many is
-    not told of each, but keeps nobody from adding theirs.
+    The operator adds a passkey by typing digits of its fingerprint, which the person reads from
+    their own screen: nothing that reaches the console over the network adds one. An attacker who
+    creates very many passkeys causes only a limited number of messages, and cannot keep others from
+    adding theirs.
     """
 
     def __init__(self, console: Console, where: StoreOptions, person: str) -> None:
@@ -185,7 +185,7 @@ class _Terminal:
         print_code([f"  {self._console.sign_in_link(self._person)}"])
 
     def start(self) -> None:
-        """Listen to what is typed, and tell of passkeys."""
+        """Read typed input, and report new passkeys."""
         print_line(Styled("Enter gives a new link; Ctrl-C ends it.", "quiet"))
         self._console.desk.on_enrolled = self._tell
         threading.Thread(target=self._listen, daemon=True).start()
@@ -235,7 +235,7 @@ class _Terminal:
 
     def _add(self, name: str, passkey: Passkey) -> None:
         is_new = self._console.desk.watch.roster.identity(name) is None
-        # Whom the roster has keeps what they have, and gets no right with another key.
+        # A person in the roster keeps their rights, and a further key adds none.
         self._where.admin.keys.add(
             name,
             person=name if is_new else None,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The OS threads in which pages are made: so many at once, so many that wait, and no more.
+"""The OS threads that create pages: a fixed number of running and of waiting calls.
 
-A page reads the store, which may be slow or hang. Whoever waits too long is told so and is gone,
-while the OS thread goes on until its read returns: it keeps its place until then, so that pages
-that nobody waits for any more cannot pile up. What has no place is refused before it is begun.
+A page reads the store, which may be slow or hang. A caller who waits too long gets an error and
+leaves, while the OS thread continues until its read returns: it keeps its slot until then, so that
+abandoned pages cannot pile up. A call without a slot is refused before it begins.
 
-Nobody takes the places of everybody: each person has a few, and what does something, such as a
-pause, has places of its own, which no page takes.
+Nobody can take all slots: each person has a few, and actions, such as a pause, have separate slots,
+which no page takes.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ _Made = TypeVar("_Made")
 
 
 class Workers:
-    """Runs what blocks, beside the event loop.
+    """Runs blocking work outside of the event loop.
 
     Args:
-        at_once: How many pages are made at the same time.
-        waiting: How many more may wait for their turn.
-        acting: How many actions run at the same time; as many more may wait.
-        each: How many of either one person may have under way.
+        at_once: The number of pages that are created at the same time.
+        waiting: The number of further pages that may wait.
+        acting: The number of actions that run at the same time; as many more may wait.
+        each: The limit of each kind for one person.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class Workers:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], _Made], *, who: str = "", acts: bool = False) -> _Made:
-        """Run it, and give what it gives.
+        """Run a function, and return its result.
 
         Args:
-            work: What is to be done.
-            who: Whose it is: a person, or the address of somebody who has not signed in.
-            acts: Whether it does something, and is more than a page.
+            work: The function.
+            who: The owner: a person, or the address of a client that has not signed in.
+            acts: Whether it changes something, and is more than a page.
 
         Raises:
-            TooOften: So much of theirs is under way; it was not begun.
-            Overloaded: Too many run and wait already; it was not begun.
+            TooOften: The owner has too many calls in progress; this one did not begin.
+            Overloaded: Too many calls run and wait already; this one did not begin.
         """
         self._take(who, acts=acts)
         try:
@@ -68,12 +68,12 @@ class Workers:
         except BaseException:
             self._give_back(who, acts=acts)
             raise
-        # Not when nobody waits for it any more: when it is over, or was taken off the queue.
+        # When the work is over or was removed from the queue, and not when its caller has left.
         future.add_done_callback(lambda _: self._give_back(who, acts=acts))
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Accept no more work."""
         self._pages.close()
         self._actions.close()
 
@@ -94,7 +94,7 @@ class Workers:
 
 
 class _Pool:
-    """OS threads, and how many may wait for them."""
+    """OS threads, with a limit of waiting calls."""
 
     def __init__(self, name: str, at_once: int, waiting: int) -> None:
         self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=name)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of the console: the table `[console]` of `config.toml`, checked whole.
 
-What would put people at risk is refused here, before anything listens: an address that others can
-reach without TLS, and one where nobody could sign in.
+Dangerous settings are refused here, before anything listens: an address that others can reach
+without TLS, and one where nobody could sign in.
 """
 
 import ipaddress
@@ -35,28 +35,28 @@ CONSOLE_EVENTS = (
     *("request", "approved", "denied", "broken-glass", "paused", "unpaused", "handed-off"),
     *("refused", "unreadable", "unjustified", "resume-wanted", "key-expires"),
 )
-"""What people can be told of."""
+"""The events that hooks can subscribe to."""
 
 
 class OidcSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A provider that says who somebody is."""
+    """An identity provider."""
 
     issuer: str
     client_id: str
     client_secret_file: str = ""
     claim: str = "email"
-    """The claim that has the person's name, as the roster has it."""
+    """The claim with the person's name, as in the roster."""
 
 
 class HookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Whom to tell: a webhook, or a command."""
+    """The target of events: a webhook, or a command."""
 
     name: str
     url: str = ""
     url_file: str = ""
-    """A file that holds the address, where whoever knows it may post."""
+    """A file with the address; anyone who knows the address may be able to post there."""
     secret_file: str = ""
-    """A file that holds what signs the webhook's body: a line, or two while it is changed."""
+    """A file with the signing secret of the webhook: one line, or two during a rotation."""
     command: tuple[str, ...] = ()
     events: tuple[str, ...] = tuple(each for each in CONSOLE_EVENTS if each != "resume-wanted")
     shape: str = "generic"
@@ -78,28 +78,28 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleSettings:
-    """Where the console listens, where people reach it, and whom it tells."""
+    """The listen address, the public address, and the hooks of a console."""
 
     host: str = "127.0.0.1"
     port: int = 8734
     origin: str = "http://localhost:8734"
-    """What people type, without a path."""
+    """The address that people type, without a path."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     masked: tuple[str, ...] | None = None
-    """Names of keys whose values pages hide until somebody asks; None: the usual ones."""
+    """Names of keys whose values pages hide until a person clicks; None: the usual ones."""
     passkey_sign_in: bool = True
     """Whether a passkey signs in, and not only approves."""
     oidc: OidcSettings | None = None
     hooks: tuple[HookSettings, ...] = ()
     proxies: tuple[str, ...] = ()
-    """The addresses of proxies whose word is taken for who somebody's client is."""
+    """The addresses of proxies that are trusted to name the client of a request."""
     state_dir: Path | None = None
-    """Where what is still to be sent is kept; None: in memory alone."""
+    """The directory of waiting events; None: in memory alone."""
 
     @property
     def site(self) -> str:
-        """The name that passkeys belong to: the host of the origin."""
+        """The relying party of passkeys: the host of the origin."""
         return urlsplit(self.origin).hostname or ""
 
     @property
@@ -115,16 +115,16 @@ def load_console_settings(
     origin: str | None = None,
     state_dir: Path | None = None,
 ) -> ConsoleSettings:
-    """Gather the settings of the console.
+    """Load the settings of the console.
 
     Args:
-        config_dir: Where `config.toml` lies.
-        listen: The address and port, before that of the file.
-        origin: Where people reach it, before that of the file.
-        state_dir: Where what is still to be sent is kept.
+        config_dir: The directory of `config.toml`.
+        listen: The address and port; overrides that of the file.
+        origin: The public address; overrides that of the file.
+        state_dir: The directory of waiting events.
 
     Raises:
-        ConfigError: The table is malformed, or what it says would put people at risk.
+        ConfigError: The table is malformed, or has a dangerous setting.
     """
     file = config_dir / "config.toml"
     found: Any = read_settings_file(config_dir).get("console", {})
@@ -175,7 +175,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_own_name(origin: str) -> bool:
-    """Whether people type a name that leads to the machine which they sit at."""
+    """Whether people type a name that leads to their own machine."""
     return f".{urlsplit(origin).hostname}".endswith(".localhost")
 
 
@@ -243,10 +243,11 @@ def _require_hook_paths(hook: HookSettings, named: str) -> None:
 
 
 def check_hook_url(name: str, url: str) -> None:
-    """Refuse an address that events should not be sent to.
+    """Refuse an address that is unsafe for events.
 
     Raises:
-        ConfigError: It is none, or others could read what is sent there. It is not repeated.
+        ConfigError: It is not an address, or others could read the events. The message does not
+            repeat it.
     """
     if not _is_address(url):
         raise ConfigError(
@@ -298,7 +299,7 @@ def _require_oidc(oidc: OidcSettings) -> None:
 
 
 def is_safe_address(url: str) -> bool:
-    """Whether nobody on the way to an address can read or change what is sent: https, or here."""
+    """Whether nobody on the way to an address can read or change the data: https, or local."""
     if not _is_address(url):
         return False
     parts = urlsplit(url)
