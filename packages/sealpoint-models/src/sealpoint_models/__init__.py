@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model files: load without running code, save without pickle, know who wrote it.
+"""Model files: load without running code, save without pickle, verify who wrote them.
 
-`load_checkpoint` and `save_checkpoint` take the place of `torch.load` and `torch.save`. The file
-is specified in `docs/formats/model-file.md`. Importing this package needs neither torch nor
-blake3; using it does.
+`load_checkpoint` and `save_checkpoint` replace `torch.load` and `torch.save`. The file is specified
+in `docs/formats/model-file.md`. Importing this package needs neither torch nor blake3; using it
+does.
 """
 
 from sealpoint_models._checkpoint import (

@@ -5,9 +5,9 @@ Each tensor of the file stands somewhere in the structure, so that nothing is hi
 
 Tensors over the memory that was read from a file, as the nodes of its structure describe them.
 
-Every field of a node is checked against the header before a tensor is made of it: types against
-the closed table, views against the bytes of their entry, and what they expand to, copy or have
-looked at against bounds.
+Every field of a node is checked against the header before a tensor is made of it: types against the
+closed table, views against the bytes of their entry, and their expanded, copied or checked sizes
+against bounds.
 """
 
 import argparse
@@ -81,7 +81,7 @@ class TensorBuilder:
         header: The header of the file.
         memory: The bytes of each tensor, as a tensor of bytes that fills its storage.
         placing: Where tensors go.
-        what: What the file is called.
+        what: The name of the file, for messages.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class TensorBuilder:
         self._placing = placing
         self._what = what
         self.unused = set(header.tensors)
-        """The names of tensors that no node stood for yet."""
+        """The names of tensors that no node has used yet."""
         size = max((tensor.end for tensor in header.tensors.values()), default=0)
         self._expanded_bytes_max = max(size, MODEL_EXPANDED_BYTES_LEAST)
         self._budget = TensorBudget(size, what)
@@ -322,7 +322,7 @@ def build_plain(
         header: The header of the file.
         memory: The bytes of each tensor, as a tensor of bytes that fills its storage.
         placing: Where tensors go.
-        what: What the file is called.
+        what: The name of the file, for messages.
     """
     return {
         name: plain_tensor(torch, tensor, memory[name], placing, what)
@@ -427,7 +427,7 @@ class _Building:
         return built
 
     def _build_inert(self, node: InertNode) -> Inert:
-        """What is built is an `Inert`, whatever the name in it says."""
+        """The built object is an `Inert`, whatever the name in it says."""
         kinds = tuple(map(type, (node.type, node.made, node.arguments, node.items, node.pairs)))
         if kinds != (str, str, tuple, list, list) or node.made not in _MADE:
             raise ModelMalformed(f"{self._what}: expected an inert value of a name and its parts")

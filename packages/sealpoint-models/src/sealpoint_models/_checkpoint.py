@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`load_checkpoint` and `open_checkpoint`: files by what their bytes are, closed by default.
+"""`load_checkpoint` and `open_checkpoint`: files by their content, closed by default.
 
 `save_checkpoint` writes a whole training state as one canonical safetensors file.
 """
@@ -26,7 +26,7 @@ from sealpoint_models.scan import Unknown
 from sealpoint_models.scan._safetensors import LENGTH_BYTES
 
 _ZIP = b"PK\x03\x04"
-"""What an archive begins with; no header is as long as it would be as a length."""
+"""The first bytes of an archive; as a length, they would exceed every header."""
 
 _PICKLE = re.compile(rb"PK\x03\x04|\x80[\x02-\x05]")
 
@@ -45,7 +45,7 @@ def load_checkpoint(
     thread: str | None = None,
     ref: str | CheckpointRef | None = None,
 ) -> Any:
-    """Load a model file without running code that it brings.
+    """Load a model file without running any code in it.
 
     A safetensors file, by its name or by its bytes, is read by a strict reader: one that
     `save_checkpoint` wrote gives the whole state back, any other one its tensors by name. A file
@@ -56,11 +56,11 @@ def load_checkpoint(
     Args:
         path: The file.
         map_location: Where tensors go, as for `torch.load`; None: where they were.
-        safe: False: load anything, with the whole of pickle. **Only for files that you trust as
-            you trust a program**: such a file can do whatever this process can. Warns once.
-        unknown: What to do with names in a pickle that are not of tensors and plain data:
+        safe: False: load anything, with the whole of pickle. **Only for files that you trust as you
+            trust a program**: such a file can do anything that this process can. Warns once.
+        unknown: The treatment of names in a pickle other than those of tensors and plain data:
             `"refuse"` the file, with all of them in the message, or read each as an `Inert`, which
-            holds the name as text and what the pickle would have given to it.
+            holds the name as text and the arguments from the pickle.
         store: An open store that has to vouch for the file.
         thread: The thread of the training run in it.
         ref: The checkpoint whose file is meant; without it the newest one.
@@ -106,7 +106,7 @@ def open_checkpoint(
     Args are those of `load_checkpoint`.
 
     Raises:
-        ModelError: It is no safetensors file, or breaks a rule of the format.
+        ModelError: The file is not safetensors, or breaks a rule of the format.
         RolledBack, FileNotSealed: With a store: it is an older file, or not one of this thread.
         SealpointError: With a store, whatever `Thread.load` raises.
     """
@@ -139,7 +139,7 @@ def _refuse_archive(file: ReadFile) -> None:
 
 
 def _waiting(path: Path, sealed: Sealed, *, newest: bool) -> ModelFile | None:
-    """The file of a save that ended before it was put in its place; it is put there now.
+    """The file of a save that ended before it was put in its place; this puts it there.
 
     One that is not the newest stays where it is: a later save has taken that place.
     """
@@ -154,7 +154,7 @@ def _waiting(path: Path, sealed: Sealed, *, newest: bool) -> ModelFile | None:
     except SealpointError:
         file.close()
         return None
-    # What others hold by an owner, a link or another name is read, but replaces nothing.
+    # A file that others hold by an owner, a link or another name is read, but replaces nothing.
     if newest and file.is_own(waiting):
         with contextlib.suppress(ModelUnreadable):  # this process may only read
             put_in_place(waiting, path)
@@ -205,11 +205,11 @@ def save_checkpoint(
         state: Nested dicts, lists and tuples of tensors, numpy arrays and plain data: what
             `state_dict()` of modules, optimizers and schedulers gives, states of random number
             generators, and what `load_checkpoint` gave, an `Inert` included.
-        path: The file; what is there is replaced once the new one is on disk. A link is followed
-            if it is this user's and leads to a file beside it or below its directory.
+        path: The file; an existing file is replaced once the new one is on disk. A link is followed
+            if it is this user's and leads to a file in the same directory or below it.
         store: An open store that vouches for the file.
         thread: The thread of this training run in it.
-        metadata: A JSON object beside the checkpoint of the store, such as the epoch.
+        metadata: A JSON object that the store keeps with the checkpoint, such as the epoch.
 
     Returns:
         The checkpoint of the thread; None without a store.
@@ -237,10 +237,10 @@ def save_checkpoint(
 
 
 def save_new(state: Any, path: str | os.PathLike[str]) -> None:
-    """Save a state as `save_checkpoint` does, where nothing is.
+    """Save a state like `save_checkpoint`, to a path without a file.
 
     Raises:
-        FileExistsError: Something is there, or somebody put it there meanwhile.
+        FileExistsError: The path exists, or another process created it in the meantime.
     """
     target = Path(path)
     entries, texts = entries_of_state(state)

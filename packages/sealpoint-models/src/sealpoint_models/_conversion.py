@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`convert_checkpoint`: a file of torch, numpy or joblib or a pickle, turned into a file of ours.
+"""`convert_checkpoint`: converts a file of torch, numpy or joblib or a pickle to safetensors.
 
-The source is read as `load_checkpoint` reads it: nothing that it names is imported or called.
-Files of numpy and joblib are read here: headers without evaluating them, pickles as symbols, the
-elements that joblib writes between opcodes from where they lie, archives and compressed streams in
-memory and within a budget; neither `numpy.load` nor `joblib.load` has a part in it. What
-the new file does not hold is refused with all paths, or dropped where the caller says so, and then
-said path by path; nothing is left out in silence. Tensors stay what they are, bit by bit, and share
-memory as they did. The new file is put in its place whole, or not at all.
+The source is read as by `load_checkpoint`: no name in it is imported or called. This module reads
+files of numpy and joblib itself: headers without evaluating them, pickles as symbols, the elements
+that joblib writes between opcodes from their positions, archives and compressed streams in memory
+and within a budget; it uses neither `numpy.load` nor `joblib.load`. Values that the new file cannot
+hold are refused with all paths, or dropped at the caller's request and reported path by path;
+nothing is left out silently. Tensors stay equal bit by bit, and share memory as before. The new
+file appears at its path whole, or not at all.
 """
 
 import argparse
@@ -97,13 +97,13 @@ def convert_checkpoint(
         source: A file of `torch.save`, a pickle, a `.npy`, a `.npz`, a file of joblib or a
             safetensors file, by what its bytes are.
         target: The new file.
-        unknown: What to do with names that are not of tensors and plain data: `"refuse"` the file;
-            keep each as an `"inert"` value; or `"drop"` them, and all else that the new file cannot
-            hold. A member of a list or tuple that is dropped is None there.
+        unknown: The treatment of names other than those of tensors and plain data: `"refuse"` the
+            file; keep each as an `"inert"` value; or `"drop"` them, and everything else that the
+            new file cannot hold. A dropped member of a list or tuple becomes None.
         force: Whether a file that is at the target is replaced.
 
     Returns:
-        What was dropped. With `"inert"`, that is only links of values to what holds them.
+        The dropped values. With `"inert"`, these are only links from values to their containers.
 
     Raises:
         UsageError: Something is at the target already.
@@ -162,7 +162,7 @@ def _source(file: ReadFile) -> Source:
 
 
 class _Conversion:
-    """One state on its way from what a source holds to what a file of ours can."""
+    """The conversion of one state to the values that a model file can hold."""
 
     def __init__(self, torch: Any, unknown: str, what: str) -> None:
         self._torch = torch
@@ -186,7 +186,7 @@ class _Conversion:
         }
 
     def run(self, state: Any) -> Any:
-        """What can be saved of a state."""
+        """The part of a state that can be saved."""
         try:
             kept = self._keep(state, ())
         except RecursionError as exc:
@@ -204,7 +204,7 @@ class _Conversion:
         return kept
 
     def _way_out(self, state: Any, *, nothing_left: bool) -> str:
-        """What converts a state that was refused."""
+        """The hint for converting a state that was refused."""
         if isinstance(state, Inert):
             if self._unknown == "drop":
                 return (
@@ -255,7 +255,7 @@ class _Conversion:
         return self._leave_out(path, fault, self._strictly())
 
     def _fault(self, value: Any) -> str | None:
-        """Why a file cannot hold a value; asked of those who write it."""
+        """The reason why a file cannot hold a value, from the writers of files."""
         try:
             structure, _ = flatten_state(self._torch, sys.modules.get("numpy"), value)
             write_structure(structure)
@@ -264,7 +264,7 @@ class _Conversion:
         return None
 
     def _bare(self, tensor: Any, path: Path) -> Any:
-        """A tensor without the attributes that somebody set on it."""
+        """A tensor without the attributes that a program set on it."""
         if not vars(tensor):
             return tensor
         for name in vars(tensor):
@@ -336,7 +336,7 @@ class _Conversion:
 
 @dataclass(frozen=True, slots=True)
 class FoundValue:
-    """What a file holds; it may be None."""
+    """The content of a file; it may be None."""
 
     value: Any
 
@@ -345,13 +345,14 @@ def _load_array_file(torch: Any, source: Source, what: str, unknown: Unknown) ->
     """Load a file of numpy or joblib, packed or not.
 
     Args:
-        torch: The module, for what else a pickle may hold.
+        torch: The module, for the other values of a pickle.
         source: The bytes of the file.
-        what: How to call it in messages.
-        unknown: What to do with names that are in no table.
+        what: The name of the file, for messages.
+        unknown: The treatment of names that are in no table.
 
     Returns:
-        An array, the arrays of a `.npz` by name, or what joblib was given; None: it is no such
+        An array, the arrays of a `.npz` by name, or the object that joblib saved; None for any
+            other
         file.
 
     Raises:
@@ -368,7 +369,7 @@ class _ArrayFiles:
     def __init__(self, torch: Any, budget: Budget, what: str, unknown: Unknown) -> None:
         self.budget = budget
         self.work = budget.work
-        """What all pickles of the file may take."""
+        """The budget of all pickles of the file."""
         self._what = what
         self._unknown = unknown
         self._torch = torch
@@ -396,7 +397,7 @@ class _ArrayFiles:
         storages: Mapping[str, FilePlace] = types.MappingProxyType({}),
         beside: Mapping[Global, Reading] = types.MappingProxyType({}),
     ) -> Any:
-        """What a pickle means; that of an array of objects has no storages."""
+        """The meaning of a pickle; a pickle of an array of objects has no storages."""
         torch, what = self._torch, self._what
         maker = StorageMaker(
             torch,
@@ -471,7 +472,7 @@ class _ArrayFiles:
 
 
 class _JoblibArrays:
-    """The arrays of one file of joblib, by what stands for each in its pickle."""
+    """The arrays of one file of joblib, by their placeholders in its pickle."""
 
     def __init__(self, files: _ArrayFiles, data: bytes, what: str) -> None:
         self._files = files
@@ -479,11 +480,11 @@ class _JoblibArrays:
         self._what = what
         self._skipper = ArraySkipper(data, what, files.budget, self._run)
         self._inner: Program | None = None
-        # With what stands for it, so that nothing else gets its identity.
+        # With the placeholder, so that no other object gets its identity.
         self._found: dict[int, tuple[Made, int, int, Program | None]] = {}
 
     def skip(self, made: Made, at: int) -> int:
-        """Where the pickle goes on after something got its state; takes note of arrays."""
+        """The position where the pickle continues after an object got its state; notes arrays."""
         if made.function != WRAPPER:
             return at
         self._inner = None
@@ -498,7 +499,7 @@ class _JoblibArrays:
         return self._inner.end
 
     def read(self, made: Made, value: Callable[[Value], Any]) -> Any:
-        """The array that something stands for."""
+        """The array of a placeholder."""
         self._skipper.read(made, value)
         state = dict(made.state.pairs)  # type: ignore[union-attr]  # it was looked at
         found = self._found.get(id(made))

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model file on its way to disk: written beside its place, made durable, then put there.
+"""Model files in progress: written next to their path, made durable, then moved there.
 
-Until a draft is put in its place the old file stands, whole; afterwards the new one does, whole.
-A draft that is given up is removed; one whose process was ended is, by the next save to its place:
-whoever writes a draft holds a lock on it.
+The old file stays complete until a draft is moved to its path; afterwards the new one is complete.
+An abandoned draft is removed; if its process was killed, the next save to the path removes it: the
+writer of a draft holds a lock on it.
 
-A file that a store vouches for waits beside its place while the entry is written, under a name
-that follows from its digest. If the process ends in between, whoever loads the entry's file finds
-it there: see `waiting_path`.
+A file that a store vouches for waits next to its path while the entry is written, under a name that
+is derived from its digest. If the process ends in between, a load of the entry's file finds it
+there: see `waiting_path`.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ from sealpoint_models._file import (
 from sealpoint_models.scan._safetensors import ModelHeader
 
 Source = Callable[[], memoryview]
-"""Gives the bytes of one tensor, in the order of the file."""
+"""Returns the bytes of one tensor, in the order of the file."""
 
 _MODE = 0o666
 _STEM_CHARS_MAX = 20
@@ -48,7 +48,7 @@ _NAME_DIGITS = 16
 
 
 def waiting_path(path: Path, root: bytes) -> Path:
-    """Where the file of this digest waits until its entry is written.
+    """The path of the file with this digest until its entry is written.
 
     Raises:
         ModelUnreadable: The path has no name.
@@ -58,8 +58,8 @@ def waiting_path(path: Path, root: bytes) -> Path:
 
 
 def _beginning(path: Path) -> str:
-    """How names of files begin that are beside this one and belong to it."""
-    # The digest of the whole name: two files of a run may begin alike.
+    """The prefix of related files in the same directory."""
+    # The digest of the whole name: two files of a run may have the same prefix.
     digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:_NAME_DIGITS]
     return f".{path.name[:_STEM_CHARS_MAX]}.{digest}."
 
@@ -91,9 +91,9 @@ def _resolved(path: Path) -> Path:
 def target_path(path: str | os.PathLike[str]) -> Path:
     """Where a file of this path is to be written.
 
-    A link of this user is followed to a file beside it or below its directory. Any other could
-    have been planted by whoever may write to the directory, so that a save replaces a file that
-    they may not, such as the anchor.
+    A link of this user is followed to a file in the same directory or below it. Any other link
+    could have been planted by an attacker who may write to the directory, so that a save replaces a
+    file that the attacker may not write, such as the anchor.
 
     Raises:
         ModelUnreadable: The path is none, or such a link.
@@ -104,7 +104,7 @@ def target_path(path: str | os.PathLike[str]) -> Path:
             return place
         directory = _resolved(place.parent)
         named = Path(os.path.normpath(directory / place.readlink()))
-        # One step and no more: a second link on the way may be somebody else's.
+        # Only one step: a second link on the way may belong to another user.
         within = named.is_relative_to(directory) and _resolved(named) == named
         own = not hasattr(os, "geteuid") or place.lstat().st_uid in (0, os.geteuid())
         if within and own:
@@ -119,7 +119,7 @@ def target_path(path: str | os.PathLike[str]) -> Path:
 def _mode_at(path: Path) -> int | None:
     """The permissions of the file that is at a path; None if there is none.
 
-    Found out early, before a store vouches for it: whether a file can be there.
+    Checked early, before a store vouches for the file: whether the path can hold a file.
     """
     try:
         found = path.lstat().st_mode
@@ -143,7 +143,7 @@ def put_in_place(source: Path, path: Path) -> None:
 
 
 def _begun(path: Path) -> tuple[Path, int]:
-    """A new draft, locked, and its descriptor."""
+    """A new locked draft, and its descriptor."""
     while True:
         draft = path.with_name(f"{_beginning(path)}{secrets.token_hex(8)}.draft")
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
@@ -173,10 +173,10 @@ def _remove_abandoned(path: Path) -> None:
 
 
 class ModelDraft:
-    """A file that is being written; in a `with` block, which removes it unless it found a place.
+    """A file that is being written; its `with` block removes it unless it was moved to a path.
 
     Args:
-        path: Where it will be.
+        path: Its final path.
 
     Raises:
         ModelUnreadable: Its directory cannot be written to, or the disk is full.
@@ -294,7 +294,7 @@ class ModelDraft:
                 disk.sync_directory(path.parent)
 
     def is_at(self, path: Path) -> bool:
-        """Whether it is this draft that lies at a path, and not what another writer put there."""
+        """Whether the file at a path is this draft, and not the file of another writer."""
         try:
             return os.path.samestat(os.fstat(self._fd), path.lstat())
         except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tensors of a file that is about to be written: what they are, their header, their bytes.
+"""The tensors of a file to be written: their descriptions, their header, their bytes.
 
 A header that is made here was read again by the reader of files, so that what is written can be
 read. Bytes are asked for when they are written, one tensor after the other.
@@ -19,7 +19,7 @@ from sealpoint_models.scan._safetensors import ModelHeader, read_header, write_h
 
 
 def entries_of_state(state: Any) -> tuple[list[TensorEntry], dict[str, str]]:
-    """The tensors of a whole state, and the texts beside them, with its structure.
+    """The tensors of a whole state, and the texts of the header, with its structure.
 
     Raises:
         TypeNotAllowed, ValueNotAllowed, EncodeLimitExceeded: Something in it cannot be saved.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages that model files need, imported when somebody first needs them.
+"""The packages that model files need, imported on first use.
 
 Importing `sealpoint_models` needs none of them. Looking into a file needs none either; digests
 need blake3, and tensors torch and numpy.
@@ -20,7 +20,7 @@ def _missing(package: str, cause: ModuleNotFoundError) -> Exception:
 
 
 def require_blake3() -> Any:
-    """The function that makes hashers.
+    """The function that creates hashers.
 
     Raises:
         ExtraMissing: It is not installed.

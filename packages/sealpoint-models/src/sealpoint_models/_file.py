@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model file that is open for reading: one descriptor, bytes read once, hashed as they are read.
 
-What is handed on is what was hashed: bytes are read into memory of our own, never mapped, so
-whoever changes the file afterwards changes nothing. A file that is cut short while it is read is
-refused.
+The caller gets exactly the bytes that were hashed: they are read into our own memory, never mapped,
+so later changes of the file have no effect. A file that is truncated during the read is refused.
 
 The digest tree of a model file: pieces, tensors, the file. BLAKE3, a context for each level.
 
@@ -35,7 +34,7 @@ from sealpoint_models._extras import require_blake3
 from sealpoint_models.scan._safetensors import LENGTH_BYTES, Tensor, header_end
 
 PIECE_BYTES = 8 << 20
-"""How long a piece is; the last one of a tensor may be shorter. Part of the format."""
+"""The length of a piece; the last one of a tensor may be shorter. Part of the format."""
 
 _ONE_FILE = (
     "Name one file in it. sealpoint scan PATH looks at all files of a folder, and sealpoint model "
@@ -68,7 +67,7 @@ def piece_hasher() -> Any:
 
 
 def folder_hasher() -> Any:
-    """Hashes what is in a folder."""
+    """Hashes the list of a folder."""
     return _hasher(_FOLDER)
 
 
@@ -93,14 +92,14 @@ class FileDigests:
     """The digests of one file."""
 
     size: int
-    """How long the file is."""
+    """The length of the file."""
     header: bytes
     tensors: Mapping[str, bytes]
     """By name, in the order of the file."""
 
     @property
     def root(self) -> bytes:
-        """What stands for the whole file."""
+        """The digest of the whole file."""
         hasher = _hasher(_FILE)
         hasher.update(self.header)
         for digest in self.tensors.values():
@@ -109,7 +108,7 @@ class FileDigests:
 
 
 Progress = Callable[[int, int], object]
-"""Called with how many bytes are done, and how many there are."""
+"""Called with the number of bytes done so far, and their total."""
 
 _STEP_BYTES = 1 << 20
 WORKERS_MAX = 8
@@ -192,11 +191,11 @@ def move_piece(
     *,
     hashing: bool,
 ) -> bytes:
-    """Read or write a piece, and hash what was moved while it is in the processor's cache.
+    """Read or write a piece, and hash the bytes while they are in the processor's cache.
 
     Args:
-        piece: Which.
-        memory: Its bytes, or where they go.
+        piece: The piece.
+        memory: Its bytes, or the memory for them.
         move: Reads or writes some memory from or to a place in the file.
         hashing: Whether a digest is wanted.
 
@@ -272,13 +271,13 @@ class ReadFile:
             a link is not followed.
 
     Raises:
-        ModelUnreadable: It cannot be opened, or is no regular file.
+        ModelUnreadable: It cannot be opened, or is not a regular file.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, within: int | None = None) -> None:
         self.path = Path(path)
         self.what = str(self.path)
-        # Not blocking: a pipe in its place would otherwise be waited for.
+        # Not blocking: the open would otherwise wait for a pipe in its place.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             if within is None:
@@ -311,7 +310,7 @@ class ReadFile:
             self.fd = -1
 
     def is_own(self, path: Path) -> bool:
-        """Whether this file is the one at a path, by no link, ours, and under no other name."""
+        """Whether this file is the one at a path: no link, owned by us, and with no other name."""
         found = os.fstat(self.fd)
         try:
             there = path.lstat()
@@ -352,7 +351,7 @@ class ReadFile:
             done += count
 
     def read_header(self) -> bytes:
-        """The bytes of a safetensors header, with the length in front, not looked at.
+        """The bytes of a safetensors header, with the length in front, unchecked.
 
         Raises:
             ModelMalformed, ModelLimitExceeded: There is none, or it is too long.
@@ -368,13 +367,13 @@ class ReadFile:
         hashing: bool,
         progress: Progress | None = None,
     ) -> dict[str, bytes]:
-        """Read tensors, and hash what is read.
+        """Read tensors, and hash the bytes.
 
         Args:
-            tensors: Which.
-            memory: Where their bytes go.
+            tensors: The tensors.
+            memory: The destination of their bytes.
             hashing: Whether digests are wanted.
-            progress: Called now and then.
+            progress: Called occasionally.
 
         Returns:
             The digest of each, by name; empty without `hashing`.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a state to a file: the structure without its tensors, and the tensors to write.
 
-Containers are walked here; what is no tensor, and nothing else of torch or numpy that has a node,
-is left to the codec, which saves it or says why not. What raw bytes cannot say of a tensor (a
-place in a graph, a gradient, attributes) is refused, with the path to it.
+This module walks containers; the codec gets everything else, except tensors and other objects of
+torch or numpy with a node, and saves it or raises the reason. Properties of a tensor that raw bytes
+cannot express (a place in a graph, a gradient, attributes) are refused, with the path to it.
 
-Which tensors share memory, and what of it is written.
+The module also decides which tensors share memory, and which part of it is written.
 
 Tensors whose bytes overlap are one *region*, and one tensor of the file. Where one of them
 covers the region, the file holds that one, and the others are views of it; otherwise the file
@@ -53,7 +53,7 @@ from sealpoint_models.scan import Inert
 from sealpoint_models.scan._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS, name_fault
 
 _GRAIN = 16
-"""What views of several types begin at a multiple of: the widest element."""
+"""The alignment of views of several types: the widest element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class TensorEntry:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A dense tensor of the state, with the node that stands for it."""
+    """A dense tensor of the state, with its node."""
 
     name: str
     tensor: Any
@@ -76,17 +76,17 @@ class Held:
 
     @property
     def size(self) -> int:
-        """What its elements take."""
+        """The size of its elements."""
         return int(self.tensor.numel() * self.tensor.element_size())
 
     @property
     def begin(self) -> int:
-        """Where its bytes begin in its storage."""
+        """The position of its first byte in its storage."""
         return int(self.tensor.storage_offset() * self.tensor.element_size())
 
     @property
     def end(self) -> int:
-        """Where they end."""
+        """The position after its last byte."""
         reach = extent(self.tensor.shape, self.tensor.stride())
         return self.begin + reach * int(self.tensor.element_size())
 
@@ -94,7 +94,7 @@ class Held:
     def geometry(self) -> tuple[Any, ...]:
         """Tensors of one storage with the same geometry are the same tensor.
 
-        The step along a side of 1 leads nowhere, and torch leaves it to chance.
+        The stride of a side of 1 has no effect, and torch may choose any.
         """
         pairs = zip(self.tensor.shape, self.tensor.stride(), strict=True)
         steps = tuple(step for side, step in pairs if side != 1)
@@ -272,7 +272,7 @@ class _Flattening:
             self._own[numpy.ndarray] = self._take_array
 
     def run(self, state: Any) -> tuple[Any, list[TensorEntry]]:
-        """The structure, and the tensors of the file."""
+        """The result: the structure, and the tensors of the file."""
         try:
             structure = self.take(state, ())
         except RecursionError as exc:
@@ -547,18 +547,18 @@ def _step_text(step: Any) -> str:
 
 
 def name_of(path: tuple[Any, ...]) -> str:
-    """What a tensor at a path is called in a file, until names are made unique."""
+    """The name of the tensor at a path in a file, until names are made unique."""
     parts = (step if type(step) is str else _step_text(step) for step in path)
     return ".".join(parts) or "state"
 
 
 def path_text(path: tuple[Any, ...]) -> str:
-    """A path as messages have it, each step cut."""
+    """A path for messages, with each step truncated."""
     return "state" + "".join(f"[{_step_text(step)[:_SHOWN_CHARS]}]" for step in path)
 
 
 def flatten_state(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[TensorEntry]]:
-    """Take a state apart.
+    """Split a state into its structure and its tensors.
 
     Args:
         torch: The module.

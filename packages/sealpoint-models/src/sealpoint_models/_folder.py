@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of model files that is open for reading: its exact list of files, and their digests.
 
-Everything is reached through the descriptor of the folder and without following a link, so that
-what is listed, hashed and read lies in this folder, whoever renames things around it. Links,
-pipes, devices, names that another system would read in another way, and two names that some
-system takes for one are refused: a folder means the same wherever it is copied.
+Every access goes through the descriptor of the folder and follows no link, so that listing, hashing
+and reading stay in this folder even if an attacker renames things around it. Links, pipes, devices,
+names that another system would read differently, and two names that some system treats as one are
+refused: a folder means the same wherever it is copied.
 
 A safetensors file has the digests of its header and tensors, so that one tensor is verified
 alone; any other file is hashed as one tensor of its bytes would be. `docs/formats/model-file.md`
@@ -48,12 +48,12 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _LINKED = "Put the files themselves there, as cp -rL FOLDER COPY does, and use the copy."
 _RENAME = "Rename it, or take it away, and do the same again."
 _DEVICE = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9¹²³])(\.|$)", re.IGNORECASE)
-"""Names that Windows takes for a device, with any ending."""
+"""Names that Windows reads as a device, with any extension."""
 _IGNORED = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2065\u3164\ufe00-\ufe0f\uffa0"
     "\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
-"""What file systems that ignore case ignore as well, and `_is_part` does not refuse."""
+"""Characters that case-insensitive file systems also ignore, and `_is_part` does not refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +66,21 @@ class ContentDigest:
 
 @dataclass(frozen=True, kw_only=True)
 class FolderDigests:
-    """What a folder holds: the digests of each file, and its directories."""
+    """The content of a folder: the digests of each file, and its directories."""
 
     files: Mapping[str, FileDigests | ContentDigest]
-    """By path from the folder on, with slashes, sorted by code points."""
+    """By path relative to the folder, with slashes, sorted by code points."""
     directories: tuple[str, ...]
     """All directories in it, in the same way."""
 
     @property
     def size(self) -> int:
-        """How many bytes its files have."""
+        """The total number of bytes of its files."""
         return sum(each.size for each in self.files.values())
 
     @cached_property
     def root(self) -> bytes:
-        """What stands for the whole folder."""
+        """The digest of the whole folder."""
         hasher = folder_hasher()
         for names in (self.files, self.directories):
             hasher.update(len(names).to_bytes(8, "little"))
@@ -103,10 +103,10 @@ class ReadFolder:
     """A folder, open for reading.
 
     Args:
-        path: Where it is; the folder itself may be reached by a link, what is in it may not.
+        path: Its path; the folder itself may be reached by a link, but its content may not.
 
     Raises:
-        ModelUnreadable: It cannot be opened, or is no directory.
+        ModelUnreadable: It cannot be opened, or is not a directory.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -130,16 +130,16 @@ class ReadFolder:
             self.fd = -1
 
     def names(self) -> FolderList:
-        """What is in it now.
+        """The current content of the folder.
 
         Raises:
-            ModelMalformed: A link, something that is no file, or a name that is refused.
+            ModelMalformed: A link, a special file, or a name that is refused.
             ModelLimitExceeded: Too many files, or too deep.
             ModelUnreadable: It cannot be read.
         """
         files: list[str] = []
         directories: list[str] = []
-        # Opened anew: readers of one descriptor share the place in the list where they are.
+        # Opened again: readers of one descriptor share the position in the list.
         with self._directory(".", self.fd, "") as fd:
             self._list(fd, "", files, directories)
         _refuse_alike([*files, *directories], self.what)
@@ -188,10 +188,10 @@ class ReadFolder:
             os.close(fd)
 
     def open(self, name: str) -> ReadFile:
-        """A file in it, by a name that `names` gave.
+        """A file in it, by a name from `names`.
 
         Raises:
-            ModelUnreadable: It cannot be opened, or is no regular file.
+            ModelUnreadable: It cannot be opened, or is not a regular file.
         """
         return self._open(name.split("/"), self.fd, name)
 
@@ -219,14 +219,14 @@ class ReadFolder:
         """The digests of everything in it, from the bytes.
 
         Args:
-            durable: Bring what is hashed to the disk as well.
-            progress: Called now and then with how many bytes are done, and how many there are.
-            sizes: Files of another size than this are not read, and have no digest: somebody may
-                have made them too large to come to an end.
+            durable: Also write the hashed bytes to the disk.
+            progress: Called occasionally with the number of bytes done so far, and their total.
+            sizes: Files of another size than this are not read, and have no digest: an attacker may
+                have made them too large to finish.
 
         Raises:
-            ModelMalformed: It changed meanwhile, or is refused as by `names`.
-            ModelUnreadable: Something cannot be read.
+            ModelMalformed: The folder changed during the read, or `names` refuses it.
+            ModelUnreadable: A file or directory cannot be read.
         """
         names = self.names()
         report = FolderProgress(sum(self.sizes(names).values()), progress)
@@ -264,7 +264,7 @@ class ReadFolder:
         self._sync(self.fd, "")
 
     def changed(self, name: str) -> ModelMalformed:
-        """The error for a folder that somebody wrote to while it was read."""
+        """The error for a folder that another process wrote to during the read."""
         return ModelMalformed(
             f"{self.what}: expected a folder that nobody writes to, found a change while it was "
             f"read: {name}",
@@ -273,7 +273,7 @@ class ReadFolder:
 
 
 class FolderProgress:
-    """How far work over several files is, told as if they were one."""
+    """The progress over several files, reported as one."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total
@@ -288,7 +288,7 @@ class FolderProgress:
 
     @property
     def of_file(self) -> Callable[[int, int], object] | None:
-        """What is called for a part of the file at hand."""
+        """The callback for a part of the current file."""
         progress, done, total = self._progress, self._done, self._total
         if progress is None:
             return None
@@ -325,7 +325,7 @@ def _identity(file: ReadFile) -> tuple[int, int, int]:
 
 
 def is_folder_name(name: str) -> bool:
-    """Whether a path may be one of a file in a sealed folder."""
+    """Whether a path may be that of a file in a sealed folder."""
     try:
         raw = name.encode()
     except UnicodeEncodeError:
@@ -337,7 +337,7 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 
 def _is_part(part: str) -> bool:
-    # A backslash, a colon or a dot at the end is read in another way by some systems.
+    # Some systems interpret a backslash, a colon or a dot at the end differently.
     return (
         part not in ("", ".", "..")
         and not set(part) & set('\\:*?"<>|')
@@ -357,7 +357,7 @@ def _checked(name: str, part: str, what: str) -> str:
 
 
 def _refuse_alike(names: list[str], what: str) -> None:
-    """Refuse two names that a system which ignores case or Unicode forms takes for one."""
+    """Refuse two names that a system which ignores case or Unicode forms treats as one."""
     seen: dict[str, str] = {}
     for name in sorted(names):
         plain = unicodedata.normalize("NFC", _IGNORED.sub("", name))

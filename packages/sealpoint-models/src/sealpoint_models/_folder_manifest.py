@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a checkpoint of a training run holds of a folder: its list of files, and their digests.
+"""The content of a training run's checkpoint of a folder: its list of files, and their digests.
 
-It is plain data, so that every reader of the store can show it. The root stands in the metadata
-as well, under the same key as that of a single file, so that an older folder of the run is told
+It is plain data, so that every reader of the store can show it. The root is also in the metadata,
+under the same key as that of a single file, so that an older folder of the run is distinguishable
 from a foreign one without loading older checkpoints.
 """
 
@@ -37,19 +37,19 @@ class SealedFolder:
     ref: CheckpointRef
     """The checkpoint."""
     folder: str
-    """What the folder was called when it was sealed; only for people."""
+    """The name of the folder when it was sealed; only for people."""
     root: str
     """The root of its digests."""
     size: int
-    """How many bytes its files have."""
+    """The total number of bytes of its files."""
     files: int
-    """How many files it has."""
+    """The number of its files."""
     metadata: dict[str, Any]
-    """What else was saved beside it."""
+    """The other metadata of the checkpoint."""
 
 
 def sealed_folders(store: Store, thread: str) -> Iterator[SealedFolder]:
-    """The folders that a thread vouches for, newest first; no folder is looked at.
+    """The folders that a thread vouches for, newest first; without reading any folder.
 
     Checkpoints of anything else are left out.
 
@@ -63,7 +63,7 @@ def sealed_folders(store: Store, thread: str) -> Iterator[SealedFolder]:
 
 
 def describe_folder(ref: CheckpointRef) -> SealedFolder | None:
-    """The folder that a checkpoint vouches for; None if it is one of something else."""
+    """The folder that a checkpoint vouches for; None if the checkpoint has another content."""
     match ref.metadata.get(METADATA_KEY):
         case {"folder": str(folder), "root": str(root), "size": int(size), "files": int(files)}:
             beside = metadata_beside(ref)
@@ -109,8 +109,8 @@ def parse_folder_manifest(state: Any, what: str) -> FolderDigests:
     """The digests that a checkpoint holds.
 
     Args:
-        state: Its state.
-        what: What the checkpoint is called.
+        state: The state of the checkpoint.
+        what: The name of the checkpoint, for messages.
 
     Raises:
         ModelMalformed: It is not a checkpoint of a folder.
@@ -139,7 +139,7 @@ def _part(state: Any) -> FileDigests | ContentDigest:
 
 
 def _is_ordered(digests: FolderDigests) -> bool:
-    """Whether names are such as a list of a folder has, each kind in its order."""
+    """Whether names could be those of a folder's list, each kind in its order."""
     return all(
         list(names) == sorted(set(names)) and all(map(is_folder_name, names))
         for names in (digests.files, digests.directories)
@@ -148,7 +148,7 @@ def _is_ordered(digests: FolderDigests) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSeal:
-    """What a thread says that a folder has to be."""
+    """The expected folder, according to a thread."""
 
     run: TrainingRun
     digests: FolderDigests
@@ -156,7 +156,7 @@ class FolderSeal:
 
     @classmethod
     def of(cls, run: TrainingRun, ref: str | CheckpointRef | None) -> "FolderSeal":
-        """What the newest folder of a run has to be, or that of a checkpoint.
+        """The expected folder: the newest of a run, or that of a checkpoint.
 
         Raises:
             SealpointError: Whatever `Thread.load` raises.
@@ -168,7 +168,7 @@ class FolderSeal:
         return cls(run=run, digests=digests, ref=loaded.ref)
 
     def refusal(self, found: FolderDigests, what: str) -> SealpointError:
-        """Why a folder is not the one that the run expects."""
+        """The reason why a folder is not the one that the run expects."""
         expected = f"{what}: expected the folder of {self.ref.id} (seq {self.ref.seq})"
         if found == self.digests:
             return Edited(f"{expected}, found that it changed while it was read", hint=_CHANGED)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is in a model file: tensors, plain values, and every name with its place.
+"""The content of a model file: tensors, plain values, and every name with its position.
 
 Nothing is loaded, imported or called, and neither torch nor numpy is needed. A file that a load
-refuses is shown as far as it was read: the names that a pickle mentions stand before the fault that
-is meant to hide them. Texts of a file are escaped and cut; how many values were left out is said.
+refuses is shown as far as it was read: the names that a pickle mentions come before the error that
+could hide them. Texts of a file are escaped and cut; the number of omitted values is shown.
 
-Whether a file is safe it does not say: `sealpoint_models.scan` does. Who wrote it, a thread says.
+This module does not say whether a file is safe: `sealpoint_models.scan` does. A thread says who
+wrote it.
 """
 
 import argparse
@@ -82,7 +83,7 @@ _IN_HEADER = (TensorNode, SparseNode, QuantizedNode, ArrayNode)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MentionedName:
-    """A name in a pickle, which nobody looked up."""
+    """A name in a pickle, which was not looked up."""
 
     name: str
     at: int
@@ -105,33 +106,33 @@ class TensorSummary:
 
 @dataclass(slots=True, kw_only=True)
 class Inspection:
-    """What was found in one file."""
+    """The content of one file."""
 
     format: str
     size: int
     loads: Literal["data", "inert", "refused"] = "data"
-    """Whether a load reads it: as it is, with `unknown="inert"`, or in no way."""
+    """Whether a load reads it: normally, with `unknown="inert"`, or not at all."""
     error: ModelError | None = None
-    """Why it was not read to its end."""
+    """The reason why it was not read to its end."""
     is_state: bool = True
     metadata: dict[str, str] = field(default_factory=dict)
     digests: FileDigests | None = None
     tensors: list[TensorSummary] = field(default_factory=list)
     values: list[tuple[str, str]] = field(default_factory=list)
-    """Paths, and what stands there."""
+    """Paths, with the values there."""
     values_left_out: int = 0
     names: list[MentionedName] = field(default_factory=list)
-    """Those that are in no table first, then in the order of the file."""
+    """Names that are in no table first, then in the order of the file."""
 
 
 def inspect_checkpoint(
     path: str | os.PathLike[str], progress: Progress | None = None
 ) -> Inspection:
-    """Say what is in a safetensors file, a file of torch or a pickle, by what its bytes are.
+    """Describe the content of a safetensors file, a file of torch or a pickle.
 
     Args:
         path: The file.
-        progress: Called now and then with how many bytes were hashed; a pickle is not hashed.
+        progress: Called occasionally with the number of hashed bytes; a pickle is not hashed.
 
     Raises:
         ModelError: The file is of another format, or was refused before a name was seen in it.
@@ -221,7 +222,7 @@ class _Objects(list[Any]):
 
 
 class _Descriptions:
-    """Leaves tensors and arrays descriptions, and keeps what is put into them."""
+    """Replaces tensors and arrays by descriptions, and keeps the values put into them."""
 
     def __init__(self) -> None:
         self.attributes: dict[int, dict[str, Any]] = {}
@@ -244,7 +245,7 @@ Step = tuple[Any, Any]
 
 
 class _Walk:
-    """Goes once over each container, in order: a file may hold one in itself, or very often."""
+    """Visits each container once, in order: a file may hold one in itself, or very often."""
 
     def __init__(self, found: Inspection, attributes: dict[int, dict[str, Any]]) -> None:
         self._found = found
@@ -259,7 +260,7 @@ class _Walk:
             todo += [((*path, step), held) for step, held in reversed(inside)]
 
     def _visit(self, path: tuple[Any, ...], value: Any) -> list[Step]:
-        """Note a value, and return what is in it."""
+        """Record a value, and return its members."""
         if isinstance(value, _IN_HEADER):
             return []
         if (summary := _summary(path, value)) is not None:
@@ -278,7 +279,7 @@ class _Walk:
             self._note(path, f"{type(value).__name__} of {len(inside):,} numbers")
             return []
         if isinstance(value, Inert | InertNode):
-            # A node of a file that nobody built yet may have anything in its fields.
+            # A node of an unbuilt file may have anything in its fields.
             made = _MADE.get(str(value.made), "of")
             self._note(path, f"Inert, {made} {shown(str(value.type))}")
         elif not inside:
@@ -317,7 +318,7 @@ def _items(value: Any) -> Iterator[Step]:
 
 
 def _node_items(held: Any) -> list[Step]:
-    """What is in the dict of a node; a file may have anything in its place."""
+    """The items of a node's dict; a file may have any other value in its place."""
     return list(held.items()) if isinstance(held, dict) else [("", held)]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a planner of torch.distributed.checkpoint wants what was read, and what readers share.
+"""The targets of a torch.distributed.checkpoint planner, and the shared parts of readers.
 
-Tensors go by the planner's own door. Values that are no tensors do not: torch's planners take them
-as pickles only, and run them. They are put where the default planner puts them.
+Tensors use the planner's own interface. Other values do not: torch's planners take them as pickles
+only, and run them. They are put where the default planner puts them.
 """
 
 import os
@@ -22,7 +22,7 @@ from sealpoint.errors import ModelMalformed, SealpointError, UsageError
 
 
 def give_tensor(planner: LoadPlanner, item: ReadItem, chunk: torch.Tensor) -> None:
-    """Copy the part of a chunk that an item asks for to where the planner wants it."""
+    """Copy the part of a chunk that an item requests to the planner's target."""
     part = chunk
     for dimension, (start, length) in enumerate(
         zip(item.storage_offsets, item.lengths, strict=True)
@@ -34,7 +34,7 @@ def give_tensor(planner: LoadPlanner, item: ReadItem, chunk: torch.Tensor) -> No
 
 
 def give_value(planner: LoadPlanner, item: ReadItem, value: Any) -> None:
-    """Put a value where the planner would: `load_bytes` itself takes only pickles, and runs them.
+    """Put a value at the planner's target: `load_bytes` itself takes only pickles, and runs them.
 
     Raises:
         UsageError: The planner has another way.
@@ -56,7 +56,7 @@ def give_value(planner: LoadPlanner, item: ReadItem, value: Any) -> None:
 
 
 class RefusedMetadata(Metadata):
-    """What stands for metadata that were refused: whoever looks into them gets the refusal.
+    """A placeholder for refused metadata: any access raises the refusal.
 
     torch takes an error of `read_metadata` for a folder of another kind, and hides it. This one
     is raised a step later, where torch hands errors on.
@@ -72,7 +72,7 @@ class RefusedMetadata(Metadata):
 
 
 def as_chunk(found: Any, metadata: Metadata, index: MetadataIndex, what: str) -> Any:
-    """A tensor of a file as the type that was saved: some are carried by another one."""
+    """A tensor of a file in its saved type: some types are stored as another one."""
     entry = metadata.state_dict_metadata[index.fqn]
     if isinstance(entry, TensorStorageMetadata) and type(found) is torch.Tensor:
         for chunk in entry.chunks:
@@ -88,7 +88,7 @@ def is_path(checkpoint_id: str | os.PathLike[str]) -> bool:
 
 
 class FolderReader(StorageReader):
-    """What readers of a folder share: its path, its metadata, and plans as torch makes them.
+    """The shared parts of readers of a folder: its path, its metadata, and unchanged plans.
 
     Args:
         path: The folder; `checkpoint_id=` of a load takes its place.
@@ -140,7 +140,7 @@ class FolderReader(StorageReader):
 
 
 def done_future() -> Future[None]:
-    """What torch waits for, when everything is done."""
+    """The completed future that torch waits for."""
     done: Future[None] = Future()
     done.set_result(None)
     return done

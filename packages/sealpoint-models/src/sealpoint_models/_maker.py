@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors and arrays, made of what a file says about them and of bytes that were read here.
+"""Tensors and arrays, created from descriptions of a file and from bytes that were read here.
 
-Each storage is read once, into memory of our own, and tensors of one storage share it. What is made
-was described by `read_meaning`, which held it against the file; sparse indices, which only a tensor
-can be asked for, are looked at here. Types, devices and layouts are looked up by names of closed
-tables. `torch.load` has no part in it, so that no patch, setting or list of a process has one.
+Each storage is read once, into our own memory, and tensors of one storage share it. `read_meaning`
+has described every object and checked the description against the file; sparse indices, which only
+a tensor can provide, are checked here. Types, devices and layouts are looked up by names of closed
+tables. `torch.load` is not used, so that no patch, setting or list of a process has any effect.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ _HALVES = ("complex32", "complex64", "complex128")
 
 
 class StorageMaker:
-    """Makes what `read_meaning` describes.
+    """Creates the objects that `read_meaning` describes.
 
     Args:
         torch: The module.
@@ -73,7 +73,7 @@ class StorageMaker:
         self._taken = frozenset(dir(torch.nn.Parameter))
 
     def make(self, meaning: Any) -> Any:
-        """What stands in the place of a description.
+        """The object for a description.
 
         Raises:
             ModelMalformed: This torch has no such type, layout or device.

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a checkpoint of a training run holds: the digests of one model file.
+"""The content of a training run's checkpoint: the digests of one model file.
 
-It is plain data, so that every reader of the store can show it. The root stands in the metadata
-as well, where it is found without loading the checkpoint.
+It is plain data, so that every reader of the store can show it. The root is also in the metadata,
+where it is readable without loading the checkpoint.
 
-A model file and the thread that vouches for it.
+The module also connects a model file to the thread that vouches for it.
 
-The digests of each file that is saved are a checkpoint of the run's thread. So files have an
-order, an owner and a newest one, and the anchor remembers it: whoever changes a file, brings
-another run's, or puts an older one back is told apart here.
+The digests of each saved file are a checkpoint of the run's thread. So files have an order, an
+owner and a newest one, and the anchor remembers it: a load detects a changed file, a file of
+another run, and an older file in place of the newest.
 """
 
 import os
@@ -33,10 +33,10 @@ from sealpoint_models._draft import ModelDraft, put_in_place, waiting_path
 from sealpoint_models._file import FileDigests
 
 METADATA_KEY = "model"
-"""Where the metadata of a checkpoint speaks of its file."""
+"""The metadata key of a checkpoint's file."""
 
 FOLDER_FORMAT = "sealpoint.folder.v1"
-"""What the checkpoint of a folder calls itself."""
+"""The format name of a folder's checkpoint."""
 _FORMAT = "sealpoint.model.v1"
 _KEYS = {"format", "size", "header", "tensors"}
 _DIGITS = 64
@@ -53,7 +53,7 @@ def write_manifest(digests: FileDigests) -> dict[str, Any]:
 
 
 def write_metadata(digests: FileDigests, file: str) -> dict[str, Any]:
-    """What its metadata says of the file; the name is only for people.
+    """The metadata about the file; the name is only for people.
 
     Raises:
         UsageError: The name is not text.
@@ -83,14 +83,14 @@ def text_name(name: str) -> str:
 
 
 def root_in(metadata: Mapping[str, Any]) -> str | None:
-    """The root that a checkpoint's metadata names, if it vouches for a model file."""
+    """The root in a checkpoint's metadata, if it vouches for a model file."""
     found = metadata.get(METADATA_KEY)
     root = found.get("root") if isinstance(found, Mapping) else None
     return root if isinstance(root, str) else None
 
 
 def metadata_beside(ref: CheckpointRef) -> dict[str, Any]:
-    """What the metadata of a checkpoint have beside the description of its file or folder."""
+    """The metadata of a checkpoint without the description of its file or folder."""
     return {key: value for key, value in ref.metadata.items() if key != METADATA_KEY}
 
 
@@ -101,19 +101,19 @@ class SealedFile:
     ref: CheckpointRef
     """The checkpoint."""
     file: str
-    """What the file was called when it was saved; only for people."""
+    """The name of the file when it was saved; only for people."""
     root: str
     """The root of its digests."""
     size: int
-    """How many bytes it has."""
+    """The number of its bytes."""
     tensors: int
-    """How many tensors it has."""
+    """The number of its tensors."""
     metadata: dict[str, Any]
-    """What else was saved beside it."""
+    """The other metadata of the checkpoint."""
 
 
 def sealed_files(store: Store, thread: str) -> Iterator[SealedFile]:
-    """The model files that a thread vouches for, newest first; no file is looked at.
+    """The model files that a thread vouches for, newest first; without reading any file.
 
     Checkpoints of anything else are left out.
 
@@ -135,8 +135,8 @@ def parse_manifest(state: Any, what: str) -> FileDigests:
     """The digests that a checkpoint holds.
 
     Args:
-        state: Its state.
-        what: What the checkpoint is called.
+        state: The state of the checkpoint.
+        what: The name of the checkpoint, for messages.
 
     Raises:
         ModelMalformed: It is not a checkpoint of a model file.
@@ -165,7 +165,7 @@ def parse_manifest(state: Any, what: str) -> FileDigests:
 
 
 def parse_digest(text: str) -> bytes:
-    """The bytes of a digest in hexadecimal; a `ValueError` if it is none."""
+    """The bytes of a digest in hexadecimal; raises `ValueError` for any other text."""
     if len(text) != _DIGITS:
         raise ValueError(text)
     return bytes.fromhex(text)
@@ -237,7 +237,7 @@ class TrainingRun:
         return ref
 
     def expected(self, ref: str | CheckpointRef | None) -> "Sealed":
-        """What the newest file of the run has to be, or that of a checkpoint.
+        """The expected file: the newest of the run, or that of a checkpoint.
 
         Raises:
             SealpointError: Whatever `Thread.load` raises.
@@ -248,12 +248,12 @@ class TrainingRun:
         return Sealed(run=self, digests=parse_manifest(loaded.state, what), ref=loaded.ref)
 
     def rolled_back(self, root: bytes, expected: str, kind: str) -> RolledBack | None:
-        """Why an older file or folder of the run is not the one; None: it is none of the run.
+        """Why an older file or folder of the run is refused; None: it does not belong to the run.
 
         Args:
             root: The root of its digests.
-            expected: What the message says before what was found.
-            kind: What it is, for the hint.
+            expected: The expectation in the message.
+            kind: The kind of object, for the hint.
         """
         for ref in self.store.thread(self.name).history():
             if root_in(ref.metadata) == root.hex():
@@ -266,37 +266,37 @@ class TrainingRun:
 
 
 class Vouched(Protocol):
-    """What a thread says that a file has to be, alone or as one of a folder."""
+    """The expectation of a thread about a file, alone or in a folder."""
 
     @property
     def digests(self) -> FileDigests:
-        """The digests that it has to have."""
+        """The expected digests."""
         ...
 
     @property
     def ref(self) -> CheckpointRef:
-        """The checkpoint that says so."""
+        """The checkpoint with the expectation."""
         ...
 
     def refusal(self, found: FileDigests | None, what: str) -> SealpointError:
-        """Why a file of other digests, or of none, is not the one; MUST NOT return None."""
+        """Why a file with other digests, or without, is refused; MUST NOT return None."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """What a thread says that a file has to be."""
+    """The expected file, according to a thread."""
 
     run: TrainingRun
     digests: FileDigests
     ref: CheckpointRef
 
     def refusal(self, found: FileDigests | None, what: str) -> SealpointError:
-        """Why a file is not the one that the run expects.
+        """The reason why a file is not the one that the run expects.
 
         Args:
             found: The digests of the file, if it is a model file at all.
-            what: What the file is called.
+            what: The name of the file, for messages.
         """
         expected = f"{what}: expected the file of {self.ref.id} (seq {self.ref.seq})"
         if found is None:

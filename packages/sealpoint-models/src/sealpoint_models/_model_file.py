@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A safetensors file that is open: what is in it, one tensor of it, all of it.
+"""An open safetensors file: its content, one tensor of it, all of it.
 
 The order of a load, numbered below: (1) the header's bytes against the digest that the thread
 holds, (2) the header against the format, (3) the tensors' bytes, hashed while they are read,
@@ -31,8 +31,8 @@ from sealpoint_models.scan._safetensors import ModelHeader, Tensor, read_header,
 class ModelFile:
     """An open safetensors file. `open_checkpoint` makes one; use it in a `with` block.
 
-    With a thread, nothing of the file is looked at before its digest was compared with the one
-    that the thread holds.
+    With a thread, nothing in the file is used before its digest was compared with the digest in the
+    thread.
     """
 
     def __init__(self, file: ReadFile, sealed: Vouched | None = None) -> None:
@@ -58,7 +58,7 @@ class ModelFile:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The texts beside the tensors, without the structure."""
+        """The metadata texts of the header, without the structure."""
         return {key: text for key, text in self._header.metadata.items() if key != STRUCTURE}
 
     @property
@@ -85,10 +85,10 @@ class ModelFile:
         """The digests of the file, from its bytes.
 
         Args:
-            progress: Called now and then with how many bytes are done, and how many there are.
+            progress: Called occasionally with the number of bytes done so far, and their total.
 
         Raises:
-            Edited, FileNotSealed: With a thread: they are not the ones that it holds.
+            Edited, FileNotSealed: With a thread: they differ from its digests.
         """
         found = self._file.read_tensors(self.tensors, Nowhere(), hashing=True, progress=progress)
         self._verify(self.tensors, found)
@@ -102,8 +102,8 @@ class ModelFile:
             map_location: Where it goes.
 
         Raises:
-            UsageError: There is none of this name.
-            Edited: With a thread: it is not what was saved.
+            UsageError: The file has no tensor of this name.
+            Edited: With a thread: it differs from the saved tensor.
         """
         tensor = self._named(name)
         torch = require_torch()
@@ -126,7 +126,7 @@ class ModelFile:
 
         Raises:
             ModelError: The file breaks a rule of its format.
-            Edited: With a thread: it is not what was saved.
+            Edited: With a thread: it differs from the saved file.
         """
         torch = require_torch()
         placing = Placing(torch, map_location, self._file.what)
@@ -153,7 +153,7 @@ class ModelFile:
         return tensor
 
     def _header_bytes(self) -> bytes:
-        """The bytes of the header, which are those that were saved."""
+        """The bytes of the header, verified."""
         sealed = self._sealed
         try:
             raw = self._file.read_header()
@@ -171,7 +171,7 @@ class ModelFile:
         # Straight to where they go, if that is one CUDA device for all.
         device = placing.cuda
         try:
-            # Whatever device or mode the caller has set for tensors of its own.
+            # The default device and modes of the caller have no effect.
             memory = {
                 tensor.name: torch.empty(tensor.size, dtype=torch.uint8, device=device or "cpu")
                 for tensor in wanted
@@ -214,7 +214,7 @@ class ModelFile:
 
 
 def digests_of_file(file: ReadFile, progress: Progress | None = None) -> FileDigests:
-    """The digests of a file, whatever a thread says of it."""
+    """The digests of a file, without comparing them with a thread."""
     raw = file.read_header()
     header = _parsed(raw, file)
     tensors = file.read_tensors(header.tensors.values(), Nowhere(), hashing=True, progress=progress)
@@ -224,7 +224,7 @@ def digests_of_file(file: ReadFile, progress: Progress | None = None) -> FileDig
 def _parsed(raw: bytes, file: ReadFile) -> ModelHeader:
     header = read_header(raw, file.size, file.what)
     if STRUCTURE in header.metadata:
-        # A file of a later version means something else by its structure.
+        # In a file of a later version, the structure may have another meaning.
         if header.metadata != {**METADATA, STRUCTURE: header.metadata[STRUCTURE]}:
             raise ModelMalformed(f"{file.what}: expected the metadata of version 1 of the format")
         parts = [(tensor.name, tensor.element, tensor.shape) for tensor in header.tensors.values()]

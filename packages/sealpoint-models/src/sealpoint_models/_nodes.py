@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands for tensors and other things of torch in the structure of a model file.
+"""The placeholders for tensors and other objects of torch in the structure of a model file.
 
-The structure is a value of the codec in which each tensor is a node that names where its elements
-lie in the file. The registry here is the whole of what a structure may hold: plain data, the
-built-in types, and these nodes. Fields that were read are checked where they are used.
+The structure is a value of the codec in which each tensor is a node that names the position of its
+elements in the file. The registry here lists everything that a structure may hold: plain data, the
+built-in types, and these nodes. Fields are checked where they are used.
 """
 
 import base64
@@ -28,12 +28,12 @@ STRUCTURE = "sealpoint.structure"
 """The metadata key of the structure."""
 
 METADATA = {"format": "pt", "sealpoint.version": "1"}
-"""What else the metadata says: `format` is what other readers of torch files look for."""
+"""The other metadata: readers of torch files look for `format`."""
 
 
 @dataclass(slots=True, kw_only=True)
 class TensorNode:
-    """A dense tensor. It is filled in once it is known which tensors share memory."""
+    """A dense tensor. Its fields are set once it is known which tensors share memory."""
 
     entry: str = ""
     """The tensor of the file that holds the elements."""
@@ -42,7 +42,7 @@ class TensorNode:
     requires_grad: bool
     parameter: bool
     stride: list[int] | None = None
-    """How the elements lie in memory; None: in the order of the indices."""
+    """The memory layout of the elements; None: in the order of the indices."""
     offset: int | None = None
     """Where a view of the entry's memory begins, in bytes; None: it is the entry itself."""
     shape: list[int] | None = None
@@ -64,7 +64,7 @@ class SparseNode:
 
 @dataclass(slots=True, kw_only=True)
 class QuantizedNode:
-    """A quantized tensor: whole numbers, and what they mean."""
+    """A quantized tensor: whole numbers, and their meaning."""
 
     dtype: str
     elements: TensorNode
@@ -131,7 +131,7 @@ class NamespaceNode:
 
 @dataclass(slots=True, kw_only=True)
 class InertNode:
-    """An `Inert`: a name as text, and what would have been given to it. It becomes nothing else."""
+    """An `Inert`: a name as text, and its arguments. It never becomes another object."""
 
     type: str
     made: str
@@ -207,7 +207,7 @@ def read_structure(text: str, what: str) -> Any:
     """The structure of a text.
 
     Raises:
-        ModelMalformed: It is none.
+        ModelMalformed: The text is not a structure.
         ModelLimitExceeded: It has too many values, or they are nested too deeply.
     """
     try:

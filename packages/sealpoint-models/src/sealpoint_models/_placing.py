@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where loaded tensors go: `map_location`, as `torch.load` understands it.
+"""The device of loaded tensors: `map_location`, with the semantics of `torch.load`.
 
-How the elements of a tensor lie in memory: whole-number arithmetic, and the bytes themselves.
+The memory layout of a tensor's elements: whole-number arithmetic, and the bytes themselves.
 """
 
 import re
@@ -17,19 +17,19 @@ MapLocation = Any
 _NAME = re.compile(r"[a-z]{1,16}(:(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?")
 
 _KINDS = ("cpu", "cuda", "mps", "mtia", "xla", "xpu")
-"""Where data may have a tensor go by itself. For other names torch imports a module of the name."""
+"""The devices that data may name by itself. For other names torch imports a module of the name."""
 
 
 class Placing:
-    """Moves memory to where it belongs.
+    """Moves memory to its device.
 
     Args:
         torch: The module.
-        map_location: What the caller asked for; None: where each tensor was.
-        what: What the file is called.
+        map_location: The caller's request; None: the original place of each tensor.
+        what: The name of the file, for messages.
 
     Raises:
-        UsageError: That is not a place.
+        UsageError: The request is not a place.
     """
 
     def __init__(self, torch: Any, map_location: MapLocation, what: str) -> None:
@@ -37,7 +37,7 @@ class Placing:
         self._what = what
         self._move: Callable[[Any, str], Any]
         self.cuda: Any = None
-        """The CUDA device that everything goes to, if it is one that this process has."""
+        """The CUDA device of everything, if the request names one that this process has."""
         if map_location is None:
             self._move = self._back
         elif isinstance(map_location, dict):
@@ -65,7 +65,7 @@ class Placing:
             )
 
     def __call__(self, memory: Any, saved: str) -> Any:
-        """Memory, where it belongs.
+        """Memory, on its device.
 
         Args:
             memory: A tensor of bytes that fills its storage.
@@ -77,7 +77,7 @@ class Placing:
         return self._move(memory, saved)
 
     def _back(self, memory: Any, saved: str) -> Any:
-        """Memory, where the file says that it was."""
+        """Memory, on the device that the file names."""
         if saved.partition(":")[0] not in _KINDS:
             raise self._refusal(saved)
         return self._to(memory, saved)
@@ -104,10 +104,10 @@ class Placing:
 
     @staticmethod
     def checked(device: object, what: str) -> str:
-        """The name of a device, as data has it.
+        """The name of a device, from data.
 
         Raises:
-            ModelMalformed: It is none.
+            ModelMalformed: It is not such a name.
         """
         if type(device) is not str or not _NAME.fullmatch(device):
             raise ModelMalformed(f"{what}: expected the name of a device")
@@ -115,14 +115,14 @@ class Placing:
 
 
 def extent(shape: Sequence[int], stride: Sequence[int]) -> int:
-    """How many elements lie between the first and the last of a tensor, both counted."""
+    """The distance between the first and the last element of a tensor, both counted."""
     if 0 in shape:
         return 0
     return 1 + sum((side - 1) * step for side, step in zip(shape, stride, strict=True))
 
 
 def is_permuted(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether elements lie without gaps and overlaps, with the dimensions in another order."""
+    """Whether elements have no gaps or overlaps, with the dimensions in another order."""
     step = 1
     for dimension_step, side in sorted(zip(stride, shape, strict=True)):
         if side != 1:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading a file of torch, or a pickle, so that it can give data and nothing else.
+"""Loading a file of torch, or a pickle, as data and nothing else.
 
-What `load_pt` returns is what the file means by a closed table, made here of bytes that were read
-here. Nothing that the file names is imported or called, and no part of torch that reads files has a
-part in it. All of the file is judged before the first tensor is made; nothing is tried a second
-time in a less strict way.
+`load_pt` returns the meaning of the file by a closed table, built here from bytes that were read
+here. No name in the file is imported or called, and none of torch's file readers is used. The whole
+file is judged before the first tensor is created; there is no retry with weaker checks.
 
-It refuses files of other formats, whatever is not tensors and plain data unless its caller asks for
-`Inert`, and what torch's own loader lets through: see the tests in `tests/attacks/models`. It
-leaves opening the file, and whether it is the right one, to others.
+It refuses files of other formats, values other than tensors and plain data unless its caller asks
+for `Inert`, and several things that torch's own loader accepts: see the tests in
+`tests/attacks/models`. The caller opens the file and decides whether it is the right one.
 """
 
 import functools
@@ -45,30 +44,30 @@ def load_pt(
 ) -> Any:
     """Load a file that `torch.save` wrote, or a pickle.
 
-    Verification, in order: (1) the wrapping, and the pickle in it as symbols; (2) what these mean,
-    all of it, without tensors; then (3) the same once more, with tensors in memory of our own.
+    Verification, in order: (1) the wrapping, and the pickle in it as symbols; (2) the meaning of
+    all symbols, without tensors; then (3) the same once more, with tensors in our own memory.
 
     Args:
-        file: A regular file, opened unbuffered; nobody else moves in it meanwhile.
+        file: A regular file, opened unbuffered; nothing else may move its position during the call.
         size: Its size when it was opened.
-        what: How to call it in messages.
+        what: The name of the file, for messages.
         map_location: As of `torch.load`.
-        unknown: What to do with names that are in no table.
+        unknown: The treatment of names that are in no table.
 
     Raises:
         FormatRefused: It is in another format.
         RecordCompressed: A part of it is compressed.
         RecordMismatch: A part of it has another size than is declared for it.
-        GlobalNotAllowed: It names something that is not tensors and plain data.
+        GlobalNotAllowed: It names something other than tensors and plain data.
         SparseInvalid: Indices of a sparse tensor are wrong.
         ModelLimitExceeded: It asks for more than a model file may.
-        ModelMalformed: It is damaged, or was made by something else than torch and pickle.
+        ModelMalformed: It is damaged, or was written by a program other than torch and pickle.
         ModelUnreadable: The file cannot be read.
         ModelError: A device cannot take its tensors.
         UsageError: `map_location` is not a place.
         ExtraMissing: Torch is not installed.
     """
-    # (1) Structure, which is not read again: what was judged is what is used.
+    # (1) The structure, which is not read again: the judged symbols are the ones in use.
     wrapping = read_wrapping(lambda at, length: read_at(file, at, length, what), size, what)
     read = functools.partial(
         read_meaning,
@@ -80,7 +79,7 @@ def load_pt(
         beside=wrapping.beside,
         tensors=Tensors(wrapping.sizes, size, what, views=wrapping.views),
     )
-    # (2) What is wrong with it, before it costs memory.
+    # (2) Errors, before the file costs memory.
     read()
     # (3) Only elements of tensors come from the file now, which are numbers and decide nothing.
     torch = require_torch()
@@ -96,7 +95,7 @@ def load_pt(
 
 
 def storage_memory(torch: Any, place: FilePlace, what: str, file: io.FileIO | None = None) -> Any:
-    """The bytes of a storage, in memory of our own: never mapped, since a mapping can change."""
+    """The bytes of a storage, in our own memory: never mapped, since a mapping can change."""
     source = io.BytesIO(place.data or b"") if file is None or place.data is not None else file
     memory = torch.empty(place.size, dtype=torch.uint8, device="cpu")
     try:
@@ -123,11 +122,11 @@ def storage_memory(torch: Any, place: FilePlace, what: str, file: io.FileIO | No
 def load_trusted(path: Any, map_location: Any) -> Any:
     """Load a file that may run code: only for files that you wrote yourself, and kept.
 
-    Nothing of what `load_pt` checks is checked. Whoever could write to the file, or to a copy on
-    its way here, decides what this process does next.
+    None of the checks of `load_pt` apply. Anyone who could write to the file, or to a copy on its
+    way here, decides what this process does next.
     """
     require_torch()
     import torch  # noqa: PLC0415 - an optional dependency; imported here by name for scanners to see
 
-    # The one call that is meant to be unsafe; its caller said so by name.
+    # The one call that is unsafe on purpose; the caller requested it by name.
     return torch.load(path, map_location=map_location, weights_only=False)  # nosec B614

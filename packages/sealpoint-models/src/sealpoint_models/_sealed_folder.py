@@ -2,15 +2,15 @@
 """Folders that a thread vouches for: sealed as one checkpoint, verified as one, read without a gap.
 
 A trainer that writes several files (shards with an index, a configuration, optimizers) writes one
-checkpoint. Its folder is sealed where it lies: the exact list of its files, each with its size and
-digests, is the state of one checkpoint of the run's thread. All bytes are hashed, each time: what
-the system says of a file, such as its times, is said by whoever can write there, and hashing
-costs less than the write that went before.
+checkpoint. Its folder is sealed in place: the exact list of its files, each with its size and
+digests, is the state of one checkpoint of the run's thread. All bytes are hashed, each time: an
+attacker who can write there controls the file metadata of the system, such as times, and hashing
+costs less than the preceding write.
 
 The order of a verification, numbered below: (1) the thread's newest checkpoint, (2) the list of
 names, (3) each file's digests, from its bytes, (4) the list once more. Bytes that are read through
-`ModelFolder` are compared in the same read. Who has to give a path to a program that reads it
-again takes a `verified_copy`: in a directory that is nobody else's, and verified there.
+`ModelFolder` are compared in the same read. A caller who has to give a path to a program that reads
+it again uses a `verified_copy`: in a directory of this user alone, and verified there.
 """
 
 import os
@@ -59,7 +59,7 @@ from sealpoint_models.scan import Unknown
 from sealpoint_models.scan._hidden import is_index, names_outside
 
 _FILES_AT_ONCE = 2
-"""While one file comes to its end, the next is read already."""
+"""While one file is being finished, the next one is already read."""
 _COPY_BYTES = 1 << 20
 
 
@@ -73,19 +73,19 @@ def seal_folder(
 ) -> CheckpointRef:
     """Seal a folder where it lies, as the newest checkpoint of a run; no file is changed.
 
-    Everything in it is brought to the disk first, and hashed. Nobody may write to it meanwhile.
+    All files in it are first written to the disk, and hashed. Nobody may write to it at the same
+    time.
 
     Args:
         path: The folder.
         store: An open store that vouches for it from now on.
         thread: The thread of the training run in it.
-        metadata: A JSON object beside the checkpoint of the store, such as the step.
-        progress: Called now and then with how many bytes are done, and how many there are.
+        metadata: A JSON object that the store keeps with the checkpoint, such as the step.
+        progress: Called occasionally with the number of bytes done so far, and their total.
 
     Raises:
-        ModelError: Something in the folder is no file, has a name that is refused, changed
-            meanwhile, or is an index that names files outside; `ModelUnreadable`: it cannot be
-            read.
+        ModelError: The folder holds a special file, a refused name, a file that changed during the
+            call, or an index that names files outside; `ModelUnreadable`: it cannot be read.
         SealpointError: Whatever `Thread.save` raises.
     """
     run = required_run(store, thread)
@@ -97,7 +97,7 @@ def seal_folder(
 
 
 def _name_of(path: str | os.PathLike[str]) -> str:
-    """What a folder is called, also where the path ends in two dots."""
+    """The name of a folder, also where the path ends in two dots."""
     return os.path.basename(os.path.abspath(path))  # noqa: PTH100, PTH119 (Path keeps the dots)
 
 
@@ -109,7 +109,7 @@ def seal_file(
     metadata: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> CheckpointRef:
-    """Seal a safetensors file of any writer where it lies, as `save_checkpoint` would have.
+    """Seal a safetensors file of any writer in its place, like a file of `save_checkpoint`.
 
     Args are those of `seal_folder`, and so are errors. `FormatRefused`: it is not safetensors.
     """
@@ -133,7 +133,7 @@ def seal_file(
 
 
 def _check_indices(folder: ReadFolder, digests: FolderDigests) -> None:
-    """Refuse an index by which a program that reads the folder reads files outside of it."""
+    """Refuse an index that makes a program read files outside of the folder."""
     for name, sealed in digests.files.items():
         if not is_index(name):
             continue
@@ -156,7 +156,7 @@ def _check_indices(folder: ReadFolder, digests: FolderDigests) -> None:
 
 
 def required_run(store: Store, thread: str) -> TrainingRun:
-    """The run that a caller means, who has to name one.
+    """The run of a caller, who has to name one.
 
     Raises:
         UsageError: The store or the thread is missing.
@@ -174,7 +174,7 @@ def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _SealedPart:
-    """What a thread says that one safetensors file of a folder has to be."""
+    """The expectation of a thread about one safetensors file of a folder."""
 
     folder: "ModelFolder"
     digests: FileDigests
@@ -184,15 +184,15 @@ class _SealedPart:
         return self.folder.ref
 
     def refusal(self, found: FileDigests | None, what: str) -> SealpointError:  # noqa: ARG002
-        # The whole folder tells an older one from an edited one; this file alone does not.
+        # The whole folder distinguishes an older one from an edited one; this file alone does not.
         return self.folder.refusal()
 
 
 class ModelFolder:
     """A sealed folder that is open. `open_folder` makes one; use it in a `with` block.
 
-    Its list of files is the one that the thread holds. Whatever is read through it is compared
-    with the digests of the thread in the same read, and nothing is read a second time.
+    Its list of files is the one in the thread. Every read through it is compared with the digests
+    of the thread in the same read, and nothing is read a second time.
     """
 
     def __init__(self, folder: ReadFolder, seal: FolderSeal, what: str | None = None) -> None:
@@ -218,15 +218,15 @@ class ModelFolder:
 
     @property
     def files(self) -> dict[str, int]:
-        """The size of each file, by its path from the folder on."""
+        """The size of each file, by its path relative to the folder."""
         return {name: each.size for name, each in self._seal.digests.files.items()}
 
     def read(self, name: str) -> bytes:
         """The bytes of one file.
 
         Raises:
-            UsageError: There is none of this name.
-            Edited, RolledBack, FileNotSealed: It is not what was sealed.
+            UsageError: The folder has no file of this name.
+            Edited, RolledBack, FileNotSealed: It differs from the sealed one.
         """
         sealed = self._sealed(name)
         with self._folder.open(name) as file:
@@ -239,7 +239,7 @@ class ModelFolder:
         return data
 
     def open(self, name: str) -> ModelFile:
-        """One safetensors file, which verifies what is read of it. Errors are those of `read`.
+        """One safetensors file, which verifies every read. Errors are those of `read`.
 
         Raises:
             FormatRefused: It is not safetensors.
@@ -260,7 +260,7 @@ class ModelFolder:
     def load_file(
         self, name: str, map_location: MapLocation = "cpu", *, unknown: Unknown = "refuse"
     ) -> Any:
-        """What `load_checkpoint` gives of one file, safetensors or of `torch.save`.
+        """The result of `load_checkpoint` for one file, safetensors or of `torch.save`.
 
         A file of `torch.save` is read as a whole, into a file without a name. `map_location` and
         `unknown` are those of `load_checkpoint`: `training_args.bin` of transformers needs
@@ -278,7 +278,7 @@ class ModelFolder:
 
         Raises:
             ModelMalformed: Two of the files have a tensor of the same name.
-            Edited, RolledBack, FileNotSealed: A file is not what was sealed.
+            Edited, RolledBack, FileNotSealed: A file differs from the sealed one.
         """
         tensors: dict[str, Any] = {}
         names = [name for name in self.files if name.endswith(SAFETENSORS)]
@@ -304,13 +304,13 @@ class ModelFolder:
             return found
 
     def verify(self, progress: Progress | None = None) -> SealedFolder:
-        """Compare every byte of the folder with what the thread holds.
+        """Compare every byte of the folder with the digests in the thread.
 
         Args:
-            progress: Called now and then with how many bytes are done, and how many there are.
+            progress: Called occasionally with the number of bytes done so far, and their total.
 
         Raises:
-            Edited, RolledBack, FileNotSealed: It is not what was sealed.
+            Edited, RolledBack, FileNotSealed: It differs from the sealed one.
         """
         digests = self._seal.digests
         report = FolderProgress(digests.size, progress)
@@ -331,7 +331,7 @@ class ModelFolder:
         return described
 
     def refusal(self) -> SealpointError:
-        """Why the folder is not the one that the thread vouches for, from all of its bytes."""
+        """The reason why the folder is not the expected one, from all its bytes."""
         folder, seal = self._folder, self._seal
         try:
             size = sum(folder.sizes(folder.names()).values())
@@ -341,7 +341,7 @@ class ModelFolder:
         return seal.refusal(found, self._what)
 
     def copy_to(self, target: Path) -> None:
-        """Copy the files to a new directory, no byte more than were sealed.
+        """Copy the files to a new directory, with no more bytes than were sealed.
 
         Raises:
             Edited, RolledBack, FileNotSealed: A file has another size than was sealed.
@@ -377,10 +377,10 @@ class ModelFolder:
 
 
 def load_pt_bytes(data: bytes, what: str, map_location: MapLocation, unknown: Unknown) -> Any:
-    """What `load_pt` gives of bytes that were read already, from a file without a name.
+    """The result of `load_pt` for bytes that were already read, from a file without a name.
 
     Raises:
-        ModelUnreadable: There is no room for it where temporary files are.
+        ModelUnreadable: The temporary directory has no room for it.
         ModelError: It is refused.
     """
     with ExitStack() as opened:
@@ -406,7 +406,7 @@ def _memory_digests(
 
 
 class MemoryFile(ReadFile):
-    """The bytes of a file that were read already, read again from memory."""
+    """The bytes of a file that were already read, read again from memory."""
 
     def __init__(self, data: bytes, what: str) -> None:
         self.path = Path(what)
@@ -430,7 +430,7 @@ def open_folder(
     thread: str,
     ref: str | CheckpointRef | None = None,
 ) -> ModelFolder:
-    """Open a folder that a thread vouches for, to read from it what was sealed and nothing else.
+    """Open a folder that a thread vouches for, to read its sealed content and nothing else.
 
     Args:
         path: The folder.
@@ -440,7 +440,7 @@ def open_folder(
 
     Raises:
         Edited, RolledBack, FileNotSealed: Its list of files is not the one that was sealed.
-        ModelError: It cannot be read, or holds something that is no file.
+        ModelError: It cannot be read, or holds a special file.
         SealpointError: Whatever `Thread.load` raises.
     """
     seal = FolderSeal.of(required_run(store, thread), ref)  # (1)
@@ -479,7 +479,7 @@ def verify_folder(
 ) -> SealedFolder:
     """Verify that a folder is, byte for byte, the one that a run sealed last.
 
-    Whoever can write to the folder can change it afterwards, before another program reads it:
+    Anyone who can write to the folder can change it afterwards, before another program reads it:
     `verified_copy`, `open_folder` and `load_folder` leave no such gap.
 
     Args are those of `open_folder`; `progress` is that of `ModelFolder.verify`.
@@ -487,7 +487,7 @@ def verify_folder(
     Raises:
         Edited, RolledBack, FileNotSealed: It was changed, is an older one, or is not one of this
             thread.
-        ModelError: It cannot be read, or holds something that is no file.
+        ModelError: It cannot be read, or holds a special file.
         SealpointError: Whatever `Thread.load` raises.
     """
     with open_folder(path, store=store, thread=thread, ref=ref) as folder:
@@ -505,8 +505,8 @@ def verified_copy(
 ) -> Iterator[Path]:
     """A copy of a sealed folder for programs that read paths, in a `with` block.
 
-    It is made in a new directory that only this user can enter, and verified there: nobody who
-    can write to the folder itself changes what is read. It has the name of the folder, and is
+    It is created in a new directory that only this user can enter, and verified there: a user who
+    can write to the folder itself cannot change the copy. It has the name of the folder, and is
     removed at the end of the block.
 
     Args:
@@ -514,13 +514,13 @@ def verified_copy(
         store: An open store that has to vouch for it.
         thread: The thread of the training run in it.
         ref: The checkpoint whose folder is meant; without it the newest one.
-        directory: Where the copy is made: it needs as much room as the folder takes. Without it,
-            where temporary files are. Others must not be able to put something in its place.
+        directory: The parent of the copy: it needs as much room as the folder. Without it, the
+            temporary directory. Others must not be able to replace its content.
 
     Raises:
         Edited, RolledBack, FileNotSealed: As `verify_folder`.
         UsageError: Others can rename what is in the directory, or above it.
-        ModelError: It cannot be read or copied, or holds something that is no file.
+        ModelError: It cannot be read or copied, or holds a special file.
         SealpointError: Whatever `Thread.load` raises.
     """
     seal = FolderSeal.of(required_run(store, thread), ref)
@@ -544,7 +544,7 @@ def verified_copy(
 
 
 def _refuse_shared(place: Path) -> None:
-    """Refuse a directory in which others can put another one in the place of ours."""
+    """Refuse a directory whose subdirectories others can replace."""
     with disk.refusing(UsageError, place):
         disk.require_owner(place.stat(), root_too=True)
     for part in (place, *place.parents):

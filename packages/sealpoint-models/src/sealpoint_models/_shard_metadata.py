@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a distributed checkpoint consists of, as plain data: `metadata.safetensors` in its folder.
+"""The parts of a distributed checkpoint, as plain data: `metadata.safetensors` in its folder.
 
 torch keeps the same in a pickle, which runs whatever it names. Here each tensor is its type, its
-size and its chunks, each chunk with the file that holds it; each other value is the file that
-holds it; and what a planner keeps beside them is kept as far as it is plain data.
+size and its chunks, each chunk with the file that holds it; each other value is the file that holds
+it; and additional data of a planner is kept if it is plain data.
 
-Whoever reads it verifies first that the file is the one that was sealed. What is read is checked
-nevertheless: sizes and types are such as torch makes itself.
+A reader first verifies that the file is the sealed one. The content is checked nevertheless: sizes
+and types have to be values that torch itself creates.
 """
 
 from collections.abc import Mapping
@@ -35,9 +35,9 @@ Places = Mapping[MetadataIndex, str]
 
 
 def entry_name(index: MetadataIndex) -> str:
-    """What a chunk of a tensor is called in its file.
+    """The name of a tensor's chunk in its file.
 
-    What follows the last `@` is numbers and commas, so that no two chunks share a name.
+    Only numbers and commas follow the last `@`, so that no two chunks share a name.
     """
     return f"{index.fqn}@{','.join(map(str, index.offset or ()))}"
 
@@ -51,12 +51,12 @@ def write_metadata(metadata: Metadata, places: Places) -> dict[str, Any]:
     """A checkpoint's metadata as plain data.
 
     Args:
-        metadata: As a planner made it.
+        metadata: The metadata of a planner.
         places: The file of each chunk and each value.
 
     Raises:
         ValueNotAllowed: A tensor is sparse, or of a type that no file holds.
-        ModelMalformed: A chunk or a value was written by nobody.
+        ModelMalformed: No process wrote a chunk or a value.
     """
     tensors: dict[str, Any] = {}
     values: dict[str, str] = {}
@@ -98,14 +98,14 @@ def _place(places: Places, index: MetadataIndex) -> str:
 
 
 def read_metadata(state: Any, what: str) -> Metadata:
-    """The metadata that `write_metadata` made plain.
+    """The metadata in the plain data of `write_metadata`.
 
     Args:
-        state: What the file holds.
+        state: The content of the file.
         what: The folder, for messages.
 
     Raises:
-        ModelMalformed: It is something else.
+        ModelMalformed: It has another content.
     """
     entries: dict[str, Any] = {}
     places: dict[MetadataIndex, str] = {}

@@ -3,7 +3,7 @@
 
 The order of a load, in each process: (1) the thread's newest checkpoint, (2) the list of files,
 (3) the metadata, (4) the chunks that the plan asks for. All bytes are hashed as they are read, and
-handed on only when their digests are those of the thread. What is not asked for is not read.
+passed to torch only when their digests are those of the thread. Other chunks are not read.
 """
 
 import os
@@ -31,7 +31,7 @@ from sealpoint_models._shard_metadata import METADATA_FILE, entry_name, read_met
 class SealedStorageReader(FolderReader):
     """Reads distributed checkpoints that a thread vouches for, and verifies all that it reads.
 
-    The number of processes may be another than that of the save.
+    A load may have another number of processes than the save.
 
     Args:
         path: The folder; `checkpoint_id=` of a load takes its place.
@@ -70,11 +70,10 @@ class SealedStorageReader(FolderReader):
             self._folder = None
 
     def read_metadata(self, *_args: Any) -> Metadata:
-        """What the checkpoint consists of, verified.
+        """The parts of the checkpoint, verified.
 
         Raises:
-            Edited, RolledBack, FileNotSealed: When it is looked into: the folder is not the one
-                that was sealed.
+            Edited, RolledBack, FileNotSealed: On access: the folder is not the one that was sealed.
         """
         self.close()
         try:
@@ -92,7 +91,7 @@ class SealedStorageReader(FolderReader):
             return RefusedMetadata(exc)
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Read what the plan asks for; nothing is handed on before it was verified."""
+        """Read the chunks of the plan; each is verified before torch gets it."""
         if self._folder is None:
             raise UsageError("read_data: expected read_metadata before it, found no open folder")
         by_file: dict[str, list[ReadItem]] = {}

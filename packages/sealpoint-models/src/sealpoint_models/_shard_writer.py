@@ -6,7 +6,7 @@ durably, and reports their digests; (3) the coordinator writes the metadata, and
 bytes of every file with what was reported; (5) the folder becomes the newest checkpoint of the
 thread. Until then it is none, and the one before stays the newest.
 
-No value is pickled: what the codec of model files does not take is refused.
+No value is pickled: a value that the codec of model files does not accept is refused.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ _TEXTS = {"format": "pt"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WrittenPart:
-    """Where a process put an item, and what the whole file was when it was written."""
+    """The file of an item, and the digests of that file when it was written."""
 
     file: str
     root: bytes
@@ -70,7 +70,7 @@ class SealedStorageWriter(StorageWriter):
         store: An open store that vouches for the folders. Processes other than the coordinator
             may have opened it for reading.
         thread: The thread of this training run in it.
-        metadata: A JSON object beside each checkpoint of the store, such as the step.
+        metadata: A JSON object that the store keeps with each checkpoint, such as the step.
 
     Errors of a save, inside of a `CheckpointException`:
         UsageError: A checkpoint of this name was sealed before, or processes do not coordinate.
@@ -187,7 +187,7 @@ class SealedStorageWriter(StorageWriter):
         ]
 
     def _make_room(self) -> None:
-        """An empty folder, durably; what a save that was killed left in its place is moved aside.
+        """An empty folder, durably; remains of a killed save are moved aside.
 
         A folder that was sealed is left alone: the run may have to go back to it.
         """
@@ -241,7 +241,7 @@ def _entry(item: WriteItem, planner: SavePlanner) -> TensorEntry:
 
 
 def _value(item: WriteItem, planner: SavePlanner) -> Any:
-    """A value that is no tensor, itself: what the planner would give is a pickle of it."""
+    """The value itself if it is not a tensor: the planner would return a pickle of it."""
     if not isinstance(planner, DefaultSavePlanner):
         raise UsageError(
             f"planner: expected a DefaultSavePlanner, found {type(planner).__name__}",

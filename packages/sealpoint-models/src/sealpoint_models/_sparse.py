@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the indices of a sparse tensor are such that no operation leaves its memory.
+"""Checks that the indices of a sparse tensor keep every operation inside its memory.
 
-Torch builds sparse tensors without looking at their indices, and its operations trust them: one
-index out of range reads or writes beyond an array. Here they are looked at with tensor operations
-on the tensor itself. The switch of torch that does the same is shared by all threads of a process,
-so that one of them can switch it off for another; it is neither used nor changed.
+Torch builds sparse tensors without checking their indices, and its operations trust them: one index
+out of range reads or writes beyond an array. This module checks them with tensor operations on the
+tensor itself. Torch's own switch for the same checks is shared by all threads of a process, so that
+one thread can switch it off for another; it is neither used nor changed.
 """
 
 from typing import Any
@@ -80,7 +80,7 @@ def _compressed(torch: Any, tensor: Any, layout: str, compressed: Any, plain: An
         return fault
     if compressed.dtype is not plain.dtype or plain.dtype not in (torch.int64, torch.int32):
         return f"expected indices of 64 or 32 bits, found {plain.dtype}"
-    # Kernels read as many elements as there are from where they begin, whatever the stride.
+    # Kernels read as many elements as there are from the start, regardless of the stride.
     if not (compressed.is_contiguous() and plain.is_contiguous()):
         return "expected indices in order, found indices out of order"
     if not (values.is_contiguous() or is_permuted(values.shape, values.stride())):
@@ -105,7 +105,7 @@ def _indices_fault(torch: Any, compressed: Any, plain: Any, across: int) -> str 
         )
     if bool((lines < 0).any()) or bool((lines >= across).any()):
         return "expected every index inside the tensor, found one outside"
-    # Two neighbours of one line must rise; where a line begins they need not.
+    # Adjacent indices in one line must rise; across the start of a line they need not.
     begins = torch.zeros((starts.shape[0], count + 1), dtype=torch.bool, device=plain.device)
     begins.scatter_(1, starts, value=True)
     rises = lines[:, 1:] > lines[:, :-1]

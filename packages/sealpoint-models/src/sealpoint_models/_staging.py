@@ -2,11 +2,10 @@
 """Reading a file onto an accelerator: while one piece is copied, the next is read and hashed.
 
 Each worker has two buffers that the accelerator can read by itself. A piece is read into one of
-them and hashed there, and is copied from there: so what was hashed is what arrives, whoever
-changes the file meanwhile. A buffer is not used again before what it held has arrived.
+them, hashed there, and copied from there: so the accelerator gets exactly the hashed bytes, even if
+the file changes during the read. A buffer is reused only after its content has arrived.
 
-Nothing here verifies. Whoever reads through it hands tensors on only after their digests were
-compared.
+This module does not verify. Its callers return tensors only after comparing their digests.
 """
 
 import threading
@@ -41,7 +40,7 @@ class DeviceMemory:
         return self._lane().room(piece.size)
 
     def filled(self, piece: TensorPiece) -> None:
-        """Send a piece on its way, which is in the room it was given."""
+        """Start the copy of a piece from its buffer."""
         target = self._memory[piece.tensor.name][piece.at : piece.at + piece.size]
         self._lane().send(target)
 
@@ -85,6 +84,6 @@ class _Lane:
         return self._views[self._which][self._begin : self._end]
 
     def send(self, target: Any) -> None:
-        """Copy what the last room holds, without waiting for it."""
+        """Copy the content of the last buffer, without waiting for it."""
         with self._torch.cuda.stream(self.stream):
             target.copy_(self._buffers[self._which][self._begin : self._end], non_blocking=True)

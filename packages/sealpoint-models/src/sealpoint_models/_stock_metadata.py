@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `.metadata` of torch's own distributed checkpoints, a pickle, read as data.
 
-It is read as symbols, and held against a closed table of the names that torch writes there; each
-may stand only where torch puts it, with what torch gives to it. What comes out is made here, of
-numbers and texts that were checked: chunks lie in their tensors and have their bytes in a file,
-and nothing asks for more memory than the files are long. Nothing that the pickle names is called.
+It is read as symbols, and checked against a closed table of the names that torch writes there; each
+is allowed only where torch puts it, with torch's arguments. The result is built here from checked
+numbers and texts: chunks are inside their tensors and have their bytes in a file, and nothing needs
+more memory than the length of the files. Nothing that the pickle names is called.
 
-It refuses everything else, also what torch would load. It does not say who wrote a checkpoint.
+It refuses everything else, even if torch would load it. It does not say who wrote a checkpoint.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,7 +66,7 @@ _NAMES: Mapping[Global, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StockPlace:
-    """Where a part of a checkpoint lies."""
+    """The position of a part of a checkpoint."""
 
     file: str
     offset: int
@@ -74,7 +74,7 @@ class StockPlace:
 
 
 def parse_stock_metadata(data: bytes, what: str) -> Metadata:
-    """What a `.metadata` file says; its places are `StockPlace`.
+    """The content of a `.metadata` file; its places are `StockPlace`.
 
     Args:
         data: Its bytes.
@@ -83,7 +83,7 @@ def parse_stock_metadata(data: bytes, what: str) -> Metadata:
     Raises:
         GlobalNotAllowed: It names something that torch does not write there.
         ModelMalformed: It is not what torch writes.
-        ModelLimitExceeded: It asks for more than a checkpoint may.
+        ModelLimitExceeded: It needs more than the limits of a checkpoint.
     """
     program = run_pickle(data, what)
     foreign = [shown(str(name)) for name in program.names if name not in _NAMES]
@@ -96,7 +96,7 @@ def parse_stock_metadata(data: bytes, what: str) -> Metadata:
 
 
 class _StockReader:
-    """Reads symbols, each as what has to stand in its place."""
+    """Reads symbols, each with the type that its position requires."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -215,7 +215,7 @@ class _StockReader:
         )
 
     def _paths(self, node: Value) -> dict[str, tuple[str | int, ...]] | None:
-        """Where in the nested state each entry goes. torch makes lists as long as these say."""
+        """The position of each entry in the nested state; torch allocates lists of this length."""
         if node is None:
             return None
         paths: dict[str, tuple[str | int, ...]] = {}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading what torch's own writer of distributed checkpoints wrote, without running any of it.
+"""Reading checkpoints of torch's own distributed writer, without running anything in them.
 
 The metadata are a pickle, and so is each value, in a file of `torch.save`; all of them are read as
-data, by closed tables. Nobody vouches for such a folder: whoever can write there decides the
-numbers in it, and no more than that. Checkpoints of processes that did not coordinate, with
-metadata for each of them, are not read.
+data, by closed tables. Nobody vouches for such a folder: anyone who can write there controls its
+numbers, but nothing else. Checkpoints of processes that did not coordinate, with metadata for each
+of them, are not read.
 """
 
 import os
@@ -37,7 +37,7 @@ class SafeFileSystemReader(FolderReader):
 
     Args:
         path: The folder; `checkpoint_id=` of a load takes its place.
-        unknown: What to do with names in values that are in no table, as for `load_checkpoint`.
+        unknown: The treatment of names in values that are in no table, as for `load_checkpoint`.
 
     Errors of a load, inside of a `CheckpointException`:
         GlobalNotAllowed: A pickle in it names something that is not tensors and plain data.
@@ -49,10 +49,10 @@ class SafeFileSystemReader(FolderReader):
         self._unknown: Unknown = unknown
 
     def read_metadata(self, *_args: Any) -> Metadata:
-        """What the checkpoint consists of.
+        """The parts of the checkpoint.
 
         Raises:
-            ModelError: When it is looked into: it was refused.
+            ModelError: On access: it was refused.
         """
         try:
             with ReadFolder(self._path) as folder:
@@ -69,7 +69,7 @@ class SafeFileSystemReader(FolderReader):
         return metadata
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Read what the plan asks for."""
+        """Read the parts that the plan requests."""
         with ReadFolder(self._path) as folder:
             for item in plan.items:
                 value = self._load(folder, item.storage_index)
@@ -82,7 +82,7 @@ class SafeFileSystemReader(FolderReader):
         return done_future()
 
     def _load(self, folder: ReadFolder, index: MetadataIndex) -> Any:
-        """What `torch.save` wrote in one place."""
+        """The object that `torch.save` wrote at one place."""
         place: StockPlace = self._checkpoint.storage_data[index]
         with folder.open(place.file) as file:
             data = file.read(place.offset, place.length)

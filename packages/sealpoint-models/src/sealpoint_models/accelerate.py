@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """accelerate: folders of `save_state` are sealed, and `load_state` reads only sealed ones.
 
-`SealedStates` registers hooks of the Accelerator. `save` and `load` take the place of `save_state`
-and `load_state`: accelerate has no hook behind a save, and reads a folder again after the hook in
-front of a load, so that a folder is sealed here, and loaded from a verified copy in a directory of
-this user alone. Who calls `load_state` itself is stopped by the hook unless the folder is the one
-that was sealed last.
+`SealedStates` registers hooks of the Accelerator. `save` and `load` replace `save_state` and
+`load_state`: accelerate has no hook after a save, and reads a folder again after the hook before a
+load, so this class seals the folder after the save, and loads from a verified copy in a directory
+of this user alone. The hook stops a direct call of `load_state` unless the folder is the newest
+sealed one.
 
 FSDP and DeepSpeed read models before accelerate asks the hook; `load` verifies before them too.
 """
@@ -73,7 +73,7 @@ class SealedStates:
 
         Args:
             output_dir: The folder, as for `save_state`; None where accelerate names folders.
-            metadata: A JSON object beside the checkpoint of the store, such as the step.
+            metadata: A JSON object that the store keeps with the checkpoint, such as the step.
             options: Further arguments of `save_state`.
 
         Returns:
@@ -126,10 +126,10 @@ class SealedStates:
                 self._verified = None
 
     def newest(self, parent: str | os.PathLike[str]) -> Path | None:
-        """The folder in a directory that was sealed last; None if the run has never saved.
+        """The newest sealed folder in a directory; None if the run has never saved.
 
         Raises:
-            FileNotSealed: What was saved last in the run is no folder.
+            FileNotSealed: The newest checkpoint of the run is not a folder.
             SealpointError: Whatever `Thread.load` raises.
         """
         try:
@@ -147,7 +147,7 @@ class SealedStates:
         self._saved = Path(output_dir)
 
     def _require_empty(self, output_dir: str) -> None:
-        # All processes look before the first of them writes; that of FSDP does before the hook.
+        # All processes check before the first of them writes; FSDP writes before the hook.
         held = os.path.lexists(output_dir) and any(Path(output_dir).iterdir())
         self._accelerator.wait_for_everyone()
         if held:

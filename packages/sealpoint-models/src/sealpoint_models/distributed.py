@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.distributed.checkpoint through us: sharded, sealed as one, and without a pickle on disk.
+"""torch.distributed.checkpoint on a sealed store: sharded, sealed as one, without pickle.
 
-`SealedStorageWriter` and `SealedStorageReader` are what `torch.distributed.checkpoint.save` and
-`load` take as storage. Each process writes its own files, safetensors all of them; the coordinator
-writes what the checkpoint consists of as plain data, compares every file with what its writer
-wrote, and makes the folder the newest checkpoint of the run's thread. A save that ends before
-that is no checkpoint: the one before stays the newest.
+`torch.distributed.checkpoint.save` and `load` take `SealedStorageWriter` and `SealedStorageReader`
+as storage. Each process writes its own files, safetensors all of them; the coordinator writes the
+list of parts as plain data, compares every file with its writer's digests, and makes the folder the
+newest checkpoint of the run's thread. A save that ends before that is not a checkpoint: the one
+before stays the newest.
 
-A load verifies what it reads in the same read, in each process, however many there are. Errors
-travel to all processes inside of torch's `CheckpointException`, whose `failures` hold them.
+A load verifies everything in the same read, in each process, for any number of processes. Errors
+travel to all processes inside torch's `CheckpointException`, whose `failures` hold them.
 
 `SafeFileSystemReader` reads what torch's own `FileSystemWriter` wrote, whose metadata and values
 are pickles, as data, and runs nothing. Nobody vouches for such a folder.

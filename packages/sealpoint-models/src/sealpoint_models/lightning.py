@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lightning: checkpoints without pickle, by Lightning's own door, and sealed if there is a store.
+"""Lightning: checkpoints without pickle, by Lightning's own interface, sealed with a store.
 
-`SealedCheckpointIO` is a plugin of the Trainer, through which every checkpoint of it is written
-and read: `ModelCheckpoint`, `trainer.fit(ckpt_path=...)` and `trainer.test(ckpt_path="best")` go
-on as they are, and so do `save` and `load` of Fabric. `load_module` takes the place of
-`LightningModule.load_from_checkpoint`, which does not ask the plugin.
+`SealedCheckpointIO` is a plugin of the Trainer, which writes and reads every checkpoint through it:
+`ModelCheckpoint`, `trainer.fit(ckpt_path=...)` and `trainer.test(ckpt_path="best")` work unchanged,
+and so do `save` and `load` of Fabric. `load_module` replaces
+`LightningModule.load_from_checkpoint`, which does not use the plugin.
 
-A run keeps several files (the last, the best), so a file is the one that it has to be if it is
-what was saved last under its name; with `newest_only`, if it is what was saved last at all.
-Hyperparameters that are not plain data are refused when they are saved. What names code in them
-is refused when they are loaded.
+A run keeps several files (the last, the best), so a file is accepted if it is the newest saved
+under its name; with `newest_only`, if it is the newest of the run. Hyperparameters that are not
+plain data are refused when they are saved. Hyperparameters that name code are refused when they are
+loaded.
 """
 
 import inspect
@@ -50,10 +50,10 @@ __all__ = ["SealedCheckpointIO", "load_module"]
 _M = TypeVar("_M")
 
 _HYPER_PARAMETERS = ("hparams", "module_arguments", "hyper_parameters")
-"""Where checkpoints have them; the last is what Lightning writes since 1.0, and counts most."""
+"""The keys of checkpoints; the last is the one of Lightning since 1.0, and takes precedence."""
 _NAME = "hparams_name"
 _NAMES_OF_CODE = ("_instantiator", "_class_path")
-"""What Lightning imports, if it is in hyperparameters."""
+"""The hyperparameters by which Lightning imports code."""
 
 
 class SealedCheckpointIO(CheckpointIO):
@@ -62,8 +62,8 @@ class SealedCheckpointIO(CheckpointIO):
     Args:
         store: An open store that vouches for the files; without it, files are only safe.
         thread: The thread of this training run in it.
-        newest_only: Load nothing but the file that was saved last in the whole run, as when a run
-            only ever goes on from its last checkpoint.
+        newest_only: Load nothing but the newest file of the whole run, for a run that only ever
+            continues from its last checkpoint.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class SealedCheckpointIO(CheckpointIO):
         path: str | os.PathLike[str],
         storage_options: Any = None,
     ) -> None:
-        """Save a checkpoint as `sealpoint_models.save_checkpoint` does; directories are made.
+        """Save a checkpoint like `sealpoint_models.save_checkpoint`; directories are created.
 
         Raises:
-            UsageError: There are options, which mean nothing here.
+            UsageError: Storage options are given, which have no meaning here.
             SealpointError: Whatever `sealpoint_models.save_checkpoint` raises.
         """
         if storage_options is not None:
@@ -105,12 +105,12 @@ class SealedCheckpointIO(CheckpointIO):
         map_location: Any = None,
         weights_only: bool | None = None,  # noqa: ARG002, FBT001 (Lightning's own signature)
     ) -> dict[str, Any]:
-        """Load a checkpoint as `sealpoint_models.load_checkpoint` does.
+        """Load a checkpoint like `sealpoint_models.load_checkpoint`.
 
         Args:
             path: The file.
             map_location: Where tensors go; a function, as Lightning gives it, stands for the CPU.
-            weights_only: Not looked at: nothing that a file brings is run in any case.
+            weights_only: Ignored: no code in a file runs in any case.
 
         Raises:
             SealpointError: Whatever `sealpoint_models.load_checkpoint` raises.
@@ -123,8 +123,8 @@ class SealedCheckpointIO(CheckpointIO):
         """Remove a model file; its checkpoint stays in the history of the run.
 
         Raises:
-            FormatRefused: It is another file. Which files Lightning removes stands in checkpoints
-                that it loads, by a path that may lead anywhere.
+            FormatRefused: It is another file. Checkpoints that Lightning loads name the files to
+                remove, by a path that may lead anywhere.
         """
         place = _local(path)
         if not place.exists():
@@ -201,7 +201,7 @@ def _loaded(
 
 
 def _newest_of_name(run: TrainingRun, name: str) -> CheckpointRef | None:
-    """What was saved last under a name; None, which is the newest of all, if nothing was."""
+    """The newest checkpoint under a name; None, for the newest of all, if there is none."""
     for each in sealed_files(run.store, run.name):
         if each.file == name and not each.ref.pruned:
             return each.ref

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""transformers: every `checkpoint-N` of a Trainer is sealed, and only a sealed one is resumed from.
+"""transformers: seals every `checkpoint-N` of a Trainer, and resumes only from a sealed one.
 
-`SealedCheckpoints` is a callback. It seals a folder when the Trainer has saved it. A folder that
-was there before is moved aside first: what a killed run left, or somebody planted, does not
-become part of a sealed one. One that could not be moved is not sealed.
+`SealedCheckpoints` is a callback. It seals a folder when the Trainer has saved it. An existing
+folder of that name is moved aside first: files that a killed run left or an attacker planted do not
+become part of a sealed one. If it cannot be moved, the new folder is not sealed.
 
-The Trainer offers no hook in front of a load, and reads a folder several times, as pickles too.
-So `resume` gives it a verified copy, in a directory of this user alone. The callback ends a
-training that goes on from another step than that: whoever forgot `resume` is told. It cannot see a
-load around `resume` from a folder that says it is of that very step. The best folder, which the
-Trainer loads at its end if it is told so, is a verified copy as well.
+The Trainer has no hook before a load, and reads a folder several times, as pickles too. So `resume`
+gives it a verified copy, in a directory of this user alone. The callback ends a training that
+continues from another step: this reports a forgotten `resume`. It cannot detect a load without
+`resume` from a folder that claims exactly that step. The best folder, which the Trainer loads at
+its end if it is configured to, is a verified copy as well.
 """
 
 import json
@@ -73,19 +73,19 @@ class SealedCheckpoints(TrainerCallback):
         ref: str | CheckpointRef | None = None,
         directory: str | os.PathLike[str] | None = None,
     ) -> Iterator[str | None]:
-        """What to give to `trainer.train(resume_from_checkpoint=...)`, in a `with` block.
+        """The value for `trainer.train(resume_from_checkpoint=...)`, in a `with` block.
 
         Args:
-            output_dir: Where the Trainer keeps its folders.
+            output_dir: The directory of the Trainer's folders.
             ref: The checkpoint to go back to; without it the newest one.
-            directory: Where the copy is made, as for `verified_copy`; that of the best folder too.
+            directory: The parent of the copy, as for `verified_copy`; that of the best folder too.
 
         Yields:
             The path of a verified copy of the folder; None if the run has never saved.
 
         Raises:
             Edited, RolledBack, FileNotSealed: The folder is not the one that was sealed.
-            ModelUnreadable: It is not there.
+            ModelUnreadable: It does not exist.
             SealpointError: Whatever `Thread.load` raises.
         """
         store, name = self._run.store, self._run.name
@@ -111,7 +111,7 @@ class SealedCheckpoints(TrainerCallback):
             yield str(copy)
 
     def _missing(self, parent: Path, gone: SealedFolder) -> ModelUnreadable:
-        """Why there is nothing to resume from, and what there is."""
+        """Why no checkpoint can be resumed, and which folders exist."""
         hint = "Bring the folder back from a backup."
         for each in sealed_folders(self._run.store, self._run.name):
             if not each.ref.pruned and os.path.lexists(parent / each.folder):
@@ -139,7 +139,7 @@ class SealedCheckpoints(TrainerCallback):
             UsageError: The best folder could not be a verified copy: see `on_log`.
         """
         if args.load_best_model_at_end and args.save_total_limit == 1:
-            # The Trainer deletes all folders then but the one that it loaded, which is the copy.
+            # The Trainer then deletes all folders except the one that it loaded, which is the copy.
             raise UsageError(
                 "save_total_limit: expected 2 or more with load_best_model_at_end, found 1",
                 hint="TrainingArguments(save_total_limit=2) keeps the best folder and the last.",
@@ -155,13 +155,13 @@ class SealedCheckpoints(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Move what lies in the place of the next folder aside."""
+        """Move anything at the path of the next folder aside."""
         self._make_room(args, state, control)
 
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        """Move what lies in the place of the next folder aside."""
+        """Move anything at the path of the next folder aside."""
         self._make_room(args, state, control)
 
     def on_evaluate(
@@ -171,7 +171,7 @@ class SealedCheckpoints(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002 (the signature of every event)
         **_: Any,
     ) -> None:
-        """Move aside what was put there during the evaluation, which may have taken hours."""
+        """Move aside anything that was put there during the evaluation, which may take hours."""
         folder = _folder(args, state)
         if folder == self._room:
             self._move_aside(folder, state)
@@ -186,7 +186,7 @@ class SealedCheckpoints(TrainerCallback):
         """Seal the folder that was saved, once all processes have written to it.
 
         Raises:
-            FileNotSealed: It was there before: something in it would be sealed unseen.
+            FileNotSealed: It existed before: something in it would be sealed unseen.
             SealpointError: Whatever `seal_folder` raises.
         """
         _wait_for_everyone()
@@ -230,7 +230,7 @@ class SealedCheckpoints(TrainerCallback):
     ) -> None:
         """Have the Trainer load a verified copy of the best folder, if it is about to load it.
 
-        Its last words are the last event before that. `on_train_end` takes the copy away.
+        Its last log is the last event before that. `on_train_end` removes the copy.
 
         Raises:
             Edited, FileNotSealed: The best folder is not the one that was sealed.
@@ -256,7 +256,7 @@ class SealedCheckpoints(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002
         **_: Any,
     ) -> None:
-        """Take the copy of the best folder away."""
+        """Remove the copy of the best folder."""
         if self._best is not None:
             state.best_model_checkpoint, self._best = self._best, None
         self._best_copy.close()
@@ -267,7 +267,7 @@ def _folder(args: TrainingArguments, state: TrainerState) -> Path:
 
 
 def _step_of(folder: Path) -> int:
-    """The step that a verified folder was saved at."""
+    """The step of a verified folder."""
     try:
         found = json.loads((folder / _STATE).read_text(encoding="utf-8"))["global_step"]
         return int(found)

@@ -180,7 +180,7 @@ def _print_rows(
     limit: int,
     left_out: int = 0,
 ) -> None:
-    """Print a table, if there is something in it, and how much of it is not shown."""
+    """Print a table, if it has rows, and the number of hidden rows."""
     if not rows:
         return
     listed = rows[:limit] if limit else rows

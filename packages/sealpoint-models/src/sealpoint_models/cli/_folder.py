@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint model seal`, and what `verify` and `list` say of folders.
+"""`sealpoint model seal`, and the output of `verify` and `list` for folders.
 
 A folder is sealed and verified by `sealpoint_models`; nothing in it is loaded, and torch is not
 needed.
@@ -32,7 +32,7 @@ from sealpoint_models import (
 
 @contextmanager
 def hashing() -> Iterator[Callable[[int, int], None]]:
-    """Show how far hashing is while the block runs."""
+    """Show the progress of hashing while the block runs."""
     with working("hashing") as report:
         yield lambda done, total: report(done, total, f"{size_text(done)} of {size_text(total)}")
 
@@ -78,7 +78,7 @@ def seal(path: str, *, thread: str, where: StoreOptions, as_json: bool) -> None:
 
 
 def _refuse_folders(store: Store, thread: str) -> None:
-    """Refuse a file for a thread of folders, whose newest would not be verified as one any more."""
+    """Refuse a file for a thread of folders, whose newest could not be verified as one any more."""
     try:
         newest = next(sealed_folders(store, thread), None)
     except UnknownThread:
@@ -148,7 +148,7 @@ def _print_folder(path: str, thread: str, sealed: SealedFolder, asked: str | Non
 
 
 def folder_document(each: SealedFolder, newest: CheckpointRef | None) -> dict[str, Any]:
-    """What `sealpoint model list --json` says of a folder."""
+    """The description of a folder in `sealpoint model list --json`."""
     return {
         **json_form(each.ref, "id", "seq", "time", "writer"),
         "newest": each.ref == newest,
@@ -160,5 +160,5 @@ def folder_document(each: SealedFolder, newest: CheckpointRef | None) -> dict[st
 
 
 def folder_text(each: SealedFolder) -> str:
-    """What `sealpoint model list` says of a folder: its name, size and files."""
+    """The description of a folder in `sealpoint model list`: its name, size and files."""
     return f"{each.folder}/  {size_text(each.size)}  {count_text(each.files, 'file')}"

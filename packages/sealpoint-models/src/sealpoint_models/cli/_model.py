@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint model`: model files, without loading them, and the threads that vouch for them.
 
-No verb but `convert` builds a tensor or needs torch. Digests are made of the bytes that are read,
-and compared by `sealpoint_models`; what differs is the error that a load would raise.
+Only `convert` builds a tensor or needs torch. Digests are made of the bytes that are read, and
+compared by `sealpoint_models`; a difference raises the same error as a load.
 """
 
 import heapq

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint scan`: what model files would run, without loading them.
+"""`sealpoint scan`: the code that model files would run, without loading them.
 
-It needs no store, no key and no framework. A link to a file is followed wherever it leads, since a
-loader follows it; folders are walked without leaving them, and a link to a folder is no pass unless
-that one was walked as well.
+It needs no store, no key and no framework. A link to a file is followed to any target, since a
+loader follows it; folders are walked without leaving them, and a link to a folder only passes if
+that folder was walked as well.
 """
 
 import fnmatch
@@ -146,12 +146,12 @@ def _accepted(place: str) -> frozenset[str]:
 
 @dataclass(slots=True)
 class _FolderWalk:
-    """Goes through folders, and remembers what it left out."""
+    """Walks folders, and records everything that it left out."""
 
     excluded: tuple[str, ...]
     skipped: list[tuple[str, str]] = field(default_factory=list)
     unlistable: list[ScanReport] = field(default_factory=list)
-    """A folder that cannot be listed is no pass, as a file that cannot be read is none."""
+    """A folder that cannot be listed does not pass, just like an unreadable file."""
     _walked: set[str] = field(default_factory=set)
     _links: list[tuple[str, str]] = field(default_factory=list)
 
@@ -192,7 +192,7 @@ class _FolderWalk:
             folders += [os.path.join(folder, name) for name in reversed(inside)]  # noqa: PTH118
 
     def judge_links(self) -> None:
-        """Say of each link to a folder, when all are walked, whether that one was."""
+        """Decide about each link to a folder, after the walk, which may include its target."""
         for path, target in self._links:
             if target in self._walked:
                 self.skipped.append((path, "a link to a folder that has its own place here"))
@@ -253,7 +253,7 @@ def _write_sarif(reports: Sequence[ScanReport], place: str) -> None:
         return
     path = Path(place)
     if path.is_symlink() and (path.is_file() or not path.exists()):
-        # It may have come with the folder that is scanned, and lead to any file of this user.
+        # It may have come with the scanned folder, and lead to any file of this user.
         raise UsageError(
             f"--sarif {place}: expected a file, found a link to one",
             hint="Name the file itself.",
@@ -285,7 +285,7 @@ def _print(reports: Sequence[ScanReport], walk: _FolderWalk, least: ScanVerdict)
 
 
 def _shown(report: ScanReport) -> list[ScanFinding]:
-    """What is said of a file below its line: nothing that the line says, or that was accepted."""
+    """The details of a file below its line: neither repeated from the line, nor accepted."""
     findings = () if report.accepted else report.findings
     return [
         finding

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading foreign files without running or building anything that they name.
 
-`scan_path` and `scan_bytes` say what a file would run, and whether it is safe to load. Below them,
-`read_archive` takes the zip of a `.pt` file apart, `run_pickle` turns a pickle into symbols, and
-`read_meaning` says what the symbols mean, by a closed table. None of them needs torch or numpy:
-tensors are descriptions here, and are made in `sealpoint_models`.
+`scan_path` and `scan_bytes` report the code that a file would run, and whether it is safe to load.
+Below them, `read_archive` reads the zip of a `.pt` file, `run_pickle` turns a pickle into symbols,
+and `read_meaning` returns the meaning of the symbols, by a closed table. None of them needs torch
+or numpy: tensors are descriptions here, and `sealpoint_models` creates them.
 """
 
 from sealpoint_models.scan._arrays import ArrayMeaning, ArrayScalar, ArrayType

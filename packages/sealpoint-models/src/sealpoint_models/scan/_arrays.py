@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pickle says about numpy arrays, their types and their scalars, without numpy.
+"""The numpy arrays, types and scalars in a pickle, without numpy.
 
-An accepted array has exactly the bytes that its type and shape ask for; an array of objects has as
+An accepted array has exactly the bytes that its type and shape require; an array of objects has as
 many values, each of which was read like any other. Types are numbers, booleans, texts, byte
-strings, moments and durations, and records of these. All else that numpy can put into a type (a
-title, metadata, a type of a program) is refused.
+strings, times and durations, and records of these. Everything else that numpy can put into a type
+(a title, metadata, a type of a program) is refused.
 """
 
 import math
@@ -29,14 +29,14 @@ ARRAY_REASONS: dict[Global, str] = {
     **dict.fromkeys(_RECONSTRUCT | _BUFFER, "an array, of its bytes"),
     **dict.fromkeys(_SCALAR, "a number, of its bytes"),
 }
-"""Why each name of numpy may be there."""
+"""The reason for each allowed name of numpy."""
 
 _NUMBER = re.compile(r"b1|[iu][1248]|f(2|4|8)|c(8|16)|[mM]8|O8?")
 _SIZED = re.compile(r"[USV]([0-9]{1,7})")
 _UNIT = re.compile(r"Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as|generic")
 _FIELDS_MAX = 1024
 _FLAGS, _OBJECT_FLAGS = 0x98, 0x3F
-"""What may be set for a type of bytes: it is made of zeros, needs Python, or is aligned."""
+"""The flags that a type of bytes may have: it is made of zeros, needs Python, or is aligned."""
 _ALIGNMENTS = (1, 2, 4, 8, 16)
 _NESTED_MAX = 8
 
@@ -55,7 +55,7 @@ class ArrayType:
 
     @property
     def is_object(self) -> bool:
-        """Whether its elements are values and no bytes."""
+        """Whether its elements are values and not bytes."""
         return self.text == "|O"
 
 
@@ -79,10 +79,10 @@ class ArrayScalar:
 
 
 class Arrays:
-    """Reads what is said about numpy in one file.
+    """Reads the descriptions of numpy objects in one file.
 
     Args:
-        value: Gives what a symbol means.
+        value: Returns the meaning of a symbol.
         what: The file, for messages.
     """
 
@@ -93,13 +93,14 @@ class Arrays:
         self._at = 0
 
     def read(self, call: Call) -> ArrayMeaning | ArrayScalar | ArrayType:
-        """What a call of a name of the table means.
+        """The meaning of a call of a name in the table.
 
         Raises:
             ModelMalformed: Its arguments are not those that numpy writes.
             ModelLimitExceeded: It has too many dimensions or fields.
         """
-        # What is given to a call is as it was then, whatever is done to it later.
+        # The arguments of a call keep their value at the time of the call, whatever the pickle does
+        # to them later.
         self._at = max(call.at, call.built_at)
         if call.function == _DTYPE:
             return self._type(call)
@@ -254,7 +255,7 @@ class Arrays:
         return self._number(name, order, size, unit)
 
     def _check_written(self, name: str, alignment: int, flags: int, unit: Value) -> None:
-        """Numpy believes all of these: of numbers that are flagged as objects it makes pointers."""
+        """Numpy trusts all of these: it makes pointers of numbers that are flagged as objects."""
         if flags & ~_FLAGS and (name[:1] != "O" or flags != _OBJECT_FLAGS):
             raise self._fault("the flags of a type of arrays as numpy writes them")
         if name[:1] in ("U", "S", "V") and alignment not in _ALIGNMENTS:
@@ -298,7 +299,7 @@ class Arrays:
         return f"[{unit}]" if step == 1 else f"[{step}{unit}]"
 
     def _part(self, value: Value, level: int, *, written: tuple[Value, ...]) -> ArrayType:
-        """An array as one element; what is written of it besides has to say the same."""
+        """An array as one element; its other descriptions have to say the same."""
         match value:
             case Tuple(values=(kind, shape)):
                 element, sides = self._type(kind, level + 1), self._shape(shape)

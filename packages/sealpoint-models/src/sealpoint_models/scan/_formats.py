@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which format some bytes are, by what they are: never by what their file is called.
+"""The format of bytes, by their content: never by the name of the file.
 
-A name only says what is expected. Where a name promises a format that holds no code, such as
-`.safetensors`, other content is a finding of its own. The end of a file is looked at as well: a zip
-is read from its end, so that a file can be a zip behind the back of everything else; only where a
-tar ends with a zip, and everybody finds that one, it is no other format. HDF5 may begin behind a
-block of the user's, whatever that block is. And a pickle is read from its beginning until it ends
+A name only sets an expectation. Where a name promises a format that holds no code, such as
+`.safetensors`, other content is a separate finding. The end of a file is checked as well: a zip is
+read from its end, so that a file can also be a zip in addition to any other format; only where a
+tar ends with a zip, and every reader finds that one, it does not count as another format. HDF5 may
+begin after a user block with any content. And a pickle is read from its beginning until it ends
 itself, whatever follows: the first bytes of a picture or the first name in a tar can be its
-opcodes, and so can a text. `calls_as_pickle` says whether they are, by how long opcodes are and
-what they leave on the stack, and by no rule of spelling.
+opcodes, and so can a text. `calls_as_pickle` says whether they are, by the lengths of opcodes and
+their effect on the stack, and by no rule of spelling.
 """
 
 import re
@@ -27,14 +27,13 @@ from sealpoint_models.scan._zip import read_directory
 
 HEAD_BYTES = 1024
 _TAIL_BYTES = 1 << 17
-"""How far before its end the end record of a zip may lie: to torch, farther than a comment is
-long."""
+"""The maximum distance of a zip's end record from its end, as in torch: beyond any comment."""
 _SAFETENSORS_HEADER_MAX = 100_000_000
 _ZIP_ENDS_MAX = 64
 _END = struct.Struct("<4s4H2LH")
 _LOCATOR_BYTES = 20
 _WIDE_BYTES = 56 + _LOCATOR_BYTES
-"""The end record of 64 bits, and what says where it lies."""
+"""The end record of 64 bits, and its locator."""
 _NARROW_MAX = 0xFFFFFFFF
 
 EXPECTED = {
@@ -47,7 +46,7 @@ EXPECTED = {
     ".h5": {"hdf5"},
     ".hdf5": {"hdf5"},
 }
-"""Names that promise a format, and what may be in them."""
+"""Names that promise a format, and their allowed content."""
 
 MODEL_SUFFIXES = frozenset(
     [
@@ -59,11 +58,11 @@ MODEL_SUFFIXES = frozenset(
         ".rar",
     ]
 )
-"""Names of files that somebody may load: content that is not understood is a finding."""
+"""Names of files that a program may load: unknown content is a finding."""
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _HDF5_BLOCK_BYTES = 512
-"""Where HDF5 may begin, but for byte 0, and at each double of it."""
+"""The possible positions of HDF5 apart from byte 0: this one, and each double of it."""
 _MAGICS = (
     (b"PK\x03\x04", "zip"),
     (b"PK\x05\x06", "zip"),
@@ -93,7 +92,7 @@ _NOT_MODELS = (
     (b"PAR1", "parquet"),
     (b"ARROW1\x00\x00", "arrow"),
 )
-"""What is not a model, and is not read."""
+"""Formats of files that are not models, and are not read."""
 
 _INNER_MAGICS = {b"TFL3": "tflite", b"PTMF": "torch-mobile", b"ET12": "executorch"}
 
@@ -110,7 +109,7 @@ HOLDS_CODE = {
     "torch-export": "a torch.export archive, which is a program",
     "torch-serve": "a TorchServe archive, which holds source code",
 }
-"""Formats that can hold code and are not taken apart."""
+"""Formats that can hold code and are not analyzed."""
 
 NOT_OPENED = {
     "zstd": "Zstandard",
@@ -147,7 +146,7 @@ def suffix_of(name: str) -> str:
 
 
 def detect(source: Source, name: str) -> str:
-    """Which format the bytes are; `unknown` if none is seen."""
+    """The format of the bytes; `unknown` if none matches."""
     head = source.read(0, HEAD_BYTES)
     if not head:
         return "empty"
@@ -188,7 +187,7 @@ def _is_safetensors(head: bytes, size: int) -> bool:
 
 
 def _by_name(head: bytes, suffix: str) -> str | None:
-    """What has no sign of its own, so that its name says what to try."""
+    """The format of files without a signature, according to their name."""
     if suffix == ".pb" or (is_saved_model(head) and suffix != ".onnx"):
         return "saved-model"
     if suffix == ".onnx" or (head[0] == 0x08 and 0 < int.from_bytes(head[1:2], "big") < 32):
@@ -204,7 +203,7 @@ def _plain(source: Source) -> str:
     try:
         head.decode("utf-8")
     except UnicodeDecodeError as exc:
-        # A character that the piece ends in the middle of is none of its faults.
+        # A character that is cut at the end of the piece is not an error.
         if len(head) - exc.start >= 4:
             return "unknown"
     return "text"
@@ -215,8 +214,8 @@ def second_format(source: Source, kind: str, members: Iterable[Member] = ()) -> 
 
     Args:
         source: The bytes.
-        kind: Which format they are.
-        members: What lies in them if they are a tar, and is judged by itself.
+        kind: Their format.
+        members: Their members if they are a tar; each is judged separately.
     """
     head = source.read(0, 512)
     if kind != "tar" and is_tar(head):
@@ -232,13 +231,13 @@ def second_format(source: Source, kind: str, members: Iterable[Member] = ()) -> 
         at = member.offset + member.source.size - _END.size
         if at in ends and _is_read_as_member(source, member):
             ends.remove(at)
-    # Nobody has so many of them by chance.
+    # No file has so many of them by chance.
     is_zip = len(ends) > _ZIP_ENDS_MAX or any(_is_zip_end(source, at) for at in ends)
     return "zip" if is_zip else None
 
 
 def _begins_later_as_hdf5(source: Source) -> bool:
-    """Whether bytes are HDF5 behind a block of the user's, where its readers look for it."""
+    """Whether bytes are HDF5 after a user block, where its readers look for it."""
     at = _HDF5_BLOCK_BYTES
     while at < source.size:
         if source.read(at, len(_HDF5_MAGIC)) == _HDF5_MAGIC:
@@ -248,11 +247,12 @@ def _begins_later_as_hdf5(source: Source) -> bool:
 
 
 def _is_read_as_member(tar: Source, member: Member) -> bool:
-    """Whether readers of zips who are given a tar find a zip in it as it was judged, or nothing.
+    """Whether zip readers that get a tar find the judged zip in it, or nothing.
 
-    Those who add what lies before a zip to its offsets find its own directory. Those who do not,
-    such as torch, must find neither a directory nor an end record of 64 bits, which new versions of
-    Python look for there, too. A member that only ends as a zip is two formats by itself.
+    Readers that add the length of a zip's prefix to its offsets find its own directory. Other
+    readers, such as torch, must find neither a directory nor an end record of 64 bits, which new
+    versions of Python look for there, too. A member that only ends as a zip is two formats by
+    itself.
     """
     try:
         offset = read_directory(member.source.read, member.source.size, member.name).offset
@@ -270,7 +270,7 @@ def _is_zip_end(source: Source, at: int) -> bool:
     record = source.read(at, _END.size)
     if len(record) < _END.size:
         return False
-    # Readers believe the records of 64 bits before it, whatever it says itself.
+    # Readers trust the 64-bit records before it, regardless of its own content.
     if at >= _LOCATOR_BYTES and source.read(at - _LOCATOR_BYTES, 4) == b"PK\x06\x07":
         return True
     _, _, _, _, count, length, offset, _ = _END.unpack(record)
@@ -288,20 +288,20 @@ _FIXED = {
     **dict.fromkeys(b"Jjr\x84", 4),
     **dict.fromkeys(b"G\x95", 8),
 }
-"""How many bytes follow an opcode of pickle."""
+"""The number of bytes after an opcode of pickle."""
 _COUNTED = {
     **dict.fromkeys(b"UC\x8a\x8c", 1),
     **dict.fromkeys(b"TXB\x8b", 4),
     **dict.fromkeys(b"\x8d\x8e\x96", 8),
 }
-"""How many bytes say how many follow."""
+"""The number of bytes of a length field."""
 _LINES = {**dict.fromkeys(b"FILSVgp", 1), **dict.fromkeys(b"ci", 2)}
-"""How many lines follow."""
+"""The number of lines that follow."""
 _NAME_LINES = re.compile(rb"[^\s()]+\n[^\s()]+")
 _MODULE_LINE = re.compile(rb"[A-Za-z_][\w.]*\n")
-"""A module is imported whether or not it has what the next line names."""
+"""A module is imported even if it lacks the name in the next line."""
 END_LINES = b"\n\n"
-"""To the unpickler that is written in Python, a file ends its last lines."""
+"""In the unpickler that is written in Python, the end of a file ends its last lines."""
 _FRAME = 0x95
 _STEPS_MAX = 200_000
 _ARGUMENT_BYTES_A_STEP = 1 << 13
@@ -312,12 +312,12 @@ _PUSHED = {
     **dict.fromkeys(b"\x82\x83\x84", _NAME),
     ord(")"): _TUPLE,
 }
-"""What an opcode puts on the stack, where that is all it does."""
+"""The value that an opcode pushes, if it does nothing else."""
 _ONTO = {**dict.fromkeys(b"pqr\x80\x94\x95\x98", 0), **dict.fromkeys(b"ab", 1), ord("s"): 2}
-"""How many values an opcode takes off and does not give back."""
+"""The number of values that an opcode removes and does not return."""
 _CALLABLE = frozenset({_NAME, _ANY})
 _TO_MARK = {**dict.fromkeys(b"1eu\x90", None), **dict.fromkeys(b"dl\x91", _OTHER), ord("t"): _TUPLE}
-"""What takes everything down to a mark, and what it puts there."""
+"""Opcodes that remove everything down to a mark, and the value that they push."""
 
 
 def calls_as_pickle(source: Source, budget: Budget, what: str, *, imports: bool = False) -> bool:
@@ -325,9 +325,9 @@ def calls_as_pickle(source: Source, budget: Budget, what: str, *, imports: bool 
 
     Args:
         source: The bytes.
-        budget: What the whole file may cost.
-        what: What they are, for messages.
-        imports: Whether to name something is enough: it imports a module. Texts have such lines.
+        budget: The budget of the whole file.
+        what: The name of the bytes, for messages.
+        imports: Whether a name alone is enough: it imports a module. Texts have such lines.
 
     Raises:
         ModelLimitExceeded: The budget is used up.
@@ -348,16 +348,16 @@ def calls_as_pickle(source: Source, budget: Budget, what: str, *, imports: bool 
 def names_as_opcodes(
     data: bytes, at: int, budget: Budget, what: str, *, or_calls: bool = False
 ) -> bool:
-    """Whether an unpickler that goes on at a place of a pickle would import something from there.
+    """Whether an unpickler that continues at a position of a pickle would import something.
 
-    What it has on its stack by then is not known: opcodes are followed by their lengths alone.
+    Its stack at that position is unknown: opcodes are followed by their lengths alone.
 
     Args:
         data: The file.
-        at: The place.
-        budget: What the whole file may cost.
+        at: The position.
+        budget: The budget of the whole file.
         what: The file, for messages.
-        or_calls: Whether to call something is enough: what was imported before is remembered.
+        or_calls: Whether a call is enough: earlier imports are remembered.
 
     Raises:
         ModelLimitExceeded: The budget is used up.
@@ -371,7 +371,7 @@ def names_as_opcodes(
 class _OpcodeWalk:
     """Follows opcodes by their lengths, and what kinds of values are on the stack.
 
-    It goes on after the end of a pickle: torch read five of them from one file.
+    It continues after the end of a pickle: torch read five of them from one file.
     """
 
     def __init__(self, data: bytes, *, imports: bool) -> None:
@@ -379,13 +379,13 @@ class _OpcodeWalk:
         self._imports = imports
         self._at = 0
         self.steps = 0
-        """How many opcodes were followed."""
+        """The number of opcodes that were followed."""
         self._stack: list[str] = []
         self._marks: list[int] = []
-        """How much lay on the stack at each mark."""
+        """The height of the stack at each mark."""
 
     def run(self) -> bool | None:
-        """Whether something is called; None if the bytes end before that is known."""
+        """Whether anything is called; None if the bytes end before that is known."""
         try:
             while self.steps < _STEPS_MAX:
                 if self._at >= len(self._data):
@@ -405,7 +405,7 @@ class _OpcodeWalk:
         return True  # no other format is so many opcodes
 
     def names_from(self, at: int, *, or_calls: bool) -> bool:
-        """Whether the opcodes from a place on name something before they end, or are none."""
+        """Whether opcodes from a position on name something before they end, or are invalid."""
         self._at = at
         while self.steps < _STEPS_MAX:
             opcode = self._data[self._at] if self._at < len(self._data) else ord(".")
@@ -417,7 +417,7 @@ class _OpcodeWalk:
                 return False
             if opcode in b"ci" and _MODULE_LINE.match(argument):
                 return True
-            # At first, an array is on the stack, and no name of something.
+            # At first, an array is on the stack, and not a name.
             if self.steps and opcode in b"\x82\x83\x84\x93":
                 return True
             if or_calls and opcode in b"Ro\x81\x92":
@@ -427,7 +427,7 @@ class _OpcodeWalk:
         return True
 
     def _argument(self, opcode: int) -> bytes | None:
-        """Move behind an opcode; what lies between, or None if the bytes end."""
+        """Move behind an opcode; returns its argument, or None if the bytes end."""
         begin = self._at + 1
         if opcode in _FIXED:
             end = begin + _FIXED[opcode]
@@ -446,7 +446,7 @@ class _OpcodeWalk:
         return None if end > len(self._data) else self._data[begin:end]
 
     def _step(self, opcode: int, argument: bytes) -> bool:
-        """What an opcode does to the stack; whether it calls."""
+        """Apply an opcode to the stack; returns whether it calls."""
         stack = self._stack
         if opcode in _PUSHED:
             stack.append(_PUSHED[opcode])
@@ -466,7 +466,7 @@ class _OpcodeWalk:
         return False
 
     def _put(self, opcode: int, argument: bytes) -> bool:
-        """Put values into what lies below them; whether that was named."""
+        """Put values into the object below them; returns whether a name stands for that object."""
         self._drop(_ONTO[opcode])
         if opcode == _FRAME:  # readers differ in what they do at its end
             return int.from_bytes(argument, "little") <= len(self._data) - self._at
@@ -479,7 +479,7 @@ class _OpcodeWalk:
         return self._imports and (on_stack or _MODULE_LINE.match(argument) is not None)
 
     def _gather(self, opcode: int) -> bool:
-        """Take what lies above a mark; whether it is put into something that was named."""
+        """Take the values above a mark; returns whether they are put into a named object."""
         del self._stack[self._marks.pop() :]
         if (put := _TO_MARK[opcode]) is not None:
             self._stack.append(put)
@@ -496,7 +496,7 @@ class _OpcodeWalk:
             self._drop(1)
 
     def _calls(self, opcode: int, argument: bytes) -> bool:
-        """Whether a call is one that can be made: all others end a pickle."""
+        """Whether a call is possible: all others end a pickle."""
         stack = self._stack
         if opcode == ord("i"):
             if self._imports and self._marks and _MODULE_LINE.match(argument):
@@ -529,7 +529,7 @@ _INNER_BEGINNINGS = {"code/": "torchscript", ".data/extern_modules": "torch-pack
 
 
 def zip_kind(names: list[str]) -> str:
-    """Which format a zip is, by the names in it; to torch, large letters in them are small ones."""
+    """The format of a zip, by its names; torch ignores their case."""
     whole = set(names)
     lower = {name.lower() for name in names}
     inner = {name.partition("/")[2] for name in lower}
@@ -546,7 +546,7 @@ def zip_kind(names: list[str]) -> str:
 
 
 def _program_kind(inner: set[str]) -> str | None:
-    """Which kind of program an archive is, by the names in its folder."""
+    """The kind of program in an archive, by the names in its folder."""
     for name in sorted(inner):
         for beginning, kind in _INNER_BEGINNINGS.items():
             if name.startswith(beginning):

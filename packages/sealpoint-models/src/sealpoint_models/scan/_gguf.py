@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The header of a GGUF file: metadata, and where the tensors lie.
+"""The header of a GGUF file: metadata, and the positions of the tensors.
 
-Every key and tensor is walked and held to the bounds of the file: counts, lengths, nesting, sides,
-and that each tensor lies inside of the file. Nothing in the format is code. A chat template is text
-that a runtime gives to a template engine, so it is mentioned; a runtime has to run it in a sandbox.
-One that reaches for more than its data is a finding: outside of a sandbox it calls whatever it
-likes.
+Every key and tensor is checked against the bounds of the file: counts, lengths, nesting, sides, and
+that each tensor is inside the file. Nothing in the format is code. A chat template is text that a
+runtime gives to a template engine, so it is reported; a runtime has to run it in a sandbox. A
+template that accesses more than its data is a finding: outside of a sandbox it can call anything.
 
 It refuses versions other than 2 and 3, numbers of the other byte order, and types of tensors that
 the format does not have.
@@ -30,7 +29,7 @@ _TEXT_BYTES_MAX = 1 << 24
 _DIMENSIONS_MAX = 8
 _DEPTH_MAX = 8
 _PART_STEPS = 4
-"""What a tensor, or an array in an array, is counted for."""
+"""The cost of a tensor, or of an array in an array."""
 _TEXT, _ARRAY, _UINT32 = 8, 9, 4
 _WIDTHS = {0: 1, 1: 1, 2: 2, 3: 2, _UINT32: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 """Bytes of each plain type of values."""
@@ -136,7 +135,7 @@ class _Values:
             raise self._cursor.fault(f"{what} in UTF-8") from exc
 
     def read(self) -> Any:
-        """Go over one value; numbers of 32 bits and single texts are returned, all else is not."""
+        """Read one value; numbers of 32 bits and single texts are returned, others skipped."""
         (kind,) = self._cursor.unpack(_U32)
         if kind == _UINT32:
             return self._cursor.unpack(_U32)[0]
@@ -148,7 +147,7 @@ class _Values:
         return None
 
     def _skip(self, kind: int) -> None:
-        """Go over one value, and all that lies in it."""
+        """Skip one value, with everything in it."""
         left = [(kind, 1)]
         while left:
             kind, count = left.pop()

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plain data can hide: names of code for a later reader, and pickles inside of texts.
+"""Dangers in plain data: names of code for a later reader, and pickles inside texts.
 
-Some frameworks look into data that was loaded and import what it names. The keys by which they do
-so are in a closed table. Others keep a pickle as bytes, or as text in base 64 or hexadecimal
-digits, and load it themselves. `names_of_code` finds the first, `literals` gives the second to
-whoever reads pickles. Both go over what a pickle has, used or not; a look at its bytes says
-beforehand whether there is anything to find.
+Some frameworks look into loaded data and import what it names. The keys for this are in a closed
+table. Others keep a pickle as bytes, or as text in base 64 or hexadecimal digits, and load it
+themselves. `names_of_code` finds the former, `literals` passes the latter to the reader of pickles.
+Both check all values of a pickle, used or not; a scan of its bytes first shows whether there is
+anything to find.
 
-Documents beside a model name code by the same keys, and by tags of Python: `document_names_code`
+Documents next to a model name code by the same keys, and by tags of Python: `document_names_code`
 looks for them and reads nothing else.
 
-The index of a model in several files is JSON that says which of them holds which tensor. Readers
-join its names to the folder and open what is there, by `..` and by an absolute path too:
-`names_outside` finds those that lead out of the folder, or to what is hidden in it.
+The index of a model in several files is JSON that names the file of each tensor. Readers join its
+names to the folder and open the result, by `..` and by an absolute path too: `names_outside` finds
+names that lead out of the folder, or to hidden files in it.
 """
 
 import binascii
@@ -39,7 +39,7 @@ _KEYS = {
     "py/type": "jsonpickle imports it",
     "__lambda__": "Keras runs it",
 }
-"""Keys under which data names code, and who looks there."""
+"""Keys under which data names code, and the framework that uses each."""
 
 _KEY_BYTES = [*(key.encode() for key in _KEYS), b"!!python/"]
 _IN_TEXT = re.compile(
@@ -62,7 +62,7 @@ _PLAIN_TAGS = frozenset(
         *("tuple", "dict"),
     ]
 )
-"""What follows `python/` in a tag of a value that is data."""
+"""The tags after `python/` whose values are data."""
 
 # A pickle of protocol 2 to 5; a name of protocols 0 and 1; compressed streams; and what may be any
 # of these in base 64 or in hexadecimal digits.
@@ -73,13 +73,13 @@ _PACKED_OR_PICKLE = re.compile(
 _TO_OLD_NAME = re.compile(
     rb"(?:[^ci]++|[ci](?![A-Za-z_])|[ci][A-Za-z_][\w.]*+(?!\n[A-Za-z_][\w.]*+\n))*+[ci]"
 )
-"""All up to the first lines that name something; it does not match where there are none."""
+"""Everything up to the first lines that name something; no match if there are none."""
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_\s-]{12,}+={0,2}+\s*+")
 _HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){6,}+")
 _DIGITS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
 _IS_DIGIT = bytes(byte in _DIGITS for byte in range(256))
 _RUN = b"\1" * 24
-"""So many digits of base 64, or of base 16, that a pickle may be in them."""
+"""The shortest run of base 64 or base 16 digits that can hold a pickle."""
 _CHUNK_BYTES = 1 << 20
 _LITERAL_BYTES_LEAST = 4
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
@@ -95,12 +95,12 @@ class NamedCode:
 
 
 def may_name_code(data: bytes, start: int, end: int) -> bool:
-    """Whether the pickle at a place holds any of the keys, as bytes."""
+    """Whether the pickle at a position holds any of the keys, as bytes."""
     return any(data.find(key, start, end) >= 0 for key in _KEY_BYTES)
 
 
 def may_hide(data: bytes, start: int, end: int) -> bool:
-    """Whether the pickle at a place holds the beginning of another, after its own."""
+    """Whether the pickle at a position holds the beginning of another, after its own."""
     start += 2
     return (
         _PACKED_OR_PICKLE.search(data, start, end) is not None
@@ -110,7 +110,7 @@ def may_hide(data: bytes, start: int, end: int) -> bool:
 
 
 def _has_run(data: bytes, start: int, end: int) -> bool:
-    """Whether so many digits follow one another; quick, and in little memory."""
+    """Whether there is such a run of digits; fast, and with little memory."""
     for at in range(start, end, _CHUNK_BYTES):
         chunk = data[at : min(end, at + _CHUNK_BYTES + len(_RUN) - 1)]
         if _RUN in chunk.translate(_IS_DIGIT):
@@ -119,7 +119,7 @@ def _has_run(data: bytes, start: int, end: int) -> bool:
 
 
 def names_of_code(program: Program) -> Iterator[NamedCode]:
-    """Every key of a dict, or of a document in a text, that names code for somebody."""
+    """Every key of a dict, or of a document in a text, that names code for some framework."""
     for text in program.texts:
         if type(text) is str:
             yield from text_names_code(text)
@@ -142,8 +142,8 @@ def text_names_code(text: str) -> Iterator[NamedCode]:
 def document_names_code(data: bytes, *, is_yaml: bool) -> Iterator[NamedCode]:
     """Every key in a document of JSON or YAML that names code, however it is spelled.
 
-    YAML has many ways to write a key, so that the word is enough there, also where no key is
-    meant; and tags of Python name code as well.
+    YAML has many ways to write a key, so the word alone counts, even if it is not a key; and tags
+    of Python name code as well.
     """
     keys = _IN_YAML if is_yaml else _IN_JSON
     found = {key for text in (data, _ESCAPE.sub(_unescaped, data)) for key in keys.findall(text)}
@@ -160,7 +160,7 @@ def document_names_code(data: bytes, *, is_yaml: bool) -> Iterator[NamedCode]:
 
 
 def _unescaped(found: re.Match[bytes]) -> bytes:
-    """The character of an escape, if a key can have it; none for a line that goes on."""
+    """The character of an escape, if a key can have it; none for a continued line."""
     digits = found[1] or found[2] or found[3]
     if digits is None:
         return found[4] or b""
@@ -169,7 +169,7 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 
 def literals(texts: Iterable[str | bytes | bytearray]) -> Iterator[bytes]:
-    """Every text and byte string that may be a pickle, or packed, also out of base 64 and hex."""
+    """Every text and byte string that may be a pickle or compressed, also in base 64 and hex."""
     return chain.from_iterable(map(_readings, texts))
 
 
@@ -225,7 +225,7 @@ _INDEX = re.compile(r"\.index\.([^/\\]*\.)?json\Z", re.IGNORECASE)
 def names_outside(data: bytes) -> Iterator[str]:
     """Each name in an index that is not of a plain file in its folder, once.
 
-    What is no index has none.
+    A document that is not an index has none.
     """
     try:
         # Of two equal keys, readers take the first or the last.
@@ -246,7 +246,7 @@ _HIDDEN_PART = re.compile(r"(^|[/\\])\.")
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):
-    """The keys and values of a JSON object, as they stand there."""
+    """The keys and values of a JSON object, in their order."""
 
     __slots__ = ()
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in a file of joblib: their elements lie between the opcodes of the pickle.
+"""Arrays in a file of joblib: their elements are between the opcodes of the pickle.
 
-Joblib writes a small object in the place of each array, with its type and shape, and right after
-it the elements: a byte that says how many bytes of padding follow, the padding, the bytes. An array
-of objects is followed by a pickle of its own. `ArraySkipper` says where the outer pickle goes on,
-and has inner ones read. What the small object says has to be what joblib writes; nothing of it is
-built.
+Joblib writes a small object in the place of each array, with its type and shape, and right after it
+the elements: a byte with the number of padding bytes, the padding, the bytes. An array of objects
+is followed by a separate pickle. `ArraySkipper` returns the position where the outer pickle
+continues, and passes inner ones to a reader. The small object has to be exactly as joblib writes
+it; nothing of it is built.
 
-Joblib before 1.2 wrote no padding: the first element stands where a reader that does not know
-joblib looks for the next opcode. `bare_elements` says where that is, for whoever judges it. Such a
-reader goes on in the pickle of an array of objects too, with what it remembers from the outer one:
+Joblib before 1.2 wrote no padding: the first element is where a reader that does not know joblib
+looks for the next opcode. `bare_elements` has these positions, which the caller judges. Such a
+reader also continues into the pickle of an array of objects, with the memo of the outer one:
 `objects`.
 """
 
@@ -30,31 +30,32 @@ _ALIGNMENT = 16
 _TYPE_VALUES_MAX = 10_000
 _TYPE_VALUES_A_STEP = 2
 _VALUES_A_STEP = 16
-"""So many values are looked at in the time of one step of a budget."""
+"""The number of values that are checked in the time of one step of a budget."""
 
 
 class ArraySkipper:
-    """Goes over the elements of the arrays in one pickle."""
+    """Skips the elements of the arrays in one pickle."""
 
     def __init__(self, data: bytes, what: str, budget: Budget, inner: Callable[[int], int]) -> None:
-        """Over `data`; `inner` reads a pickle that begins at a place, and returns its end."""
+        """Over `data`; `inner` reads a pickle that begins at a position, and returns its end."""
         self._data = data
         self._budget = budget
         self._what = what
         self._inner = inner
         self.bare_elements: list[int] = []
-        """Where elements lie that have nothing in front of them."""
+        """The positions of elements without padding."""
         self.objects: list[int] = []
-        """Where the pickles of arrays of objects lie."""
+        """The positions of the pickles of arrays of objects."""
 
     def __call__(self, made: Made, at: int) -> int:
-        """Where the pickle goes on after something got its state.
+        """The position where the pickle continues after an object got its state.
 
         Raises:
             ModelMalformed: The state is not one that joblib writes, or elements are missing.
         """
         if made.function != WRAPPER:
-            # Whoever makes it, joblib takes elements from the file as soon as it has a state.
+            # Joblib takes elements from the file as soon as the object has a state, regardless of
+            # its origin.
             self._budget.step(len(made.arguments.values) // _VALUES_A_STEP, self._what)
             if WRAPPER in made.arguments.values:
                 raise self._fault("an array that is made as joblib does", at)
@@ -85,11 +86,11 @@ class ArraySkipper:
         return at + length
 
     def read(self, made: Made, value: Callable[[Value], Any]) -> None:
-        """Check that an object in the place of an array is as joblib writes it, all of it.
+        """Check that the object in the place of an array is exactly as joblib writes it.
 
         Args:
             made: The object.
-            value: Says what a symbol means, or refuses it.
+            value: Returns the meaning of a symbol, or refuses it.
 
         Raises:
             ModelMalformed: It is not.
@@ -107,7 +108,7 @@ class ArraySkipper:
         value(state["dtype"])
 
     def _state(self, state: Value) -> dict[Any, Value]:
-        # The same state may be said of any number of arrays: one with more is not looked at.
+        # Any number of arrays may share one state: a larger one is not read.
         if type(state) is not Dict or len(state.pairs) > len(_ATTRIBUTES) + 1:
             raise self._fault("what joblib says of an array", 0)
         if any(type(key) is not str for key, _ in state.pairs):
@@ -125,7 +126,7 @@ class ArraySkipper:
         if type(name) is not str or name[:1] not in "biufcmMOSUV":
             raise self._fault("the type of an array, as numpy writes it", at)
         if name[:1] == "V":
-            # The fields of records are in the state, and what they take is in the name.
+            # The fields of records are in the state, and their sizes are in the name.
             held = dtype.state.values if type(dtype.state) is Tuple else ()
             if self._holds_objects(held):
                 raise self._fault("records of numbers and texts", at)
@@ -134,7 +135,7 @@ class ArraySkipper:
     def _holds_objects(self, held: Iterable[Value]) -> bool:
         """Whether a type inside of a type is of objects; types inside of that one are refused too.
 
-        A type may be that of any number of arrays: each look at it counts.
+        Any number of arrays may share a type: each check of it counts.
         """
         stack = [*held]
         for seen in range(_TYPE_VALUES_MAX):

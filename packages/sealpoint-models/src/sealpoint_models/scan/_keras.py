@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a Keras 3 archive: which classes it names, and whether it holds functions.
+"""The configuration of a Keras 3 archive: the classes that it names, and any functions in it.
 
-Keras builds a model by importing what `module`, `class_name` and `registered_name` name. Here each
-of them has to be one of Keras' own layers, operations, initializers and the like, from a closed
-table; a `Lambda` layer, a serialized function, a custom class, or a layer that loads another file
-by its path is a finding. Weights lie beside it in HDF5: Keras reads them by the paths of the
-model's own variables, as numbers, and runs nothing of them. They are mentioned and not read. HDF5
-can have its numbers in other files of the disk, by links, or as external or virtual datasets: new
-versions of Keras refuse that, and older ones read those files (CVE-2026-1669).
+Keras builds a model by importing the names in `module`, `class_name` and `registered_name`. Here
+each of them has to be one of Keras' own layers, operations, initializers and the like, from a
+closed table; a `Lambda` layer, a serialized function, a custom class, or a layer that loads another
+file by its path is a finding. The weights are next to it in HDF5: Keras reads them by the paths of
+the model's own variables, as numbers, and runs nothing in them. They are reported and not read.
+HDF5 can have its numbers in other files of the disk, by links, or as external or virtual datasets:
+new versions of Keras refuse that, and older ones read those files (CVE-2026-1669).
 """
 
 import json
@@ -65,7 +65,7 @@ _CODE = {
     "FlaxLayer": "a layer that is a function",
 }
 _CLASSES = _words(
-    # Models and what lies between layers.
+    # Models and the objects between layers.
     "Functional Sequential Model Input InputLayer InputSpec Layer DTypePolicy DTypePolicyMap",
     "FloatDTypePolicy QuantizedDTypePolicy QuantizedFloat8DTypePolicy Int4DTypePolicy",
     "AWQDTypePolicy GPTQDTypePolicy",
@@ -175,7 +175,7 @@ _OPERATIONS = {
         "Unstack",
     ),
     "keras.src.ops.einops": _words("Rearrange"),
-    # What a model that was compiled with torch names its optimizer.
+    # The optimizers in a model that was compiled with torch.
     **{
         f"keras.src.backend.torch.optimizers.torch_{name.lower()}": frozenset({name})
         for name in _words("Adadelta Adagrad Adam AdamW Adamax Lion Nadam RMSprop SGD")
@@ -185,7 +185,7 @@ _OPERATIONS = {
 a function, such as `Map` and `Cond`, are not among them."""
 
 _LOOKUPS = frozenset({"StringLookup", "IntegerLookup", "TextVectorization"})
-"""Layers that read their words from a file if they are given its path."""
+"""Layers that read their vocabulary from a file if its path is given."""
 
 
 def scan_keras(config: Source, budget: Budget, what: str) -> Iterator[ScanFinding]:
@@ -289,7 +289,7 @@ def _judge(value: dict[str, Any]) -> Iterator[ScanFinding]:
 
 
 def _judge_words(config: Any) -> Iterator[ScanFinding]:
-    """A layer that looks words up has them in its configuration, or in the archive."""
+    """The vocabulary of a lookup layer has to be in its configuration, or in the archive."""
     words = config.get("vocabulary") if type(config) is dict else None
     if type(words) is str:
         yield ScanFinding(

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes of libraries whose objects only store what a pickle gives them: `not-plain`.
 
-A file with such an object is no plain data: an unpickler imports the library and runs its code.
-What that code does was read for each name here, in the form in which the library itself writes it:
-it stores what it is given. Any other form is `call-irregular`. No name of a whole package is here:
-an attacker would find something in it that acts.
+A file with such an object is not plain data: an unpickler imports the library and runs its code.
+That code was reviewed for each name here, in the form in which the library itself writes it: it
+stores its arguments. Any other form is `call-irregular`. No name of a whole package is here: an
+attacker would find something in it that acts.
 
-Two rules keep a file from making more of these names. A class is never a value, as an attribute
-that a library may call would be. And nothing known is given a class that it could call.
+Two rules keep a file from making more of these names. A class is never a value, because a library
+may call it as an attribute. And no known class is given a class that it could call.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,7 +18,7 @@ from sealpoint_models.scan._symbols import Call, Dict, Global, Made, New, Tuple,
 
 
 class KnownClass(NamedTuple):
-    """How a name may be used."""
+    """The allowed use of a name."""
 
     is_written: Callable[[Made], bool]
     """Whether a call has the form in which the library writes it."""
@@ -29,7 +29,7 @@ def known_classes(own: Collection[str]) -> Mapping[Global, KnownClass]:
     """The table below, and classes of the caller's own, each as `module.Class`.
 
     Raises:
-        UsageError: One of them is no such name.
+        UsageError: One of them is not such a name.
     """
     if not own:
         return LIBRARY_CLASSES
@@ -56,7 +56,7 @@ def _is_enumerated(node: Made) -> bool:
 
 
 def _is_generator(node: Made) -> bool:
-    """A generator over bits, or over the name of what makes them."""
+    """A generator over bits, or over the name of their maker."""
     match node.arguments.values:
         case (str(),) | (str(), Global("numpy.random._pickle", "__bit_generator_ctor")):
             pass
@@ -100,7 +100,7 @@ def _is_masked(node: Made) -> bool:
             return False
     match node.state:
         case Tuple(values=(1, Tuple(), Call() as kind, bool(), _, _, _)):
-            # What numpy makes of the bytes is decided by what the type is then.
+            # Numpy's result for the bytes depends on the type at that time.
             is_type = kind.function == Global("numpy", "dtype") and kind.built_at < node.built_at
             return _is_called(node) and is_type
         case _:
@@ -118,7 +118,7 @@ def _is_letter(value: Value) -> bool:
 
 
 def _is_called(node: Made) -> bool:
-    """Whether something is called, and has at most a state."""
+    """Whether a name is called, with at most a state."""
     return type(node) is Call and not (node.pairs or node.values or node.keywords is not None)
 
 
@@ -158,8 +158,8 @@ _NUMPY = {
     **dict.fromkeys({_SEED_SEQUENCE, *_BIT_GENERATORS, *_MASKED}, _ARGUMENT),
 }
 
-# Modules of torch whose `__setstate__`, where there is one, fills in attributes of newer versions.
-# Left out: what has a `__new__` of its own, lazy modules, and those that wrap others for training.
+# Modules of torch whose `__setstate__`, where it exists, fills in attributes of newer versions.
+# Left out: modules with their own `__new__`, lazy modules, and those that wrap others for training.
 _TORCH_MODULES = {
     "activation": "Threshold ReLU RReLU Hardtanh ReLU6 Sigmoid Hardsigmoid Tanh SiLU Mish Hardswish"
     " ELU CELU SELU GLU GELU Hardshrink LeakyReLU LogSigmoid Softplus Softshrink MultiheadAttention"
@@ -196,9 +196,9 @@ _TORCH_MODULES = {
     "upsampling": "Upsample UpsamplingNearest2d UpsamplingBilinear2d",
 }
 FUNCTIONS = frozenset({Global("torch.nn.functional", "relu"), Global("torch._C._nn", "gelu")})
-"""What layers of torch keep as their activation: it may be a value, and is not called."""
+"""The activations of torch's layers: such a function may be a value, and is not called."""
 
-# What a `training_args.bin` of transformers holds.
+# The classes in a `training_args.bin` of transformers.
 _TRAINING = {
     "transformers.training_args": "TrainingArguments",
     "transformers.training_args_seq2seq": "Seq2SeqTrainingArguments",
@@ -227,4 +227,4 @@ LIBRARY_CLASSES: Mapping[Global, KnownClass] = {
     **dict.fromkeys(_named(_TRAINING), _OBJECT),
     **dict.fromkeys(_named(_ENUMERATIONS), _ENUMERATED),
 }
-"""The closed table of names in libraries, and how each may be used."""
+"""The closed table of names in libraries, and the allowed use of each."""

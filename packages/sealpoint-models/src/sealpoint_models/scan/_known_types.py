@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types beside tensors and arrays, and how each is written into a pickle.
+"""The types other than tensors and arrays, and the form of each in a pickle.
 
-A row is a name, a function of ours, and the reason why it is there. `PLAIN_CALLS` make a value of
-plain arguments: those of `sealpoint.pickled_types`, and one of torch. `COMPOSED_CALLS` say what a
-call means whose parts are any values, and fill containers later than they make them, since they may
-hold what holds them.
+A row is a name, a function of ours, and its reason. `PLAIN_CALLS` create a value from plain
+arguments: those of `sealpoint.pickled_types`, and one of torch. `COMPOSED_CALLS` return the meaning
+of a call with arguments of any type, and fill containers after creating them, since containers may
+hold their own container.
 
-What a file gives has to be of the exact types and in the form that the type itself writes, for one
-of the releases of Python from 2.7 on; a function gives None, or raises, where it is not.
+The data of a file has to be of the exact types and in the form that the type itself writes, for one
+of the releases of Python from 2.7 on; otherwise a function returns None, or raises.
 """
 
 import argparse
@@ -43,9 +43,9 @@ PLAIN_CALLS: Mapping[Global, PlainCall] = {
     **{Global(*name): call for name, call in pickled_types.PLAIN_CALLS.items()},
     TORCH_VERSION: PlainCall(_text, "the text of a version"),
 }
-"""How each is made of plain arguments, and why it may be."""
+"""The function for each plain call, and the reason for allowing it."""
 FACTORIES = {Global(*name): kind for name, kind in pickled_types.FACTORIES.items()}
-"""What a defaultdict may make of what is missing."""
+"""The allowed default factories of a defaultdict."""
 
 _COUNTER = Global("collections", "Counter")
 _DEQUE = Global("collections", "deque")
@@ -83,41 +83,41 @@ class SizeMeaning(tuple[int, ...]):
 
 
 class Maker(Protocol):
-    """Makes tensors and arrays of their descriptions."""
+    """Creates tensors and arrays from their descriptions."""
 
     def make(self, meaning: Any) -> Any:
-        """What is to stand in the place of a description.
+        """The object for a description.
 
         It is a `DenseTensor`, `QuantizedTensor`, `SparseTensor`, `TensorStorage`, `ArrayMeaning`,
         `ArrayScalar`, `ArrayType`, `TorchName`, `DeviceName` or `SizeMeaning`.
         """
 
     def fill(self, made: Any, values: list[Any]) -> None:
-        """Put the values into an array of objects that was made."""
+        """Put the values into a new array of objects."""
 
     def attach(self, made: Any, attributes: dict[str, Any]) -> None:
-        """Set attributes on a tensor that was made."""
+        """Set attributes on a new tensor."""
 
 
 Filling: TypeAlias = tuple[Callable[[Any, Any], None], Any, Any]
-"""A function that puts symbols into something, that, and these."""
+"""A function that puts symbols into a container, the container, and the symbols."""
 
 
 class PartReader(Protocol):
-    """Reads the values that others are made of."""
+    """Reads the parts of composed values."""
 
     maker: Maker
     later: list[Filling]
-    """What is left to do after all that holds a container was made."""
+    """The fillings that remain after all containers were created."""
 
     def value(self, node: Value) -> Any:
-        """What a symbol means."""
+        """The meaning of a symbol."""
 
     def values(self, nodes: list[Value]) -> list[Any]:
-        """What each of them means."""
+        """The meanings of several symbols."""
 
     def keys(self, symbols: list[Value], *, in_set: bool) -> list[Any]:
-        """What each means, if all of them can be the keys of one table."""
+        """The meanings of several symbols, if all of them can be the keys of one table."""
 
     def extend(self, listed: Any, nodes: list[Value]) -> None:
         """Put values into a new list."""
@@ -167,7 +167,7 @@ def _ordered_dict(reader: PartReader, node: Made) -> Any:
 
 
 def _ordered_pairs(reader: PartReader, node: Made) -> list[tuple[Value, Value]]:
-    """What was put into it; before that, what Python 2 gave to it as a list of pairs."""
+    """The items that were put into it; before that, the list of pairs of Python 2."""
     match node.arguments.values:
         case ():
             return node.pairs
@@ -186,7 +186,7 @@ def _ordered_pairs(reader: PartReader, node: Made) -> list[tuple[Value, Value]]:
 
 
 def _namespace(reader: PartReader, node: Made) -> Any:
-    """Its attributes are put into its `__dict__`: no code of anybody sets them."""
+    """Its attributes are put into its `__dict__`: no code of a class sets them."""
     if node.arguments.values or node.pairs or node.values or node.keywords is not None:
         raise reader.form_of(node.function)
     made = argparse.Namespace() if node.function == _NAMESPACE else types.SimpleNamespace()
@@ -343,4 +343,4 @@ COMPOSED_CALLS: Mapping[Global, tuple[Callable[[PartReader, Made], Any], str]] =
     torch_names.DEVICE: (_device, "a name and a number, looked at before torch sees them"),
     torch_names.LAYOUT: (_layout, "one of six names"),
 }
-"""What says what a call of each name means, and why it may be there."""
+"""The function that returns the meaning of each call, and the reason for allowing it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that a pickle is a program for: a stack, marks, a memo, names and calls, as symbols.
+"""The machine of a pickle program: a stack, marks, a memo, names and calls, as symbols.
 
 It guarantees that nothing is looked up or called, that every name and every call is kept with its
 place, and that time and memory are linear in the pickle. Its callers bring the table of opcodes:
@@ -49,46 +49,47 @@ _NOT_MAKERS = _GETS | _PUTS | _GROWS | frozenset(b"(")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """Which pickles a machine takes, and how it refuses all others."""
+    """The accepted pickles, and the errors for all others."""
 
     protocol: int | None = None
-    """The only one; None: each."""
+    """The only accepted one; None: any."""
     words: str
-    """What its opcodes are for."""
+    """The purpose of its opcodes, for messages."""
     opcodes: frozenset[int] = field(repr=False)
     habits: bool
-    """Whether a value is remembered only where it was made, and nothing changes after its use: so
-    writes Python's pickler for what is not inside itself."""
+    """Whether a value is memoized only where it was created, and nothing changes after its use:
+    Python's pickler writes this form for values that do not contain themselves.
+    """
     malformed: type[SealpointError]
     exceeded: type[SealpointError]
     hint: str | None = None
-    """What to do with a pickle of another protocol."""
+    """The hint for a pickle of another protocol."""
 
 
 Skip: TypeAlias = Callable[[Made, int], int]
-"""Given what a state was set on, and the place after it: where the pickle goes on."""
+"""Takes the object that got a state, and the position after it; returns the next position."""
 
 
 @dataclass(slots=True)
 class Work:
-    """What all pickles of one file may take together, in memory and in time, which is counted.
+    """The budget of all pickles of one file, in memory and in time.
 
-    A file of few bytes cannot ask for much, however often it says the same.
+    A small file cannot use much, however often it repeats the same data.
     """
 
     file_bytes: int
     left: int
     copies_left: int = _COPIED_BYTES_LEAST
-    """What may be made anew of texts and bytes, beside what each pickle may by its own size."""
+    """The bytes that may be copied from texts and bytes, in addition to each pickle's own size."""
 
     @classmethod
     def of(cls, file_bytes: int) -> "Work":
-        """What a file of so many bytes may ask for."""
+        """The budget of a file of this size."""
         by_size = MODEL_SYMBOLS_BYTES_LEAST + file_bytes
         return cls(file_bytes, min(by_size, MODEL_SYMBOLS_BYTES_MAX))
 
     def fault(self, what: str) -> str:
-        """The message about a file that asks for more."""
+        """The message about a file that exceeds its budget."""
         return (
             f"{what}: it has more values and calls than a file of {self.file_bytes} bytes may have"
         )
@@ -97,9 +98,8 @@ class Work:
 class Machine:
     """One run over one pickle.
 
-    A step is given the place after its opcode and returns the place of the next one. It need not
-    look whether its argument is all there: the loop sees that the next opcode would lie beyond the
-    end.
+    A step gets the position after its opcode and returns the position of the next one. It need not
+    check that its argument is complete: the loop sees that the next opcode would be beyond the end.
     """
 
     def __init__(
@@ -125,10 +125,10 @@ class Machine:
         self.holes = 0
         self.globals: dict[tuple[str, str], Global] = {}
         self._work = Work.of(len(data)) if work is None else work
-        # What the symbols take in memory, about, may grow with the file and not beyond.
+        # The approximate memory of the symbols, which may grow with the file and not beyond.
         self.room = self._work.left
         self.acts: list[Call | New | Persistent | Dict | Set] = []
-        """Calls, references and tables, in order: dropping one from the stack undoes nothing."""
+        """Calls, references and tables, in order: dropping one from the stack does not undo it."""
         self.texts: list[str | bytes | bytearray] = []
         self._made = False
         self._used: set[int] = set()
@@ -140,7 +140,7 @@ class Machine:
         return self.dialect.malformed(f"{self._what}: expected {expected}, at byte {at}")
 
     def run(self, at: int, size: int) -> Program:
-        """Run from a place up to the end of a pickle, which is before `size`."""
+        """Run from a position up to the end of a pickle, which is before `size`."""
         data, habits = self.data, self.dialect.habits
         steps, costs = self._steps, self._costs
         spent, end = 0, size
@@ -194,10 +194,10 @@ class Machine:
         return at + 8, at + 8 + length if length else end
 
     def after_build(self, made: Made, at: int) -> int:
-        """Where the pickle goes on after a state was set: `skip` may leave bytes out.
+        """The next position after a state was set: `skip` may leave bytes out.
 
-        A reader that takes bytes from the file does so behind the frame that it is in, so that this
-        is only where a frame ends, or where there is none.
+        A reader that takes bytes from the file does so after the current frame, so that this is
+        only possible where a frame ends, or outside of frames.
         """
         if self.skip is None:
             return at
@@ -213,14 +213,14 @@ class Machine:
     def _stop(self, at: int) -> Program:
         if len(self.stack) != 1 or self.below:
             raise self.fault("exactly one value at the end", at)
-        # What is left of a frame is gone for Python's unpickler, or it is where the next pickle of
-        # the file begins: that depends on what the file is read with.
+        # Python's unpickler either loses the rest of a frame, or the next pickle of the file begins
+        # there: that depends on the reader of the file.
         if at < self._frame_end:
             raise self.fault("the last frame to end with the pickle", at)
         return Program(value=self.stack[0], end=at, mentions=self.mentions)
 
     def _check_habits(self, opcode: int, at: int) -> None:
-        """Refuse what Python's pickler does not do: see `Dialect.habits`."""
+        """Refuse forms that Python's pickler does not write: see `Dialect.habits`."""
         if opcode in _PUTS:
             if not self._made:
                 raise self.fault("a value to be remembered only where it was made", at)
@@ -242,7 +242,7 @@ class Machine:
         return self.data[at:end], end + 1
 
     def content(self, at: int, length_bytes: int) -> tuple[bytes, int]:
-        """The bytes whose length stands before them, and the place after them."""
+        """The bytes after their length, and the position after them."""
         begin = at + length_bytes
         end = begin + int.from_bytes(self.data[at:begin], "little")
         self._take_long(end - begin)
@@ -264,13 +264,13 @@ class Machine:
     # The stack.
 
     def marked(self) -> list[Value]:
-        """What stands above the last mark, which goes with it."""
+        """The values above the last mark, which are removed with it."""
         values = self.stack
         self.stack = self.below.pop()
         return values
 
     def last(self, count: int) -> list[Value]:
-        """The topmost values, which go."""
+        """The topmost values, which are removed."""
         values = self.stack[-count:]
         if len(values) != count:
             raise IndexError
@@ -289,15 +289,15 @@ _EXTENSION_MAX = (1 << 31) - 1
 _PAIR_BYTES = 192
 _MEMBER_BYTES = 112
 _ITEMS_BYTES = 512
-"""What the first item counts for that is put into the result of a call."""
+"""The cost of the first item that is put into the result of a call."""
 _ARGUMENTS_BYTES = 640
-"""What a call with arguments counts for, beside what each call does."""
+"""The cost of a call with arguments, in addition to that of each call."""
 _UINT4 = struct.Struct("<I")
 _HOLE = object()
 _HOLE_BYTES = 64
 
 UNNAMED = Global("", "a value that is no name")
-"""What is called where a pickle calls the result of something else, or sets a state on a name."""
+"""The callee where a pickle calls the result of another call, or sets a state on a name."""
 
 
 def mark(machine: Machine, at: int) -> int:
@@ -338,7 +338,7 @@ def put(machine: Machine, index: int, at: int) -> int:
         machine.holes -= 1
         return at
     if gap:
-        # An unpickler makes room up to the number; so does this, out of what it may use.
+        # An unpickler allocates room up to the number; so does this, from its budget.
         machine.room -= _HOLE_BYTES * gap
         if machine.room < 0:
             raise machine.exceeded()
@@ -441,7 +441,7 @@ def extension(machine: Machine, at: int, length: int) -> int:
 
 
 def push_act(machine: Machine, made: Call | New | Persistent | Dict | Set, at: int) -> int:
-    """Push what an unpickler has to run, ask for or hash something for."""
+    """Push an object that an unpickler has to run, request or hash something for."""
     machine.stack.append(made)
     machine.acts.append(made)
     return at
@@ -532,7 +532,7 @@ def set_items(machine: Machine, values: Sequence[Value], at: int) -> int:
     return at
 
 
-# Calls. What is called and is no name becomes one without a module, which is in no table.
+# Calls. A callee that is not a name becomes one without a module, which is in no table.
 
 
 def call(machine: Machine, made: type[Call] | type[New], at: int, keywords: Value = None) -> int:
@@ -592,7 +592,7 @@ def build(machine: Machine, at: int) -> int:
         target.state, target.built, target.built_at = state, True, at - 1
         machine.stack.append(target)
         return machine.after_build(target, at)
-    # It sets attributes of whatever that is: no less than a call, and of no name.
+    # It sets attributes of an unknown object: no less than a call, and of no name.
     if machine.dialect.habits:
         raise machine.fault("a state for something that was just made", at)
     machine.room -= _ARGUMENTS_BYTES

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pickle means: values of ours, made of its symbols by a closed table.
+"""The meaning of a pickle: values of ours, built from its symbols by a closed table.
 
 Each name of the table has one reading, and only with the arguments that the named type itself
-writes; what is made is made by functions of ours, never by the name in the file.
-Keys of dicts and members of sets are plain values, each once, and few share a hash. Every storage
-of the file is used. Tensors and arrays stay descriptions, unless a `Maker` makes more of them:
-neither torch nor numpy is needed to know what a file holds.
+writes; functions of ours build each value, never the name in the file. Keys of dicts and members of
+sets are plain values, each once, and few share a hash. Every storage of the file is used. Tensors
+and arrays stay descriptions, unless a `Maker` converts them: neither torch nor numpy is needed to
+know the content of a file.
 
 A name outside of the table is refused, with all others of the file; or it is read as `Inert`, if
-the caller says so. A scan names classes that are read so, each in the form that it is written in.
-What is malformed is called malformed, and nothing else is.
+the caller asks for that. A scan names classes that are read so, each in its written form. Malformed
+data raises `ModelMalformed`, and nothing else does.
 """
 
 import types
@@ -75,7 +75,7 @@ KNOWN_NAMES: Mapping[Global, str] = {
     **dict.fromkeys(_OBJECTS, "what protocols before 2 begin an object with"),
     **dict.fromkeys((*_RECONSTRUCTORS, *_NEW_OBJECTS), "how older protocols begin an object"),
 }
-"""The closed table: each name that may be in a file, and why."""
+"""The closed table: each name that a file may have, and the reason."""
 
 _HASHABLE = (
     {
@@ -92,12 +92,12 @@ _HASHABLE = (
 )
 _KEY_DEPTH_MAX = 8
 _KEY_BITS_MAX = 1 << 12
-"""An int is hashed anew each time it is a key, and so is a number that is made of ints."""
+"""An int is hashed again each time it is a key, and so is a number that is made of ints."""
 _KEY_LIMITS = Limits()
 _SHORT_KEYS = SCALAR_TYPES - {int, bytearray}
-"""Scalars that can be keys, whatever they are."""
+"""Scalars that can always be keys."""
 _COPIED_TIMES = 3
-"""How many times its own size may be made of the texts and bytes of a pickle."""
+"""The maximum ratio of copied texts and bytes to the size of a pickle."""
 _NAMES_SHOWN = 20
 _PLACES_MAX = 2 * MODEL_DEPTH_MAX
 _OPEN = object()
@@ -143,25 +143,25 @@ def read_meaning(
     work: Work | None = None,
     again: bool = False,
 ) -> Any:
-    """What a pickle means.
+    """The meaning of a pickle.
 
     Args:
         program: The pickle, as symbols.
         storages: The bytes of each storage of the file, by its key.
-        file_bytes: The size of the whole file, or of a pickle beside others in it.
+        file_bytes: The size of the whole file, or of a pickle together with others in it.
         what: The file, for messages.
-        unknown: What to do with names that are in no table.
-        maker: What makes tensors and arrays; None: they stay descriptions.
+        unknown: The treatment of names that are in no table.
+        maker: The maker of tensors and arrays; None: they stay descriptions.
         views: Whether storages may be parts of records.
-        beside: Names that only the format around this pickle has, and how each is read.
-        classes: Names whose objects are read as `Inert`, and in which form.
-        tensors: What judges tensors, or judged those of the same program before.
-        work: What it may take, together with others of the file; None: it is the only one.
-        again: Whether all of the program was read before, with these tensors, and had no fault.
+        beside: Names that only the format around this pickle has, and the reading of each.
+        classes: Names whose objects are read as `Inert`, and their forms.
+        tensors: The judge of tensors, or the judge from an earlier read of the same program.
+        work: The budget, shared with others of the file; None: it is the only one.
+        again: Whether the whole program was already read without a fault, with these tensors.
 
     Raises:
         GlobalNotAllowed: It has names that are in no table; the message has all of them.
-        ModelMalformed: It calls one of the table in another way than is written.
+        ModelMalformed: It calls a name of the table in an unknown form.
         RecordMismatch: A tensor does not fit its storage, or a storage its record.
         ModelLimitExceeded: Keys that share a hash, or a tensor much larger than the file.
     """
@@ -192,7 +192,7 @@ def _not_allowed(names: list[Global], what: str) -> GlobalNotAllowed:
 
 
 class _MeaningReader:
-    """Goes once over every value; what is shared is read once, and stays shared."""
+    """Visits every value once; shared values are read once, and stay shared."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class _MeaningReader:
         self._names: dict[Global, Any] = {}
         self._texts: dict[Global, str] = {}
         self._depth = 0
-        # Containers are filled after all that holds them was made: they may hold it, too.
+        # Containers are filled after all their containers were created: they may hold them, too.
         self.later: list[Filling] = []
         self._beside: Mapping[Global, Reading] = beside
         self._classes = classes
@@ -237,8 +237,8 @@ class _MeaningReader:
         if again:
             return made
         self._tensors.check_all_used()
-        # What nobody asked for is read as well, for its faults: an unpickler does it. Nothing is
-        # made of it.
+        # Values that no one requested are read as well, for their faults: an unpickler does so.
+        # Nothing is built from them.
         self.maker = _NoMaker()
         for act in program.acts:
             if id(act) not in self._made:
@@ -254,7 +254,7 @@ class _MeaningReader:
         return made
 
     def value(self, node: Any) -> Any:
-        """What a symbol means."""
+        """The meaning of a symbol."""
         kind = type(node)
         if kind in SCALAR_TYPES:
             return node
@@ -283,7 +283,7 @@ class _MeaningReader:
         return made
 
     def values(self, nodes: Iterable[Value]) -> list[Any]:
-        """What each of them means; most are scalars, which stand for themselves."""
+        """The meanings of several symbols; most are scalars, which are their own meaning."""
         value, scalars = self.value, SCALAR_TYPES
         return [node if type(node) in scalars else value(node) for node in nodes]
 
@@ -298,7 +298,7 @@ class _MeaningReader:
         return self.maker.make(self._tensors.storage(node)) if cls is None else self._name(cls)
 
     def _saved_class(self, value: Value) -> Global | None:
-        """The class of a module, which torch before 1.6 saved beside the pickle."""
+        """The class of a module, which torch before 1.6 saved next to the pickle."""
         match value:
             case Persistent(identity=Tuple(values=("module", Global() as cls, *_))):
                 return cls
@@ -306,10 +306,10 @@ class _MeaningReader:
                 return None
 
     def _copy(self, size: int) -> None:
-        """Count what is made anew of something in the file, which may be used any number of times.
+        """Count copies of a part of the file, which may be used any number of times.
 
         Raises:
-            ModelLimitExceeded: It is more than honest files ask for.
+            ModelLimitExceeded: The copies exceed those of honest files.
         """
         self._work.copies_left -= size
         if self._work.copies_left < 0:
@@ -379,7 +379,7 @@ class _MeaningReader:
 
     def _fill(self, made: Inert, held: tuple[tuple[Value, ...], Made]) -> None:
         given, node = held
-        # A class that is an argument of a known one was looked at with its form.
+        # A class that is an argument of a known one was checked with that one's form.
         is_known = node.function in self._classes
         made.arguments = tuple(
             Inert(str(each)) if is_known and type(each) is Global else self.value(each)
@@ -468,7 +468,7 @@ class _MeaningReader:
         return keys
 
     def _check_key(self, symbol: Value, depth: int) -> None:
-        """Check that a value has a hash, and one that is not made of code."""
+        """Check that a value has a hash, computed by no code of a class."""
         match symbol:
             case int() if symbol.bit_length() > _KEY_BITS_MAX:
                 raise ModelLimitExceeded(
@@ -494,7 +494,7 @@ class _MeaningReader:
                 raise self.fault("keys and members that are plain values")
 
 
-# Containers. What holds only scalars is filled at once: it cannot hold itself.
+# Containers. A container of scalars only is filled at once: it cannot hold itself.
 
 
 def _tuple(reader: _MeaningReader, node: Tuple) -> tuple[Any, ...]:
@@ -558,11 +558,11 @@ _CALLS: Mapping[Global, Callable[[_MeaningReader, Made], Any]] = {
     **dict.fromkeys(PLAIN_CALLS, _MeaningReader.plain),
     **dict.fromkeys(ARRAY_REASONS, _MeaningReader.array),
 }
-"""What says what a call of each name means."""
+"""The function that returns the meaning of a call, by name."""
 
 
 def _is_about_unknown(node: Call | New, known: AbstractSet[Global]) -> bool:
-    """Whether something that is known is given something that is not, and so cannot be made."""
+    """Whether a known name gets an unknown argument, and so cannot be built."""
     for part in (*node.arguments.values, node.state):
         if isinstance(part, Global) and part not in known:
             return True

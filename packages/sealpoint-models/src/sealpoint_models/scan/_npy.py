@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The header of a numpy `.npy` file, read without evaluating it.
 
-The header is a dict in Python's notation, and numpy reads it as such. Here a small reader takes
+The header is a dict in Python's notation, and numpy reads it as such. Here a small reader accepts
 the few forms that numpy writes: a dict of three keys, texts, whole numbers, True and False, tuples
-and lists. All else is malformed. It leaves the elements alone; those of an array of objects are a
-pickle, and `read_npy` says where it begins.
+and lists. Everything else is malformed. It does not read the elements; those of an array of objects
+are a pickle, and `read_npy` returns its position.
 """
 
 import math
@@ -40,14 +40,14 @@ _CHARACTER_BYTES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NpyHeader:
-    """What an array is."""
+    """The description of an array."""
 
     item_bytes: int
     objects: bool
     """Whether its elements are a pickle."""
     elements: int
     begin: int
-    """Where they begin."""
+    """The position of its elements."""
     descr: Any
     """The type of its elements, in the notation of numpy."""
     shape: tuple[int, ...]
@@ -70,7 +70,7 @@ def read_npy(source: Source, budget: Budget, what: str) -> NpyHeader:
     length = int.from_bytes(cursor.take(2 if version == 1 else 4), "little")
     if length > _HEADER_BYTES_MAX:
         raise cursor.fault(f"a header of at most {_HEADER_BYTES_MAX} bytes, found {length}")
-    # The header of a plain array is no more than one member.
+    # The header of a plain array costs no more than one member.
     budget.step(max(length - _PLAIN_HEADER_BYTES, 0) // 2, what)
     try:
         text = cursor.take(length).decode("utf-8" if version == 3 else "latin-1")
@@ -104,7 +104,7 @@ def _parts(header: Any, cursor: Cursor) -> tuple[Any, tuple[Any, ...], bool]:
 
 
 def element_count(shape: tuple[Any, ...], what: str) -> int:
-    """How many elements an array of a shape has.
+    """The number of elements of an array of a shape.
 
     Raises:
         ModelMalformed: It is not the shape of an array.
@@ -118,7 +118,7 @@ def element_count(shape: tuple[Any, ...], what: str) -> int:
 
 
 def item_bytes(descr: Any, what: str, depth: int = 0) -> tuple[int, bool]:
-    """How long one element is, and whether it is an object.
+    """The length of one element, and whether it is an object.
 
     Raises:
         ModelMalformed: It is not the type of a numpy array.
@@ -195,7 +195,7 @@ class _Literal:
         values, commas = self._values(_CLOSING[word], depth + 1)
         if word == "[":
             return values
-        # One value in parentheses is no tuple.
+        # One value in parentheses is not a tuple.
         return tuple(values) if commas or not values else values[0]
 
     def _values(self, closing: str, depth: int) -> tuple[list[Any], int]:

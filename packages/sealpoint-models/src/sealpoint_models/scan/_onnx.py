@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ONNX model, walked as the protocol buffer that it is, without building it.
+"""An ONNX model, walked as a protocol buffer, without building it.
 
-A graph of ONNX calls operators that a runtime has; it brings no code, unless a runtime compiled a
-part of it and saved that, which is not taken apart. Two things reach out of the file: tensors whose
-elements lie in another file, named by a path, and operators of domains that a runtime has to load
-from somewhere. A path that leads out of the folder is a finding, and the others are notes.
+A graph of ONNX calls operators of a runtime; it brings no code, unless a runtime compiled a part of
+it and saved that, which is not analyzed. Two things refer out of the file: tensors whose elements
+are in another file, named by a path, and operators of domains that a runtime has to load from
+elsewhere. A path that leads out of the folder is a finding, and the others are notes.
 
 Every message that can hold a node or a tensor is walked, with an explicit stack; each field is
 counted, but for long lists of numbers and short texts. A field that ONNX does not define is
@@ -30,7 +30,7 @@ _OWN_DOMAINS = frozenset(
 )
 _DOMAINS_SHOWN = 20
 _COMPILED = "EPContext"
-"""What ONNX Runtime leaves of nodes that it compiled: bytes for a driver, or a path to them."""
+"""The nodes that ONNX Runtime has compiled: bytes for a driver, or a path to them."""
 _FIELD_STEPS = 3
 _LISTS = (7, 8, 9)
 """Numbers and texts of an attribute: each of them is a field."""
@@ -43,11 +43,11 @@ _RUN_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Message:
-    """Which fields a message has."""
+    """The fields of a message."""
 
     known: frozenset[int]
     inner: dict[int, str]
-    """Those that are messages which are walked."""
+    """The fields with messages that are walked."""
 
 
 def _message(fields: str, inner: str = "") -> _Message:
@@ -80,11 +80,11 @@ class _OpenMessage:
     kind: str
     end: int
     texts: dict[int, str] = field(default_factory=dict)
-    """Those of its fields that mean something here."""
+    """The texts of fields with a meaning here."""
 
 
 def scan_onnx(source: Source, budget: Budget, what: str) -> Iterator[ScanFinding]:
-    """Walk a model; yields what reaches out of it.
+    """Walk a model; yields its references out of the file.
 
     Raises:
         ModelMalformed: It is not a model of ONNX.
@@ -145,19 +145,19 @@ class _OnnxWalk:
                 self._skip_list(message.end)
 
     def _skip_list(self, end: int) -> None:
-        """Go over what follows of a list: those of a forest of decisions have millions."""
+        """Skip the rest of a list: those of a forest of decisions have millions."""
         cursor = self._cursor
         while run := _RUN.match(cursor.source.read(cursor.at, min(end - cursor.at, _RUN_BYTES))):
             cursor.skip(run.end())
 
     def _close(self, message: _OpenMessage) -> None:
-        """Take note of the operator that a node calls, or that a function defines."""
+        """Record the operator that a node calls, or that a function defines."""
         if message.kind in _OPERATOR_FIELDS:
             domain, name = (message.texts.get(each, "") for each in _OPERATOR_FIELDS[message.kind])
             (self.called if message.kind == "node" else self.defined).add((domain, name))
 
     def _length(self, wire: int, end: int) -> int:
-        """Go over a number, or return how long the bytes are that follow."""
+        """Skip a number, or return the length of the bytes that follow."""
         length = 0
         if wire == _VARINT:
             self._varint()
@@ -231,7 +231,7 @@ class _OnnxWalk:
 
 
 def _is_text(message: str, number: int) -> bool:
-    """Whether a field that is a text or a message means something here."""
+    """Whether a field that is a text or a message has a meaning here."""
     inner = number in _MESSAGES[message].inner
     return inner or message == "entry" or number in _OPERATOR_FIELDS.get(message, ())
 

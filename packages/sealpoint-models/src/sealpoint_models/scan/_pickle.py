@@ -5,15 +5,15 @@ It reads every opcode of protocols 0 to 5 as Python's own unpickler does, and ke
 each call with its place, also of what the program drops again. Time and memory are linear in the
 pickle, and bounded; nothing recurses.
 
-It refuses what readers of pickles disagree about, so that what it accepts has one reading: numbers
-and texts in another spelling than Python writes them in, arguments that reach over the end of a
-frame, a number that is remembered twice, values or marks that are left over, bytes after the end.
-What is called without being a name, or by a number of a table that only another process had, is
-kept as a call of something without a module, which no table of names can hold. Buffers beside a
-pickle are not there to be read, and refused.
+It refuses data that readers of pickles interpret differently, so that accepted data has one
+reading: numbers and texts in another spelling than Python's, arguments that cross the end of a
+frame, a number that is memoized twice, left-over values or marks, bytes after the end. A callee
+without a name, or with a number of a table that only another process had, is kept as a call without
+a module, which no table of names can hold. Out-of-band buffers of a pickle cannot be read, and are
+refused.
 
-A `Dialect` narrows that: to the opcodes and the habits of one writer. It leaves to others which
-names may be called with what.
+A `Dialect` narrows that: to the opcodes and the habits of one writer. Its callers decide which
+names may be called with which arguments.
 """
 
 import functools
@@ -45,15 +45,15 @@ from sealpoint_models.scan._symbols import (
 _PROTO = 0x80
 _DOING = (Made, Persistent)
 _DIGITS_MAX = 4300
-"""What Python itself turns from text into an int."""
+"""The longest text that Python itself converts to an int."""
 _INT = re.compile(rb"0|-?[1-9][0-9]*")
-# What stands for itself between quotes, and on a line, without an escape.
+# Characters that stand for themselves between quotes, and on a line, without an escape.
 _PLAIN_STRING = re.compile(rb"'[ -&(-\[\]-~]*'")
 _PLAIN_TEXT = re.compile(rb"[^\\\0\r\x1a\x80-\xff]*")
 _SLOW_BYTES = 640
-"""What a line counts for that is written once more to compare it: that takes time, no memory."""
+"""The cost of a line that is written again to compare it: that takes time, no memory."""
 _SEARCHED_LEAST, _SEARCHED_BYTES = 12, 128
-"""From which length on a text may be a pickle in base 64, and what a look at it counts for."""
+"""The length from which a text may be a pickle in base 64, and the cost of checking it."""
 _DOUBLE, _UINT2, _INT4 = struct.Struct(">d"), struct.Struct("<H"), struct.Struct("<i")
 
 
@@ -68,22 +68,22 @@ def run_pickle(
     skip: Skip | None = None,
     work: Work | None = None,
 ) -> Program:
-    """Run a pickle and return what it says, as symbols.
+    """Run a pickle and return its content, as symbols.
 
     Args:
-        data: The pickle; what comes before `start` is not looked at.
+        data: The pickle; bytes before `start` are ignored.
         what: The file and record, for messages.
-        dialect: Which pickles are taken; None: all.
-        start: Where it begins.
+        dialect: The accepted pickles; None: all.
+        start: The position of its beginning.
         whole: Whether the data has to end with it.
-        mentions: Where to keep names and calls, for whoever wants them of a pickle that is refused.
-        skip: Asked after each state that was set on something, with that and the place; returns
-            where the pickle goes on. Joblib puts the elements of arrays between opcodes.
-        work: What all pickles of a file may take together; None: this one is the file.
+        mentions: The target for names and calls, for callers who want them of a refused pickle.
+        skip: Called after each state that was set on an object, with the object and the position;
+            returns the next position. Joblib puts the elements of arrays between opcodes.
+        work: The shared budget of all pickles of a file; None: this one is the file.
 
     Raises:
-        SealpointError: It is not such a pickle, or has more bytes, values or nesting than it may
-            have; the dialect says of which class the error is.
+        SealpointError: It is not such a pickle, or exceeds the limits of bytes, values or nesting;
+            the dialect sets the class of the error.
     """
     dialect = ANY_PICKLE if dialect is None else dialect
     size = len(data) - start
@@ -106,7 +106,7 @@ def run_pickle(
     if whole and program.end != len(data):
         raise machine.fault("nothing after the end", program.end)
     fault = measure(program.value, MODEL_NODES_MAX, MODEL_DEPTH_MAX)
-    # What was not counted with the value is not in it, and is done all the same.
+    # An act that was not counted with the value is not in it, and is executed all the same.
     dropped = [act for act in reversed(machine.acts) if not act.nodes]
     if fault is None and dropped:
         fault = measure(List([program.value, *dropped]), MODEL_NODES_MAX, MODEL_DEPTH_MAX + 1)
@@ -121,13 +121,13 @@ def run_pickle(
 
 
 def _acts(machine: Machine, dropped: Iterable[Value]) -> tuple[Value, ...]:
-    """What has to have a meaning, whatever becomes of it: see `Program.acts`."""
+    """The acts that need a meaning, even if their results are dropped: see `Program.acts`."""
     tables = {id(act) for act in dropped}
     return tuple([act for act in machine.acts if isinstance(act, _DOING) or id(act) in tables])
 
 
 def _protocol_bytes(data: bytes, what: str, dialect: Dialect, start: int) -> int:
-    """How long the opcode of the protocol is, which is checked."""
+    """The length of the opcode of the protocol, which is checked."""
     head = data[start : start + 2]
     named = head[1] if len(head) == 2 and head[0] == _PROTO else None
     expected = range(2, 6) if dialect.protocol is None else (dialect.protocol,)
@@ -193,7 +193,7 @@ def _bytes_line(machine: Machine, at: int) -> int:
 
 
 def _old_string(data: bytes) -> str | bytes:
-    """A string of Python 2, which is text or bytes, nobody says which: text if it is ASCII."""
+    """A string of Python 2, which may be text or bytes: text if it is ASCII."""
     return data.decode("ascii") if data.isascii() else data
 
 
@@ -384,7 +384,7 @@ _STEPS: dict[int, Step] = {
         "B": lambda m, at: _bytes(m, at, 4),
         "\x8e": lambda m, at: _bytes(m, at, 8),
         "\x96": _bytearray,
-        # Names, and what lies beside the pickle.
+        # Names, and references out of the pickle.
         "c": steps.global_lines,
         "\x93": steps.global_on_stack,
         "\x82": lambda m, at: steps.extension(m, at, 1),
@@ -419,7 +419,7 @@ _STEPS: dict[int, Step] = {
     }.items()
 }
 
-# What a step takes in memory, about, and in time: each of them takes some.
+# The approximate memory of a step, and its time: each step has some.
 _COSTS = [32] * 256
 for _opcodes, _bytes_each in {
     "(": 96,
@@ -461,7 +461,7 @@ ANY_PICKLE = Dialect(
     malformed=ModelMalformed,
     exceeded=ModelLimitExceeded,
 )
-"""What any of Python's picklers writes."""
+"""The pickles of all of Python's picklers."""
 
 OBJECT_PICKLE = Dialect(
     protocol=5,
@@ -471,4 +471,4 @@ OBJECT_PICKLE = Dialect(
     malformed=FileRefused,
     exceeded=FileRefused,
 )
-"""What Python's pickler writes for an object, by its highest protocol."""
+"""The pickles of Python's pickler for an object, by its highest protocol."""

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickles, judged: what they would import and call, what they mean, and what their data hides.
+"""Pickles, judged: their imports and calls, their meaning, and the dangers in their data.
 
 Every name that a pickle mentions has to be in the closed table of the reader, used or not, or be a
 known class; then all of it has to have a meaning, by the same function that `load_checkpoint`
-calls. Nothing is imported, looked up or called. What was seen before a pickle broke off is told as
-well: a payload stands before the fault that is meant to hide it.
+calls. Nothing is imported, looked up or called. Findings before a fault of the pickle are reported
+as well: a payload comes before the fault that is meant to hide it.
 
-Only what joblib writes between the opcodes of a pickle is read here and not by `load_checkpoint`.
+Only the data that joblib writes between the opcodes of a pickle is read here and not by
+`load_checkpoint`.
 """
 
 import contextlib
@@ -43,14 +44,14 @@ from sealpoint_models.scan._zip import shown
 _NAMES_SHOWN_MAX = 40
 _LITERALS_MAX = 4096
 _FOLLOWING_MAX = 4
-"""How many pickles after the first are looked at, where only one may be."""
+"""How many pickles after the first are checked, where only one is allowed."""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZ": "bzip2", b"\xfd7": "xz"}
 _ABOUT_NAMES = frozenset({"name-unknown", "call-unresolved"})
 
 
 @dataclass(slots=True)
 class PickleJudge:
-    """Judges the pickles of one file, and keeps what it finds, whatever becomes of the rest."""
+    """Judges the pickles of one file, and keeps its findings even if a later part fails."""
 
     what: str
     budget: Budget
@@ -58,20 +59,20 @@ class PickleJudge:
     joblib: bool = False
     """Whether elements of arrays may lie between opcodes."""
     gives: bool = False
-    """Whether storages may be given as bytes: somebody reads them."""
+    """Whether storages may be given as bytes: a caller reads them."""
     classes: Mapping[Global, KnownClass] = field(default_factory=dict)
-    """Names whose objects only store what they are given."""
+    """Names whose objects only store their arguments."""
     findings: list[ScanFinding] = field(default_factory=list)
     objects: dict[Global, ScanFinding] = field(default_factory=dict)
-    """The first mention of each known class, apart from what is worse and has a bound."""
+    """The first mention of each known class, separate from worse findings, which are limited."""
     error: SealpointError | None = None
-    """Why a pickle could not be read to its end."""
+    """The reason why a pickle could not be read to its end."""
 
     def judge_wrapping(self, source: Source) -> None:
         """Judge a file of torch: its pickles, and the tensors in them against its storages.
 
         Raises:
-            SealpointError: It is damaged, or is no such file.
+            SealpointError: It is damaged, or is not such a file.
         """
         wrapping = read_wrapping(
             source.read, source.size, self.what, run=self.run, work=self.budget.work
@@ -84,7 +85,7 @@ class PickleJudge:
         Raises:
             SealpointError: It is damaged, or too long.
         """
-        # What joblib wrote may be longer than pickles are, by the elements of its arrays.
+        # The elements of its arrays may make a file of joblib longer than a pickle may be.
         data = source.read(0, min(source.size, MODEL_PICKLE_BYTES_MAX))
         self.gives = True
         program = self.run(data, self.what, whole=False)
@@ -102,10 +103,10 @@ class PickleJudge:
             program = self.run(data, self.what, start=program.end, whole=False)
 
     def judge_old(self, source: Source) -> None:
-        """Judge what may be a pickle of protocol 0 or 1, and nothing behind it.
+        """Judge a possible pickle of protocol 0 or 1 without further data.
 
         Raises:
-            SealpointError: It is none, or damaged.
+            SealpointError: It is not one, or is damaged.
         """
         data = source.whole(MODEL_PICKLE_BYTES_MAX, self.what)
         self.gives = True
@@ -151,7 +152,7 @@ class PickleJudge:
         return program
 
     def run_nested(self, data: bytes) -> None:
-        """Run the pickle, or the pickles of a stream of torch, that lie in some bytes."""
+        """Run the pickle, or the pickles of a stream of torch, inside some bytes."""
         if wrapping_kind(data[:HEAD_BYTES]) == "stream":
             source, work = Source.of(data), self.budget.work
             read_wrapping(source.read, source.size, self.what, run=self.run, work=work)
@@ -159,7 +160,7 @@ class PickleJudge:
             self.run(data, self.what, whole=False)
 
     def _keep(self, findings: Iterable[ScanFinding]) -> None:
-        """Keep findings; of more than a report has, none is made."""
+        """Keep findings, up to the limit of a report."""
         room = SCAN_FINDINGS_MAX + 1 - len(self.findings)
         self.findings.extend(islice(findings, max(room, 0)))
 
@@ -167,10 +168,10 @@ class PickleJudge:
         return ArraySkipper(data, self.what, self.budget, partial(self._objects, data))
 
     def _opcodes(self, skip: ArraySkipper, data: bytes, *, loads: bool) -> Iterator[ScanFinding]:
-        """Arrays that import something, to a reader that does not know joblib.
+        """Arrays whose elements import something in a reader that does not know joblib.
 
-        What `loads` bytes runs whatever is in them: where the pickle around an array names it, no
-        import is needed, and the pickle of an array of objects may mean another thing.
+        A function that `loads` bytes runs anything in them: where the pickle around an array names
+        it, no import is needed, and the pickle of an array of objects may have another meaning.
         """
         if skip.bare_elements:
             data += END_LINES
@@ -185,7 +186,7 @@ class PickleJudge:
     def _objects(self, data: bytes, at: int) -> int:
         """An array of objects in a file of joblib is a pickle for Python's own reader.
 
-        To one that does not know joblib its memo is another one, so that it gives no storages.
+        A reader that does not know joblib has another memo there, so that it gives no storages.
         """
         inner = PickleJudge(
             self.what, self.budget, self.depth, classes=self.classes, objects=self.objects
@@ -209,7 +210,7 @@ class PickleJudge:
         *,
         views: bool = False,
     ) -> None:
-        """Judge what a pickle means, if all of its names are known."""
+        """Judge the meaning of a pickle, if all of its names are known."""
         if any(finding.rule in _ABOUT_NAMES for finding in self.findings):
             return
         beside: dict[Global, Reading] = (
@@ -238,7 +239,7 @@ class PickleJudge:
         try:
             return sizes_of(given_storages(program, self.what, inner.run, self.budget.work))
         except SealpointError:
-            # It is as unknown as any other name if what it is given is not what it should be.
+            # With unexpected arguments, the name counts as unknown.
             self.gives = False
             names = self._names(program.mentions)
             self._keep(each for each in names if each.name == str(LOADED))
@@ -263,7 +264,7 @@ class PickleJudge:
                 )
 
     def _names(self, mentions: Mentions) -> Iterator[ScanFinding]:
-        # The first of each is the last that is put in.
+        # The first mention of each, since later ones are put in first.
         called = dict(zip(mentions.called[::-1], mentions.called_at[::-1], strict=True))
         unknown = [name for name in mentions.names if name.module and not self._knows(name)]
         for name in unknown[:_NAMES_SHOWN_MAX]:
@@ -331,7 +332,7 @@ class PickleJudge:
             if unpacked is None:
                 continue
             self.budget.unpack(len(unpacked), self.what)
-            # Only its names: what storages it may have, its own reader knows.
+            # Only its names: its own reader knows which storages it may have.
             inner = PickleJudge(self.what, self.budget, self.depth + 1, joblib=True)
             with contextlib.suppress(SealpointError):  # it may only have begun as one
                 inner.run_nested(unpacked)

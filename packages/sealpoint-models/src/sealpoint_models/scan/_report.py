@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scan says of one file: a verdict, and each thing that led to it, with its place.
+"""The report of a scan about one file: a verdict, and each finding with its place.
 
 A verdict is the worst of its findings and nothing else: a file without any is safe, and no setting
-makes a finding count for less. Every finding follows one rule of a closed table. What a file chose
-stands in a message only as a name, quoted, escaped and cut; contents never do.
+makes a finding count for less. Every finding follows one rule of a closed table. A message repeats
+a name from the file only quoted, escaped and cut; it never repeats contents.
 """
 
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from typing import Any
 
 
 class ScanVerdict(StrEnum):
-    """What a file is, from the best to the worst."""
+    """The verdict about a file, from the best to the worst."""
 
     SAFE = "safe"
     """All of it was read, and it is data."""
     NOT_READ = "not-read"
     """It is not a model file, or a part of it is not, and that was not read."""
     NOT_PLAIN = "not-plain"
-    """It builds objects of classes that only store what they are given; the classes are listed."""
+    """It builds objects of classes that only store their arguments; the classes are listed."""
     UNREADABLE = "unreadable"
-    """It could not be read to its end, or its format can hold code and is not taken apart."""
+    """It could not be read to its end, or its format can hold code and is not analyzed."""
     DANGEROUS = "dangerous"
-    """It names code that can act, or was made so that two readers see two things."""
+    """It names code that can act, or two readers see different content in it."""
 
     @property
     def rank(self) -> int:
-        """Its place in this order: 0 is the best."""
+        """Its position in this order: 0 is the best."""
         return list(ScanVerdict).index(self)
 
 
@@ -36,7 +36,7 @@ class ScanRule:
     """One kind of finding."""
 
     verdict: ScanVerdict
-    """What a finding of this kind makes of the file; a note leaves it safe."""
+    """The verdict of a finding of this kind; a note leaves the file safe."""
     title: str
 
 
@@ -143,7 +143,7 @@ RULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanFinding:
-    """One thing that a scan has to say about a file."""
+    """One finding of a scan about a file."""
 
     rule: str
     """An id of `RULES`."""
@@ -151,15 +151,15 @@ class ScanFinding:
     where: str = ""
     """The path inside of archives, parts joined by `!`; empty for the file itself."""
     offset: int | None = None
-    """At which byte of what `where` names."""
+    """The byte position in the part that `where` names."""
     name: str | None = None
-    """What would be imported, such as `os.system`."""
+    """The name that would be imported, such as `os.system`."""
     called: bool = False
     """Whether it would be called as well."""
 
     @property
     def verdict(self) -> ScanVerdict:
-        """What this alone makes of the file."""
+        """The verdict of this finding alone."""
         return RULES[self.rule].verdict
 
     def as_dict(self) -> dict[str, Any]:
@@ -177,25 +177,25 @@ class ScanFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanReport:
-    """What was found in one file."""
+    """The findings in one file."""
 
     path: str
     format: str
-    """What it is by its content, such as `torch-zip` or `unknown`."""
+    """The format by content, such as `torch-zip` or `unknown`."""
     size: int
     findings: tuple[ScanFinding, ...] = ()
     notes: tuple[ScanFinding, ...] = ()
     accepted: bool = False
-    """Whether somebody accepts exactly these bytes, though they are not plain data or not read."""
+    """Whether the caller accepts exactly these bytes, though they are not plain or not read."""
 
     @property
     def verdict(self) -> ScanVerdict:
-        """The worst that a finding says; `safe` if there is none."""
+        """The worst verdict of a finding; `safe` if there is none."""
         verdicts = (finding.verdict for finding in self.findings)
         return max(verdicts, key=lambda verdict: verdict.rank, default=ScanVerdict.SAFE)
 
     def is_refused(self, least: ScanVerdict = ScanVerdict.NOT_PLAIN) -> bool:
-        """Whether the verdict is `least` or worse, and nobody accepts the file."""
+        """Whether the verdict is `least` or worse, and the file is not accepted."""
         return self.verdict.rank >= least.rank and not self.accepted
 
     def as_dict(self) -> dict[str, Any]:

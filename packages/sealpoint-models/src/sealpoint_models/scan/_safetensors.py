@@ -2,10 +2,10 @@
 """The header of a safetensors file: read strictly, written in one way.
 
 `read_header` returns a header that keeps every rule of the format's specification, or raises. It
-refuses what the usual reader lets through: white space before the brace, a name that stands there
-twice, fields that nobody knows, empty names and names that are paths or hold control characters,
-shapes of more elements than any tensor has. What a header costs to read is bounded by counting its
-delimiters first. The elements of tensors are not looked at here.
+refuses headers that the usual reader accepts: white space before the brace, a duplicate name,
+unknown fields, empty names and names that are paths or hold control characters, shapes of more
+elements than any tensor has. Counting the delimiters first bounds the cost of reading a header.
+This module does not read the elements of tensors.
 
 `write_header` gives the same bytes for the same tensors and metadata, in every process.
 
@@ -50,7 +50,7 @@ ELEMENT_BITS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carrier:
-    """How elements of one torch type lie in a file."""
+    """The form of elements of one torch type in a file."""
 
     element: str
     """The safetensors name."""
@@ -61,7 +61,7 @@ class Carrier:
 
     @property
     def item_bytes(self) -> int:
-        """What one element of the torch type takes."""
+        """The size of one element of the torch type."""
         return ELEMENT_BITS[self.element] // 8 * (2 if self.pair else 1)
 
 
@@ -109,7 +109,7 @@ def carrier_of(element: str) -> str | None:
 
 
 LENGTH_BYTES = 8
-"""What the file begins with: the length of the header."""
+"""The length of the first field of a file: the length of the header."""
 
 _ALIGNMENT = 8
 _METADATA = "__metadata__"
@@ -122,23 +122,23 @@ _SHOWN_CHARS = 80
 
 
 class Tensor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Where one tensor lies in the file, and what it is."""
+    """The position of one tensor in the file, and its description."""
 
     name: str
     element: str
     shape: tuple[int, ...]
     begin: int
-    """Where its bytes begin, from the beginning of the file."""
+    """The position of its first byte, from the beginning of the file."""
     end: int
 
     @property
     def size(self) -> int:
-        """How many bytes it takes."""
+        """The number of its bytes."""
         return self.end - self.begin
 
 
 class _TensorFields(msgspec.Struct, gc=False):
-    """What stands there for a tensor: a dict of the same would take most of the memory."""
+    """The fields of a tensor: a dict of the same would take most of the memory."""
 
     dtype: Any
     shape: Any
@@ -153,19 +153,19 @@ class ModelHeader:
     """A header that was read."""
 
     tensors: Mapping[str, Tensor]
-    """By name, in the order in which they lie in the file."""
+    """By name, in the order of their positions in the file."""
     metadata: Mapping[str, str]
     raw: bytes
     """The bytes it was read from, with the length in front."""
 
 
 def header_end(prefix: bytes, size: int, what: str) -> int:
-    """Where the header of a file ends, from the first bytes of it.
+    """The end of a file's header, from the first bytes of the file.
 
     Args:
         prefix: The first eight bytes.
-        size: How long the file is.
-        what: What the file is called.
+        size: The length of the file.
+        what: The name of the file, for messages.
 
     Raises:
         ModelMalformed: The file is too short for a header.
@@ -190,18 +190,18 @@ def read_header(raw: bytes, size: int, what: str) -> ModelHeader:
 
     Args:
         raw: The first bytes of the file, up to `header_end`.
-        size: How long the file is.
-        what: What the file is called.
+        size: The length of the file.
+        what: The name of the file, for messages.
 
     Raises:
         ModelMalformed: The header breaks a rule of the format, or of ours.
-        ModelLimitExceeded: It asks for more than a header may.
+        ModelLimitExceeded: It exceeds the limits of a header.
     """
     # (1) Bounds, before anything is built.
     if header_end(raw[:LENGTH_BYTES], size, what) != len(raw):
         raise ModelMalformed(f"{what}: expected the whole header, found {len(raw)} bytes")
     _check_counts(raw, what)
-    # (2) One JSON object from the first byte on, then spaces at most.
+    # (2) One JSON object from the first byte on, followed by spaces at most.
     members = _parse(_text(raw, what), what)
     # (3) The metadata: texts only.
     metadata = _metadata(members.pop(_METADATA, {}), what)
@@ -229,7 +229,7 @@ def read_header(raw: bytes, size: int, what: str) -> ModelHeader:
 
 
 def _check_counts(raw: bytes, what: str) -> None:
-    """Refuse a header with more parts than its tensors can have: they cost more than bytes."""
+    """Refuse a header with more parts than its tensors can have: their cost exceeds their bytes."""
     for delimiter, most in (
         (b"{", MODEL_TENSORS_MAX + 2 + _METADATA_KEYS_MAX),
         (b"[", 2 * MODEL_TENSORS_MAX + _METADATA_KEYS_MAX),
@@ -283,7 +283,7 @@ def _parse(text: str, what: str) -> dict[str, Any]:
 
 
 def _members(found: Any) -> dict[str, Any] | None:
-    """A JSON object as a dict; tensors and metadata may be called like the fields of a tensor."""
+    """A JSON object as a dict; tensors and metadata may have the names of a tensor's fields."""
     if type(found) is _TensorFields:
         return msgspec.structs.asdict(found)
     return found if type(found) is dict else None
@@ -356,7 +356,7 @@ def name_fault(name: str) -> str | None:
 
 
 def _is_broken(text: str) -> bool:
-    """Whether a text holds half a character, which no UTF-8 can say."""
+    """Whether a text holds an unpaired surrogate, which UTF-8 cannot encode."""
     return not text.isascii() and _SURROGATES.search(text) is not None
 
 

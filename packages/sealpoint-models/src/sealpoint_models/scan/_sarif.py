@@ -48,12 +48,12 @@ _HELP = {
 def sarif_document(
     reports: Iterable[ScanReport], *, version: str, root: str | None = None
 ) -> dict[str, Any]:
-    """What was found in files, as one SARIF log.
+    """The findings in files, as one SARIF log.
 
     Args:
         reports: The reports.
         version: Of the program that made them.
-        root: A folder; paths that lie below it are told relative to it, as code hosts want them.
+        root: A folder; paths below it are written relative to it, as code hosts need them.
     """
     order = {rule: index for index, rule in enumerate(RULES)}
     results = [result for report in reports for result in _results(report, order, root)]

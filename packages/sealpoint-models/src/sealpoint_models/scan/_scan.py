@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scanning one file: what it is, what it would run, and where.
+"""Scanning one file: its format, the code that it would run, and the place of that code.
 
-`scan_path` and `scan_bytes` always answer with a report, never with an error: what cannot be read
-is a finding. They read, and do nothing else: nothing is written, imported, called or unpacked to a
-disk, and neither torch nor numpy nor a framework has to be there. A file is safe only if every part
-of it was read and is data; what is not a model file is `not-read`.
+`scan_path` and `scan_bytes` always return a report, never an error: an unreadable part is a
+finding. They read, and do nothing else: nothing is written, imported, called or unpacked to a disk,
+and neither torch nor numpy nor a framework is needed. A file is safe only if every part of it was
+read and is data; a file that is not a model is `not-read`.
 
-The readers of single formats give members, or findings about themselves. Here they are put
-together: content decides which one is asked, and archives inside of archives are followed down to
-a depth, within one budget for the whole file.
+The readers of single formats return members, or findings about themselves. This module combines
+them: content decides which reader is used, and archives inside archives are followed down to a
+depth, within one budget for the whole file.
 """
 
 import hashlib
@@ -89,7 +89,7 @@ def scan_bytes(data: bytes, name: str = "", *, own_classes: Collection[str] = ()
 
     Args:
         data: All of a file.
-        name: What the file is called; only its name and ending mean something, and no folder.
+        name: The name of the file; only its base name and extension matter.
         own_classes: As for `scan_path`.
     """
     return _Scan(name, len(data), own_classes).run(Source.of(data))
@@ -104,7 +104,7 @@ def scan_path(
     """Scan one file. A link to a file is followed.
 
     Args:
-        path: Where it lies.
+        path: The path of the file.
         own_classes: Classes of yours, as `module.Class`, whose objects are `not-plain` and not
             `dangerous` where a pickle only sets their attributes.
         accepted: SHA-256 digests, in hexadecimal digits, of files that are accepted though they
@@ -135,7 +135,7 @@ def scan_path(
             report = replace(report, accepted=digest in accepted)
         if _version(os.fstat(descriptor)) == _version(found):
             return report
-        # What was read is partly of one file and partly of another.
+        # The bytes that were read belong partly to one file and partly to another.
         changed = ScanFinding(rule="not-accessible", message="it was changed while it was scanned")
         return replace(report, findings=(*report.findings, changed), accepted=False)
     finally:
@@ -143,7 +143,7 @@ def scan_path(
 
 
 def _version(found: os.stat_result) -> tuple[int, int, int]:
-    """What is another number after a file was written to."""
+    """A number that changes when a file is written to."""
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
@@ -159,22 +159,22 @@ def _inaccessible(error: Exception | str) -> ScanFinding:
 
 @dataclass(slots=True, kw_only=True)
 class _Thing:
-    """Something that is looked at: the file, or what lies in it."""
+    """A scanned object: the file, or a part of it."""
 
     source: Source
     name: str
     where: str
     depth: int
     kind: str
-    """Which format it is; whoever reads it may know better than its first bytes."""
+    """The format; its reader may know better than its first bytes."""
 
     @property
     def what(self) -> str:
-        """How messages call it."""
+        """The name for messages."""
         return self.where or _FILE
 
     def inside(self, name: str) -> str:
-        """Where a part of it lies."""
+        """The place of a part of it."""
         return f"{self.where}!{name}" if self.where else name
 
 
@@ -186,8 +186,8 @@ class _Scan:
         self._size = size
         self._classes = known_classes(own_classes)
         self._budget = Budget(size)
-        # What is not plain or not read has a list of its own: no number of such findings may keep
-        # a worse one from its place.
+        # Findings that are not plain or not read have a separate list: no number of them may
+        # displace a worse one.
         self._findings: list[ScanFinding] = []
         self._lesser: list[ScanFinding] = []
         self._notes: list[ScanFinding] = []
@@ -226,7 +226,7 @@ class _Scan:
         )
 
     def _add(self, finding: ScanFinding, where: str) -> None:
-        # Errors begin with what they are about, which is told as the place.
+        # Errors begin with their subject, which the report shows as the place.
         message = finding.message.removeprefix(f"{where or _FILE}: ")
         finding = replace(finding, message=message, where=finding.where or where)
         kept = self._findings
@@ -240,7 +240,7 @@ class _Scan:
             kept.append(replace(finding, message=f"more than {SCAN_FINDINGS_MAX} findings"))
 
     def _visit(self, source: Source, name: str, where: str, depth: int) -> str:
-        """Look at something, and return which format it is."""
+        """Scan an object, and return its format."""
         thing = _Thing(source=source, name=name, where=where, depth=depth, kind="unknown")
         try:
             if depth > SCAN_DEPTH_MAX:
@@ -251,7 +251,7 @@ class _Scan:
                 thing.kind = zip_kind([entry.name for entry in directory.entries])
             is_found = False
             for finding in self._found(thing):
-                # It is no news about what something worse was found in.
+                # It adds nothing about an object with a worse finding.
                 if finding.rule == "not-read" and is_found:
                     continue
                 is_found = is_found or finding.verdict.rank > ScanVerdict.NOT_READ.rank
@@ -299,7 +299,7 @@ class _Scan:
             yield self._not_a_model(thing)
 
     def _not_a_model(self, thing: _Thing) -> ScanFinding:
-        """Say that something was not read; under the name of a model file that is a fault."""
+        """Report that something was not read; under the name of a model file that is a fault."""
         suffix = suffix_of(thing.name)
         if suffix in MODEL_SUFFIXES:
             message = f"expected a model file, found {thing.kind}"
@@ -347,7 +347,7 @@ class _Scan:
 
     def _stream(self, thing: _Thing) -> Iterator[ScanFinding]:
         data = unpack_stream(thing.source, thing.kind, self._budget, thing.what)
-        # What is in it has the name without the last ending, and a name that promises something.
+        # The content has the name without the last extension, and a name that promises something.
         name = thing.name[: len(thing.name) - len(suffix_of(thing.name))] or thing.name
         if suffix_of(name) not in MODEL_SUFFIXES:
             name += ".data"
@@ -396,7 +396,7 @@ class _Scan:
     def _told(
         self, judge: PickleJudge, read: Callable[[Source], None], source: Source, kind: str = ""
     ) -> Iterator[ScanFinding]:
-        """What a judge finds while it reads; then why it could not go on."""
+        """The findings of a judge while it reads; then the error that stopped it."""
         try:
             read(source)
         except SealpointError as error:
@@ -424,7 +424,7 @@ class _Scan:
             judge = self._judge_of(thing, joblib=True)
             yield from self._told(judge, judge.judge_pickle, thing.source)
 
-    # What is not a model, or not one that is read.
+    # Files that are not models, or not of a supported format.
 
     def _text(self, thing: _Thing) -> Iterator[ScanFinding]:
         """Text is not a model; but the first protocols of pickle are text."""
@@ -470,9 +470,9 @@ class _Scan:
             yield ScanFinding(rule="format-unknown", message="the content is not of a known format")
 
     def _without_magic(self, thing: _Thing) -> list[ScanFinding] | None:
-        """What is found in a pickle of protocol 0 or 1, which does not say so; None: it is none.
+        """The findings in a pickle of protocol 0 or 1, which has no signature; None: it is not one.
 
-        One that breaks off is a pickle if it called something before.
+        A truncated pickle counts if it called something before.
         """
         if thing.source.size > MODEL_PICKLE_BYTES_MAX:
             return None
@@ -511,9 +511,9 @@ _ZIPS = frozenset({"zip", "torch-zip", "keras", "npz", "torchscript", "torch-pac
 }
 _ARCHIVES = _ZIPS | {"tar"}
 _NO_CONTENT = frozenset({"empty", "git-lfs-pointer"})
-"""What is not there yet promises nothing."""
+"""Files without content promise nothing."""
 _READ_AS_PICKLE = frozenset({"pickle", "text", "unknown", "empty"})
-"""What is held to be a pickle anyway, or is never safe."""
+"""Formats that may also be a pickle, or are never safe."""
 
 
 def _second_format(thing: _Thing, members: Iterable[Member] = ()) -> Iterator[ScanFinding]:
@@ -536,7 +536,7 @@ def _moved(offset: int | None, by: int) -> int | None:
 
 
 def _finding_of(error: SealpointError, kind: str) -> ScanFinding:
-    """What an error while reading means for a verdict."""
+    """The verdict for an error while reading."""
     rule = "malformed"
     if isinstance(error, ModelLimitExceeded):
         rule = "limit"

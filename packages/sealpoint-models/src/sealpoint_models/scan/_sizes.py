@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the parts of a tensor fit one another, by their sizes alone: whole-number arithmetic.
+"""Whether the parts of a tensor are consistent, by their sizes alone: whole-number arithmetic.
 
-Used with the same rules on what a file declares, before anything is made of it, and on what was
-made. The indices of sparse tensors themselves are looked at where there are tensors.
+The same rules apply to the declarations of a file, before anything is built from them, and to the
+built objects. The indices of sparse tensors are checked only on real tensors.
 """
 
 import math
@@ -65,7 +65,7 @@ def _lines_fault(layout: str, compressed: int, block: Sizes, sides: Sizes) -> st
 
 
 QUANTIZED = {"qint8": ("int8", 8), "quint8": ("uint8", 8), "qint32": ("int32", 32)}
-"""The quantized types: what carries their elements, and how many bits these have."""
+"""The quantized types: the carrier of their elements, and its number of bits."""
 
 
 def quantizer_fault(dtype: str, scale: object, zero: object) -> str | None:
@@ -80,7 +80,7 @@ def quantizer_fault(dtype: str, scale: object, zero: object) -> str | None:
 
 
 class TensorBudget:
-    """What tensors may cost beside their bytes: any number of them may stand for the same ones.
+    """The cost of tensors apart from their bytes: any number of them may share the same bytes.
 
     Args:
         size: The bytes of the file.
@@ -93,7 +93,7 @@ class TensorBudget:
         self._what = what
 
     def copy(self, size: int) -> None:
-        """Count bytes that are about to be copied."""
+        """Count bytes before they are copied."""
         self._copied_bytes_left -= size
         if self._copied_bytes_left < 0:
             raise ModelLimitExceeded(
@@ -101,7 +101,7 @@ class TensorBudget:
             )
 
     def check_indices(self, size: int) -> None:
-        """Count bytes of sparse indices: all are looked at, for each tensor that uses them."""
+        """Count bytes of sparse indices: all are checked, for each tensor that uses them."""
         self._checked_bytes_left -= size
         if self._checked_bytes_left < 0:
             raise ModelLimitExceeded(
@@ -110,7 +110,7 @@ class TensorBudget:
 
 
 def contiguous_stride(shape: Sequence[int]) -> list[int]:
-    """The stride of a tensor whose elements lie in the order of their indices."""
+    """The stride of a tensor whose elements are stored in the order of their indices."""
     stride: list[int] = []
     step = 1
     for side in reversed(shape):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes that are looked at: of a file, of a part of it, or of what was unpacked from it.
+"""Bytes under analysis: of a file, of a part of it, or of its unpacked content.
 
 A `Source` is read piece by piece, so that a file of many gigabytes costs no memory. A `Budget` is
-shared by all that is opened on the way into one file: what was unpacked, how many members there
-were. Nothing is unpacked that it does not allow, and nothing is written to a disk.
+shared by everything that is opened inside one file: unpacked bytes and members. Nothing is unpacked
+beyond it, and nothing is written to a disk.
 """
 
 import struct
@@ -29,7 +29,7 @@ _TEMPLATE_CHARS_MAX = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """So many bytes, and how to read them."""
+    """A number of bytes, and a function to read them."""
 
     read: Read
     size: int
@@ -40,7 +40,7 @@ class Source:
         return cls(lambda offset, length: bytes(data[offset : offset + length]), len(data))
 
     def window(self, offset: int, size: int) -> "Source":
-        """A part that lies inside of it."""
+        """A part inside it."""
         read = self.read
 
         def part(at: int, length: int) -> bytes:
@@ -67,27 +67,27 @@ class Source:
 
 @dataclass(slots=True)
 class Budget:
-    """What one file may cost."""
+    """The budget of one file."""
 
     packed: int
-    """How long the file is that all of it comes from."""
+    """The length of the file that contains everything else."""
     unpacked: int = 0
     members: int = 0
     template_chars: int = 0
     work: Work = field(init=False)
-    """What all pickles in it may take."""
+    """The budget of all pickles in it."""
 
     def __post_init__(self) -> None:
         self.work = Work.of(self.packed)
 
     @property
     def room(self) -> int:
-        """How many bytes may still be unpacked."""
+        """The number of bytes that may still be unpacked."""
         by_ratio = max(self.packed * SCAN_RATIO_MAX, SCAN_UNPACKED_BYTES_LEAST)
         return min(SCAN_UNPACKED_BYTES_MAX, by_ratio) - self.unpacked
 
     def unpack(self, length: int, what: str) -> None:
-        """Take note of bytes that were unpacked.
+        """Count bytes that were unpacked.
 
         Raises:
             ModelLimitExceeded: All together are too many, or far more than the file has.
@@ -100,7 +100,7 @@ class Budget:
         self.unpacked += length
 
     def template(self, length: int, what: str) -> None:
-        """Take note of a template that is to be judged.
+        """Count a template that is to be judged.
 
         Raises:
             ModelLimitExceeded: All together are longer than those of any model.
@@ -113,7 +113,7 @@ class Budget:
             )
 
     def member(self, what: str, count: int = 1) -> None:
-        """Take note of more members of an archive.
+        """Count further members of an archive.
 
         Raises:
             ModelLimitExceeded: There are too many for a file of this size.
@@ -127,7 +127,7 @@ class Budget:
             )
 
     def step(self, count: int, what: str) -> None:
-        """Take note of opcodes that were followed in what may be a pickle.
+        """Count opcodes that were followed in a possible pickle.
 
         Raises:
             ModelLimitExceeded: They are too many for a file of this size.
@@ -139,7 +139,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Cursor:
-    """A place in a source, moved forward by what is taken."""
+    """A position in a source, moved forward by each read."""
 
     source: Source
     what: str
@@ -149,11 +149,11 @@ class Cursor:
 
     @property
     def rest(self) -> int:
-        """How many bytes follow."""
+        """The number of remaining bytes."""
         return self.source.size - self.at
 
     def fault(self, expected: str) -> ModelMalformed:
-        """An error that names this place."""
+        """An error that names this position."""
         return ModelMalformed(f"{self.what}: expected {expected}, at byte {self.at}")
 
     def take(self, length: int) -> bytes:
@@ -179,7 +179,7 @@ class Cursor:
         return layout.unpack(self.take(layout.size))
 
     def skip(self, length: int) -> None:
-        """Leave out bytes, which have to be there."""
+        """Skip bytes, which have to exist."""
         if length > self.rest:
             raise self.fault(f"{length} bytes more")
         self.at += length
@@ -192,4 +192,4 @@ class Member:
     name: str
     source: Source
     offset: int = 0
-    """Where it lies in a tar."""
+    """The position in a tar."""

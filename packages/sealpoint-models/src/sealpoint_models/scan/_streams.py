@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compressed streams, unpacked in memory and within a budget, and tar archives.
 
-A stream is one stream and nothing else: another one after it, or any byte, is refused, because
-some readers go on and others stop. Where it says itself how much it holds, or has a checksum, the
-libraries compute it. A tar is given member by member, as it lies in the file: regular files and
-folders only, checksums of headers and the two empty blocks at its end included.
+A stream is one stream and nothing else: another one after it, or any byte, is refused, because some
+readers continue and others stop. Where it has a length or a checksum, the libraries verify it. A
+tar is read member by member, in the order of the file: regular files and folders only, including
+the checksums of headers and the two empty blocks at its end.
 
-It refuses links, devices, sparse files and whatever a tar can say beyond names and sizes; and what
-Python's `tarfile` reads in another way: names that are said twice or for all, fields of a header
-that are no numbers, bytes that fill up a block.
+It refuses links, devices, sparse files and all other features of a tar beyond names and sizes; and
+data that Python's `tarfile` reads differently: names that are given twice or for all members,
+fields of a header that are not numbers, bytes that fill up a block.
 """
 
 import bz2
@@ -28,7 +28,7 @@ _OUTPUT_BYTES = 1 << 20
 
 
 class StreamUnpacker(Protocol):
-    """What every decompressor of Python can do."""
+    """The common interface of Python's decompressors."""
 
     @property
     def eof(self) -> bool:
@@ -37,11 +37,11 @@ class StreamUnpacker(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """What came after it."""
+        """The bytes after the stream."""
         ...
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """At most so many bytes more; called again with none for what is left."""
+        """At most this many more bytes; called again without input for the rest."""
         ...
 
 
@@ -74,17 +74,17 @@ STREAMS: dict[str, Callable[[], StreamUnpacker]] = {
 
 
 def unpack_stream(source: Source, kind: str, budget: Budget, what: str) -> bytes:
-    """What a compressed stream holds.
+    """The content of a compressed stream.
 
     Raises:
-        ModelMalformed: It is not such a stream, or something follows it.
+        ModelMalformed: It is not such a stream, or has data after it.
         ModelLimitExceeded: The budget is used up.
     """
     return _unpack(source, STREAMS[kind](), budget, what)
 
 
 def unpack_deflate(source: Source, budget: Budget, what: str, *, expected: int) -> bytes:
-    """What a deflated member of a zip holds: as many bytes as its entry says.
+    """The content of a deflated member of a zip: as many bytes as its entry says.
 
     Raises:
         ModelMalformed: It is not such a stream, or has another size.
@@ -129,13 +129,13 @@ _PAX_FIELD = re.compile(rb"([1-9][0-9]{0,4}) ([a-z]{1,5})=")
 _SIZE, _CHECKSUM = slice(124, 136), slice(148, 156)
 _NUMBERS = [slice(100, 108), slice(108, 116), slice(116, 124), slice(136, 148)]
 _NUMBERS += [slice(329, 337), slice(337, 345)]
-"""Where a header has its other numbers: without one of them, it is none to Python."""
+"""The other number fields of a header: if one is invalid, Python rejects the header."""
 
 
 def is_tar(block: bytes) -> bool:
-    """Whether a block is the header of a tar to anybody: its checksum is right.
+    """Whether any reader takes a block as the header of a tar: its checksum is right.
 
-    Python takes more spellings of it than writers have, and the sum of signed bytes as well.
+    Python accepts more spellings of it than writers have, and the sum of signed bytes as well.
     """
     if len(block) < _BLOCK or not any(block):
         return False
@@ -162,7 +162,7 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
     """The regular files of a tar, in its order.
 
     Raises:
-        ModelMalformed: It breaks a rule of the format, or holds something else than files.
+        ModelMalformed: It breaks a rule of the format, or holds anything other than files.
         ModelLimitExceeded: It has too many members.
     """
     cursor = Cursor(source, what)
@@ -173,7 +173,8 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
         if kind == _FOLDER and not member.source.size:
             folders.add(name.rstrip("/"))
             continue
-        # What is called like a folder is one to some readers, and its content the next members.
+        # Some readers take a member with the name of a folder as a folder, and its content as the
+        # next members.
         if kind not in {b"0", b"\x00"} or "/" in (name[-1:], short[-1:]):
             raise cursor.fault(f"{shown(name)} to be a file, found kind {kind!r}")
         if name in names:
@@ -186,7 +187,7 @@ def tar_members(source: Source, budget: Budget, what: str) -> Iterator[Member]:
 
 
 def is_torch_tar(source: Source, what: str) -> bool:
-    """Whether a tar has the files in it that torch before 0.1.10 wrote; nobody reads them here."""
+    """Whether a tar has the files of torch before 0.1.10; no code here reads them."""
     try:
         names = {member.name for member in tar_members(source, Budget(source.size), what)}
     except SealpointError:
@@ -195,14 +196,14 @@ def is_torch_tar(source: Source, what: str) -> bool:
 
 
 def _named(cursor: Cursor, budget: Budget) -> Iterator[tuple[bytes, str, Member]]:
-    """Whatever has a name, with its kind and the name in its header, which may be cut off."""
+    """Every named member, with its kind and the name in its header, which may be truncated."""
     long_name: str | None = None
     is_member = True
     for block, begin, content in _blocks(cursor, budget):
         kind = block[156:157]
         is_member = kind not in {_LONG_NAME, _PAX, _PAX_ALL}
         if is_member:
-            # One that is cut off may end in the middle of a character.
+            # A truncated name may end in the middle of a character.
             short = _short_name(block, cursor, "strict" if long_name is None else "replace")
             name = short if long_name is None else long_name
             yield kind, short, Member(name=name, source=content, offset=begin)
@@ -216,7 +217,7 @@ def _named(cursor: Cursor, budget: Budget) -> Iterator[tuple[bytes, str, Member]
 
 
 def _blocks(cursor: Cursor, budget: Budget) -> Iterator[tuple[bytes, int, Source]]:
-    """Each header, where it ends, and what it is about, up to an empty block."""
+    """Each header, its end, and its subject, up to an empty block."""
     while any(block := cursor.take(_BLOCK)):
         budget.member(cursor.what)
         if not is_tar(block) or None in [_number(block[field]) for field in _NUMBERS]:
@@ -263,7 +264,7 @@ def _text(name: bytes, cursor: Cursor, errors: str = "strict") -> str:
 
 
 def _long_name(content: Source, kind: bytes, cursor: Cursor) -> str | None:
-    """A name that did not fit into a header: of GNU, or among the fields of POSIX."""
+    """A name that does not fit into a header: of GNU, or among the fields of POSIX."""
     if content.size > 4 * MODEL_NAME_BYTES_MAX:
         raise cursor.fault(f"a name of at most {4 * MODEL_NAME_BYTES_MAX} bytes")
     data = content.read(0, content.size)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pickle says, as symbols: names that nobody looks up and calls that nobody makes.
+"""The content of a pickle, as symbols: names without a lookup, and calls without a call.
 
-None, bool, int, float, str and byte strings stand for themselves; all else is one of the classes
-below. After the machine that made them returned, nobody changes them, but for what a call `gives`.
-Values may be inside themselves, where a pickle says so.
+None, bool, int, float, str and byte strings stand for themselves; every other value is one of the
+classes below. After the machine that created them has returned, nothing changes them, except the
+field `gives` of a call. Values may contain themselves, where a pickle says so.
 
-An `Inert` is what becomes of a name that is in no table: nothing looks it up or calls it.
+An `Inert` replaces a name that is in no table: nothing looks it up or calls it.
 
-`measure` bounds how many values a tree stands for, each counted wherever it is used, and how deep
-they are nested: a small program for a huge tree is seen before anybody walks it.
+`measure` bounds the number of values in a tree, each counted wherever it is used, and their
+nesting: a small program for a huge tree is detected before anything walks it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, Union
 class Global(NamedTuple):
     """The name of something in a module, never looked up.
 
-    Without a module it is no name that Python could import: what is called stands on the stack, or
-    in a table of numbers that only the process that wrote it had.
+    Without a module it is not a name that Python could import: the callee is on the stack, or in a
+    table of numbers that only the writing process had.
     """
 
     module: str
@@ -33,17 +33,17 @@ class Global(NamedTuple):
 
 
 _NO_ITEMS: Any = ()
-"""Most that is made holds none: no list for it."""
+"""Most objects hold none: no list for it."""
 
 
 class Node:
-    """What holds other values."""
+    """A symbol that holds other values."""
 
     __slots__ = ("depth", "nodes")
     nodes: int
-    """How many values it is, itself included: 0 until that is measured."""
+    """The number of its values, itself included: 0 until it is measured."""
     depth: int
-    """How deep it is nested."""
+    """Its nesting depth."""
 
     def held(self) -> Iterable["Value"]:
         """The values in it."""
@@ -66,7 +66,7 @@ class Tuple(Node):
 
 
 EMPTY_TUPLE = Tuple()
-"""The one that all empty tuples are: nothing is ever put into a tuple."""
+"""The shared empty tuple: nothing is ever put into a tuple."""
 EMPTY_TUPLE.nodes = EMPTY_TUPLE.depth = 1
 
 
@@ -79,7 +79,7 @@ class List(Node):
     def __init__(self, values: list["Value"] | None = None) -> None:
         self.nodes = self.depth = 0
         self.grown_at = 0
-        """The place after the last step that put something into it."""
+        """The position after the last step that put something into it."""
         self.values: list[Value] = _NO_ITEMS if values is None else values
 
     def held(self) -> Iterable["Value"]:
@@ -88,7 +88,7 @@ class List(Node):
 
 
 class Set(Node):
-    """A set, as the members that are put into it one after the other, or a frozenset."""
+    """A set, as its members in order of insertion, or a frozenset."""
 
     __slots__ = ("frozen", "values")
 
@@ -103,7 +103,7 @@ class Set(Node):
 
 
 class Dict(Node):
-    """A dict, as the pairs that are put into it one after the other."""
+    """A dict, as its pairs in order of insertion."""
 
     __slots__ = ("grown_at", "pairs")
     __match_args__ = ("pairs",)
@@ -111,7 +111,7 @@ class Dict(Node):
     def __init__(self, pairs: list[tuple["Value", "Value"]] | None = None) -> None:
         self.nodes = self.depth = 0
         self.grown_at = 0
-        """The place after the last step that put something into it."""
+        """The position after the last step that put something into it."""
         self.pairs: list[tuple[Value, Value]] = _NO_ITEMS if pairs is None else pairs
 
     def held(self) -> Iterable["Value"]:
@@ -120,7 +120,7 @@ class Dict(Node):
 
 
 class Made:
-    """What something named makes of arguments; then items put into it, then a state set on it."""
+    """The result of a name with arguments; then items put into it, then a state set on it."""
 
     __slots__ = (
         *(
@@ -150,7 +150,7 @@ class Made:
         self.function = function
         self.arguments = arguments
         self.receiver = receiver
-        """What is called, where that is a value and no name."""
+        """The callee, where it is a value and not a name."""
         self.keywords = keywords
         """Arguments by name."""
         self.at = at
@@ -159,17 +159,17 @@ class Made:
         self.values: list[Value] = _NO_ITEMS
         self.state: Value = None
         self.gives: Persistent | None = None
-        """What it makes, where whoever read the file around the pickle found out."""
+        """Its result, if the reader of the surrounding file has determined it."""
         self.built = False
         self.built_at = 0
 
     @property
     def bare(self) -> bool:
-        """Whether nothing was put into the result or set on it, and nothing is given by name."""
+        """Whether the result has no items and no state, and the call no arguments by name."""
         return not (self.pairs or self.values or self.built or self.keywords is not None)
 
     def held(self) -> Iterable["Value"]:
-        """All that is given to it."""
+        """All its arguments, items and states."""
         given = (self.function, self.arguments)
         if self.bare and self.receiver is None:
             return given
@@ -190,7 +190,7 @@ class New(Made):
 
 
 class Persistent(Node):
-    """A reference to something beside the pickle: in a `.pt` file, a storage."""
+    """A reference out of the pickle: in a `.pt` file, a storage."""
 
     __slots__ = ("identity",)
     __match_args__ = ("identity",)
@@ -200,42 +200,43 @@ class Persistent(Node):
         self.identity = identity
 
     def held(self) -> Iterable["Value"]:
-        """What it refers by."""
+        """The value of the reference."""
         return (self.identity,)
 
 
 Scalar: TypeAlias = bool | int | float | str | bytes | bytearray | None
 SCALAR_TYPES = frozenset({bool, int, float, str, bytes, bytearray, type(None)})
 LEAF_TYPES = SCALAR_TYPES | {Global}
-"""The types of what holds no other values."""
+"""The types that hold no other values."""
 Value: TypeAlias = Scalar | Global | Tuple | List | Set | Dict | Call | New | Persistent
 
 
 Reading: TypeAlias = Callable[[Made, Callable[[Value], Any]], Any]
-"""Says what a call of one name means, with a function that says it of any symbol."""
+"""Returns the meaning of a call of one name, with a function for the meaning of any symbol."""
 
 
 @dataclass(slots=True)
 class Mentions:
-    """Names and calls with their places, as far as a pickle was read: also if it ended badly."""
+    """Names and calls with their positions, up to the end or the fault of a pickle."""
 
     names: dict[Global, int] = field(default_factory=dict)
     """The byte of the first mention of each name, in order."""
     called: list[Global] = field(default_factory=list)
     called_at: list[int] = field(default_factory=list)
     recalled_at: int | None = None
-    """The byte of the first name whose text does not stand right before it: the memo may have it,
-    and whoever comes there with another memo reads another name."""
+    """The byte of the first name whose text is not right before it: it may come from the memo, and
+    a reader with another memo reads another name.
+    """
 
     @property
     def calls(self) -> list[tuple[Global, int]]:
-        """Each call with its byte, in order, whatever became of the result."""
+        """Each call with its byte, in order, also if its result is dropped."""
         return list(zip(self.called, self.called_at, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What one pickle says."""
+    """The content of one pickle."""
 
     value: Value
     """The one value that it leaves."""
@@ -244,7 +245,8 @@ class Program:
     mentions: Mentions
     acts: tuple[Value, ...] = ()
     """Every call and every reference that it makes, used or not, and the tables that it drops: an
-    unpickler does all of it, whatever becomes of the results."""
+    unpickler executes all of it, even if the results are dropped.
+    """
     texts: Sequence[str | bytes | bytearray] = ()
     """Every text and byte string of it, used or not."""
     made: Sequence["Call | New | Persistent | Dict | Set"] = ()
@@ -265,9 +267,9 @@ _OPEN = -1
 
 
 def _is_flat(node: Any) -> bool:
-    """Whether something holds only leaves, as most do: then it is measured here and now.
+    """Whether an object holds only leaves, as most do: then it is measured at once.
 
-    A call counts as flat with arguments that are.
+    A call counts as flat if its arguments are.
     """
     kind = type(node)
     if kind in _SEQUENCES:
@@ -289,14 +291,14 @@ def _is_flat(node: Any) -> bool:
 
 
 _SEQUENCES = frozenset({Tuple, List, Set})
-"""Those whose values are all that they hold."""
+"""The types whose values are all that they hold."""
 
 
 def measure(value: Value, nodes_max: int, depth_max: int) -> str | None:
-    """Count a tree, each value wherever it is used, and one that is inside itself once there.
+    """Count a tree, each value wherever it is used; a value inside itself counts once there.
 
     Returns:
-        Why it is too large, or None; then every node knows its count and depth.
+        Why it is too large, or None; then every node has its count and depth.
     """
     if not isinstance(value, Node | Made) or value.nodes:
         return None
@@ -335,10 +337,10 @@ _SHOWN_CHARS = 80
 
 
 class Inert:
-    """Something that a file names and nobody made.
+    """Something that a file names and no code built.
 
-    Two of them are equal only if they are the same one, so that none has to be looked into to be
-    a key. They may be inside themselves, as objects with a link to their parent are.
+    Two of them are equal only if they are the same object, so that none has to be compared in depth
+    to be a key. They may contain themselves, like objects with a link to their parent.
     """
 
     __slots__ = ("arguments", "items", "keywords", "made", "pairs", "state", "type")
@@ -358,12 +360,12 @@ class Inert:
 
         Args:
             type: The dotted name, as the file has it.
-            made: What the file would have had done with it: nothing (a `"name"`), a `"call"`, or
-                an `"object"` of a class without its `__init__`.
-            arguments: What it would have been given.
+            made: The operation in the file: nothing (a `"name"`), a `"call"`, or an `"object"` of a
+                class without its `__init__`.
+            arguments: Its arguments.
             keywords: Arguments by name, a dict.
-            state: What would have been set on the result, most often a dict of its attributes.
-            items: What would have been appended to the result.
+            state: The state for the result, most often a dict of its attributes.
+            items: The items that would have been appended to the result.
             pairs: Keys and values that would have been put into it.
         """
         self.type = type
@@ -375,7 +377,7 @@ class Inert:
         self.pairs: list[tuple[Any, Any]] = [] if pairs is None else pairs
 
     def __repr__(self) -> str:
-        """The name, and how much there is of what; never more than a line."""
+        """The name, and the size of each part; never more than a line."""
         parts = [ascii(self.type[:_SHOWN_CHARS])]
         if self.made != "name":
             parts.append(f"made={self.made!r}")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chat templates, which are programs for Jinja: whether one reaches for more than its data.
+"""Chat templates, which are programs for Jinja: whether one accesses more than its data.
 
-Judged by the tree that Jinja's own parser makes of it, and never run. A template may use what it is
-given: names, their fields and items, loops, conditions, filters and tests. It reaches further by an
-attribute that begins with an underscore, by a name that it puts together itself, by the filters
-that take attributes by name, by `format`, which takes them out of a text, and by other templates.
+A template is judged by the tree of Jinja's own parser, and never run. It may use its data: names,
+their fields and items, loops, conditions, filters and tests. It goes beyond that with an attribute
+that begins with an underscore, a name that it assembles itself, a filter that takes attributes by
+name, `format`, which takes them out of a text, and other templates.
 
-A key that comes with the data is the data's; one that the template makes of pieces is not, because
-nobody can say what it will be.
+A key that comes with the data belongs to the data; one that the template assembles does not,
+because its value is unknown.
 """
 
 import json
@@ -39,7 +39,7 @@ _KEEPS = frozenset(
         *("selectattr", "sort", "split", "strip", "trim", "unique", "upper", "values"),
     }
 )
-"""Filters and methods that give on what the data has, or less of it."""
+"""Filters and methods that return the values of the data, or a part of them."""
 _NAMES_MAX = 256
 _GIVEN_MAX = 4096
 _TOKENS = ("_token", "_tokens")
@@ -67,7 +67,7 @@ def templates_in(name: str, text: bytes) -> Iterator[tuple[str, str]]:
     """The templates in such a text, each with what it is called.
 
     Raises:
-        ValueError: It is no text, or no JSON where it should be.
+        ValueError: It is not text, or not JSON where it should be.
     """
     if suffix_of(name) in TEMPLATE_SUFFIXES:
         yield "the template", text.decode("utf-8")
@@ -83,7 +83,7 @@ def templates_in(name: str, text: bytes) -> Iterator[tuple[str, str]]:
 def judge_template(
     named: str, template: str, budget: Budget, offset: int | None = None
 ) -> Iterator[ScanFinding]:
-    """A note that there is a template, and a finding if it reaches for more than its data.
+    """A note that there is a template, and a finding if it accesses more than its data.
 
     Raises:
         ModelLimitExceeded: All templates of the file together are longer than they may be.
@@ -108,10 +108,10 @@ def judge_template(
 
 
 def template_reaches(template: str) -> Iterator[str]:
-    """Everything by which a template reaches for more than its data, in words.
+    """All ways in which a template accesses more than its data, in words.
 
     Raises:
-        ValueError: It is no template of Jinja.
+        ValueError: It is not a template of Jinja.
     """
     try:
         tree = _ENVIRONMENT.parse(template)
@@ -126,7 +126,7 @@ class _Judge:
     def __init__(self, tree: nodes.Template) -> None:
         self._tree = tree
         self._given: dict[str, list[nodes.Node | None]] = {}
-        """By name, or name and field of a namespace; None is a value that nobody can see."""
+        """By name, or name and field of a namespace; None is an unknown value."""
         self._calls: dict[str, list[nodes.Call]] = {}
         self._given_count = 0
         for name in ("varargs", "kwargs", "caller", "self"):
@@ -203,7 +203,7 @@ class _Judge:
                 self._give(each, value)
 
     def _give_arguments(self, macro: nodes.Macro) -> None:
-        """What the calls of a macro give its arguments, and what they are without that."""
+        """The arguments of all calls of a macro, and their defaults."""
         names = [each.name for each in macro.args]
         if self._loads[macro.name] > len(self._calls.get(macro.name, ())):
             for name in names:  # the macro may have another name, too
@@ -222,7 +222,7 @@ class _Judge:
     # ------------------------------------------------------------------ what a key may be
 
     def _is_plain(self, node: nodes.Node | None) -> bool:
-        """Whether an expression gives on what the data has, or is a harmless value or number."""
+        """Whether an expression returns a value of the data, or is a harmless value or number."""
         if node is None:
             return False
         known, value = _constant(node)
@@ -254,7 +254,7 @@ class _Judge:
         return isinstance(node, _TRUTHS) or _is_number(node)
 
     def _may_name(self, text: nodes.Node) -> bool:
-        """Whether the text whose `format` is called may take what is Python's own."""
+        """Whether the text whose `format` is called may access Python internals."""
         known, value = _constant(text)
         if known:
             return any(sign in str(value) for sign in ("__", "._", "[_"))
@@ -291,7 +291,7 @@ def _is_namespace(value: nodes.Node | None) -> TypeGuard[nodes.Call]:
 
 
 def _is_private(value: object) -> bool:
-    """Whether a value names what is Python's own, or a part of it may, read from either end."""
+    """Whether a value names Python internals, or a part of it may, read from either end."""
     if isinstance(value, dict):
         return any(map(_is_private, (*value, *value.values())))
     if isinstance(value, list | tuple):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pickle says about tensors, held against the storages that are there.
+"""The tensors in a pickle, checked against the storages of the file.
 
-A tensor that is accepted lies wholly inside its storage, its storage is exactly one record, and
-the same record is always described the same way. Sizes, strides and offsets are compared with
-whole-number arithmetic before anything is made of them. It refuses tensors that repeat few elements
-into much more than the file holds.
+An accepted tensor is completely inside its storage, its storage is exactly one record, and the same
+record is always described the same way. Sizes, strides and offsets are compared with whole-number
+arithmetic before anything is built from them. Tensors that expand few elements to much more than
+the file holds are refused.
 
-What it gives are descriptions: neither torch nor memory is needed for them.
+The results are descriptions: they need neither torch nor memory.
 """
 
 import math
@@ -36,12 +36,12 @@ _INT64_MAX = (1 << 63) - 1
 _LOCATION = re.compile(r"(?!meta\b)[a-z][a-z0-9]{0,31}(:[0-9]{1,4})?", re.ASCII)
 _ATTRIBUTES = "attributes of a tensor by their names, and not changed later"
 _CHANNEL_BYTES = 8
-"""What torch makes of a scale or a zero point."""
+"""The size of a scale or a zero point in torch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorStorage:
-    """Bytes of a record as a tensor sees them; no element where the tensor names the type."""
+    """Bytes of a record in a tensor's view; no element type where the tensor names it."""
 
     key: str
     kind: Global
@@ -49,7 +49,7 @@ class TensorStorage:
     location: str
     bytes: int
     begin: int = 0
-    """Where it begins in its record: a view, which only streams of before torch 1.6 have."""
+    """Its position in its record: a view, which only streams from before torch 1.6 have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +68,16 @@ class DenseTensor:
     """Bits that say how its elements are to be read."""
     is_parameter: bool = False
     attributes: tuple[tuple[str, Value], ...] = ()
-    """What a program set on it, as symbols."""
+    """The attributes that a program set on it, as symbols."""
 
     @property
     def layout(self) -> str:
-        """How its elements lie."""
+        """The layout of its elements."""
         return table.STRIDED
 
     @property
     def in_order(self) -> bool:
-        """Whether its elements lie one behind the other."""
+        """Whether its elements are contiguous."""
         return list(self.stride) == contiguous_stride(self.size)
 
 
@@ -106,13 +106,13 @@ class QuantizedTensor:
 
     @property
     def layout(self) -> str:
-        """How its elements lie."""
+        """The layout of its elements."""
         return table.STRIDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseTensor:
-    """A sparse tensor whose parts fit one another; its indices were not looked at."""
+    """A sparse tensor with consistent parts; its indices were not checked."""
 
     layout: str
     parts: tuple[DenseTensor, ...]
@@ -195,7 +195,7 @@ class Tensors:
         """Check that no record is left that nothing refers to.
 
         Raises:
-            ModelMalformed: There is one.
+            ModelMalformed: A record is left.
         """
         for key in self._records:
             if key not in self._storages:
@@ -280,7 +280,7 @@ class Tensors:
         if element is None or not element.quantized:
             raise self._fault("a storage of quantized elements for a quantized tensor")
         offset, size, stride = self._place(storage, element, values[1:4])
-        # It is put together of these elements once more.
+        # It is built from these elements once more.
         self._budget.copy(math.prod(size) * element.size)
         self._gradient(values[5], values[6], element)
         elements = DenseTensor(
@@ -325,7 +325,7 @@ class Tensors:
             )
         if found.element.name not in names:
             raise self._fault(f"scales and zero points of {' or '.join(names)}")
-        # Torch makes copies, for each tensor, of what is not as it wants it.
+        # Torch copies, for each tensor, data in another layout.
         if not found.in_order or found.element.size != _CHANNEL_BYTES:
             self._budget.copy(length * _CHANNEL_BYTES)
         return found
@@ -563,7 +563,7 @@ def _reach(size: tuple[int, ...], stride: tuple[int, ...]) -> int:
 
 
 def _attributes(value: Value, at: int) -> tuple[tuple[str, Value], ...] | None:
-    """What a state sets on a tensor by name; None: it is no such state."""
+    """The attributes that a state sets on a tensor by name; None: it is not such a state."""
     if isinstance(value, Tuple) and len(value.values) == 2 and value.values[1] is None:
         value = value.values[0]  # without slots
     if value is None:
@@ -588,7 +588,7 @@ def _layout(value: Value) -> str | None:
 
 
 def _given(value: Value) -> Value:
-    """What a call gives, where that is known; else the same."""
+    """The result of a call, if it is known; else the call itself."""
     return value.gives if isinstance(value, Call) and value.gives is not None else value
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of torch in the closed table, and why each may be there.
+"""The names of torch in the closed table, with the reason for each.
 
-A name outside of the table is unknown whatever it is, also when the application allowed it for
-torch with `add_safe_globals`: that list is shared by all code of a process.
+A name outside of the table is always unknown, also when the application allowed it for torch with
+`add_safe_globals`: all code of a process shares that list.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from sealpoint_models.scan._symbols import Global
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """What the elements of a tensor are."""
+    """The element type of a tensor."""
 
     name: str
     size: int
@@ -119,4 +119,4 @@ TORCH_REASONS: dict[Global, str] = {
     **dict.fromkeys(DTYPES, "a type of elements"),
     **dict.fromkeys(QSCHEMES, "a way to quantize"),
 }
-"""Why each name of torch that tensors are made of may be there."""
+"""The reason for each allowed name of torch for building tensors."""

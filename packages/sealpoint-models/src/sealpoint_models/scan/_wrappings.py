@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch and trainers wrap pickles and storages in: from each, one program and its storages.
+"""Torch's wrappings of pickles and storages: from each, one program and its storages.
 
 Three wrappings, and the same rules for all of them: the zip of torch since 1.6, the stream of
 before, and a bare pickle, whose storages are such streams. Every byte of a file belongs to its
@@ -44,7 +44,7 @@ from sealpoint_models.scan._symbols import (
 from sealpoint_models.scan._zip import PICKLE, Archive, Read, read_archive, read_exactly, shown
 
 HEAD_BYTES = 512
-"""What has to be read of a file to know its wrapping."""
+"""The number of bytes that identify the wrapping of a file."""
 
 _ZIP = b"PK\x03\x04"
 _MAGIC = 0x1950A86A20F9469CFC6C
@@ -54,7 +54,7 @@ _LEGACY = re.compile(
 )
 _VERSION = 1001
 _STORAGE = "data/"
-# What torch writes beside the pickle and the storages.
+# The records of torch in addition to the pickle and the storages.
 _NOTES = {
     "version": re.compile(rb"([1-9]|10)\n?"),
     ".data/serialization_id": re.compile(rb"[0-9]{1,64}"),
@@ -105,12 +105,12 @@ _SAFETENSORS = re.compile(rb".{5}\x00{3}\{", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePlace:
-    """Where the bytes of a storage lie."""
+    """The position of a storage's bytes."""
 
     offset: int
     size: int
     data: bytes | None = None
-    """What they lie in, where that is not the file."""
+    """The bytes with the storage, if they are not the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Wrapping:
     views: bool = False
     """Whether storages may be parts of records."""
     beside: Mapping[Global, Reading] = field(default_factory=dict)
-    """Names that only such a file has, and how each is read."""
+    """Names that only such a file has, and the reading of each."""
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -137,7 +137,7 @@ def sizes_of(storages: Mapping[str, FilePlace]) -> dict[str, int]:
 
 
 class PickleRun(Protocol):
-    """Runs a pickle, as `run_pickle` does, or does that and looks at it as well."""
+    """Runs a pickle, as `run_pickle` does, and may analyze it as well."""
 
     def __call__(
         self,
@@ -148,7 +148,7 @@ class PickleRun(Protocol):
         whole: bool = True,
         mentions: Mentions | None = None,
     ) -> Program:
-        """Return what the pickle says, as symbols."""
+        """Return the content of the pickle, as symbols."""
 
 
 def may_be_pickle(head: bytes) -> bool:
@@ -165,20 +165,20 @@ def read_wrapping(
     *,
     work: Work | None = None,
 ) -> Wrapping:
-    """Take a file apart.
+    """Read a file as one program and its storages.
 
     Args:
         read: Gives the bytes at an offset, of a length, fewer only at the end.
         size: Of the file.
         what: The file, for messages.
-        mentions: Where to keep names and calls, for whoever wants them of a file that is refused.
+        mentions: The target for names and calls, for callers who want them of a refused file.
         run: Runs each pickle of it; a scan listens here. None: `run_pickle`.
-        work: What it may take, together with others; None: this is the file.
+        work: The budget, shared with others; None: this is the file.
 
     Raises:
         FormatRefused: It is of another format, or of none.
-        RecordCompressed, RecordMismatch, ModelLimitExceeded, ModelMalformed: A part of it is not
-            as it has to be.
+        RecordCompressed, RecordMismatch, ModelLimitExceeded, ModelMalformed: A part of it breaks a
+            rule.
     """
     head = read(0, min(HEAD_BYTES, size))
     kind = wrapping_kind(head)
@@ -210,14 +210,14 @@ def read_wrapping(
 
 
 def wrapping_kind(head: bytes) -> Literal["zip", "stream", "pickle"]:
-    """What a file is wrapped in if it is one of torch or a pickle, by how it begins."""
+    """The wrapping of a file of torch or of a pickle, by its first bytes."""
     if head.startswith(_ZIP):
         return "zip"
     return "stream" if _LEGACY.match(head) else "pickle"
 
 
 def _kind(head: bytes) -> tuple[str | None, str]:
-    """The name of a format and what to do about it; no name: it may be a pickle."""
+    """The name of a format and its hint; no name: it may be a pickle."""
     if is_tar(head):
         return _TAR, _UNPACK
     for beginning, found, advice in _BEGINNINGS:
@@ -291,18 +291,18 @@ def _from_pickle(
     )
 
 
-# The storages of a pickle: each in bytes of its own, since nothing can lie beside it.
+# The storages of a pickle: each in its own bytes, since a pickle has no other records.
 
 LOADED = Global("torch.storage", "_load_from_bytes")
-"""What torch calls with such bytes: it loads whatever is in them, and here that is one storage."""
+"""The function that torch calls with such bytes: it loads anything in them, here one storage."""
 LOADED_REASON = "a storage in bytes of its own, read as a file of torch"
 _ENCODE = Global("_codecs", "encode")
 _GIVEN_COST = 2048
-"""They are five pickles, which take longer to read than their few bytes let expect."""
+"""They are five pickles, which take longer to read than their size suggests."""
 
 
 def given_storages(program: Program, what: str, run: PickleRun, work: Work) -> dict[str, FilePlace]:
-    """Read the bytes that a pickle gives to torch, and keep with each call what it gives.
+    """Read the bytes that a pickle gives to torch, and attach the result to each call.
 
     (1) Bytes that are given once; (2) a stream of torch, by all rules of such a file; (3) in it one
     storage and nothing else, no other name, call or reference, used or not.
@@ -311,7 +311,7 @@ def given_storages(program: Program, what: str, run: PickleRun, work: Work) -> d
         program: The pickle; the calls in it are changed.
         what: The file, for messages.
         run: Runs each pickle of the streams.
-        work: What they may take, together with all others of the file.
+        work: The budget, shared with all others of the file.
 
     Returns:
         The storages by new keys: each stream has its own.
@@ -335,7 +335,7 @@ def given_storages(program: Program, what: str, run: PickleRun, work: Work) -> d
         if not _LEGACY.match(data):
             raise ModelMalformed(f"{what}: expected a stream of torch in the bytes of a storage")
         stream = _from_stream(Source.of(data).read, len(data), what, None, run)
-        # (3) Whoever reads the pickle looks no further than the storage.
+        # (3) Readers of the pickle look no further than the storage.
         only = _only_storage(stream)
         if only is None:
             raise ModelMalformed(f"{what}: expected one storage, and nothing else, in bytes")
@@ -375,7 +375,7 @@ def _loads(program: Program) -> Iterator[Call]:
 
 
 def _given_literal(call: Call) -> bytes | str | None:
-    """What is given to a call; before protocol 3 bytes are written as a text of Latin-1."""
+    """The argument of a call; before protocol 3 bytes are written as a text of Latin-1."""
     match call.arguments.values:
         case (bytes() as data,) if call.bare:
             return data
@@ -388,15 +388,15 @@ def _given_literal(call: Call) -> bytes | str | None:
 
 
 def read_given(made: Made, value: Callable[[Value], Any], *, what: str) -> Any:
-    """What a call means that `given_storages` has looked at.
+    """The meaning of a call that `given_storages` has read.
 
     Args:
         made: The call.
-        value: Says what a symbol means.
+        value: Returns the meaning of a symbol.
         what: The file, for messages.
 
     Raises:
-        ModelMalformed: It is no such call.
+        ModelMalformed: It is not such a call.
     """
     if made.gives is None:
         raise ModelMalformed(f"{what}: expected a call of {LOADED} with bytes of its own")
@@ -478,7 +478,7 @@ def _keys(value: Value, what: str) -> list[str]:
 
 
 def _item_bytes(program: Program) -> dict[str, int]:
-    """How long an element of each storage is that a program refers to."""
+    """The length of an element of each storage that a program refers to."""
     found: dict[str, int] = {}
     for each in program.acts:
         match each:

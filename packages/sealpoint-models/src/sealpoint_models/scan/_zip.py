@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The zip that `torch.save` writes, and no other: every byte of it has one meaning.
 
-An accepted archive is the local headers and contents of its records in the order of its directory,
-the directory, and the end records, without one byte in between, before or after. Each record is
-stored as it is, lies in one folder with all others, is one of those that torch writes, and is
+An accepted archive consists of the local headers and contents of its records in the order of its
+directory, the directory, and the end records, without one byte in between, before or after. Each
+record is uncompressed, is in one folder with all others, is one of those that torch writes, and is
 described the same way at both its places. The padding that torch aligns contents with is the only
 filler, and consists of the letter that torch fills it with.
 
-It refuses compression, encryption, comments, duplicate or foreign names, and whatever another zip
-program writes. It leaves the contents to others, and does not compute checksums: torch can be told
-to write none, and a checksum is no protection against intent.
+It refuses compression, encryption, comments, duplicate or foreign names, and all forms of other zip
+programs. It does not read the contents, and does not compute checksums: torch can be configured to
+write none, and a checksum does not protect against intent.
 
 How a name that a file chose is shown in a message: quoted, escaped and cut.
 
 A name is the only thing of a file's content that a message repeats. It cannot break out of its
 line, hide behind control characters or fill a screen.
 
-The end of a zip and its central directory: which members it says there are, and where.
+The end of a zip and its central directory: the listed members, and their positions.
 
-Guarantees one reading: the end record stands at the very end, without a comment, on one disk;
-the directory reaches from where it is said to begin to the end records, without a gap; every
-entry was taken apart and none is left over. What the entries claim is not yet judged: `_zip.py`
-does.
+Guarantees one reading: the end record is at the very end, without a comment, on one disk; the
+directory reaches from its declared beginning to the end records, without a gap; every entry was
+parsed and none is left over. `_zip.py` judges the claims of the entries.
 """
 
 import re
@@ -36,7 +35,7 @@ _CHARACTERS_MAX = 80
 
 
 def shown(name: str) -> str:
-    """A name as it may stand in a message."""
+    """A name in the form for messages."""
     text = ascii(name)
     return text if len(text) <= _CHARACTERS_MAX else text[: _CHARACTERS_MAX - 3] + "..."
 
@@ -73,7 +72,7 @@ class ZipEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZipDirectory:
-    """All entries in their order, and the bytes from the first of them to the end of the file."""
+    """All entries in order, and the bytes from the first of them to the end of the file."""
 
     entries: tuple[ZipEntry, ...]
     offset: int
@@ -122,7 +121,7 @@ def read_directory(read: Read, size: int, what: str) -> ZipDirectory:
         count, length, offset, tail = _wide(read, locator_at, (count, length, offset), what)
     elif count == _U16_MAX or _U32_MAX in (length, offset):
         raise ModelMalformed(f"{what}: the 64-bit end records of a zip are missing")
-    # (4) Where it lies, before it is read.
+    # (4) Its position, before it is read.
     if count > MODEL_TENSORS_MAX or length > _DIRECTORY_BYTES_MAX:
         raise ModelLimitExceeded(
             f"{what}: expected at most {MODEL_TENSORS_MAX} records in a directory of at most "
@@ -188,7 +187,7 @@ def _entries(data: bytes, count: int, what: str) -> tuple[ZipEntry, ...]:
 
 
 def _other_names(extra: bytes) -> Iterator[bytes]:
-    """What a member is called in UTF-8 beside its name, which Python since 3.12 believes."""
+    """The UTF-8 name of a member in addition to its name, which Python since 3.12 prefers."""
     at = 0
     while at + 4 <= len(extra):
         kind, length = struct.unpack_from("<2H", extra, at)
@@ -232,7 +231,7 @@ _FLAG_DESCRIPTOR, _FLAG_UTF8 = 0x0008, 0x0800
 _U32_MAX = 0xFFFFFFFF
 _AHEAD_BYTES = 256
 
-# Beside the storages. Torch 1.6 wrote the first two; the others came with 1.13 to 2.7.
+# In addition to the storages. Torch 1.6 wrote the first two; the others came with 1.13 to 2.7.
 _SMALL = {"version", "byteorder", ".data/serialization_id", ".format_version", ".storage_alignment"}
 _SMALL_BYTES_MAX = 64
 _STORAGE = re.compile(r"data/[0-9]{1,20}", re.ASCII)
@@ -241,7 +240,7 @@ _FOLDER = re.compile(r"(?!\.{1,2}/)[^\x00-\x1f\x7f/\\]+/", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZipRecord:
-    """One record: its name without the folder, and where its content lies."""
+    """One record: its name without the folder, and the position of its content."""
 
     name: str
     offset: int
@@ -251,7 +250,7 @@ class ZipRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZipPiece:
-    """Bytes that decide how the file is read, as they were when they were checked."""
+    """Bytes that decide how the file is read, in their checked state."""
 
     offset: int
     data: bytes
@@ -290,7 +289,7 @@ def read_archive(read: Read, size: int, what: str) -> Archive:
         ModelLimitExceeded: It has more records or bytes of structure than a model file may.
         ModelMalformed: It differs in another way from what torch writes.
     """
-    # (1) What it says there is.
+    # (1) The declared content.
     directory = read_directory(read, size, what)
     names = [entry.name for entry in directory.entries]
     # (2) First, since such archives are often compressed too.
@@ -371,7 +370,7 @@ def _inner_name(name: str, folder: str, what: str) -> str:
 
 
 def _extra(entry: ZipEntry, packed_bytes: int, length: int) -> bytes:
-    """The extra field of a local header: what needs 64 bits, then padding up to a length."""
+    """The extra field of a local header: the 64-bit values, then padding up to a length."""
     wide = b""
     if entry.size >= _U32_MAX:
         wide += struct.pack("<2Q", entry.size, packed_bytes)
@@ -384,7 +383,7 @@ def _extra(entry: ZipEntry, packed_bytes: int, length: int) -> bytes:
 
 
 class _ArchiveWalk:
-    """Goes once over a file, from its first byte to the directory."""
+    """Walks a file once, from its first byte to the directory."""
 
     def __init__(self, read: Read, directory: ZipDirectory, what: str) -> None:
         self._read = read
@@ -481,7 +480,7 @@ class _ArchiveWalk:
         return data
 
     def _skip(self, length: int) -> None:
-        """Leave out the elements of a tensor, which are not structure."""
+        """Skip the elements of a tensor, which are not structure."""
         if length:
             self._close_piece()
             self._at += length

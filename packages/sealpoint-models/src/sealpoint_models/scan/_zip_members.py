@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The members of any zip, if every reader would see the same ones.
 
-A member is given only after its two headers said the same: name, flags, method, sizes, checksum.
-Members lie one after the other from the first byte to the directory, and each name is there once.
-What is packed is unpacked within the budget, and its checksum is computed.
+A member is returned only if its two headers agree: name, flags, method, sizes, checksum. Members
+follow one another from the first byte to the directory, and each name occurs once. Compressed
+members are unpacked within the budget, and their checksums are verified.
 
-It refuses what readers of zips disagree about: bytes before, between or after the members, a
-comment at the end, encryption, patches, masked headers, two entries for one name. It leaves what
-the members hold to others. The zip that `torch.save` writes has stricter rules: see `_zip.py`.
+It refuses features that readers of zips interpret differently: bytes before, between or after the
+members, a comment at the end, encryption, patches, masked headers, two entries for one name. It
+does not judge the contents. The zip that `torch.save` writes has stricter rules: see `_zip.py`.
 """
 
 import struct
@@ -60,7 +60,7 @@ def zip_entries(source: Source, what: str) -> ZipDirectory:
 def zip_members(
     source: Source, directory: ZipDirectory, budget: Budget, what: str
 ) -> Iterator[Member]:
-    """What is in a zip, folders left out, unpacked where it was packed.
+    """The members of a zip without folders, unpacked where they are compressed.
 
     Raises:
         ModelMalformed: A member can be read in two ways, or is not what its checksum says.
@@ -95,7 +95,7 @@ def zip_members(
 
 
 def _check_header(cursor: Cursor, entry: ZipEntry) -> None:
-    """Go over the local header, which has to say what the directory says."""
+    """Skip the local header, which has to agree with the directory."""
     for flag, found in _REFUSED_FLAGS.items():
         if entry.flags & flag:
             raise cursor.fault(f"a member that anybody can read, found {found}")
@@ -134,7 +134,7 @@ def _wide_sizes(extra: bytes, size: int, packed: int) -> tuple[int, int]:
 
 
 def _descriptor(cursor: Cursor, entry: ZipEntry) -> None:
-    """What follows a content whose header was written before it was known."""
+    """The descriptor after a content whose header was written before its size was known."""
     numbers = entry.crc, entry.packed_bytes, entry.size
     forms = [struct.pack("<L2Q", *numbers)]
     if max(numbers) < _WIDE:
