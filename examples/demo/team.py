@@ -44,7 +44,7 @@ def show_request(request: Request) -> None:
     with redirect_stdout(io.StringIO()) as printed:
         folders = ("--config-dir", str(FOLDER / "config"), "--state-dir", str(FOLDER / "state"))
         command_line(["requests", request.id, "--store", URL, *folders], standalone_mode=False)
-    _, start, rest = printed.getvalue().partition("What the run could do")
+    _, start, rest = printed.getvalue().partition("The run's capabilities")
     quote((start + rest).partition("\n\nHow it stands:")[0])
 
 

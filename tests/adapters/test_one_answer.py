@@ -131,7 +131,7 @@ def test_a_retry_after_a_crash_says_that_the_outcome_is_not_known(scene: Scene) 
     assert killed.ended() == -signal.SIGKILL
     with scene.open() as store:
         for _ in range(2):  # whoever asks twice is told twice
-            with pytest.raises(ResumeRefused, match="went on with an answer at") as refused:
+            with pytest.raises(ResumeRefused, match="resumed with an answer at") as refused:
                 scene.again().answer(store)
             assert "may happen again" in refused.value.message
         assert scene.bank.paid == 1

@@ -91,7 +91,7 @@ def test_demo_shows_the_approvers_what_they_approve(graph: Told) -> None:
     """The question with its amount, the answer, and what the run could do are on the screen."""
     seen = graph.scene(2)
 
-    assert "What the run could do is the same as at the checkpoint." in seen
+    assert "The run's capabilities are the same as at the checkpoint." in seen
     assert '"pay": "250.00 EUR"' in seen
     assert '"approved": true' in seen
     assert "2 of 2" in seen
@@ -126,7 +126,7 @@ def test_workflow_demo_shows_the_approvers_what_they_approve(workflow: Told) -> 
     """The question with its amount, and the response."""
     seen = workflow.scene(2)
 
-    assert "What the run could do is the same as at the checkpoint." in seen
+    assert "The run's capabilities are the same as at the checkpoint." in seen
     assert '"value": "Pay 42.00 EUR to acme?"' in seen
     assert re.search(r'"responses": \{ \| "[0-9a-f-]+": true', seen)
     assert "2 of 2" in seen

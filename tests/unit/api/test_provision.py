@@ -211,7 +211,7 @@ def test_a_table_that_somebody_holds_is_not_waited_for_long(
     database.provision()
     with database.admin() as connection, connection.transaction():
         connection.execute("SELECT 1 FROM sealpoint.entries")
-        with pytest.raises(StorageUnavailable, match="somebody held a table"):
+        with pytest.raises(StorageUnavailable, match="another session held a table"):
             database.provision(login=_writer(database))
 
     assert _changes(database) == []
@@ -241,7 +241,7 @@ def test_two_who_provision_at_once_do_not_meet(database: DutyDatabase) -> None:
         waiting.join()
 
     (refused,) = refusals
-    assert "somebody else provisions it" in str(refused)
+    assert "another session is provisioning it" in str(refused)
     assert _changes(database)
     assert _changes(database) == []
 

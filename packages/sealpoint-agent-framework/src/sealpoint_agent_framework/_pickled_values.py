@@ -345,7 +345,7 @@ def _filled(rule: TypeRule, attributes: Mapping[str, Any]) -> Any:
         elif not isinstance(
             inspect.getattr_static(rule.cls, name, None), functools.cached_property
         ):
-            raise _field(rule, f"the attribute {_short(name)}, which is no field of the class")
+            raise _field(rule, f"the attribute {_short(name)}, which is not a field of the class")
     return _completed(rule, fields, [fields])
 
 
@@ -372,7 +372,7 @@ def _model(rule: TypeRule, state: Mapping[str, Any]) -> Any:
     names = (*fields, *(extra or ()))
     for name in fields:
         if name not in rule.kind.shape.fields:
-            raise _field(rule, f"the attribute {_short(name)}, which is no field of the class")
+            raise _field(rule, f"the attribute {_short(name)}, which is not a field of the class")
     mask = sum(1 << place for place, name in enumerate(names) if name in given)
     return _completed(rule, fields, [fields, mask, extra, private])
 

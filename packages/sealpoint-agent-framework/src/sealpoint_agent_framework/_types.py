@@ -194,7 +194,7 @@ def _checkpoint_fault(form: Mapping[str, Any]) -> str | None:
         if found.get("type") != "request_info" or found.get("_request_id") != key:
             return (
                 "field 'pending_request_info_events': expected requests by their ids, found an "
-                "event that is no request or has another id"
+                "event that is not a request or has another id"
             )
     return None
 
@@ -249,14 +249,14 @@ _CHAT = (
     WorkflowType(
         cls=Message,
         name="agent_framework.message",
-        reason="What a person, a model or a tool said: a role and contents.",
+        reason="A message of a person, a model or a tool: a role and contents.",
         defaults=_attributes(Message("user"), "role"),
         kinds=_MESSAGE,
     ),
     WorkflowType(
         cls=AgentResponse,
         name="agent_framework.agent-response",
-        reason="What an agent answered: messages, and a value of an allowed type.",
+        reason="An agent's response: messages, and a value of an allowed type.",
         defaults=_attributes(AgentResponse()),
         kinds=_RESPONSE,
         stored_as=_response_format,
@@ -264,7 +264,7 @@ _CHAT = (
     WorkflowType(
         cls=ChatResponse,
         name="agent_framework.chat-response",
-        reason="What a model answered: messages, and a value of an allowed type.",
+        reason="A model's response: messages, and a value of an allowed type.",
         defaults=_attributes(ChatResponse()),
         kinds=_RESPONSE,
         stored_as=_response_format,
@@ -307,7 +307,7 @@ _WORKFLOW = (
     WorkflowType(
         cls=WorkflowMessage,
         name="agent_framework.workflow-message",
-        reason="What one executor sent to another: allowed values, on their way.",
+        reason="A message between executors: allowed values, not yet delivered.",
         defaults=defaults_of(WorkflowMessage),
         kinds={
             "source_id": _TEXT,
@@ -333,7 +333,7 @@ _WORKFLOW = (
     WorkflowType(
         cls=WorkflowErrorDetails,
         name="agent_framework.error-details",
-        reason="What went wrong in a run, as text.",
+        reason="The error of a run, as text.",
         defaults=defaults_of(WorkflowErrorDetails),
         kinds={
             **dict.fromkeys(("error_type", "message", "traceback", "executor_id"), _TEXT),
@@ -343,7 +343,7 @@ _WORKFLOW = (
     WorkflowType(
         cls=WorkflowInvocationKwargs,
         name="agent_framework.invocation-kwargs",
-        reason="What a caller gave to tools and clients for a run: allowed values by name.",
+        reason="The arguments of a caller for tools and clients of a run: allowed values by name.",
         defaults=defaults_of(WorkflowInvocationKwargs),
         kinds={"global_kwargs": _MAP, "executor_kwargs": _by_name(Mapping)},
     ),
@@ -357,7 +357,7 @@ _WORKFLOW = (
     WorkflowType(
         cls=AgentExecutorResponse,
         name="agent_framework.executor-response",
-        reason="What an agent answered, with the conversation up to there.",
+        reason="An agent's response, with the conversation up to it.",
         defaults=defaults_of(AgentExecutorResponse),
         kinds={
             "executor_id": _TEXT,
@@ -382,7 +382,7 @@ _WORKFLOW = (
     WorkflowType(
         cls=ExecutionContext,
         name="agent_framework.execution-context",
-        reason="What older versions kept of a sub-workflow that waits: its questions.",
+        reason="The state of a waiting sub-workflow in older versions: its questions.",
         defaults=defaults_of(ExecutionContext),
         kinds={
             "execution_id": _TEXT,
@@ -417,25 +417,25 @@ def _group_chat_types(package: Any) -> Iterator[WorkflowType]:
     yield _orchestration(
         "group-chat-message",
         package.GroupChatParticipantMessage,
-        "What a participant said, for the others.",
+        "A participant's message, for the others.",
         {"messages": _each(Message)},
     )
     yield _orchestration(
         "group-chat-response",
         package.GroupChatResponseMessage,
-        "What a participant said, for the orchestrator.",
+        "A participant's message, for the orchestrator.",
         {"message": _one(Message)},
     )
     yield _orchestration(
         "group-chat-state",
         package.GroupChatState,
-        "What the choice of the next speaker is made from: who is there and what was said.",
+        "The input for choosing the next speaker: the participants and the conversation.",
         {"current_round": _NUMBER, "participants": _MAP, "conversation": _each(Message)},
     )
     yield _orchestration(
         "state",
         package.OrchestrationState,
-        "What an orchestrator keeps: the conversation, the round and data about it.",
+        "The state of an orchestrator: the conversation, the round and data about it.",
         {
             "conversation": _each(Message),
             "round_index": _NUMBER,
@@ -462,7 +462,7 @@ def _question_types(package: Any) -> Iterator[WorkflowType]:
     yield _orchestration(
         "agent-answer",
         package.AgentRequestInfoResponse,
-        "What a person answers to an agent: messages.",
+        "A person's answer to an agent: messages.",
         {"messages": _each(Message)},
     )
     yield _orchestration(
@@ -478,7 +478,7 @@ def _question_types(package: Any) -> Iterator[WorkflowType]:
     yield _orchestration(
         "plan-answer",
         package.MagenticPlanReviewResponse,
-        "What a person says about a plan: messages.",
+        "A person's review of a plan: messages.",
         {"review": _each(Message)},
     )
 
@@ -489,7 +489,7 @@ def _magentic_types(package: Any) -> Iterator[WorkflowType]:
     yield _orchestration(
         "progress",
         ledger,
-        "What a manager holds to be done and open: texts.",
+        "A manager's view of the progress of a task: texts.",
         dict.fromkeys(defaults_of(ledger), _one(item)),
     )
     yield _orchestration(
@@ -501,7 +501,7 @@ def _magentic_types(package: Any) -> Iterator[WorkflowType]:
     yield _orchestration(
         "magentic-context",
         package.MagenticContext,
-        "What a manager decides from: the task, the chat and three counts.",
+        "The input of a manager's decisions: the task, the chat and three counts.",
         {
             "task": _TEXT,
             "chat_history": _each(Message),

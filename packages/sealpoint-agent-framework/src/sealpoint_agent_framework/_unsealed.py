@@ -23,7 +23,7 @@ from sealpoint.world import World
 MEMORY, REMOTE = "memory", "remote"
 _KINDS = {
     MEMORY: UnsealedKind(
-        "whoever can write it decides what models are told",
+        "anyone who can write it controls the input of models",
         "keep it in the session (InMemoryHistoryProvider)",
     ),
     REMOTE: UnsealedKind("what it answers is another process's", "run the agent here"),

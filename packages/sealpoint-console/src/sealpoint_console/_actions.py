@@ -28,7 +28,7 @@ from sealpoint_console._sign_in import assertion_of, bytes_of, text_of
 _ANSWERED: Mapping[str, str] = {
     Verdict.APPROVE: "Your approval is on record.",
     Verdict.DENY: "Your denial is on record, for good.",
-    Verdict.BREAK_GLASS: "The glass is broken. Everybody is told.",
+    Verdict.BREAK_GLASS: "The glass is broken. Everyone is notified.",
 }
 """The text of the page after an answer."""
 
@@ -62,7 +62,7 @@ class Actions:
         reason = _reason(call)
         thread, shown = _confirmed(call, "unpause")
         thread.unpause(reason, actor=call.viewer.person, expect=shown)
-        return call.done("It may go on.", f"/threads/{shown.thread}")
+        return call.done("It may continue.", f"/threads/{shown.thread}")
 
     def _handoff(self, call: PageCall) -> Response:
         reason, to = _reason(call), call.text("to")
@@ -85,7 +85,7 @@ class Actions:
         call.desk.notifier.resume_wanted(
             shown.thread, shown.name, call.viewer.person, told=int(told)
         )
-        words = "Its worker is told. If it goes on, that is an entry of the thread."
+        words = "Its worker is notified. If it resumes, the thread gets an entry."
         return call.done(words, f"/threads/{shown.thread}")
 
     # ------------------------------------------------------------------ requests

@@ -160,7 +160,7 @@ def _stretch(entry: TimelineEntry, before: TimelineEntry | None) -> tuple[str, .
     if before is not None and entry.epoch != before.epoch:
         said.append(f"Epoch {entry.epoch}: a restored store was accepted")
     if before is not None and entry.generation != before.generation:
-        said.append(f"Generation {entry.generation}: begun anew after it was erased")
+        said.append(f"Generation {entry.generation}: restarted after it was erased")
     owner = entry.facts.get("owner", "")
     if entry.record.kind in ("genesis", "handoff") and owner:
         said.append(f"Owner {owner}")

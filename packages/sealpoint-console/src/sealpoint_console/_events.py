@@ -211,7 +211,7 @@ def resume_event(
 
 def sentence(event: ConsoleEvent) -> str:
     """An event as a sentence for people, with all its text visible and without markup."""
-    by = _shown(event.by) or "Somebody"
+    by = _shown(event.by) or "Someone"
     if event.actor:
         by = f"{by} for {_shown(event.actor)}" if event.by else _shown(event.actor)
     request = f"request {event.request[:_SHORT_DIGITS]}"
@@ -227,7 +227,7 @@ def sentence(event: ConsoleEvent) -> str:
         "refused": _refusal(event, by, request),
         "unreadable": f"This does not verify, and is refused: {event.code}",
         "unjustified": "A full verification found what the policy of its time did not allow",
-        "resume-wanted": f"{by} wants the thread to go on",
+        "resume-wanted": f"{by} wants the thread to resume",
         "key-expires": f"A key of {_shown(event.identity)} expires on {expires}",
     }[event.kind]
     where = f" (thread {_shown(event.thread)})" if event.thread else ""

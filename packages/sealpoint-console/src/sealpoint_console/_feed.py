@@ -79,11 +79,11 @@ class Feed:
                 self.look()
                 self.fault = None
             except SealpointError as error:
-                _LOG.error("nobody is told code=%s: %s", error.code, error.message)
+                _LOG.error("notifications failed code=%s: %s", error.code, error.message)
                 self.fault = error
                 self._ending.wait(_AGAIN_S)
             except Exception:  # noqa: BLE001 (whatever it is, the next look tells it)
-                _LOG.exception("nobody is told")
+                _LOG.exception("notifications failed")
                 self._ending.wait(_AGAIN_S)
 
     def look(self) -> None:

@@ -163,7 +163,7 @@ def _reads() -> Iterator[Operation]:
     yield _read("/rollouts", "Rollouts, and how they stand.", _rollouts)
     yield _read(
         "/audit",
-        "Who did what and when, oldest first.",
+        "The audit records, oldest first.",
         _audit,
         **dict.fromkeys(("thread", "actor", "kind"), _TEXT),
         **dict.fromkeys(("since", "until"), _DAY),

@@ -194,7 +194,7 @@ class Notifier:
         with self._resuming:
             before = self.resumes_told(thread_id)
             if before.count != told:
-                moved = f"its worker was told to go on meanwhile, for {before.person}"
+                moved = f"its worker was notified again since then, for {before.person}"
                 raise Moved(f"thread {thread!r}: {moved}", moved=(moved,))
             self.tell(resume_event(self._store_id, thread_id, thread, person, now))
             self._resumes[thread_id] = ResumesTold(before.count + 1, person, now)
@@ -303,7 +303,7 @@ class Notifier:
                     if event is not None and is_new:
                         found.append(event)
         except SealpointError as error:
-            _LOG.warning("a thread cannot be told of code=%s", error.code)
+            _LOG.warning("a thread cannot be read for notifications code=%s", error.code)
             return
         if last > before:
             batch.told[thread] = last

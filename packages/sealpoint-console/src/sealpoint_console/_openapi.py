@@ -63,7 +63,7 @@ def ref(name: str) -> Schema:
 
 
 _REFUSALS = {
-    "400": "What was asked for makes no sense.",
+    "400": "The request is invalid.",
     "401": "Nobody is signed in.",
     "403": "This person may not, or it came from another site.",
     "404": "There is no such thing.",

@@ -45,7 +45,7 @@ ENTRY_WORDS: Mapping[str, tuple[str, str]] = {
     "resume": ("Resumed", "decision"),
     "handoff": ("Handed off", "decision"),
     "pause": ("Paused", "hold-entry"),
-    "unpause": ("Let go on", "hold-entry"),
+    "unpause": ("Unpaused", "hold-entry"),
     "request": ("Asked for approval", "decision"),
     "approval": ("Approved", "decision"),
     "denial": ("Denied", "decision"),
@@ -222,7 +222,7 @@ class ThreadPages:
             except SealpointError as error:
                 fault = error
         outcomes = {
-            "allow": ("It may go on", "good", "good"),
+            "allow": ("It may resume", "good", "good"),
             "needs-approval": ("Others have to approve", "wait", "wait"),
             "refuse": ("Refused", "bad", "no"),
         }

@@ -202,14 +202,14 @@ class _Terminal:
                 self._told_at.append(now)
         if told == _TOLD_MAX:
             print_line(
-                "Many passkeys are being made, more than are told of here for a minute: the first "
-                f"{_DIGITS} digits of any of them add it all the same."
+                "Many passkeys are being made, and no more are shown for a minute: the "
+                f"first {_DIGITS} digits of any of them add it all the same."
             )
         elif told < _TOLD_MAX:
             is_new = self._console.desk.watch.roster.identity(name) is None
             whom = "a new person, who may approve then" if is_new else "whom the roster has"
             print_line(
-                f"Somebody made a passkey as '{visible(name)}' ({whom}), with fingerprint "
+                f"Someone made a passkey as '{visible(name)}' ({whom}), with fingerprint "
                 f"{digits[:12]}. If that is on their screen, type its first {_DIGITS} digits to "
                 "add it to the roster; the root key has to be here."
             )

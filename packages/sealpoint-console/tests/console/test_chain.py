@@ -55,7 +55,7 @@ def test_the_page_says_in_words_what_it_draws(served: Served) -> None:
     with served.client("vera") as client:
         page = client.get(f"/threads/{thread}").text
 
-    assert 'Goes on from <a href="#entry-2">entry 2</a>' in page
+    assert 'Continues from <a href="#entry-2">entry 2</a>' in page
     assert 'Left behind: <a href="#entry-4">entry 4</a>' in page
     assert "Owner worker, from here on" in page
 
@@ -99,7 +99,7 @@ def test_an_owner_an_epoch_and_a_generation_begin_with_an_entry(served: Served) 
     ]
 
     assert [row.stretch for row in draw_chain(entries)] == [
-        ("Generation 1: begun anew after it was erased",),
+        ("Generation 1: restarted after it was erased",),
         (),
         ("Epoch 1: a restored store was accepted",),
         ("Owner night-shift",),

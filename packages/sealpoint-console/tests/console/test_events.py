@@ -221,7 +221,7 @@ def test_each_wish_to_resume_is_an_event_of_its_own() -> None:
     again = resume_event(_STORE, "ab", "v", "alice", at + timedelta(milliseconds=1))
 
     assert first.id != again.id
-    assert sentence(first) == "alice wants the thread to go on (thread v)"
+    assert sentence(first) == "alice wants the thread to resume (thread v)"
 
 
 def test_a_broken_glass_is_told(team: Team) -> None:

@@ -83,7 +83,7 @@ def test_why_nobody_can_look_is_shown() -> None:
 def test_the_page_says_what_the_doctor_says(served: Served) -> None:
     """To those who mend, with what mends it; to others not."""
     with served.client("olga") as olga, served.client("ann") as ann:
-        until(lambda: "As <code>sealpoint doctor</code> said" in olga.get("/health").text)
+        until(lambda: "As <code>sealpoint doctor</code> reported" in olga.get("/health").text)
         page, other = olga.get("/health").text, ann.get("/health").text
 
     found = served.scene.admin.doctor().findings

@@ -159,9 +159,9 @@ def test_a_thread_is_paused_and_let_go_on(olga: Person, served: Served) -> None:
     keys.open_and_give("Pause", "it looks odd", "Pause")
     _done(keys, "Paused.")
     expect(olga.page.get_by_text("it looks odd").first).to_be_visible()
-    keys.open_and_give("Let it go on", "all is well", "Let it go on")
+    keys.open_and_give("Let it continue", "all is well", "Let it continue")
 
-    _done(keys, "It may go on.")
+    _done(keys, "It may continue.")
     with served.scene.open() as store:
         assert not store.thread("paused-1").paused
 
@@ -171,7 +171,7 @@ def test_a_worker_is_told_to_resume(olga: Person, served: Served, told: Path) ->
     keys = _keys(olga, _saved(served, "resumed-1"))
     keys.choose("summary", "Tell its worker").choose("button", "Tell its worker")
 
-    _done(keys, "Its worker is told.")
+    _done(keys, "Its worker is notified.")
     until(told.exists)
     until(lambda: "resumed-1" in told.read_text())
     assert json.loads(told.read_text().splitlines()[0])["kind"] == "resume-wanted"

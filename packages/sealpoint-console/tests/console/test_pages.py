@@ -62,7 +62,7 @@ def test_who_sends_a_form_after_the_session_ended_is_told_that_it_was_not_done(
         page = olga.get(sent.headers["location"]).text
 
     assert sent.headers["location"] == f"/sign-in?to=/threads/{thread}"
-    assert "If you just sent a form, it was not done." in page
+    assert "If you just sent a form, it had no effect." in page
     assert "not signed in any more" not in before
 
 
@@ -92,7 +92,7 @@ def test_somebody_else_signs_in_where_somebody_is_signed_in(served: Served) -> N
         page = client.get("/sign-in")
 
         assert page.status_code == 200
-        assert "Go on as olga" in page.text
+        assert "Continue as olga" in page.text
         assert "Use a passkey" in page.text
 
 
@@ -107,16 +107,16 @@ def test_a_request_that_was_used_is_told_and_not_lost(served: Served) -> None:
     with served.client("ann") as client:
         page = client.get(f"/requests/{request}").text
         assert "You have approved this." in page
-        assert "It may go on now, once" in page
+        assert "It may resume now, once" in page
         assert 'value="approve"' not in page
         assert scene.goes_on()
         served.seen()
         thread = _thread(served)
         link = f"/requests/{request}?thread={thread}"
         assert f'href="{link}"' in client.get(f"/threads/{thread}").text
-        assert "let the run go on, with approval" in client.get(link).text
+        assert "let the run continue, with approval" in client.get(link).text
         page = client.get(f"/requests/{request}").text
-        assert "let the run go on, with approval" in page
+        assert "let the run continue, with approval" in page
         assert "bob spoke to the supplier" in page
         assert client.get(f"/requests/{'0' * 64}").status_code == 404
 
@@ -607,7 +607,7 @@ def test_what_hooks_were_never_told_is_counted(
 
     assert (before["dropped"], before["waiting"]) == (0, 0)
     assert (told["name"], told["waiting"], told["delivered"]) == ("desk", 3, 0)
-    assert "3 events were given up, and desk is never told of them." in page
+    assert "3 events were given up, and desk never receives them." in page
 
 
 def test_the_gate_is_asked_as_a_request_asks(served: Served) -> None:

@@ -30,7 +30,7 @@ def test_three_people_in_three_browsers_bring_a_run_to_its_approved_end(
         olga.page.get_by_text("Pause", exact=True).first.click()
         olga.page.get_by_role("textbox", name="Why").first.fill("the supplier looks odd")
         olga.page.get_by_role("button", name="Pause").click()
-        expect(olga.page.get_by_text("Let it go on").first).to_be_visible()
+        expect(olga.page.get_by_text("Let it continue").first).to_be_visible()
 
         # Two approvers read exactly what would run, and sign it.
         for person, count in ((ann, "1 so far"), (bob, "2 so far")):
@@ -44,9 +44,9 @@ def test_three_people_in_three_browsers_bring_a_run_to_its_approved_end(
         assert not scene.goes_on(), "it is paused"
 
         olga.page.reload()
-        olga.page.get_by_text("Let it go on").first.click()
+        olga.page.get_by_text("Let it continue").first.click()
         olga.page.get_by_role("textbox", name="Why").first.fill("all is well")
-        olga.page.get_by_role("button", name="Let it go on").click()
+        olga.page.get_by_role("button", name="Let it continue").click()
         expect(olga.page.get_by_text("Pause", exact=True).first).to_be_visible()
         until(scene.goes_on)
 

@@ -107,16 +107,16 @@ def _text_pair() -> Pair:
 
 
 _REASONS = {
-    "langchain.human": "What a person said: text and content blocks, which are data.",
+    "langchain.human": "A person's message: text and content blocks, which are data.",
     "langchain.human-chunk": "A streamed part of a human message.",
-    "langchain.ai": "What a model said; the tool calls in it are data, and a node decides "
+    "langchain.ai": "A model's message; the tool calls in it are data, and a node decides "
     "whether to run them.",
     "langchain.ai-chunk": "A streamed part of a model's message.",
     "langchain.system": "An instruction to a model: text, which is data.",
     "langchain.system-chunk": "A streamed part of a system message.",
-    "langchain.tool": "What a tool returned; its artifact may hold allowed types only.",
+    "langchain.tool": "The result of a tool; its artifact may hold allowed types only.",
     "langchain.tool-chunk": "A streamed part of a tool's message.",
-    "langchain.function": "What a function returned: the older form of a tool's message.",
+    "langchain.function": "The result of a function: the older form of a tool's message.",
     "langchain.function-chunk": "A streamed part of a function's message.",
     "langchain.chat": "A message of a role that the application names: text and content blocks.",
     "langchain.chat-chunk": "A streamed part of a chat message.",
@@ -136,14 +136,12 @@ _REASONS = {
     "langgraph.overwrite": "A value that replaces a channel's instead of being reduced into it.",
     "langgraph.timeout": "How long a pending task may take: two durations and a word, part of "
     "`Send`.",
-    "langgraph.snapshot": "What `get_state` returned, where an application keeps it in its "
+    "langgraph.snapshot": "The result of `get_state`, where an application keeps it in its "
     "state: a tuple of data.",
     "langgraph.task": "A task in a snapshot: a tuple of data; it cannot be run.",
     "langgraph.delta": "How a delta channel occasionally stores its whole value: a tuple of one.",
-    "langgraph.item": "What a node found in a long-term store: plain values with a key and "
-    "two times.",
-    "langgraph.search-item": "What a node searched in a long-term store: an item and how well it "
-    "fits.",
+    "langgraph.item": "An item of a long-term store: plain values with a key and two times.",
+    "langgraph.search-item": "A search result of a long-term store: an item and its score.",
     "langgraph.get-op": "A question to a long-term store: a namespace and a key; it asks "
     "nothing by itself.",
 }

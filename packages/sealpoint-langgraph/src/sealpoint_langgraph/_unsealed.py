@@ -20,10 +20,10 @@ CACHE, MEMORY, REMOTE = "cache", "memory", "remote"
 _OWN = (InMemoryCache, InMemoryStore)
 _KINDS = {
     CACHE: UnsealedKind(
-        "whoever can write it decides what a node returns", "compile without cache="
+        "anyone who can write it controls the result of a node", "compile without cache="
     ),
     MEMORY: UnsealedKind(
-        "whoever can write it decides what nodes and models are told", "compile without store="
+        "anyone who can write it controls the input of nodes and models", "compile without store="
     ),
     REMOTE: UnsealedKind("what it returns is another process's", "run it here"),
 }

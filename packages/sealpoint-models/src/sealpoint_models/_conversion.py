@@ -216,7 +216,7 @@ class _Conversion:
                 "need of it with save_checkpoint."
             )
         if nothing_left:
-            return "Nothing else is in it: save it anew where it was made, as tensors."
+            return "Nothing else is in it: save it again where it was made, as tensors."
         return (
             'sealpoint model inspect FILE shows all of it; unknown="drop", on the command line '
             "--unknown drop, converts the rest."

@@ -46,11 +46,11 @@ _DTYPES = {Global("torch", name): name for name in CARRIERS}
 
 _NAMES: Mapping[Global, str] = {
     _METADATA: "the whole of it",
-    _INDEX: "which part of a tensor, or which value, lies in a place",
+    _INDEX: "which part of a tensor, or which value, is in a place",
     _TENSOR: "a tensor: its type, its size and its chunks",
     _CHUNK: "where a chunk begins in its tensor, and its size",
     _PROPERTIES: "the type of a tensor's elements, and four settings that torch no longer uses",
-    _BYTES: "a value that is no tensor; it has no fields",
+    _BYTES: "a value other than a tensor; it has no fields",
     _STORAGE_META: "the folder's name and an id of the save, which are not used",
     _MEMORY_FORMAT: "one of the settings that are no longer used",
     _INFO: "a file, and the bytes in it",
@@ -251,7 +251,7 @@ class _StockReader:
                 count = _product(chunk.sizes)
                 size = count * entry.properties.dtype.itemsize
                 if place is None or size > place.length or not _lies_in(chunk, entry.size):
-                    raise self._fault("chunks that lie in their tensors and have their bytes")
+                    raise self._fault("chunks that are inside their tensors and have their bytes")
                 held += count
             if _product(entry.size) > held:
                 raise self._fault("chunks that make up the whole tensor")

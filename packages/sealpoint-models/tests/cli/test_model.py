@@ -406,7 +406,7 @@ def test_convert_says_what_it_dropped_and_replaces_nothing_unasked(tmp_path: Pat
     ("state", "unknown", "hint"),
     [
         (_Calls(os.system, "true"), "drop", "--unknown inert"),
-        (np.array([None, "a"], dtype=object), "drop", "save it anew where it was made"),
+        (np.array([None, "a"], dtype=object), "drop", "save it again where it was made"),
         (_Calls(print, np.array([None, "a"], dtype=object)), "inert", "load_checkpoint(path, "),
     ],
 )

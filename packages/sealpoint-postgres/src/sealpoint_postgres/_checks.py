@@ -54,7 +54,7 @@ LINES: dict[str, tuple[Severity, str]] = {
     "row-security": (_CRITICAL, "row security is on and forced, with the policies of each login"),
     "default-privileges": (_WARNING, "new tables are open to nobody else"),
     "database-triggers": (_CRITICAL, "nothing runs when rows of the store are written"),
-    "database-objects": (_WARNING, "nothing else lies in the schema"),
+    "database-objects": (_WARNING, "nothing else is in the schema"),
     "login-powerful": (_CRITICAL, "no login of the store is a superuser, or spared row security"),
     "login-owner": (_WARNING, "workers do not log in as the owner"),
     "others-write": (_CRITICAL, "no other role can write to the tables"),
@@ -315,13 +315,13 @@ class _Database:
         for kind, name in rows(_RELATIONS, schema, self._tables):
             yield (
                 "database-objects",
-                f"{name} is no table of a store",
+                f"{name} is not a table of a store",
                 SQL("DROP {} {} CASCADE").format(SQL(_KINDS[kind]), Identifier(schema, name)),
             )
         for name, arguments in rows(_FUNCTIONS, schema):
             yield (
                 "database-objects",
-                f"the function {name} lies in its schema",
+                f"the function {name} is in its schema",
                 SQL("DROP ROUTINE {}({}) CASCADE").format(
                     Identifier(schema, name),
                     SQL(arguments),  # as the server writes them
@@ -531,8 +531,12 @@ class _Server:
             if method == "trust" or (method == "password" and kind != "hostssl"):
                 self._exam.found(
                     "hba-trust",
-                    f"{named}: whoever comes by it "
-                    + ("is believed" if method == "trust" else "sends a password as it is"),
+                    f"{named}: a client that matches it "
+                    + (
+                        "needs no password"
+                        if method == "trust"
+                        else "sends its password unencrypted"
+                    ),
                     f"sed -i '{line}s/{method}/scram-sha-256/' {where} && {reload}",
                 )
             if kind == "host" and address in {"0.0.0.0", "::", "all"}:  # noqa: S104 # nosec B104 # no bind
@@ -553,7 +557,7 @@ def _look_at_both(exam: Examination, fixes: Commands, store: _Seen, anchor: _See
         return
     exam.found(
         "anchor-same-server",
-        f"{anchor.place.what}: whoever administers the server of the store turns both back",
+        f"{anchor.place.what}: an administrator of the store's server can roll both back",
         f"{fixes.sealpoint('anchor', 'leave')} && {fixes.sealpoint('anchor', 'join')} "
         '"${ANCHOR:?the URL of one on another server}" --reason="${REASON:?why}"',
     )

@@ -617,7 +617,7 @@ _UNREACHED = (
         "password authentication failed",
         (
             "Check the user in the URL, and the password in the file that {variable} names, or in "
-            "that which PGPASSFILE names."
+            "the file that PGPASSFILE names."
         ),
     ),
     (
@@ -659,8 +659,8 @@ _UNREACHED = (
     (
         "certificate verify failed",
         (
-            "Somebody else signed the server's certificate than the URL names: "
-            "sslrootcert=/PATH/OF/ca.pem, or sslrootcert=system for who signs for everybody."
+            "The authority that the URL names did not sign the server's certificate: "
+            "sslrootcert=/PATH/OF/ca.pem, or sslrootcert=system for public authorities."
         ),
     ),
     (
@@ -670,8 +670,8 @@ _UNREACHED = (
     (
         "SSL",
         (
-            "Let the server offer TLS; to leave it out, sslmode=disable in the URL says so, and "
-            "whoever is in between then reads along."
+            "Let the server offer TLS. sslmode=disable in the URL turns it off; anyone on the "
+            "network path can then read along."
         ),
     ),
     ("", "Check that the server runs and that host and port are right: {host}, {port}."),
@@ -700,7 +700,7 @@ _MEANINGS: tuple[tuple[Any, str, str], ...] = (
     (
         (errors.QueryCanceled, errors.LockNotAvailable),
         "a statement took too long and was given up",
-        "Somebody may hold a lock, or the server is busy: look at pg_stat_activity, then repeat.",
+        "Another session may hold a lock, or the server is busy: see pg_stat_activity, and retry.",
     ),
     (
         errors.DiskFull,

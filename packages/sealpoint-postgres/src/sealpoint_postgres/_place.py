@@ -146,20 +146,20 @@ class DatabasePlace:
                     return work(desk)
             except errors.LockNotAvailable as exc:
                 raise self.unavailable(
-                    f"{self.what}: nothing was changed: somebody held a table for "
+                    f"{self.what}: nothing was changed: another session held a table for "
                     f"{_LOCK_SECONDS} seconds",
                     hint="Repeat it; pg_stat_activity shows whose transaction it is.",
                 ) from exc
             except _AT_ONCE as exc:
                 raise self.unavailable(
-                    f"{self.what}: nothing was changed: somebody else provisions it at this moment",
+                    f"{self.what}: nothing was changed: another session is provisioning it",
                     hint="Run it again: what the other one made is left as it is.",
                 ) from exc
             except errors.InsufficientPrivilege as exc:
                 raise self.unavailable(
                     f"{self.what}: nothing was changed: the login {desk.admin!r} may not do this: "
                     f"{desk.doing}",
-                    hint="Log in as a superuser, or as whoever provisioned this database first.",
+                    hint="Log in as a superuser, or as the first login that provisioned it.",
                 ) from exc
 
         try:

@@ -491,7 +491,7 @@ def test_what_is_wrong_with_tls_has_a_hint_by_its_cause(
             return str(error.hint)
 
         assert "that its certificate has" in hint(mine)
-        assert "Somebody else signed" in hint(other)
+        assert "did not sign the server's certificate" in hint(other)
         assert "Name who signs" in hint(tmp_path / "none.crt")
 
 

@@ -76,7 +76,7 @@ def test_why_explains_a_request_and_the_entry_that_spent_it(told: tuple[Machine,
 
     assert "tools" in printed
     assert "+ tool shell" in printed
-    assert "entry 6 let the run go on, with approval" in printed
+    assert "entry 6 let the run continue, with approval" in printed
     assert "policy team, " in printed
     assert 'name = "team"' not in printed
     assert 'name = "team"' in machine.done("why", request[:8], "--full")

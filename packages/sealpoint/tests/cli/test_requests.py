@@ -353,7 +353,7 @@ def test_a_first_world_is_shown_whole(team: Machine) -> None:
         store.thread("u").save(1)
     printed = team.done("requests", ask(team, "u"))
 
-    assert "at the checkpoint it was not declared:\n  {\n" in printed
+    assert "those of the checkpoint were not declared:\n  {\n" in printed
     assert '"name": "shell"' in printed
 
 
@@ -372,9 +372,9 @@ def test_worlds_that_are_missing_or_the_same_are_told(team: Machine) -> None:
         for each in team.json("requests")["requests"]
     }
 
-    assert "What the run could do is the same as at the checkpoint." in same
-    assert "is not declared, and it was at the checkpoint." in found["t", "resume"]
-    assert "What the run could do is not declared.\n" in found["u", "resume"]
+    assert "The run's capabilities are the same as at the checkpoint." in same
+    assert "are not declared, and those of the checkpoint were." in found["t", "resume"]
+    assert "The run's capabilities are not declared.\n" in found["u", "resume"]
     assert found["u", "handoff"].startswith("Request to hand off thread 'u'\n")
     assert "new owner   second" in found["u", "handoff"]
 
@@ -459,7 +459,7 @@ def test_two_people_approve(asked: tuple[Machine, str]) -> None:
     world.write_text(json.dumps(SHELL))
 
     assert first.endswith(f"\nApproved request {request[:12]}: 1 of 2 approvals.\n")
-    assert second.endswith(": 2 of 2 approvals; it may go on.\n")
+    assert second.endswith(": 2 of 2 approvals; it may proceed.\n")
     assert "approved by ann" in second
     assert team.json("resume", "t", "--world", str(world))["outcome"] == "allow"
 
@@ -588,7 +588,7 @@ def test_a_denial_shows_all_and_ends_it(asked: tuple[Machine, str]) -> None:
 
     assert "What is signed by an approval:" in printed
     assert f"\nDenied request {request[:12]}, for good.\n" in printed
-    assert printed.endswith("can take it back unnoticed.\n")
+    assert printed.endswith("can revert it unnoticed.\n")
     assert "Only the anchor of this account has seen it" in " ".join(printed.split())
     assert document["anchor"] == "local"
     assert (document["verdict"], document["status"]) == ("deny", "denied")

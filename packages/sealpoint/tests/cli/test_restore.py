@@ -121,8 +121,8 @@ def test_the_document_has_all_of_it(lossy: Machine) -> None:
 def test_released_threads_are_shown_before_and_go_on_after(lossy: Machine) -> None:
     """Which, from where, and what each lost; a save is then an ordinary one."""
     shown = lossy.done(*_ACCEPT, "--release", "--dry-run").splitlines()
-    place = shown.index("Released, to go on without a reason of their own:")
-    assert shown[place + 1].split() == ["thread", "goes", "on", "from", "lost"]
+    place = shown.index("Released, to resume without a reason of their own:")
+    assert shown[place + 1].split() == ["thread", "resumes", "from", "lost"]
     assert shown[place + 2].split() == ["a", "entry", "2", "2"]
     printed = lossy.done(*_ACCEPT, "--release", "--yes")
 
@@ -138,7 +138,7 @@ def test_a_thread_is_released_by_its_name_or_its_id(lossy: Machine) -> None:
     cut = next(each for each in planned["losses"] if each["name"] == "a")
 
     assert planned["released"] == []
-    assert "before they go on: 1 thread. --release" in lossy.done(*_ACCEPT, "--dry-run")
+    assert "to resume: 1 thread. --release" in lossy.done(*_ACCEPT, "--dry-run")
     for name in ("a", cut["thread"]):
         assert lossy.json(*_ACCEPT, "--dry-run", "--release", name)["released"] == [cut]
     done = lossy.json(*_ACCEPT, "--yes", "--release", "a", "--release", cut["thread"])
@@ -170,7 +170,7 @@ def test_a_thread_of_which_nothing_is_left_cannot_be_released(lossy: Machine) ->
     refused = lossy.run(*_ACCEPT, "--yes", "--release", gone["thread"])
 
     assert refused.exit_code == 2
-    assert "nothing of it is left to go on from" in refused.stderr
+    assert "nothing of it is left to resume from" in refused.stderr
 
 
 @pytest.fixture

@@ -92,9 +92,9 @@ def test_of_two_who_tell_a_worker_to_go_on_one_has_told_it(raced: Served, tab: O
 
     assert sorted(each.status_code for each in answers) == [303, 409]
     (lost,) = (each.text for each in answers if each.status_code == 409)
-    assert "its worker was told to go on meanwhile, for olga" in lost
+    assert "its worker was notified again since then, for olga" in lost
     assert told.count == 1
-    assert "It was told so just now, for olga." in tab("olga").client.get(page).text
+    assert "It was last notified just now, for olga." in tab("olga").client.get(page).text
 
 
 def test_who_has_seen_that_a_worker_was_told_may_tell_it_again(raced: Served, tab: Open) -> None:

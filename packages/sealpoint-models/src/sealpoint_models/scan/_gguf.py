@@ -114,7 +114,7 @@ def _check_tensors(cursor: Cursor, values: "_Values", count: int, alignment: int
     end = 0
     for offset, size in sorted(spans):
         if offset < end or begin + offset + size > cursor.source.size:
-            raise cursor.fault("tensors that lie in the file, one after the other")
+            raise cursor.fault("tensors inside the file, one after the other")
         end = offset + size
 
 

@@ -206,7 +206,7 @@ class Machine:
         self.room -= left - self._work.left  # what lies there may be a pickle itself
         if after != at:
             if at < self._frame_end:
-                raise self.fault("bytes beside a pickle to begin where a frame ends", at)
+                raise self.fault("bytes next to a pickle to begin where a frame ends", at)
             self._resumed = after
         return after
 
@@ -296,7 +296,7 @@ _UINT4 = struct.Struct("<I")
 _HOLE = object()
 _HOLE_BYTES = 64
 
-UNNAMED = Global("", "a value that is no name")
+UNNAMED = Global("", "a value other than a name")
 """The callee where a pickle calls the result of another call, or sets a state on a name."""
 
 

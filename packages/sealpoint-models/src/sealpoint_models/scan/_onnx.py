@@ -206,7 +206,7 @@ class _OnnxWalk:
             message = f"the elements of a tensor are taken from {shown(path)}"
             yield ScanFinding(rule="path-escapes", message=message, offset=at)
         else:
-            message = f"the elements of tensors lie in {shown(path)}, in the same folder"
+            message = f"the elements of tensors are in {shown(path)}, in the same folder"
             yield ScanFinding(rule="external-data", message=message, offset=at)
 
     def _text(self, length: int) -> str:

@@ -339,7 +339,7 @@ class PickleJudge:
             for finding in inner.findings:
                 yield ScanFinding(
                     rule="nested-pickle",
-                    message=f"in a pickle that lies in a text or in bytes: {finding.message}",
+                    message=f"in a pickle inside a text or bytes: {finding.message}",
                     name=finding.name,
                     called=finding.called,
                 )

@@ -131,7 +131,7 @@ RULES = {
     ),
     "external-data": ScanRule(
         verdict=ScanVerdict.SAFE,
-        title="A note: a part of the model lies in another file of the same folder.",
+        title="A note: a part of the model is in another file of the same folder.",
     ),
     "custom-operators": ScanRule(
         verdict=ScanVerdict.SAFE,

@@ -129,7 +129,7 @@ class StorageCompaction:
             storage.append(THREAD, 100, [record_of("after")], blobs=named(b"small"))
             with opened_again(self, tmp_path, storage) as other:
                 require(_content(other) == _content(storage), "for another handle too")
-                require(other.read(THREAD, 100) == record_of("after"), "and writing goes on")
+                require(other.read(THREAD, 100) == record_of("after"), "and writing continues")
 
     def test_nothing_dropped_is_left_in_any_file(self: StorageSuite, tmp_path: Path) -> None:
         """After compacting, no file holds a run of bytes that was dropped; the rest is there."""

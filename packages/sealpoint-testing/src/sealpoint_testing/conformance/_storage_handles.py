@@ -158,11 +158,11 @@ class StorageHandles:
             for racer, won in enumerate(wins):
                 for number in won:
                     record = record_of(f"{number} of {racer}")
-                    require(stored[number] == record, "the winner's record lies there")
+                    require(stored[number] == record, "the winner's record is there")
                     (digest,) = named(record.header)
                     require(
                         handles[racer].blob(THREAD, digest, SIZE_BYTES_MAX) == record.header,
-                        "the winner's blob lies there",
+                        "the winner's blob is there",
                     )
         finally:
             for handle in handles:
@@ -220,7 +220,7 @@ class StorageHandles:
                 list(storage.scan(THREAD, 0))
                 require(storage.version() == before, "nor does a read")
                 change()
-                require(storage.version() != before, "a commit is told before anything is read")
+                require(storage.version() != before, "a commit shows before anything is read")
 
     def test_version_counts_the_appends_of_its_handle(self: StorageSuite, tmp_path: Path) -> None:
         """A handle that has appended sees in the version whether another has committed since."""

@@ -145,7 +145,7 @@ class AnchorConformance:
                 refused = _raises(UsageError, partial(anchor.advance, _slot(1), held, position))
 
                 require(refused, f"advance that forgets the {what}: expected UsageError")
-                require(anchor.get(_slot(1)) == held, "advance: forgot what it was told before")
+                require(anchor.get(_slot(1)) == held, "advance: forgot what it had recorded before")
 
     def test_another_thread_is_refused(self, tmp_path: Path) -> None:
         """Advance keeps a slot to its thread, in a later epoch too."""
@@ -182,7 +182,7 @@ class AnchorConformance:
             returned = anchor.advance(_slot(1), held, restored)
 
             require(refused, "advance to another entry in the same place: expected UsageError")
-            require(kept == held, "advance: forgot the entry that it was told before")
+            require(kept == held, "advance: forgot the entry that it had recorded before")
             require(returned == restored, "advance to a later epoch: expected the new position")
 
     def test_pause_stays_what_it_was_under_the_same_mark(self, tmp_path: Path) -> None:
@@ -294,8 +294,10 @@ class AnchorConformance:
             _run_together([partial(make, who) for who in range(_OS_THREADS)])
             held = [anchor.get(_slot(step)) for step in range(_STEPS)]
 
-        require(len(told) == _OS_THREADS, "create: an OS thread was told nothing")
-        require(all(each == held for each in told), "create: OS threads were told different things")
+        require(len(told) == _OS_THREADS, "create: an OS thread received nothing")
+        require(
+            all(each == held for each in told), "create: OS threads received different positions"
+        )
 
     def test_reads_are_whole_and_never_go_back(self, tmp_path: Path) -> None:
         """While a slot advances and others are made, readers see whole positions, never older."""
@@ -397,7 +399,7 @@ class AnchorConformance:
             require(found is not None, "holder after a run that never began: expected one")
             require(found is None or not found.living, "holder: expected that no run lives")
             second = _held(anchor, _slot(1), _holder("second"))
-            require(second.left, "left: expected that the run before it is told of")
+            require(second.left, "left: expected that the run before it is reported")
             second.end()
             require(anchor.holder(_slot(1)) is None, "holder after the end: expected None")
             third = _held(anchor, _slot(1), _holder("third"))

@@ -144,7 +144,7 @@ class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, Storag
         """An append in the block is durable when it returns, and the block leaves nothing held."""
         with opened(self, tmp_path) as storage:
             with storage.alone(THREAD):
-                require(storage.read(THREAD, 0) is None, "reads go on")
+                require(storage.read(THREAD, 0) is None, "reads continue")
                 storage.append(THREAD, 0, [record_of("0")], blobs=named(b"blob"))
                 storage.append(THREAD, 1, [record_of("1")], blobs={})
             with storage.alone(THREAD):

@@ -234,7 +234,7 @@ class _Files:
                 if _NETWORK.fullmatch(kind):
                     exam.found(
                         "network-disk",
-                        f"{target}: it lies on {kind}, whose locks SQLite cannot rely on",
+                        f"{target}: it is on {kind}, whose locks SQLite cannot rely on",
                         shlex.join(["sealpoint", "move", str(self._location.url)])
                         + ' "sqlite:///${LOCAL:?a path on a disk of this machine}"',
                     )
@@ -279,7 +279,7 @@ class _Files:
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             self._exam.found(
                 "parent-writable",
-                f"{path}: everybody can rename what lies in it, mode {stat.S_IMODE(mode):04o}",
+                f"{path}: every user can rename the files in it, mode {stat.S_IMODE(mode):04o}",
                 f"chmod o-w -- {_quoted(path)}",
             )
 
@@ -434,11 +434,11 @@ class _Keys:
 
     def _look_at(self, key: KeyInfo) -> None:
         path = str(self._directory / f"{key.name}.key")
-        beside = f"beside that of {', '.join(self._workers)}"
+        beside = f"next to that of {', '.join(self._workers)}"
         people = {Role.APPROVER, Role.OPERATOR, Role.PRIVACY} & {*key.roles}
         if key.status is KeyStatus.ROOT and len(self._here) > 1:
             self._exam.found(
-                "root-here", f"{path}: the root's private key lies beside others", away(path)
+                "root-here", f"{path}: the root's private key is stored next to others", away(path)
             )
         elif people and self._workers:
             self._exam.found(
@@ -451,7 +451,7 @@ class _Keys:
         elif not key.encrypted and Path(path).exists():
             self._exam.found(
                 "key-unlocked",
-                f"{path}: whoever reads the file has the key",
+                f"{path}: anyone who reads the file has the key",
                 self._fixes.sealpoint("keys", "passphrase", key.name),
                 # A worker starts without anybody who could type one.
                 severity=Severity.NOTE if {*key.roles} == {Role.WRITER} else None,

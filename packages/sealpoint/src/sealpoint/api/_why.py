@@ -304,7 +304,7 @@ class Explaining:
         kind = decided.entry.header.kind
         if kind is Kind.RESUME:
             how = self._how_it_resumed(decided, request)
-            words = f"entry {decided.entry.seq} let the run go on, {how}"
+            words = f"entry {decided.entry.seq} let the run continue, {how}"
             return words if released else f"{words}; {NOT_RELEASED}"
         if kind is Kind.HANDOFF:
             return f"entry {decided.entry.seq} gave the thread to another owner"
@@ -477,7 +477,7 @@ class Explaining:
         if old is not None:
             yield "world it was saved in", old
         if new is not None:
-            yield "world it goes on in", new
+            yield "world it resumes in", new
         if request is not None and request.body.world is not None:
             leaves = request.body.world
         elif isinstance(named, ResumeBody):
@@ -490,7 +490,7 @@ class Explaining:
                 diff = World.from_dict(before).diff(World.from_dict(leaves))
                 yield "what differs", "; ".join(diff.lines())
         except WorldInvalid:
-            yield "what differs", "cannot be told"
+            yield "what differs", "cannot be determined"
 
 
 def _said(body: ResumeBody) -> Iterator[tuple[str, str]]:

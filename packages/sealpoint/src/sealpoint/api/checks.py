@@ -68,7 +68,7 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     "anchor-writable": (_CRITICAL, "only those who share the anchor can change it"),
     "password-readable": (_CRITICAL, "only this user can read files of passwords"),
     "group-modes": (_CRITICAL, "files that a group shares have its modes"),
-    "network-disk": (_CRITICAL, "a SQLite store lies on a disk of its machine"),
+    "network-disk": (_CRITICAL, "a SQLite store is on a disk of its machine"),
     "disk-space": (_WARNING, "the disks of store and anchor have space left"),
     # Keys.
     "root-here": (_WARNING, "the root's private key is kept elsewhere"),
@@ -81,7 +81,7 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     "key-expired": (_CRITICAL, "no key of the roster has expired"),
     "key-expires-soon": (_WARNING, "every key of the roster is valid for 30 days at least"),
     "key-without-expiry": (_NOTE, "every key of the roster expires, so that it is rotated"),
-    "roster-copy": (_WARNING, "the newest roster is kept beside the keys, for a restore"),
+    "roster-copy": (_WARNING, "the newest roster is kept next to the keys, for a restore"),
     "pin-stale": (_NOTE, "the pin believes no roster older than the one in force"),
     # The anchor, and time.
     "threads-unanchored": (_CRITICAL, "the anchor knows every thread of the store"),

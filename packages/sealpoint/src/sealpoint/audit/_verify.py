@@ -175,8 +175,8 @@ def _find_doubles(core: Core, listed: ListedThread) -> Iterator[Finding]:
             code=Misplaced.code,
             thread=listed.thread.hex(),
             message=f"thread {listed.thread.hex()[:12]}: the anchor names it in slot "
-            f"{slot.hex()[:12]} too, which is not that of its name: somebody who may write the "
-            "anchor has made it",
+            f"{slot.hex()[:12]} too, which is not that of its name: someone who may write the "
+            "anchor has created it",
         )
 
 
@@ -200,15 +200,15 @@ def _find_strays(core: Core, epoch: int) -> Iterator[Finding]:
                 code=Misplaced.code,
                 thread=STORE_CHAIN.hex(),
                 message=f"store chain: the anchor names it in slot {slot.hex()[:12]} too, which is "
-                "not its own: somebody who may write the anchor has made it",
+                "not its own: someone who may write the anchor has created it",
             )
         if position.epoch > epoch:
             yield Finding(
                 code=NotTrusted.code,
                 thread=position.thread.hex(),
                 message=f"thread {position.thread.hex()[:12]}: the anchor names restore "
-                f"{position.epoch} for it, and {epoch} were accepted: somebody who may write the "
-                "anchor has moved it, and it has forgotten what it had seen",
+                f"{position.epoch} for it, and {epoch} were accepted: someone who may write the "
+                "anchor has moved it, and the anchor has lost what it had recorded",
             )
 
 
@@ -348,7 +348,7 @@ def _describe_misled(anchored: Position | None, tip: Tip) -> str | None:
     if anchored.owner_entry != true.owner_entry:
         wrong.append("another entry of the owner")
     said = ", ".join(wrong)
-    return f"somebody who may write the anchor made it say {said}" if wrong else None
+    return f"someone who may write the anchor made it say {said}" if wrong else None
 
 
 class _OpenQuestion:

@@ -191,6 +191,6 @@ def _print_refused(where: StoreOptions) -> None:
     if count:
         are = count_text(count, "thread is", "threads are")
         print_line(
-            f"{are} behind the anchor, beside it or missing, which adoption does not mend: "
+            f"{are} behind the anchor, diverged or missing, which adoption does not fix: "
             "sealpoint anchor show"
         )

@@ -154,8 +154,8 @@ def _joining(url: str) -> list[str]:
     """Return the steps for the other machines."""
     return [
         "",
-        "Whoever holds the login of the shared anchor could turn it back: keep it from whoever",
-        "runs the store's database. Every other machine, with the pin from sealpoint trust export:",
+        "Anyone with the login of the shared anchor could roll it back: keep it from those who",
+        "run the store's database. Every other machine, with the pin from sealpoint trust export:",
         f"  sealpoint trust import PIN && sealpoint anchor join {shlex.quote(url)}",
     ]
 

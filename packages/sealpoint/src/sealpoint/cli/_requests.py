@@ -283,8 +283,8 @@ def print_origin(exported: ExportedRequest, *, as_json: bool) -> None:
         print_line(
             Styled(
                 f"From an export of store {exported.request.statement.store[:12]}, verified by the "
-                f"pin of this machine up to entry {exported.last}. What happened since is not "
-                "known here; it is asked again when the answer is recorded.",
+                f"pin of this machine up to entry {exported.last}. Later changes are not known "
+                "here; they are checked when the answer is recorded.",
                 "quiet",
             )
         )
@@ -339,7 +339,7 @@ def approve(
         print_json({**_answered(found, after, "approve", said.reason), "already": already})
         return
     line = f" request {after.short}: {len(after.approved_by)} of {after.needed} approvals"
-    ready = "; it may go on." if after.status is Status.APPROVED else "."
+    ready = "; it may proceed." if after.status is Status.APPROVED else "."
     word = "Approved already, and nothing more was written:" if already else "Approved"
     print_line((Styled(word, "warning" if already else "good"), line + ready))
 
@@ -407,7 +407,7 @@ def _answer_offline(
         return
     word = {Verdict.APPROVE: "Signed an approval", Verdict.DENY: "Signed a denial"}[verdict]
     print_line((Styled(word, "good"), f" of request {found.request.short} into {output}."))
-    print_line("It counts when somebody of the namespace has recorded it, where the store is:")
+    print_line("It counts when someone of the namespace has recorded it, where the store is:")
     print_code([f"  sealpoint relay {shlex.quote(output or '')}"])
 
 
@@ -444,7 +444,7 @@ def break_glass(
         print_json({**_answered(found, after, "break-glass", reason), "entry": entry})
         return
     print_line(
-        (Styled("GLASS BROKEN", "bad"), f": request {after.short} may go on without approvals.")
+        (Styled("GLASS BROKEN", "bad"), f": request {after.short} may proceed without approvals.")
     )
     print_line(f"Entry {entry} records it, with your name and the reason.")
 

@@ -47,7 +47,7 @@ _ALL = "\0"
 """The value of `--release` without a name: a text that cannot be typed."""
 _WORDS = {
     ThreadOutcome.BEHIND: Styled("older: its newest entries are gone", "warning"),
-    ThreadOutcome.BESIDE: Styled("OTHER: it went on another way than was seen here", "bad"),
+    ThreadOutcome.BESIDE: Styled("OTHER: it diverged from what was seen here", "bad"),
     ThreadOutcome.DAMAGED: Styled("whole, and what lies after it does not verify", "warning"),
     ThreadOutcome.ERASED: Styled("erased since: nothing is kept, so it stays erased", "warning"),
     ThreadOutcome.GONE: Styled("GONE: nothing of it is left that verifies", "bad"),
@@ -167,8 +167,8 @@ def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore], *, release
     asked = sum(not each.not_released for each in plan.losses) - len(released)
     if asked:
         print_line(
-            f"To be asked for a reason, or for approvals, before they go on: "
-            f"{count_text(asked, 'thread')}. --release lets them go on."
+            f"These need a reason, or approvals, to resume: "
+            f"{count_text(asked, 'thread')}. --release lets them resume without."
         )
 
 
@@ -246,10 +246,10 @@ def _print_released(released: Sequence[ThreadRestore]) -> None:
     if not released:
         return
     print_line("")
-    print_line(Styled("Released, to go on without a reason of their own:", "heading"))
+    print_line(Styled("Released, to resume without a reason of their own:", "heading"))
     shown = released[:_ROWS_MAX]
     print_table(
-        ["thread", "goes on from", "lost"],
+        ["thread", "resumes from", "lost"],
         [
             [thread_text(each.name, each.thread), f"entry {each.kept}", _lost(each)]
             for each in shown
@@ -314,10 +314,10 @@ def _print_done(done: AcceptedRestore, reason: str) -> None:
             fields.append(("stay paused", count_text(stay_paused, "thread")))
         print_fields(fields)
     if not done.compacted:
-        print_line("What was taken out is still in the files: run sealpoint gc when nobody reads.")
+        print_line("The files still hold the removed entries: run sealpoint gc when nobody reads.")
     if done.in_the_way:
         print_line("")
-        print_line(Styled("Somebody saved meanwhile, and that does not count:", "bad"))
+        print_line(Styled("Entries were saved during the restore, and do not count:", "bad"))
         _print_threads(done.in_the_way)
         print_line("Stop the workers, and run this again to take it out of the store.")
 

@@ -414,7 +414,7 @@ def print_seen_by(where: StoreOptions) -> None:
         print_line(
             Styled(
                 "Only the anchor of this account has seen it: until a worker under another account "
-                "looks at the thread, whoever can write to the store can take it back unnoticed.",
+                "looks at the thread, anyone who can write to the store can revert it unnoticed.",
                 "quiet",
             )
         )

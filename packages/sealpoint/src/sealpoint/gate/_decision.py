@@ -297,7 +297,7 @@ def refusal_hint(decision: Decision, thread: str) -> str | None:
     if any(each.measure == Measure.REFUSE for each in asked):
         return None
     once = (
-        "Somebody else answers the request: sealpoint approve ID --reason WHY"
+        "Another person answers the request: sealpoint approve ID --reason WHY"
         if decision.needed
         else 'For this call alone pass deliberate="why"'
     )
@@ -313,7 +313,7 @@ def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
     if facts.paused is not None:
         yield _refusal("paused", f"thread {thread} is paused: {facts.paused}")
     if not facts.owner:
-        yield _refusal("not-owner", f"thread {thread} is owned by somebody else")
+        yield _refusal("not-owner", f"thread {thread} is owned by another identity")
     if facts.holder is not None:
         yield _refusal(_BUSY, f"a run is under way: {facts.holder}")
     elif policy is not None and facts.living_session is not None:

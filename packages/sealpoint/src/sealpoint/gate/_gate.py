@@ -232,7 +232,9 @@ class Gate:
             decision = self._judge(call, release, self._core.trust(), who.name).decision
             if not who.may_any(KINDS[Kind.RESUME].roles, self._core.namespace):
                 found, _ = who.lacking(KINDS[Kind.RESUME].roles, self._core.namespace)
-                decision = refused_for(decision, f"{identity!r} is no writer here: it has {found}")
+                decision = refused_for(
+                    decision, f"{identity!r} is not a writer here: it has {found}"
+                )
             return replace(decision, release=release)
 
     def release(self, ref: str | CheckpointRef | None) -> Release:

@@ -229,8 +229,8 @@ def unknown_outcome(entry: Entry, body: ResumeBody, *, died: bool = False) -> st
         return f"{who!r} edited at {at} where nobody knew what came of an answer: {again}"
     if died:
         again = "what it was about to save has happened, or has not, and may happen again"
-        return f"{who!r} went on with an answer at {at} and did not come to its end: {again}"
-    return f"{who!r} went on with an answer at {at} and saved nothing since: {again}"
+        return f"{who!r} resumed with an answer at {at} and did not come to its end: {again}"
+    return f"{who!r} resumed with an answer at {at} and saved nothing since: {again}"
 
 
 def _results(header: Header, record: Record) -> ResultsBody | None:

@@ -161,8 +161,8 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
         Rule.FIRST_WORLD: "a world was declared, and none was when the checkpoint was saved",
         Rule.MISSING_WORLD: "no world was declared, and one was when the checkpoint was saved",
         Rule.ANSWER: "a question was pending, or an answer was given",
-        Rule.UNKNOWN_OUTCOME: "a session had gone on with an answer and saved nothing: what it did "
-        "may have been done again",
+        Rule.UNKNOWN_OUTCOME: "a session had resumed with an answer and saved nothing: its work "
+        "may have been done twice",
         Rule.OLD_AGE: "the checkpoint was older than the policy's age.max",
         Rule.AFTER_RESTORE: "a restore had cut the thread, and it had not been executed since",
         Rule.HANDOFF_BY_OPERATOR: "an operator, not the owner, gave the thread to another owner",

@@ -622,7 +622,7 @@ def find_closing(chain: Chain, request_id: str) -> RequestClosed | None:
         _verified(chain, header, record)
         body = _body(chain, header, record)
         if body is not None and body.statement.digest == request_id:
-            what = f"the thread has gone on since, with entry {closing.seq} ({closing.kind.word})"
+            what = f"the thread has continued since, with entry {closing.seq} ({closing.kind.word})"
             return _closed(request_id, chain.name, what)
     return None
 

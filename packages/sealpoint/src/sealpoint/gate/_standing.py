@@ -121,7 +121,7 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             else:
                 yield f"it was paused by {pause.said_by} in entry {pause.seq}: {pause.reason}"
         if basis and self.basis != now.basis:
-            yield f"it went on: entry {now.basis_seq} changed what a resume would mean"
+            yield f"it continued: entry {now.basis_seq} changed what a resume would mean"
 
 
 _HINT = "Take it from Thread.standing, and give it back as Standing.encode wrote it."

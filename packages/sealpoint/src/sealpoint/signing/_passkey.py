@@ -503,7 +503,7 @@ def _check_binding(binding: PasskeyBinding) -> None:
     if host is None:
         raise _no_passkey("an origin such as https://console.example.com or http://localhost:8080")
     if not f".{host}".endswith(f".{binding.relying_party}"):
-        raise _no_passkey("the host of the origin, or a domain that it lies in, as relying party")
+        raise _no_passkey("the host of the origin, or a parent domain of it, as relying party")
 
 
 def _host(origin: str) -> str | None:
@@ -569,6 +569,6 @@ def _check_head(data: bytes, relying_party: str) -> int:
     _require(
         bool(flags & _BACKUP_ELIGIBLE) or not flags & _BACKED_UP,
         "no copy of what may not be copied",
-        "that there is one",
+        "such a copy",
     )
     return flags

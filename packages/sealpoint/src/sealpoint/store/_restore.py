@@ -164,7 +164,7 @@ class ThreadRestore:
     def not_released(self) -> str:
         """Return why the thread cannot be released; empty if it can."""
         if not self.is_cut:
-            gone = "nothing of it is left to go on from"
+            gone = "nothing of it is left to resume from"
             return gone if self.lost or self.loses_pause else "this restore does not cut it"
         if self.loses_pause:
             return "it was paused, and the restore loses the pause"

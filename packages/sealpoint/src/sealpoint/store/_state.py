@@ -606,7 +606,7 @@ class ThreadState:
         if head is None:
             raise error(f"thread {self.name!r}: an accepted restore removed its entries")
         raise error(
-            f"thread {self.name!r}: somebody else has written: entry {head.seq} of session "
+            f"thread {self.name!r}: another process has written: entry {head.seq} of session "
             f"{head.header.fence} by {head.writer!r}"
         )
 

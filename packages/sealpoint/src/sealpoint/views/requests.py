@@ -169,7 +169,7 @@ def request_view(examined: "ExaminedRequest", *, hint: Hint | None = None) -> Re
     request, shown = examined.request, examined.shown
     if request.statement.action is Action.ROLLOUT:
         worlds = _rollout_changes(request)
-        title: Line = Styled("Rollout: runs may go on in another world", "heading")
+        title: Line = Styled("Rollout: runs may resume in another world", "heading")
         sections = _rollout_sections(request, worlds)
     else:
         worlds = _resume_changes(examined)
@@ -280,18 +280,18 @@ def _world_section(examined: "ExaminedRequest", worlds: Sequence[WorldChange]) -
     told = examined.request.statement
     lines: Sequence[Line] = ()
     if worlds and not worlds[0].diff.same:
-        title = "What the run could do, compared with the checkpoint by this machine:"
+        title = "The run's capabilities, compared with the checkpoint by this machine:"
         return _diff_section((title,), worlds[0])
     if worlds:
-        title = "What the run could do is the same as at the checkpoint."
+        title = "The run's capabilities are the same as at the checkpoint."
     elif told.world_to is not None:
-        found = "cannot be compared" if told.world_from is not None else "was not declared"
-        title = f"What the run could do; at the checkpoint it {found}:"
+        found = "cannot be compared" if told.world_from is not None else "were not declared"
+        title = f"The run's capabilities; those of the checkpoint {found}:"
         lines = json_lines(examined.request.world, "  ")
     elif told.world_from is not None:
-        title = "What the run could do is not declared, and it was at the checkpoint."
+        title = "The run's capabilities are not declared, and those of the checkpoint were."
     else:
-        title = "What the run could do is not declared."
+        title = "The run's capabilities are not declared."
     return Section(kind=SectionKind.WORLD, titles=(title,), lines=tuple(lines))
 
 
@@ -309,7 +309,7 @@ def _answer_section(examined: "ExaminedRequest") -> Section:
     if examined.request.statement.answer is None:
         title = "The run would be given no answer."
     elif examined.fault is not None:
-        title = "What answer the run would be given is not known."
+        title = "The answer that the run would be given is not known."
     else:
         title = "The answer that the run would be given:"
         lines = json_lines(examined.request.answer, "  ")

@@ -71,7 +71,7 @@ def test_every_end_of_a_request_is_explained(how: str) -> None:
         team.store("chief").break_glass(request.id, reason="fire")
         team.thread().resume(world=SHELL)
         expected = (
-            "entry 5 let the run go on, without approval, by breaking the glass; "
+            "entry 5 let the run continue, without approval, by breaking the glass; "
             "allowed, not known to be released"
         )
     found = team.store("operator").why(request.id[:8])
@@ -115,7 +115,7 @@ def test_broken_glass_is_told_of_the_resume_that_it_let_pass(
     assert waiting.decision == (
         f"it may be spent, since the glass was broken for it; approved by {names}"
     )
-    assert found.decision == f"entry {resumed.seq} let the run go on, {said}"
+    assert found.decision == f"entry {resumed.seq} let the run continue, {said}"
     assert glass.decision == found.decision
     assert [each.kind for each in found.entries] == [
         "request",
@@ -168,7 +168,7 @@ def test_the_newest_checkpoint_is_that_of_the_main_lane() -> None:
     for facts in (quiet, asking):
         assert facts["newest checkpoint"] == f"entry {main.seq}, {main.entry}"
     assert ("question" in quiet, asking["question"]) == (False, "pending")
-    assert quiet["world it was saved in"] == quiet["world it goes on in"]
+    assert quiet["world it was saved in"] == quiet["world it resumes in"]
 
 
 def test_what_cannot_be_found_is_refused(made: Place) -> None:

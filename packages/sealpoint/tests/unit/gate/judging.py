@@ -83,7 +83,7 @@ TRIGGERS: Mapping[Rule, Mapping[str, Any]] = MappingProxyType(
         Rule.FIRST_WORLD: {**_UNDECLARED, "world_now": True},
         Rule.MISSING_WORLD: {**_UNDECLARED, "world_before": True},
         Rule.ANSWER: {"question": True},
-        Rule.UNKNOWN_OUTCOME: {"unknown": "'worker' went on with an answer at noon"},
+        Rule.UNKNOWN_OUTCOME: {"unknown": "'worker' resumed with an answer at noon"},
         Rule.OLD_AGE: {"age": AGE_MAX + timedelta(microseconds=1)},
         Rule.AFTER_RESTORE: {"restored": True},
     }

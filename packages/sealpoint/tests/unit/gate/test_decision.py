@@ -60,7 +60,7 @@ _WORDS = {
     Rule.FIRST_WORLD: "a world is declared, and none was when the checkpoint was saved",
     Rule.MISSING_WORLD: "no world is declared, and one was when the checkpoint was saved",
     Rule.ANSWER: "a question is pending and no answer is given",
-    Rule.UNKNOWN_OUTCOME: "'worker' went on with an answer at noon",
+    Rule.UNKNOWN_OUTCOME: "'worker' resumed with an answer at noon",
     Rule.OLD_AGE: "the checkpoint is 7 days, 0:00:00.000001 old, more than 7 days, 0:00:00",
     Rule.AFTER_RESTORE: "a restore cut the thread, and it has not been executed since",
 }
@@ -205,7 +205,7 @@ def test_ordinary_continuation_needs_no_declared_world() -> None:
 
 _BAR_WORDS = {
     "paused": "thread 'invoice-7' is paused: olga: looking at it",
-    "not-owner": "thread 'invoice-7' is owned by somebody else",
+    "not-owner": "thread 'invoice-7' is owned by another identity",
     "busy": (
         "another session of thread 'invoice-7' is 0:04:59.999999 old and may be taken over at "
         "0:05:00"

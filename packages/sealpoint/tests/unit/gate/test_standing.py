@@ -137,7 +137,9 @@ def test_that_a_thread_went_on_is_a_change(team: Team, act: str) -> None:
         team.thread().save({"n": 3}, world=READ)
     found = _moved(lambda: _ACTS[act](team.thread("operator"), shown), team)
 
-    assert found == (f"it went on: entry {len(team.kinds()) - 1} changed what a resume would mean",)
+    assert found == (
+        f"it continued: entry {len(team.kinds()) - 1} changed what a resume would mean",
+    )
 
 
 def test_a_pause_holds_although_the_run_went_on(team: Team) -> None:
@@ -267,9 +269,9 @@ _CLOSINGS: dict[str, tuple[Callable[[Team, Request], object], str]] = {
     "expired": (lambda team, _: team.later(hours=2), "it expired at 20"),
     "gone on": (
         lambda team, _: team.thread().save(2, world=READ),
-        r"the thread has gone on since, with entry 4 \(checkpoint\)",
+        r"the thread has continued since, with entry 4 \(checkpoint\)",
     ),
-    "used": (_spend, r"the thread has gone on since, with entry 6 \(resume\)"),
+    "used": (_spend, r"the thread has continued since, with entry 6 \(resume\)"),
 }
 
 
