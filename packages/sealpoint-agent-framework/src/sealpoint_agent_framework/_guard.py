@@ -84,8 +84,7 @@ def guard(
             anything needs no approval.
         accept_unsealed: The unsealed sources that agents may read: `memory` for a history or
             another memory outside of the session, `remote` for agents that run elsewhere.
-        files: Data files that are part of the world, such as prompts, or folders of them; read at
-            each run.
+        files: Data files of the world, such as prompts, or folders of them; read at each run.
 
     Raises:
         UsageError: The actor is missing, the value is not a workflow or has run already, it lacks

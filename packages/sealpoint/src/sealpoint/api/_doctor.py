@@ -443,7 +443,7 @@ class _Keys:
         elif people and self._workers:
             self._exam.found(
                 "duties-together",
-                f"{path}: a key of the role {', '.join(sorted(people))} lies {beside}",
+                f"{path}: a key of the role {', '.join(sorted(people))} is stored {beside}",
                 away(path),
             )
         if key.status in {KeyStatus.UNLISTED, KeyStatus.FORMER_ROOT, KeyStatus.REVOKED}:
@@ -474,9 +474,7 @@ class _Keys:
         elif key.status is KeyStatus.EXPIRES_SOON:
             self._exam.found("key-expires-soon", f"{named}: it expires at {key.expires}", renew)
         elif key.expires is None:
-            self._exam.found(
-                "key-without-expiry", f"{named}: nothing ends it if it is lost", prolong
-            )
+            self._exam.found("key-without-expiry", f"{named}: it has no expiry date", prolong)
 
 
 def _look_at_roster(

@@ -64,7 +64,7 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     "config-writable": (_CRITICAL, "only this user can change keys, pin and settings"),
     "key-readable": (_CRITICAL, "only this user can read private keys and the anchor's secret"),
     "key-linked": (_WARNING, "the file of a private key has one name"),
-    "key-copies": (_WARNING, "no copies of private keys lie about"),
+    "key-copies": (_WARNING, "no stray copies of private keys exist"),
     "anchor-writable": (_CRITICAL, "only those who share the anchor can change it"),
     "password-readable": (_CRITICAL, "only this user can read files of passwords"),
     "group-modes": (_CRITICAL, "files that a group shares have its modes"),
@@ -92,7 +92,7 @@ CHECKS: dict[str, tuple[Severity, str]] = {
     "runs-unsealed": (_NOTE, "runs read nothing that is not sealed"),
     # People.
     "policy-missing": (_WARNING, "a policy is in force in the namespace"),
-    "policy-solo": (_WARNING, "where several people are, others are asked"),
+    "policy-solo": (_WARNING, "a roster with several people has a policy that asks for approvals"),
     "approvers-missing": (_CRITICAL, "enough people can approve what the policy asks for"),
     # Unanswered lines.
     "not-looked-at": (_NOTE, "everything could be looked at"),
