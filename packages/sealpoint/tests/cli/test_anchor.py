@@ -152,7 +152,7 @@ def test_adoption_says_what_it_does_not_mend(saved: Machine) -> None:
     )
 
     assert behind[0] == _NOTHING
-    assert behind[1].startswith("2 threads are behind the anchor, beside it or missing")
+    assert behind[1].startswith("2 threads are behind the anchor, diverged or missing")
     assert behind[1].endswith("sealpoint anchor show")
     standings = [each["standing"] for each in saved.json("anchor", "show")]
     assert sorted(standings) == ["in-step", "missing", "store-behind"]
