@@ -241,7 +241,7 @@ def test_a_handoff_forgets_no_run_that_died(solo: Team, owners: tuple[str, ...])
     _died(solo)
     for owner, who in zip(owners, ("worker", "spare"), strict=False):
         solo.fresh(who).handoff(to=owner, reason="that pod is dead")
-    with pytest.raises(ResumeRefused, match=r"'worker' went on .* did not come to its end"):
+    with pytest.raises(ResumeRefused, match=r"'worker' resumed .* did not come to its end"):
         solo.fresh("spare").adapter.begin(world=READ, token="mine")  # noqa: S106
     _goes_on(solo, "spare")
     solo.fresh("spare").resume(world=READ)
