@@ -6,9 +6,6 @@ moves the later chunks without changing them. Only the writer decides where to c
 chunks regardless. The seed prevents an outsider who can only choose content from learning where a
 store cuts; sizes are bounded for any content.
 
-With the extra `fast`, `pyfastcdc` cuts byte strings above 4 MiB, at different places. Writers with
-and without it can read each other's values, but share no chunks of these byte strings.
-
 Finding a cut in bytes is slower than hashing the bytes before it. So `CutBytes` remembers how a
 byte string was cut: if the bytes of a chunk and of the next one are unchanged, so is the cut. The
 cuts are the same with and without this memory. Only the SHA-256 shows that bytes are unchanged,
@@ -24,9 +21,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 _T = TypeVar("_T")
 
@@ -46,7 +42,6 @@ _LARGEST_FACTOR = 8
 _CRC_RANGE = 1 << 32
 _CRC_MASK = _CRC_RANGE - 1
 _LARGE_TARGET = 64 * 1024
-_NATIVE_BYTES_MAX = 16 * 1024 * 1024
 
 _BATCH_BYTES_MAX = 16 * 1024 * 1024
 _BESIDE_BYTES_MIN = 1024 * 1024
@@ -90,14 +85,6 @@ def byte_ends(view: memoryview, seed: int, target: int, first: int = 0) -> Itera
         target: The target chunk size.
         first: The start of the first chunk; earlier bytes are skipped.
     """
-    if target > _BYTES_TARGET and largest_chunk(target) <= _NATIVE_BYTES_MAX:
-        cutter = native_cutter()
-        if cutter is not None:
-            return _native_ends(cutter, view, seed, target, first)
-    return _python_ends(view, seed, target, first)
-
-
-def _python_ends(view: memoryview, seed: int, target: int, first: int) -> Iterator[int]:
     largest = largest_chunk(target)
     if target == _BYTES_TARGET:
         # The original method: most byte strings are this short, and keep their stored chunks.
@@ -122,36 +109,6 @@ def _python_ends(view: memoryview, seed: int, target: int, first: int) -> Iterat
         start = stop
     if start < len(view):
         yield len(view)
-
-
-def _native_ends(
-    cutter: Callable[..., Any], view: memoryview, seed: int, target: int, first: int
-) -> Iterator[int]:
-    smallest, largest = target // _SMALLEST_PART, largest_chunk(target)
-    cut = cutter(
-        target,
-        min_size=smallest,
-        max_size=largest,
-        normalized_chunking=2,
-        seed=seed >> 1,  # it takes 63 bits
-    )
-    end = first
-    for chunk in cut.cut_buf(view[first:]):
-        if not 0 < chunk.length <= min(largest, len(view) - end):
-            break  # for any result of the library, no bytes are lost
-        end += chunk.length
-        yield end
-    yield from _python_ends(view, seed, target, end)
-
-
-@cache
-def native_cutter() -> Callable[..., Any] | None:
-    """Return the cutter of the extra `fast`; None if it is missing, or implemented in Python."""
-    try:
-        from pyfastcdc import FastCDC  # noqa: PLC0415 # optional
-    except ImportError:
-        return None
-    return FastCDC if FastCDC.__module__.startswith("pyfastcdc.cy.") else None
 
 
 def members_target(size_bytes: int) -> int:

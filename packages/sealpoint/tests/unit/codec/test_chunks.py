@@ -3,10 +3,8 @@
 
 import hashlib
 import random
-from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +17,6 @@ from sealpoint.codec._chunks import (
     id_ends,
     member_ends,
     members_target,
-    native_cutter,
     recut,
 )
 from tests.effort import examples
@@ -43,15 +40,11 @@ def _data(name: str, target: int) -> bytes:
     return content[name]
 
 
-@pytest.fixture(params=["short", "long", "very long", "native"], scope="module")
-def target(request: pytest.FixtureRequest) -> Iterator[int]:
-    """All ways to cut bytes, that of the extra where it is installed, keep the same claims."""
-    with pytest.MonkeyPatch.context() as patched:
-        if request.param != "native":
-            patched.setattr("sealpoint.codec._chunks.native_cutter", lambda: None)
-        elif native_cutter() is None:
-            pytest.skip("pip install 'sealpoint[fast]'")
-        yield {"short": 4096, "long": 16_384, "very long": 65_536, "native": 16_384}[request.param]
+@pytest.fixture(params=[4096, 16_384, 65_536], scope="module")
+def target(request: pytest.FixtureRequest) -> int:
+    """All ways to cut bytes keep the same claims."""
+    size: int = request.param
+    return size
 
 
 def _cut_bytes(data: bytes, seed: int, target: int) -> list[bytes]:
@@ -275,26 +268,3 @@ def test_bytes_that_change_while_they_are_cut_are_cut_within_bounds(target: int)
 
     assert ends[-1] == len(data)
     assert all(target // 4 <= end - start <= 8 * target for start, end in pairwise(ends[:-1]))
-
-
-class _Chunk(NamedTuple):
-    length: int
-
-
-@pytest.mark.parametrize("lengths", [[], [9000, 0], [9000, -4], [9000, 1 << 40], [9000, 9000]])
-def test_a_native_cutter_that_is_wrong_loses_nothing(
-    monkeypatch: pytest.MonkeyPatch, lengths: list[int]
-) -> None:
-    """Where it ends early, stands still or goes beyond the end, the rest is cut here."""
-
-    class _Wrong:
-        def __init__(self, *_sizes: Any, **_options: Any) -> None: ...
-
-        def cut_buf(self, _view: memoryview) -> list[_Chunk]:
-            return [*map(_Chunk, lengths)]
-
-    monkeypatch.setattr("sealpoint.codec._chunks.native_cutter", lambda: _Wrong)
-
-    data = _data("text", 16_384)
-
-    assert b"".join(_cut_bytes(data, 1, 16_384)) == data

@@ -12,7 +12,6 @@ import pytest
 
 import sealpoint
 from sealpoint import Limits, Registry
-from sealpoint.codec._chunks import native_cutter
 from sealpoint.errors import Edited, Missing, StorageUnavailable, UsageError
 from sealpoint.ledger import Kind, parse_body, parse_header
 from sealpoint.storage.memory import MemoryStorage
@@ -200,27 +199,6 @@ def test_a_spill_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _refuse_to_start(_thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
-
-
-def test_those_who_cut_in_another_way_read_each_other(
-    world: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker with the native cutter and one without share less, and lose nothing."""
-    if native_cutter() is None:
-        pytest.skip("pip install 'sealpoint[fast]'")
-    native, python = world.open(), world.open()
-    state = {"data": _random(5_000_000), "number": 1}
-    native.thread("t").save(state, id="one")
-    with monkeypatch.context() as patched:
-        patched.setattr("sealpoint.codec._chunks.native_cutter", lambda: None)
-        other = python.thread("t").load()
-        again = python.thread("t").save(state, id="one")
-        python.thread("t").save(state | {"number": 2})
-
-    assert other.state == state
-    assert again.id == "one"
-    assert world.open().thread("t").load().state == state | {"number": 2}
-    assert world.open().verify().ok
 
 
 def test_a_state_of_many_chunks_verifies_under_its_own_limits(memory: Deployment) -> None:
