@@ -6,8 +6,6 @@ made: so a test can have a second worker come at any moment.
 """
 
 import asyncio
-import multiprocessing
-import multiprocessing.forkserver
 import os
 import signal
 import time
@@ -33,12 +31,13 @@ import sealpoint_langgraph as langgraph
 from sealpoint.api import Store
 from sealpoint.errors import SealpointError
 from tests.faults.places import Place
+from tests.warm import PROCESSES
 
-__all__ = ["FRAMEWORKS", "THREAD", "Another", "Bank", "Worker", "stop_processes", "told"]
+__all__ = ["FRAMEWORKS", "THREAD", "Another", "Bank", "Worker", "told"]
 
 FRAMEWORKS = ("langgraph", "agent-framework")
 THREAD = "invoice-7"
-_PATIENCE_S = 30.0
+_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -148,11 +147,17 @@ class Worker:
         """Say yes."""
         return self._call(store, "yes", deliberate)
 
-    def answer_in_time(self, store: Store, seconds: float) -> Any:
-        """Say yes in an event loop, and wait for so long."""
+    def answer_and_leave(self, store: Store) -> bool:
+        """Say yes in an event loop, and go away while the bank is asked; whether that was so."""
 
-        async def call() -> Any:
-            return await asyncio.wait_for(self._begun(store, "yes", None), seconds)
+        async def call() -> bool:
+            run = asyncio.create_task(self._begun(store, "yes", None))
+            await asyncio.to_thread(self.bank.wait_for_payment)
+            run.cancel()
+            await asyncio.wait([run])
+            # The loop ends when the thread has that asks the bank.
+            self.bank.answer()
+            return run.cancelled()
 
         return asyncio.run(call())
 
@@ -205,10 +210,8 @@ class Another:
     def __init__(
         self, place: Place, worker: Worker, verb: str, deliberate: str | None = None
     ) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([__name__])
-        self._receiver, sender = context.Pipe(duplex=False)
-        self._process = context.Process(
+        self._receiver, sender = PROCESSES.Pipe(duplex=False)
+        self._process = PROCESSES.Process(
             target=_work, args=(place, worker, verb, deliberate, sender)
         )
         self._process.start()
@@ -239,8 +242,3 @@ def _work(place: Place, worker: Worker, verb: str, deliberate: str | None, sende
             sender.send(told(lambda: worker.ask(store)))
         else:
             sender.send(told(lambda: worker.answer(store, deliberate)))
-
-
-def stop_processes() -> None:
-    """End what makes the processes."""
-    multiprocessing.forkserver._forkserver._stop()  # type: ignore[attr-defined]

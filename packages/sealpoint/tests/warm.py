@@ -23,10 +23,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ["run_command", "start_command"]
+__all__ = ["PROCESSES", "run_command", "start_command"]
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.warm_imports"])
+PROCESSES = multiprocessing.get_context("forkserver")
+"""Starts what runs a function: a test that preloaded something else would do so for all."""
+PROCESSES.set_forkserver_preload(["tests.warm_imports"])
 
 
 class _Descriptor:
@@ -58,7 +59,7 @@ def start_command(
         environment: All of its environment.
         channels: What it reads from, prints to, and prints errors to.
     """
-    process = _CONTEXT.Process(
+    process = PROCESSES.Process(
         target=_command,
         args=(list(words), str(directory), environment, *map(_Descriptor, channels)),
     )

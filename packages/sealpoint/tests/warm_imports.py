@@ -11,21 +11,30 @@ import numpy  # noqa: ICN001, F401
 import torch  # noqa: F401
 
 import sealpoint
+import sealpoint_agent_framework
+import sealpoint_langgraph
+import sealpoint_models  # noqa: F401
+import sealpoint_postgres
+from sealpoint.codec._scalars import known_zones
 
-_APART = ("sealpoint.__main__", "sealpoint_agent_framework", "sealpoint_testing")
-"""What runs when it is imported, and what few commands need and is slow to import."""
+_PROGRAM = "sealpoint.__main__"
+"""It runs when it is imported."""
 
 
 def _load(package: Any) -> None:
-    """Import all modules of a package; `walk_packages` would import those that are apart, too."""
+    """Import all modules of a package; `walk_packages` would import its program, too."""
     for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if not found.name.startswith(_APART):
+        if found.name != _PROGRAM:
             module = importlib.import_module(found.name)
             if found.ispkg:
                 _load(module)
 
 
-_load(sealpoint)
+for _package in (sealpoint, sealpoint_langgraph, sealpoint_agent_framework, sealpoint_postgres):
+    _load(_package)
+
+# Six hundred files that each process would read when it opens a store.
+known_zones()
 
 # A collection in a child would copy every page that these objects lie in.
 gc.collect()
