@@ -4,8 +4,6 @@
 import pickle
 import random
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -22,9 +20,7 @@ from fuzz._pickles_parts import pickles_parts
 from fuzz._session import escape_path
 from fuzz.pickle_is_data_or_refused import Readers, Target
 from tests.fuzz import planted_pickles as planted
-
-_ROOT = Path(__file__).resolve().parents[2]
-_SEED = 20_240_229
+from tests.fuzz.running import SEED, cases_tried, covered_percent, require_no_escape
 
 _FAULTS: list[tuple[type[Readers], str]] = [
     (planted.RaisingScan, "scan raised UnicodeError"),
@@ -44,22 +40,16 @@ _FAULTS: list[tuple[type[Readers], str]] = [
 
 
 def test_a_few_seconds_of_fuzzing_pickles_find_no_escape(tmp_path: Path) -> None:
-    """Ten seconds from a fixed seed end without an escape, with 88 % of all lines run."""
-    command = [sys.executable, "-m", "fuzz", "--target", "pickles", "--seconds", "10"]
+    """All first cases and some seconds of changed ones end without an escape."""
+    printed = require_no_escape("pickles", 4, tmp_path, "--no-coverage")
 
-    ended = subprocess.run(
-        [*command, "--seed", str(_SEED), "--output", str(tmp_path)],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    assert cases_tried(printed) >= len(list(seeds()))
 
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "escapes       0 kinds" in ended.stdout
-    covered = re.search(r"^coverage +([\d.]+) %", ended.stdout, re.MULTILINE)
-    assert covered is not None
-    assert float(covered[1]) >= 88
+
+@pytest.mark.soak
+def test_some_more_fuzzing_runs_nearly_all_of_the_reader(tmp_path: Path) -> None:
+    """Ten seconds end without an escape, with 88 % of all lines run."""
+    assert covered_percent(require_no_escape("pickles", 10, tmp_path)) >= 88
 
 
 @pytest.mark.parametrize(
@@ -73,7 +63,7 @@ def test_planted_fault_of_a_pickle_reader_is_found_and_saved(
     # Every seed costs time, and a few of each family show each fault.
     parts = replace(pickles_parts(target), seeds=lambda: islice(seeds(), 3, None, 16))
 
-    progress = _plain.fuzz(parts, tmp_path, tmp_path / "own", seed=_SEED, seconds=0)
+    progress = _plain.fuzz(parts, tmp_path, tmp_path / "own", seed=SEED, seconds=0)
 
     found = [each for each in progress.escapes if each.startswith(kind)]
     assert found
@@ -100,7 +90,7 @@ def test_replay_of_a_pickle_says_what_became_of_it(
 
 def test_many_changed_pickles_are_still_data() -> None:
     """Changes reach what lies behind the first checks of a reader."""
-    rng = random.Random(_SEED)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(SEED)  # noqa: S311 - repeatable, not secret
     changer = PickleChanger(rng)
     target = Target()
     good = [data for data in islice(seeds(), 0, None, 8) if target.run(data).accepted]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half a minute of fuzzing finds nothing; and with a planted fault, fuzzing finds it."""
+"""A few seconds of fuzzing find nothing; and with a planted fault, fuzzing finds it."""
 
 import gc
 import random
 import re
-import subprocess
-import sys
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 
 from fuzz import __main__ as program
 from fuzz import _plain
-from fuzz._claim import Escape
+from fuzz._claim import Escape, Parts
 from fuzz._coverage import FileCoverage
 from fuzz._decode_parts import decode_parts
 from fuzz._mutate import Mutator
@@ -27,9 +27,7 @@ from fuzz._watch import Watch
 from fuzz.decode_never_executes import Case, Target
 from tests.fuzz import planted
 from tests.fuzz.dying import FATAL
-
-_ROOT = Path(__file__).resolve().parents[2]
-_SEED = 20_240_229
+from tests.fuzz.running import SEED, cases_tried, covered_percent, require_no_escape
 
 _FAULTS: list[tuple[Callable[[Any], Any], str]] = [
     (planted.raise_value_error, "decode raised ValueError"),
@@ -44,27 +42,26 @@ _FAULTS: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-def test_half_a_minute_of_fuzzing_finds_no_escape_and_runs_nearly_all_of_the_codec(
-    tmp_path: Path,
-) -> None:
-    """Thirty seconds from a fixed seed end without an escape, with 95 % of all lines run."""
-    command = [sys.executable, "-m", "fuzz", "--seconds", "30", "--seed", str(_SEED)]
+def test_a_few_seconds_of_fuzzing_find_no_escape(tmp_path: Path) -> None:
+    """All first cases and some seconds of changed ones end without an escape, and are reported."""
     told = tmp_path / "report.txt"
 
-    ended = subprocess.run(
-        [*command, "--output", str(tmp_path), "--report", str(told)],
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    printed = require_no_escape("decode", 6, tmp_path, "--no-coverage", "--report", str(told))
 
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert told.read_text(encoding="utf-8") == ended.stdout
-    assert "escapes       0 kinds" in ended.stdout
-    covered = re.search(r"^coverage +([\d.]+) %", ended.stdout, re.MULTILINE)
-    assert covered is not None
-    assert float(covered[1]) >= 95
+    assert cases_tried(printed) >= len(list(seeds(Target().registry)))
+    assert told.read_text(encoding="utf-8") == printed
+
+
+@pytest.mark.soak
+def test_half_a_minute_of_fuzzing_runs_nearly_all_of_the_codec(tmp_path: Path) -> None:
+    """Thirty seconds end without an escape, with 95 % of all lines run."""
+    assert covered_percent(require_no_escape("decode", 30, tmp_path)) >= 95
+
+
+def _few(target: Target) -> Parts:
+    """The program with an eighth of its first cases: a few of each family show each fault."""
+    parts = decode_parts(target)
+    return replace(parts, seeds=lambda: islice(parts.seeds(), 0, None, 8))
 
 
 @pytest.mark.parametrize(("fault", "kind"), _FAULTS, ids=[kind for _, kind in _FAULTS])
@@ -74,7 +71,7 @@ def test_planted_fault_is_found_and_saved(
     """Each way to break the claim is met, named, and saved as a case that breaks it again."""
     target = planted.target_with(fault)
 
-    progress = _plain.fuzz(decode_parts(target), tmp_path, tmp_path / "own", seed=_SEED, seconds=0)
+    progress = _plain.fuzz(_few(target), tmp_path, tmp_path / "own", seed=SEED, seconds=0)
 
     found = [each for each in progress.escapes if each.startswith(kind)]
     assert found
@@ -139,7 +136,7 @@ def test_crashed_process_is_an_escape_and_another_takes_its_place(tmp_path: Path
     run = supervise(
         engine="plain",
         output=tmp_path,
-        seed=_SEED,
+        seed=SEED,
         seconds=3,
         workers=1,
         worker="tests.fuzz.dying",
@@ -157,7 +154,7 @@ def test_process_that_cannot_start_is_no_pass(tmp_path: Path) -> None:
         supervise(
             engine="plain",
             output=tmp_path,
-            seed=_SEED,
+            seed=SEED,
             seconds=5,
             workers=1,
             worker="tests.fuzz.no_such_module",
@@ -197,7 +194,7 @@ def test_replay_tells_an_escape_from_a_refusal(
 
 def test_tokens_write_back_what_was_read() -> None:
     """Reading any bytes into tokens and writing those loses nothing."""
-    rng = random.Random(_SEED)  # noqa: S311 - repeatable, not secret
+    rng = random.Random(SEED)  # noqa: S311 - repeatable, not secret
     for data in (*seeds(Target().registry), *(rng.randbytes(40) for _ in range(2000))):
         assert parse(data).raw == data
         assert bytes(Case.parse(bytes(Case.parse(data)))) == bytes(Case.parse(data))
@@ -219,8 +216,10 @@ def test_same_seed_makes_the_same_cases() -> None:
 
 def test_staged_case_survives_its_process(tmp_path: Path) -> None:
     """What a process tried last can be read after it."""
-    _plain.fuzz(decode_parts(), tmp_path, tmp_path / "own", seed=1, seconds=0)
+    parts = _few(Target())
+    _plain.fuzz(parts, tmp_path, tmp_path / "own", seed=1, seconds=0)
 
+    tried = list(parts.seeds())
     count, data = read_staged(tmp_path / "own")
-    assert count > 1000
-    assert data == list(seeds(Target().registry))[-1]
+    assert count == len(tried) > 300
+    assert data == tried[-1]
