@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories from a seed until the time is up; what is found is made as short as it goes.
+"""Histories from a seed; what is found is made as short as it goes.
 
 A history follows from its steps, and those from a seed and a number: all that is drawn at random
 (ids, salts, keys) is the same in every history. The clock is the real one, and nothing depends on
@@ -7,6 +7,7 @@ it.
 """
 
 import hashlib
+import math
 import random
 import time
 from collections import Counter
@@ -94,15 +95,17 @@ class Search:
         self,
         seed: int,
         *,
-        seconds: float,
+        seconds: float = math.inf,
+        histories: float = math.inf,
         shrink_seconds: float = 60,
         steps_of: Callable[[int, int], list[Step]] = steps_of,
     ) -> None:
-        """Take histories until the time is up.
+        """Take histories until the time is up, or so many of them.
 
         Args:
             seed: What they follow from.
             seconds: How long to go on.
+            histories: How many to take.
             shrink_seconds: How long to look for fewer steps that end in a difference.
             steps_of: Draws the steps of a history.
 
@@ -111,7 +114,7 @@ class Search:
                 still do.
         """
         end, number = time.monotonic() + seconds, 0
-        while time.monotonic() < end:
+        while number < histories and time.monotonic() < end:
             steps = steps_of(seed, number)
             try:
                 self.replay(steps)

@@ -3,6 +3,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,11 @@ _REGISTRY_HOSTS = tuple(
 )
 _REGISTRY_OPTIONS = ("--index-url", "--extra-index-url", "--find-links", "--trusted-host")
 
-_every_source = pytest.mark.parametrize("path", source_files(), ids=shown)
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    """Every module of every part, parsed once."""
+    return {path: source_tree(path) for path in source_files()}
 
 
 def _public_names(tree: ast.Module) -> list[str] | None:
@@ -63,41 +68,50 @@ def _is_public(path: Path) -> bool:
     return all(part == "__init__" or not part.startswith("_") for part in parts)
 
 
-@_every_source
-def test_functions_fit_on_a_screen(path: Path) -> None:
+def test_functions_fit_on_a_screen(trees: dict[Path, ast.Module]) -> None:
     """A function has at most 70 lines, its docstring included."""
     long = [
-        f"{node.name}: {lines} lines"
-        for node in ast.walk(source_tree(path))
+        f"{shown(path)}: {node.name}: {lines} lines"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > _FUNCTION_LINES_MAX
     ]
 
+    assert trees
     assert not long
 
 
-@_every_source
-def test_module_opens_with_its_licence_and_what_it_guarantees(path: Path) -> None:
-    """A source file begins with the SPDX line, then a docstring."""
-    text = path.read_text(encoding="utf-8")
+def test_modules_open_with_their_licence_and_what_they_guarantee(
+    trees: dict[Path, ast.Module],
+) -> None:
+    """A source file begins with the SPDX line, which it has once, then a docstring."""
+    texts = {path: path.read_text(encoding="utf-8") for path in trees}
 
-    assert text.splitlines()[0] == _SPDX
-    assert text.count(_SPDX) == 1
-    assert ast.get_docstring(ast.parse(text))
+    assert not [shown(path) for path, text in texts.items() if text.split("\n")[0] != _SPDX]
+    assert not [shown(path) for path, text in texts.items() if text.count(_SPDX) != 1]
+    assert not [shown(path) for path, tree in trees.items() if not ast.get_docstring(tree)]
 
 
-@_every_source
-def test_public_names_are_listed_sorted_and_real(path: Path) -> None:
+def test_public_names_are_listed_sorted_and_real(trees: dict[Path, ast.Module]) -> None:
     """A module that users may import lists its names, in order, each once and bound."""
-    tree = source_tree(path)
-    names = _public_names(tree)
-    if names is None:
-        only_docstring = all(isinstance(node, ast.Expr) for node in tree.body)
-        assert not _is_public(path) or only_docstring, "a public module needs an __all__"
-        return
+    wrong = [f"{shown(path)}: {fault}" for path in trees for fault in _list_faults(path, trees)]
 
-    assert names == sorted(set(names), key=_order)
-    assert set(names) <= _bound_names(tree)
+    assert not wrong
+
+
+def _list_faults(path: Path, trees: dict[Path, ast.Module]) -> Iterator[str]:
+    """Say what is wrong with the list of names of a module."""
+    names = _public_names(trees[path])
+    if names is None:
+        only_docstring = all(isinstance(node, ast.Expr) for node in trees[path].body)
+        if _is_public(path) and not only_docstring:
+            yield "a public module needs an __all__"
+        return
+    if names != sorted(set(names), key=_order):
+        yield "its names are not sorted, or one is there twice"
+    if unbound := set(names) - _bound_names(trees[path]):
+        yield f"it does not bind {sorted(unbound)}"
 
 
 def _bound_names(tree: ast.Module) -> set[str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import langgraph.graph  # noqa: F401
 import numpy  # noqa: ICN001, F401
-import torch  # noqa: F401
+import torch
+import torch._dynamo  # imported with the first optimizer
 
 import sealpoint
 import sealpoint_agent_framework
@@ -35,6 +36,9 @@ for _package in (sealpoint, sealpoint_langgraph, sealpoint_agent_framework, seal
 
 # Six hundred files that each process would read when it opens a store.
 known_zones()
+
+# Threads that wait for a share of a tiny tensor keep the processor busy.
+torch.set_num_threads(1)
 
 # A collection in a child would copy every page that these objects lie in.
 gc.collect()
