@@ -13,11 +13,11 @@ from sealpoint.gate import Thread
 from tests.differential.edits import EDITS
 from tests.differential.history import ACTIONS, Difference, Step
 from tests.differential.search import Search, steps_of
-from tests.effort import examples, in_soak
+from tests.effort import SOAKING, in_soak
 
 _BACKENDS = ("sqlite", "file", in_soak("postgres"))
 _SEED = 7
-_HISTORIES = examples(20)
+_HISTORIES = 20 if SOAKING else 4
 
 
 @pytest.fixture(scope="module", params=_BACKENDS)

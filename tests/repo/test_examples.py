@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples are short and work."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.repo._tree import ROOT, shown
+from tests.warm import run_command
 
 _EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 _EXAMPLE_LINES_MAX = 79
@@ -32,15 +32,8 @@ def test_example_is_short(path: Path) -> None:
 @_every_example
 def test_example_runs(path: Path, tmp_path: Path) -> None:
     """An example exits with status 0, says something in 80 columns, and warns about nothing."""
-    result = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS_MAX,
-        check=False,
-    )
+    words = ["python", str(path)]
+    result = run_command(words, tmp_path, dict(os.environ), _SECONDS_MAX, apart=True)
 
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()

@@ -31,7 +31,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,22 +193,27 @@ def _run(
     """Run a program of this environment in a directory."""
     if words[0] == "sqlite3":
         words = [sys.executable, "-c", _SQLITE3, *words[1:]]
-    is_program = words[0] in ("python", sys.executable) and words[1].endswith(".py")
-    if warm and (words[0] == "sealpoint" or is_program) and ">" not in words:
-        return run_command(words, directory, environment, _SECONDS_MAX, apart=apart)
     *words, mark, target = words if words[-2:-1] == [">"] else (*words, "", "")
-    with (directory / target).open("w") if mark else nullcontext() as output:
-        return subprocess.run(
+    apart = apart or bool(mark)
+    is_program = words[0] in ("python", sys.executable) and words[1] != "-m"
+    if warm and (words[0] == "sealpoint" or is_program):
+        result = run_command(words, directory, environment, _SECONDS_MAX, apart=apart)
+    else:
+        result = subprocess.run(
             words,
             cwd=directory,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=output or subprocess.PIPE,
-            stderr=subprocess.PIPE if apart or output else subprocess.STDOUT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if apart else subprocess.STDOUT,
             text=True,
             timeout=_SECONDS_MAX,
             check=False,
         )
+    if mark:
+        (directory / target).write_text(result.stdout, encoding="utf-8")
+        result.stdout = ""
+    return result
 
 
 def _matches(expected: str, found: str) -> bool:
