@@ -42,6 +42,7 @@ def pytest_arguments(temporary: Path, *, limit_s: float) -> list[str]:
     return [
         *("-q", "-s", "-x", "--no-header", "--no-summary", "-o", "addopts="),
         *("-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist"),
+        *("-p", "timeout", "-p", "no:langsmith_plugin"),  # as in pyproject.toml
         *("--import-mode=importlib", "-m", "not soak"),
         # Its plugin is imported before the session, so that children need not.
         *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),

@@ -20,15 +20,15 @@ _VERBS = {
 }
 
 
-def _pip(*arguments: str | Path, python: str | Path = sys.executable) -> None:
-    command = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
-    subprocess.run([*command, *map(str, arguments)], check=True, capture_output=True)
+def _run(*words: str | Path) -> None:
+    subprocess.run([*map(str, words)], check=True, capture_output=True)
 
 
 def _build(folder: Path) -> dict[str, Path]:
     """A wheel of each part, by the name of the distribution."""
     sources = [ROOT / "packages" / name for name in _PARTS]
-    _pip("wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", folder, *sources)
+    options = ("--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--no-index")
+    _run(sys.executable, "-m", "pip", "wheel", *options, "-w", folder, *sources)
     return {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
 
 
@@ -45,7 +45,8 @@ def _environment(folder: Path, wheels: list[Path], third_party: Path) -> Path:
     """The interpreter of a new environment that has these wheels."""
     venv.create(folder, with_pip=False, symlinks=True)
     python = folder / "bin" / "python"
-    _pip("install", "--no-deps", "--no-index", *wheels, python=python)
+    options = ("--no-config", "--offline", "--no-cache", "--no-deps", "--python", python)
+    _run(Path(sys.executable).with_name("uv"), "pip", "install", *options, *wheels)
     packages = next(folder.glob("lib/python3*/site-packages"))
     (packages / "third-party.pth").write_text(f"{third_party}\n", encoding="utf-8")
     return python
