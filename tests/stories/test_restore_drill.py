@@ -4,18 +4,19 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import sealpoint
 from tests.attacks.ledger.raw_editor import ServerEditor
+from tests.warm import run_command
 
 _ROOT = Path(__file__).parents[2]
 _THREADS = [f"invoice-{number:02}" for number in range(50)]
 _WORKERS = 2
+_SECONDS_MAX = 120
 
 
 class Site:
@@ -29,38 +30,31 @@ class Site:
         config, state = self.places
         sealpoint.init(self.url, policy="team", config_dir=config, state_dir=state)
 
-    def _process(self, *arguments: str) -> "subprocess.Popen[str]":
-        paths = [str(Path(sealpoint.__file__).parents[1]), str(_ROOT)]
-        return subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+    def _printed(self, *words: str) -> dict[str, Any]:
+        """What a process printed, which ended well."""
+        environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+        ended = run_command(words, _ROOT, environment, _SECONDS_MAX, apart=True)
+        assert ended.returncode == 0, ended.stderr
+        document: dict[str, Any] = json.loads(ended.stdout)
+        return document
 
     def work(self) -> dict[str, Any]:
         """Let every worker go on with its share of the threads, all at once."""
+        worker = ("python", "-m", "tests.stories.restore_worker", self.url, *self.places)
         shares = [_THREADS[number::_WORKERS] for number in range(_WORKERS)]
-        module = "tests.stories.restore_worker"
-        started = [self._process(module, self.url, *self.places, *share) for share in shares]
         told: dict[str, Any] = {}
-        for process in started:
-            told |= json.loads(process.communicate(timeout=120)[0])
-            assert process.returncode == 0
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            for each in pool.map(lambda share: self._printed(*worker, *share), shares):
+                told |= each
         return told
 
     def accept(self, *options: str) -> dict[str, Any]:
         """Accept the restore from the command line."""
         config, state = self.places
-        process = self._process(
+        return self._printed(
             *("sealpoint", "accept-restore", "--reason", "the disk died", "--yes", "--json"),
             *("--store", self.url, "--config-dir", config, "--state-dir", state, *options),
         )
-        printed = process.communicate(timeout=120)[0]
-        assert process.returncode == 0
-        document: dict[str, Any] = json.loads(printed)
-        return document
 
     def copied(self, *folders: Path) -> Callable[[], None]:
         """Copy the store and some directories; what is returned puts the copies back."""
