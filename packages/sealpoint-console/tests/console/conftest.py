@@ -29,9 +29,12 @@ def served(scene: Scene) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A real Chromium, one for each test: while it is open, an event loop runs in this thread."""
+    """A real Chromium for the tests of a file, whose windows have nothing in common.
+
+    While it is open, an event loop runs in this thread: none of the file can run one of its own.
+    """
     with chromium() as browser:
         yield browser
 

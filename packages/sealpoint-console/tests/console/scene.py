@@ -7,16 +7,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 
 import sealpoint
 from sealpoint import Registry, SealpointError, Store, World
 from sealpoint.api import Admin
 from sealpoint.errors import NeedsApproval
-from sealpoint_console import Console
+from sealpoint_console import Console, _render
 from sealpoint_console.settings import ConsoleSettings
 from tests.postgres_server import PostgresServer, schema_of
 
@@ -30,6 +34,25 @@ ROLES = {
     "vera": ["auditor"],
 }
 """The people beside the owner of the store, whose own identity is the console's."""
+
+
+class _Compiled(BytecodeCache):
+    """Templates as they were compiled before in this process, by what is in them."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        found = self._found.get((bucket.key, bucket.checksum))
+        if found is not None:
+            bucket.bytecode_from_string(found)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._found[bucket.key, bucket.checksum] = bucket.bytecode_to_string()
+
+
+# To compile them takes most of the time in which a console starts.
+_COMPILING_ONCE = partial(Environment, bytecode_cache=_Compiled())
 
 
 @dataclass
@@ -123,7 +146,8 @@ class Scene:
             self.url, read_only=True, registry=Registry().showing_untyped(""), **self.place
         )
         with reading, self.open("operator") as acting:
-            console = Console(reading, acting, settings, admin=self.admin)
+            with mock.patch.object(_render, "Environment", _COMPILING_ONCE):
+                console = Console(reading, acting, settings, admin=self.admin)
             runs = threading.Thread(target=console.run, daemon=True)
             runs.start()
             try:
@@ -145,11 +169,12 @@ class Served:
     def client(self, person: str | None = None, **headers: str) -> httpx.Client:
         """A browser without a screen, signed in as somebody."""
         headers = {"sec-fetch-site": "same-origin", "origin": self.origin, **headers}
-        client = httpx.Client(base_url=self.origin, headers=headers, timeout=20)
+        # No certificate is read, as there is no TLS.
+        client = httpx.Client(base_url=self.origin, headers=headers, timeout=20, verify=False)
         if person is not None:
             link = self.console.sign_in_link(person).partition("link=")[2]
             path = f"{self.origin}/sign-in/link"
-            answer = httpx.post(path, json={"link": link}, headers=headers)
+            answer = httpx.post(path, json={"link": link}, headers=headers, verify=False)
             assert answer.status_code == 200, answer.text
             # httpx keeps a Secure cookie from a loopback address to itself.
             client.headers["cookie"] = f"__Host-sealpoint={_cookie(answer)}"
