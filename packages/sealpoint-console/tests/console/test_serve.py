@@ -20,7 +20,7 @@ from sealpoint.cli import main
 from sealpoint.errors import ConfigError, UsageError
 from sealpoint_console import _serve as console_serve
 from sealpoint_console.settings import load_console_settings
-from tests.console.scene import Scene, until
+from tests.console.scene import Scene, Served, until
 
 
 def _options(scene: Scene) -> list[str]:
@@ -64,6 +64,16 @@ def test_the_command_serves_until_it_is_interrupted(scene: Scene) -> None:
         assert served.wait() in (0, 1, 130)
         stop.cancel()
     os.close(master)
+
+
+def test_no_part_of_an_answer_waits_for_the_one_before_it(served: Served) -> None:
+    """What a connection is given to send leaves without an acknowledgement of what has left."""
+    with served.client() as client:
+        assert client.get("/sign-in").status_code == 200
+        (connection,) = served.console._server.server_state.connections
+        sent_by = connection.transport.get_extra_info("socket")
+
+        assert sent_by.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def _free_port() -> int:

@@ -8,9 +8,9 @@ while the code stays the same.
 """
 
 import ast
-import copy
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -515,21 +515,27 @@ _VALUES = frozenset(
 )
 
 
-def code_changes(text: str) -> Iterator[tuple[str, str]]:
-    """Programs that differ from one in a single place, each with a name for the place."""
+def code_changes(text: str, of_each_form: int | None = None) -> Iterator[tuple[str, str]]:
+    """Programs that differ from one in a single place, each with a name for the place.
+
+    A form is what kind of node stands in which field of which other; of each are as many as asked
+    for, the first ones, or all.
+    """
     tree, seen = ast.parse(text), {ast.unparse(ast.parse(text))}
+    made_of: Counter[tuple[str, str, str]] = Counter()
     for number, (node, name, place) in enumerate(_places(tree)):
         held = getattr(node, name)
         value = held if place is None else held[place]
+        form = (type(node).__name__, name, type(value).__name__)
         other = _changed(value, name)
-        if other is None:
+        if other is None or (of_each_form is not None and made_of[form] >= of_each_form):
             continue
         if place is None:
             setattr(node, name, other)
         else:
             held[place] = other
         try:
-            made = ast.unparse(ast.fix_missing_locations(copy.deepcopy(tree)))
+            made = ast.unparse(tree)
             compile(made, "deploy", "exec")
         except (SyntaxError, ValueError, TypeError, AttributeError):
             made = ""  # nothing of that kind can stand there
@@ -539,6 +545,7 @@ def code_changes(text: str) -> Iterator[tuple[str, str]]:
             held[place] = value
         if made and made not in seen:
             seen.add(made)
+            made_of[form] += 1
             line = getattr(node, "lineno", 0)
             yield f"{number}: {type(node).__name__}.{name} in line {line}", made
 

@@ -32,9 +32,11 @@ from tests.attacks.world.deploys import (
     looks,
     settings_text,
 )
+from tests.effort import SOAKING
 
 _TEAM = Policy.parse(shipped_policy("team"))
-_EVERY = 1 if os.environ.get("SEALPOINT_SOAK") else 4
+# How many places of each form are tried, and how many places those are at least.
+_OF_EACH_FORM, _PLACES_MIN = (None, 1_380) if SOAKING else (1, 200)
 
 
 class _State(TypedDict, total=False):
@@ -100,6 +102,13 @@ def deploys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Deploy
     _forget()
 
 
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The world of the deploy in which nothing is changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield _Deploys(tmp_path_factory.mktemp("unchanged"), patch).world({}, {})
+
+
 def _asks(before: World, after: World) -> bool:
     differs = before.diff(after).differs
     return any(_TEAM.measure(leaf_class).asks_people for leaf_class in differs)
@@ -109,13 +118,13 @@ def test_another_program_in_any_place_asks_people(deploys: _Deploys) -> None:
     """Every name, constant, operator, argument, statement and expression of it counts."""
     before = deploys.code({})
     tried, missed = 0, list[str]()
-    for place, text in list(code_changes(AGENT))[::_EVERY]:
+    for place, text in code_changes(AGENT, _OF_EACH_FORM):
         tried += 1
         if not _asks(before, deploys.code({"agent.py": text})):
             missed.append(place)
 
     assert missed == []
-    assert tried >= 280
+    assert tried >= _PLACES_MIN
 
 
 def test_how_a_program_is_written_asks_nobody(deploys: _Deploys) -> None:
@@ -128,15 +137,20 @@ def test_how_a_program_is_written_asks_nobody(deploys: _Deploys) -> None:
 
 
 @pytest.mark.parametrize("change", SETTINGS_CHANGED)
-def test_another_setting_asks_people(deploys: _Deploys, change: str) -> None:
+def test_another_setting_asks_people(deploys: _Deploys, unchanged: World, change: str) -> None:
     """What decides and stands in no code is read from the objects of the framework."""
-    before = deploys.world({}, {})
     after = deploys.world({}, SETTINGS_CHANGED[change])
-    diff = before.diff(after)
+    diff = unchanged.diff(after)
 
-    assert _asks(before, after), diff.lines()
+    assert _asks(unchanged, after), diff.lines()
     assert LeafClass.CODE not in diff.differs
-    assert before.diff(deploys.world({}, {})).lines() == ()
+
+
+def test_the_same_settings_ask_nobody(deploys: _Deploys, unchanged: World) -> None:
+    """Not where the package lies, nor what was deployed in between, makes another world."""
+    deploys.world({}, SETTINGS_CHANGED["a prompt"])
+
+    assert unchanged.diff(deploys.world({}, {})).lines() == ()
 
 
 def test_asking_less_is_wider(deploys: _Deploys) -> None:
@@ -179,13 +193,13 @@ _FILES: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("change", _FILES)
-def test_another_module_asks_people(deploys: _Deploys, change: str) -> None:
+def test_another_module_asks_people(deploys: _Deploys, unchanged: World, change: str) -> None:
     """Each module of the package counts, imported yet or not."""
     files, line = _FILES[change]
-    before, after = deploys.world({}, {}), deploys.world(files, {})
+    after = deploys.world(files, {})
 
-    assert _asks(before, after)
-    assert before.diff(after).lines() == (line,)
+    assert _asks(unchanged, after)
+    assert unchanged.diff(after).lines() == (line,)
 
 
 def test_a_prompt_in_a_file_asks_people(deploys: _Deploys, tmp_path: Path) -> None:
