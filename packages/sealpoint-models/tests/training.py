@@ -6,14 +6,23 @@ import warnings
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from sealpoint_models import save_checkpoint
 from tests.sameness import same
 
-__all__ = ["STATES", "same_state"]
+__all__ = ["STATES", "same_state", "save_states"]
+
+
+def save_states(folder: Path) -> None:
+    """Save each state that is the same whenever it is made."""
+    for kind, make in STATES.items():
+        if kind not in ("sgd", "adamw", "adagrad"):
+            save_checkpoint(make(), folder / f"{kind}.safetensors")
 
 
 def same_state(a: Any, b: Any) -> bool:

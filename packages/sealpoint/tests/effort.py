@@ -8,12 +8,21 @@ it is their number, and `make soak` says so by the variable `SEALPOINT_SOAK`.
 import os
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from itertools import combinations
 from typing import Any
 
 import pytest
 
-__all__ = ["BACKENDS", "SOAKING", "examples", "in_soak", "in_turn", "leave_to_soak"]
+__all__ = [
+    "BACKENDS",
+    "SOAKING",
+    "every_pair",
+    "examples",
+    "in_soak",
+    "in_turn",
+    "leave_to_soak",
+]
 
 SOAKING = bool(os.environ.get("SEALPOINT_SOAK"))
 _SHARE = 5
@@ -51,6 +60,17 @@ def leave_to_soak(items: Iterable[pytest.Item]) -> None:
         stays = zlib.crc32(name.encode()) % len(group)
         for item in (*group[:stays], *group[stays + 1 :]):
             item.add_marker("soak")
+
+
+def every_pair(rows: Iterable[tuple[Hashable, ...]]) -> list[Any]:
+    """A table: in a daily run so many rows that all pairs of values meet, in `make soak` all."""
+    left = {row: frozenset(combinations(enumerate(row), 2)) for row in rows}
+    unmet, daily = set[Any]().union(*left.values()), set()
+    while unmet:
+        # The first of those that bring most together: the same in every run.
+        daily.add(best := max(left, key=lambda row: len(left[row] & unmet)))
+        unmet -= left[best]
+    return [pytest.param(*row, marks=[] if row in daily else [pytest.mark.soak]) for row in left]
 
 
 BACKENDS = ("memory", in_soak("sqlite"), in_soak("file"), in_soak("postgres"))

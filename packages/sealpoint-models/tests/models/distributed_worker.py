@@ -12,7 +12,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import blake3  # noqa: F401 # as the next
 import torch
+import torch._dynamo  # What torch imports when it first saves: here, once for all that are forked.
 import torch.distributed as dist
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_loader import load

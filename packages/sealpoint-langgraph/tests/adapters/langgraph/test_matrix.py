@@ -10,7 +10,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import cache, partial
-from itertools import product
 from typing import Any, cast
 
 import pytest
@@ -260,7 +259,13 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 
 
 def _both_faces_of(names: Iterable[str]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(("face", "name"), list(product(FACES, names)))
+    """Each on one face in a daily run, in turn."""
+    table = [
+        pytest.param(face, name, marks=[pytest.mark.soak] if (place + number) % 2 else [])
+        for place, face in enumerate(FACES)
+        for number, name in enumerate(names)
+    ]
+    return pytest.mark.parametrize(("face", "name"), table)
 
 
 @_both_faces_of(AGENTS)

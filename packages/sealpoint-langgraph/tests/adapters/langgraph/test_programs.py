@@ -2,15 +2,15 @@
 """Programs like the framework's tutorials give the same over every saver, also when killed.
 
 The stock saver in memory, never killed, says what is right. In `make test` every program is
-killed at every write in the strictest durability, and less often in the others; `make soak` kills
-each once after every single write, in all of them.
+killed at every write in the strictest durability, on one of its faces, and less often in the
+others; `make soak` kills each once after every single write, in all of them and on both faces.
 """
 
 import functools
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from langchain_core.runnables import RunnableConfig
@@ -21,15 +21,13 @@ from tests.adapters.langgraph.harness import Mode, Result, at_every_write, once_
 from tests.adapters.langgraph.programs import PROGRAMS
 from tests.adapters.langgraph.savers import REFERENCE, UNDER_TEST
 from tests.adapters.langgraph.turns import Durability
+from tests.effort import every_pair
 
 _DURABILITIES: tuple[Durability, ...] = ("sync", "async", "exit")
+_FACES: tuple[Literal["sync", "async"], ...] = ("sync", "async")
 _INVOKED = [
-    Mode(face=face, durability=durability)
-    for face in ("sync", "async")
-    for durability in _DURABILITIES
+    Mode(face=face, durability=durability) for face in _FACES for durability in _DURABILITIES
 ]
-# Streamed in the durability that the framework uses when it is not told.
-_STREAMED = [Mode(face=face, durability="async", streamed=True) for face in ("sync", "async")]
 _SAMPLE = 23
 
 _every_saver = pytest.mark.parametrize(
@@ -45,14 +43,33 @@ def _shown(mode: Mode) -> str:
     return f"{mode.face}-{mode.durability}{'-streamed' if mode.streamed else ''}"
 
 
-def _runs(modes: Sequence[Mode]) -> list[Any]:
+def _runs() -> list[Any]:
     """List every program in every mode in which its turns make sense."""
-    return [
-        pytest.param(name, mode, id=f"{name}-{_shown(mode)}")
+    rows = [
+        (name, face, (durability, streamed))
         for name, program in PROGRAMS.items()
-        for mode in modes
-        if mode.durability in program.durabilities
+        for face in _FACES
+        # Streamed in the durability that the framework uses when it is not told.
+        for durability, streamed in (*((each, False) for each in _DURABILITIES), ("async", True))
+        if durability in program.durabilities
     ]
+    listed = []
+    for row in every_pair(rows):
+        name, face, (durability, streamed) = row.values
+        mode = Mode(face=face, durability=durability, streamed=streamed)
+        listed.append(pytest.param(name, mode, id=f"{name}-{_shown(mode)}", marks=row.marks))
+    return listed
+
+
+def _killed_daily(modes: Sequence[Mode]) -> list[Any]:
+    """List every program in one of some modes, in turn; the soak kills it in all."""
+    listed = []
+    for number, (name, program) in enumerate(PROGRAMS.items()):
+        found = [mode for mode in modes if mode.durability in program.survives]
+        if found:
+            mode = found[number % len(found)]
+            listed.append(pytest.param(name, mode, id=f"{name}-{_shown(mode)}"))
+    return listed
 
 
 def _kills(modes: Sequence[Mode]) -> list[Any]:
@@ -82,7 +99,7 @@ def _assert_survived(killed: Result, name: str, mode: Mode) -> None:
 
 
 @_every_saver
-@pytest.mark.parametrize(("name", "mode"), _runs([*_INVOKED, *_STREAMED]))
+@pytest.mark.parametrize(("name", "mode"), _runs())
 def test_program_gives_what_it_gives_in_memory(
     saver: str, name: str, mode: Mode, tmp_path: Path
 ) -> None:
@@ -97,7 +114,7 @@ def test_program_gives_what_it_gives_in_memory(
 
 @_every_saver
 @pytest.mark.parametrize(
-    ("name", "mode"), _kills([mode for mode in _INVOKED if mode.durability == "sync"])
+    ("name", "mode"), _killed_daily([mode for mode in _INVOKED if mode.durability == "sync"])
 )
 def test_program_killed_at_every_write_comes_to_the_same(
     saver: str, name: str, mode: Mode, tmp_path: Path
@@ -113,7 +130,8 @@ def test_program_killed_at_every_write_comes_to_the_same(
 
 @_every_saver
 @pytest.mark.parametrize(
-    ("name", "mode"), _kills([Mode(durability="async"), Mode(face="async", durability="exit")])
+    ("name", "mode"),
+    _killed_daily([Mode(durability="async"), Mode(face="async", durability="exit")]),
 )
 def test_program_saved_late_and_killed_comes_to_the_same(
     saver: str, name: str, mode: Mode, tmp_path: Path
@@ -127,7 +145,9 @@ def test_program_saved_late_and_killed_comes_to_the_same(
 
 
 @_every_saver
-@pytest.mark.parametrize(("name", "mode"), _kills([Mode(), Mode(face="async", durability="async")]))
+@pytest.mark.parametrize(
+    ("name", "mode"), _killed_daily([Mode(), Mode(face="async", durability="async")])
+)
 def test_program_killed_once_comes_to_the_same(
     saver: str, name: str, mode: Mode, tmp_path: Path
 ) -> None:

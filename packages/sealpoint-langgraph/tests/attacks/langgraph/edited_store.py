@@ -21,16 +21,17 @@ from tests.attacks.langgraph.desks import SHAPES, Desk, config_of
 
 __all__ = ["ALARMS", "BACKENDS", "PLACES", "EditedStore", "ending"]
 
+_DAILY = tuple(zip(("sqlite", "file"), SHAPES, strict=True))
 PLACES = [
     pytest.param(
         (backend, shape),
         id=f"{backend}-{shape}",
-        marks=[pytest.mark.soak] if backend == "postgres" else [],
+        marks=[] if (backend, shape) in _DAILY else [pytest.mark.soak],
     )
     for backend in ("sqlite", "file", "postgres")
     for shape in SHAPES
 ]
-"""Each backend, with a question that is asked by the graph and by a subgraph."""
+"""Each backend, with a question that is asked by the graph and by a subgraph; one each a day."""
 
 
 class EditedStore(EditedThreads):

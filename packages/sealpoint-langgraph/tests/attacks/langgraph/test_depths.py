@@ -7,6 +7,7 @@ where asking and paying lie two levels deep, and where they are tasks of an entr
 
 import threading
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -20,10 +21,16 @@ from sealpoint_langgraph import SealedSaver, deliberately
 from tests.attacks.langgraph.desks import DEEP_SHAPES, FACES, Desk, config_of, run
 from tests.attacks.langgraph.edited_store import ending
 from tests.attacks.langgraph.office import Office
+from tests.effort import every_pair
 
 _YES: Any = Command(resume="yes")
 _SECONDS = 60
 _every_face = pytest.mark.parametrize("face", FACES)
+_every_save = pytest.mark.parametrize(
+    ("desk", "durability", "face"),
+    every_pair(product(DEEP_SHAPES, ("sync", "async", "exit"), FACES)),
+    indirect=["desk"],
+)
 
 
 @pytest.fixture(params=DEEP_SHAPES)
@@ -190,8 +197,7 @@ def test_one_more_step_needs_approval(office: Office, desk: Desk, thread: str, f
 # ---------------------------------------------------------------------- pauses
 
 
-@_every_face
-@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@_every_save
 def test_a_pause_stops_the_next_step(
     office: Office, desk: Desk, thread: str, durability: str, face: str
 ) -> None:
@@ -246,8 +252,7 @@ def test_a_bare_saver_is_refused_before_any_step(
 
 
 @pytest.mark.usefixtures("unseen_runs")
-@_every_face
-@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@_every_save
 def test_a_run_that_was_overtaken_writes_nothing_more(
     office: Office, desk: Desk, thread: str, durability: str, face: str
 ) -> None:

@@ -17,6 +17,7 @@ from sealpoint.errors import Paused, ResumeRefused
 from sealpoint_langgraph import _call_gate, guard
 from tests.attacks.langgraph.desks import State, config_of
 from tests.attacks.langgraph.office import Office
+from tests.effort import every_pair
 
 DURABILITIES = ("sync", "async", "exit")
 _ALL = ["one", "two", "three"]
@@ -140,9 +141,10 @@ SHAPES: dict[str, Callable[[Works], Any]] = {
 }
 WAYS = ("invoke", "ainvoke", "stream", "astream")
 _CASES = [
-    (shape, way)
+    (shape, way, durability)
     for shape in SHAPES
     for way in WAYS
+    for durability in DURABILITIES
     if shape != "async entrypoint" or way.startswith("a")
 ]
 
@@ -166,8 +168,7 @@ def _given(shape: str) -> Any:
     return {"log": []} if shape.startswith("node") else []
 
 
-@pytest.mark.parametrize("durability", DURABILITIES)
-@pytest.mark.parametrize(("shape", "way"), _CASES)
+@pytest.mark.parametrize(("shape", "way", "durability"), every_pair(_CASES))
 def test_the_third_task_never_runs_and_the_second_is_kept(
     office: Office, thread: str, shape: str, way: str, durability: str
 ) -> None:

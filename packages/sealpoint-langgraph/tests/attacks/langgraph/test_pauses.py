@@ -3,6 +3,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from sealpoint.errors import Paused, ResumeRefused
 from sealpoint_langgraph import SealedSaver, guard
 from tests.attacks.langgraph.desks import SHAPES, State, config_of
 from tests.attacks.langgraph.office import Office
+from tests.effort import every_pair
 
 DURABILITIES = ("sync", "async", "exit")
 WAYS = ("invoke", "ainvoke", "stream", "astream", "batch", "astream_events")
@@ -84,9 +86,9 @@ def _run(way: str, graph: Any, value: Any, thread: str, **options: Any) -> Any:
     return asyncio.run(_drained(graph.astream(value, where, **options)))
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("durability", DURABILITIES)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("shape", "durability", "way"), every_pair(product(SHAPES, DURABILITIES, WAYS))
+)
 def test_the_third_node_never_runs_and_the_second_is_kept(
     office: Office, thread: str, shape: str, durability: str, way: str
 ) -> None:

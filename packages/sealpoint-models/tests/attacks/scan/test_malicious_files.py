@@ -5,12 +5,13 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 
 import pytest
 
-from sealpoint_models.scan import ScanVerdict, scan_bytes
+from sealpoint_models.scan import ScanReport, ScanVerdict, scan_bytes
 from tests.repo._tree import ROOT
-from tests.scan.malicious import GROUPS, malicious
+from tests.scan.malicious import GROUPS, Sample
 
 _SAMPLES_LEAST = 250
 
@@ -75,13 +76,19 @@ print(json.dumps([sorted(seen), sorted(set(sys.modules) - before), loaded]))
 """
 
 
+@cache
+def _scanned(group: str) -> list[tuple[Sample, ScanReport]]:
+    """The samples of a group, each with what a scan says of it."""
+    return [(each, scan_bytes(each.data, each.file)) for each in GROUPS[group]()]
+
+
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_sample_of_a_trick_is_dangerous_or_unreadable(group: str) -> None:
     """No way of hiding code makes it data, objects of known classes, or something not read."""
     passed = [
-        str(each)
-        for each in GROUPS[group]()
-        if not scan_bytes(each.data, each.file).is_refused(ScanVerdict.UNREADABLE)
+        str(sample)
+        for sample, report in _scanned(group)
+        if not report.is_refused(ScanVerdict.UNREADABLE)
     ]
 
     assert not passed
@@ -89,7 +96,7 @@ def test_every_sample_of_a_trick_is_dangerous_or_unreadable(group: str) -> None:
 
 def test_the_samples_are_many_and_most_are_told_for_what_they_are() -> None:
     """There are hundreds of samples, no reader fails on one, and most of them are dangerous."""
-    reports = [scan_bytes(each.data, each.file) for each in malicious()]
+    reports = [report for group in GROUPS for _, report in _scanned(group)]
     verdicts = Counter(report.verdict for report in reports)
     rules = {finding.rule for report in reports for finding in report.findings}
 

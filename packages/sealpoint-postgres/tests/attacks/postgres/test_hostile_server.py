@@ -5,8 +5,10 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,12 @@ def hostile(postgres: PostgresServer) -> Iterator[_Hostile]:
     made.close()
 
 
+def _at_once(calls: Sequence[Callable[[], object]]) -> list[type[SealpointError] | None]:
+    """How calls end, each in a thread of its own: what most of them do is to wait."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(_ending, calls))
+
+
 def _ending(call: Callable[[], object]) -> type[SealpointError] | None:
     try:
         call()
@@ -97,11 +105,14 @@ def test_a_view_that_sleeps_is_given_up(hostile: _Hostile) -> None:
             f"ALTER TABLE {table} RENAME TO old_{table}; CREATE VIEW {table} AS "  # noqa: S608
             f"SELECT * FROM old_{table} WHERE pg_sleep(3600) IS NOT NULL"
         )
-    started = time.monotonic()
-    found = {name: _ending(lambda: read(hostile.storage)) for name, read in _READS.items()}  # noqa: B023
+    with ExitStack() as stack:
+        opened = [stack.enter_context(closing(hostile.opened())) for _ in _READS]
+        started = time.monotonic()
+        reads = zip(_READS.values(), opened, strict=True)
+        found = _at_once([partial(read, storage) for read, storage in reads])
 
-    assert set(found.values()) == {StorageUnavailable}
-    assert time.monotonic() - started < len(_READS) * (_SECONDS + 5)
+        assert found == [StorageUnavailable] * len(_READS)
+        assert time.monotonic() - started < len(_READS) * (_SECONDS + 5)
 
 
 def test_a_function_that_will_not_be_cancelled_is_left_behind(
@@ -122,6 +133,10 @@ def test_a_function_that_will_not_be_cancelled_is_left_behind(
 
     assert found is StorageUnavailable
     assert time.monotonic() - started < 6
+    # Else it holds its tables, which nobody could remove before it ends by itself.
+    hostile.run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    )
 
 
 def _peak_bytes(call: Callable[[], object]) -> int:
@@ -273,13 +288,15 @@ def test_whoever_is_between_ends_no_call_with_a_strange_error_and_none_never(
     PostgresStorage(PostgresUrl.parse(place), create=True, **options).close()
     moved = PostgresUrl.parse(place.replace(f":{postgres.port}/", f":{between.port}/"))
     begun = time.monotonic()
-    with closing(between), closing(PostgresStorage(moved, **options)) as storage:
+    calls: list[Call] = [
+        lambda storage: storage.append(_THREAD, 0, [_RECORD], blobs={_DIGEST: b"b"}),
+        *_READS.values(),
+    ]
+    with ExitStack() as stack:
+        stack.enter_context(closing(between))
+        opened = [stack.enter_context(closing(PostgresStorage(moved, **options))) for _ in calls]
         between.change = _LIES[lie]
-        with suppress(SealpointError):
-            storage.append(_THREAD, 0, [_RECORD], blobs={_DIGEST: b"b"})
-        for read in _READS.values():
-            with suppress(SealpointError):
-                read(storage)
+        _at_once([partial(call, storage) for call, storage in zip(calls, opened, strict=True)])
     postgres.drop_schema(schema)
 
     assert time.monotonic() - begun < 30
