@@ -2,6 +2,7 @@
 """What the attacks take place in."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,14 @@ from tests.attacks.agent_framework.bureau import Bureau
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bureau]:
     """A store of a team."""
     made = Bureau(tmp_path_factory.mktemp("office") / "home")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def new_office(tmp_path: Path) -> Iterator[Bureau]:
+    """A store of a team for one test: to verify what many tests have left takes long."""
+    made = Bureau(tmp_path / "home")
     yield made
     made.close()
 

@@ -48,18 +48,18 @@ _WAYS: dict[str, Callable[[Waiting], Any]] = {
 
 @pytest.mark.parametrize("way", _WAYS.values(), ids=_WAYS)
 def test_nothing_runs_before_two_have_approved_and_then_it_runs_once(
-    office: Bureau, payments: Payments, way: Callable[[Waiting], Any]
+    new_office: Bureau, payments: Payments, way: Callable[[Waiting], Any]
 ) -> None:
     """However the response is brought; one approval is not two, and none is good twice."""
 
     async def work() -> None:
-        at = await office.waiting(payments)
-        request = await office.request_for(way(at))
-        office.approve(request, "ann")
+        at = await new_office.waiting(payments)
+        request = await new_office.request_for(way(at))
+        new_office.approve(request, "ann")
         with pytest.raises(NeedsApproval):
             await way(at)
         assert payments.did == []
-        office.approve(request, "bob")
+        new_office.approve(request, "bob")
         await way(at)
         paid = list(payments.did)
         assert [each for each in paid if "pays" in each] == ["pays 42 to ann: True"]
@@ -67,7 +67,7 @@ def test_nothing_runs_before_two_have_approved_and_then_it_runs_once(
             with pytest.raises(SealpointError):
                 await at.workflow.run(**at.call(response=response))
         assert payments.did == paid
-        assert office.worker.verify().ok
+        assert new_office.worker.verify().ok
 
     asyncio.run(work())
 
@@ -105,25 +105,25 @@ def test_another_response_than_the_approved_one_needs_its_own_approval(
 
 
 def test_no_response_uses_up_no_approval_and_runs_nothing(
-    office: Bureau, payments: Payments
+    new_office: Bureau, payments: Payments
 ) -> None:
     """A call without one only puts a workflow to the checkpoint: nothing is recorded or saved."""
 
     async def work() -> None:
-        at = await office.waiting(payments)
-        request = await office.request_for(at.workflow.run(**at.call()))
-        office.approve(request)
-        entries = office.worker.verify().entries
+        at = await new_office.waiting(payments)
+        request = await new_office.request_for(at.workflow.run(**at.call()))
+        new_office.approve(request)
+        entries = new_office.worker.verify().entries
         for brought in ({}, *_ARGUMENTS.values()):
             if payments.shape == "function":  # it runs anew from its beginning
                 with pytest.raises(NeedsApproval):
                     await at.workflow.run(checkpoint_id=at.checkpoint, **brought)
-                entries = office.worker.verify().entries
+                entries = new_office.worker.verify().entries
             else:
                 found = await at.workflow.run(checkpoint_id=at.checkpoint, **brought)
                 assert asked_of(found) == at.request
             assert payments.did == []
-            assert office.worker.verify().entries == entries
+            assert new_office.worker.verify().entries == entries
         await at.workflow.run(**at.call())
         assert payments.did[-1] == "pays 42 to ann: True"
 
@@ -132,19 +132,19 @@ def test_no_response_uses_up_no_approval_and_runs_nothing(
 
 @pytest.mark.parametrize("shape", ["graph", "nested"])
 def test_a_workflow_that_was_put_to_an_older_checkpoint_goes_on_from_there_by_approval(
-    office: Bureau, shape: str
+    new_office: Bureau, shape: str
 ) -> None:
     """To look at it is free, and what comes next is judged as what it is."""
 
     async def work() -> None:
         payments = Payments(shape)
-        at = await office.waiting(payments)
-        office.approve(await office.request_for(at.workflow.run(**at.call())))
+        at = await new_office.waiting(payments)
+        new_office.approve(await new_office.request_for(at.workflow.run(**at.call())))
         await at.workflow.run(**at.call())
         paid = list(payments.did)
-        entries = office.worker.verify().entries
+        entries = new_office.worker.verify().entries
         assert asked_of(await at.workflow.run(checkpoint_id=at.checkpoint)) == at.request
-        assert office.worker.verify().entries == entries
+        assert new_office.worker.verify().entries == entries
         for call in ({"responses": {at.request: True}}, {"message": "bob"}):
             with pytest.raises(NeedsApproval, match="not the newest"):
                 await at.workflow.run(**call)

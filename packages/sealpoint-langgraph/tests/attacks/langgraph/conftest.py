@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,14 @@ def thread() -> str:
 def desk(request: pytest.FixtureRequest) -> Desk:
     """The question is asked by the graph, or by a subgraph."""
     return Desk(request.param)
+
+
+@pytest.fixture
+def new_office(tmp_path: Path) -> Iterator[Office]:
+    """A store of a team for one test: to verify what many tests have left takes long."""
+    made = Office(tmp_path / "home")
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="module")

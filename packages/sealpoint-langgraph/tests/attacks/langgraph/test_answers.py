@@ -49,19 +49,21 @@ def test_a_waiting_thread_goes_on_with_nothing_that_nobody_approved(
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_what_was_approved_happens_once(office: Office, desk: Desk, thread: str, face: str) -> None:
+def test_what_was_approved_happens_once(
+    new_office: Office, desk: Desk, thread: str, face: str
+) -> None:
     """The control: after two approvals the same call passes, and not a second time."""
-    graph = office.waiting(desk, thread)
-    office.approve(office.asked(lambda: run(face, graph, _YES, config_of(thread))))
+    graph = new_office.waiting(desk, thread)
+    new_office.approve(new_office.asked(lambda: run(face, graph, _YES, config_of(thread))))
     run(face, graph, _YES, config_of(thread))
-    paid, before = list(desk.ran), office.kinds(thread)
+    paid, before = list(desk.ran), new_office.kinds(thread)
     with pytest.raises(ResumeRefused, match="it has finished"):
         run(face, graph, _YES, config_of(thread))
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
     assert paid == ["asked", "pay", "end"]
     assert desk.ran == paid
-    assert office.kinds(thread) == before, "nobody is asked about what makes nothing run"
+    assert new_office.kinds(thread) == before, "nobody is asked about what makes nothing run"
 
 
 def test_an_approval_is_not_good_for_the_next_question(
@@ -113,21 +115,21 @@ _EDITS: dict[str, Callable[[Any, Any, str], object]] = {
 
 @pytest.mark.parametrize("edit", _EDITS.values(), ids=_EDITS)
 def test_an_edit_of_a_waiting_thread_needs_approval(
-    office: Office, desk: Desk, thread: str, edit: Callable[[Any, Any, str], object]
+    new_office: Office, desk: Desk, thread: str, edit: Callable[[Any, Any, str], object]
 ) -> None:
     """Nothing of it is written before, so that nothing is left for a later run to take up."""
-    graph, where = office.waiting(desk, thread), config_of(thread)
+    graph, where = new_office.waiting(desk, thread), config_of(thread)
     node = "ask" if desk.shape == "root" else "desk"
-    before, shown = office.kinds(thread), graph.get_state(where)
-    request = office.asked(lambda: edit(graph, where, node))
+    before, shown = new_office.kinds(thread), graph.get_state(where)
+    request = new_office.asked(lambda: edit(graph, where, node))
 
-    assert office.kinds(thread) == [*before, "request"]
+    assert new_office.kinds(thread) == [*before, "request"]
     assert graph.get_state(where) == shown
-    office.approve(request)
+    new_office.approve(request)
     edit(graph, where, node)
     assert graph.get_state(where).config != shown.config
     assert desk.ran == []
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
 
 def test_an_approved_edit_is_not_one_of_a_subgraph(office: Office, thread: str) -> None:
@@ -185,19 +187,19 @@ def test_an_older_checkpoint_needs_approval_however_it_is_named(
 
 
 def test_an_approved_older_checkpoint_is_the_one_that_runs(
-    office: Office, desk: Desk, thread: str
+    new_office: Office, desk: Desk, thread: str
 ) -> None:
     """The control: it is replayed after the approvals, and recorded so."""
-    graph = office.waiting(desk, thread)
-    office.approve(office.asked(lambda: graph.invoke(_YES, config_of(thread))))
+    graph = new_office.waiting(desk, thread)
+    new_office.approve(new_office.asked(lambda: graph.invoke(_YES, config_of(thread))))
     graph.invoke(_YES, config_of(thread))
     desk.ran.clear()
     older = next(iter(graph.get_state_history(config_of(thread)))).parent_config
-    office.approve(office.asked(lambda: graph.invoke(None, older)))
+    new_office.approve(new_office.asked(lambda: graph.invoke(None, older)))
     graph.invoke(None, older)
 
     assert desk.ran == ["end"]
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
 
 def test_an_older_checkpoint_of_a_subgraph_is_an_older_checkpoint(

@@ -90,9 +90,11 @@ def test_nothing_goes_on_that_nobody_approved(
 
 
 @_every_face
-def test_what_was_approved_happens_once(office: Office, desk: Desk, thread: str, face: str) -> None:
+def test_what_was_approved_happens_once(
+    new_office: Office, desk: Desk, thread: str, face: str
+) -> None:
     """The control: it pays, and neither the answer nor its approval is good for another time."""
-    graph = _paid(office, desk, thread, face)
+    graph = _paid(new_office, desk, thread, face)
     with pytest.raises(ResumeRefused, match="it has finished"):
         run(face, graph, _YES, config_of(thread))
     run(face, graph, {"amount": 2}, config_of(thread))
@@ -101,7 +103,7 @@ def test_what_was_approved_happens_once(office: Office, desk: Desk, thread: str,
         run(face, graph, _YES, config_of(thread))
 
     assert desk.ran == []
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
 
 @_every_face
@@ -130,11 +132,11 @@ def test_an_edit_of_a_waiting_thread_needs_approval(
 
 @_every_face
 def test_an_older_checkpoint_needs_approval(
-    office: Office, desk: Desk, thread: str, face: str
+    new_office: Office, desk: Desk, thread: str, face: str
 ) -> None:
     """To run from it and to edit it; a reason is not enough, and the approved one runs."""
-    graph = _paid(office, desk, thread)
-    before = office.kinds(thread)
+    graph = _paid(new_office, desk, thread)
+    before = new_office.kinds(thread)
     older = list(graph.get_state_history(config_of(thread)))[1].config
     for value in (None, {"amount": 3}, _YES):
         with pytest.raises(NeedsApproval):
@@ -142,12 +144,12 @@ def test_an_older_checkpoint_needs_approval(
     with pytest.raises(NeedsApproval):
         graph.update_state(older, {"amount": 3}, as_node=_edited_as(desk))
     assert desk.ran == []
-    assert set(office.kinds(thread)[len(before) :]) == {"request"}
-    office.approve(office.asked(lambda: run(face, graph, None, older)))
+    assert set(new_office.kinds(thread)[len(before) :]) == {"request"}
+    new_office.approve(new_office.asked(lambda: run(face, graph, None, older)))
     run(face, graph, None, older)
 
     assert desk.ran == (["plan"] if desk.shape == "program" else ["end"])
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
 
 @_every_face
@@ -199,20 +201,20 @@ def test_one_more_step_needs_approval(office: Office, desk: Desk, thread: str, f
 
 @_every_save
 def test_a_pause_stops_the_next_step(
-    office: Office, desk: Desk, thread: str, durability: str, face: str
+    new_office: Office, desk: Desk, thread: str, durability: str, face: str
 ) -> None:
     """While the payment is made: what follows waits, and nothing is paid twice."""
-    graph, where = office.guarded(desk, "shell"), config_of(thread)
+    graph, where = new_office.guarded(desk, "shell"), config_of(thread)
     run(face, graph, {"amount": 2}, where)
-    office.approve(office.asked(lambda: run(face, graph, _YES, where)))
+    new_office.approve(new_office.asked(lambda: run(face, graph, _YES, where)))
     desk.ran.clear()
-    paused = office.operator().thread(thread)
+    paused = new_office.operator().thread(thread)
     desk.during["pay"] = lambda: paused.pause("look at it")
     with pytest.raises(Paused):
         run(face, graph, _YES, where, durability=durability)
     assert desk.ran == ["asked", "pay"]
     # People may approve while it is paused; nobody goes on by it before it is not.
-    office.approve(office.asked(lambda: run(face, graph, None, where)))
+    new_office.approve(new_office.asked(lambda: run(face, graph, None, where)))
     for call in (
         lambda: run(face, graph, None, where),
         lambda: run(face, graph, {"amount": 3}, where),
@@ -225,7 +227,7 @@ def test_a_pause_stops_the_next_step(
     run(face, graph, None, where)
 
     assert sorted(desk.ran) == ["end", "shell"]
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
 
 # ---------------------------------------------------------------------- bare, refused and overtaken
@@ -254,36 +256,38 @@ def test_a_bare_saver_is_refused_before_any_step(
 @pytest.mark.usefixtures("unseen_runs")
 @_every_save
 def test_a_run_that_was_overtaken_writes_nothing_more(
-    office: Office, desk: Desk, thread: str, durability: str, face: str
+    new_office: Office, desk: Desk, thread: str, durability: str, face: str
 ) -> None:
     """Another process answers, approved, while this one pays: its run is refused from there on."""
-    graph, where = office.waiting(desk, thread), config_of(thread)
+    graph, where = new_office.waiting(desk, thread), config_of(thread)
     no: Any = Command(resume="no")
-    office.approve(office.asked(lambda: run(face, graph, _YES, where)))
+    new_office.approve(new_office.asked(lambda: run(face, graph, _YES, where)))
     after: list[Any] = []
 
     def overtake() -> None:
-        with office.process() as store:
-            others = office.guarded(desk, saver=SealedSaver(store))
+        with new_office.process() as store:
+            others = new_office.guarded(desk, saver=SealedSaver(store))
             for _ in range(5):
                 # What the first run still writes in the background voids a request.
-                if ending(lambda: office.approve(office.asked(lambda: others.invoke(no, where)))):
+                if ending(
+                    lambda: new_office.approve(new_office.asked(lambda: others.invoke(no, where)))
+                ):
                     continue
                 if ending(lambda: others.invoke(no, where)) is None:
                     break
-            after.extend((others.get_state(where), office.kinds(thread)))
+            after.extend((others.get_state(where), new_office.kinds(thread)))
 
     desk.during["pay"] = lambda: _apart(overtake)
     refused = ending(lambda: run(face, graph, _YES, where, durability=durability))
 
     assert refused in (Superseded, HeadMoved)
-    with office.process() as store:
-        cold = office.guarded(desk, saver=SealedSaver(store)).get_state(where)
-    assert [cold, office.kinds(thread)] == after
+    with new_office.process() as store:
+        cold = new_office.guarded(desk, saver=SealedSaver(store)).get_state(where)
+    assert [cold, new_office.kinds(thread)] == after
     assert graph.get_state(where) == cold
     assert cold.values["log"][-2:] == ["pay 2", "end 2"]
     assert desk.ran.count("end") == 1
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
 
 # ---------------------------------------------------------------------- a handle that is warm

@@ -312,7 +312,7 @@ def test_breakpoints_of_the_call_are_part_of_it(office: Office, thread: str) -> 
 
 @pytest.mark.parametrize("face", FACES)
 def test_an_edit_of_a_guarded_subgraph_is_judged_once(
-    office: Office, thread: str, face: str
+    new_office: Office, thread: str, face: str
 ) -> None:
     """The graph around it asks for the edit, and its own gate lets the approved one pass."""
     desk = Desk()
@@ -320,9 +320,9 @@ def test_an_edit_of_a_guarded_subgraph_is_judged_once(
     inner.add_node("ask", desk._ask)
     inner.add_edge(START, "ask")
     outer: Any = StateGraph(State)
-    outer.add_node("desk", guard(inner.compile(), office.saver, actor="inner"))
+    outer.add_node("desk", guard(inner.compile(), new_office.saver, actor="inner"))
     outer.add_edge(START, "desk")
-    graph = guard(outer.compile(), office.saver, actor="dev")
+    graph = guard(outer.compile(), new_office.saver, actor="dev")
     graph.invoke({"amount": 2}, config_of(thread))
     (task,) = graph.get_state(config_of(thread), subgraphs=True).tasks
     where = task.state.config
@@ -332,13 +332,13 @@ def test_an_edit_of_a_guarded_subgraph_is_judged_once(
             return graph.update_state(where, {"amount": amount})
         return asyncio.run(graph.aupdate_state(where, {"amount": amount}))
 
-    office.approve(office.asked(lambda: edit(3)))
-    office.asked(lambda: edit(9_999))
+    new_office.approve(new_office.asked(lambda: edit(3)))
+    new_office.asked(lambda: edit(9_999))
     edit(3)
 
     (task,) = graph.get_state(config_of(thread), subgraphs=True).tasks
     assert task.state.values["amount"] == 3
-    assert office.worker.verify().ok
+    assert new_office.worker.verify().ok
 
 
 # ---------------------------------------------------------------------- private names

@@ -145,7 +145,7 @@ def _places(*depths: int) -> list[Any]:
         pytest.param(
             (backend, depth),
             id=f"{backend}-{depth}",
-            marks=[pytest.mark.soak] if backend == "postgres" else [],
+            marks=[] if backend == "sqlite" else [pytest.mark.soak],
         )
         for backend in ("sqlite", "file", "postgres")
         for depth in depths

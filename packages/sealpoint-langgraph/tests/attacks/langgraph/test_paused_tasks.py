@@ -6,6 +6,7 @@ Tasks of the functional API are called by code, inside of one step of the framew
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +24,10 @@ DURABILITIES = ("sync", "async", "exit")
 _ALL = ["one", "two", "three"]
 
 
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    """A store with an operator, whose policy asks nobody."""
-    made = Office(tmp_path_factory.mktemp("office") / "home", policy="solo")
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    """A store with an operator, whose policy asks nobody, for one test: each verifies all of it."""
+    made = Office(tmp_path / "home", policy="solo")
     yield made
     made.close()
 

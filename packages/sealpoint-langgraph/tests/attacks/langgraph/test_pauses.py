@@ -4,6 +4,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +22,10 @@ WAYS = ("invoke", "ainvoke", "stream", "astream", "batch", "astream_events")
 _ALL = ["one", "two", "three", "four", "five"]
 
 
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    """A store with an operator, whose policy asks nobody."""
-    made = Office(tmp_path_factory.mktemp("office") / "home", policy="solo")
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    """A store with an operator, whose policy asks nobody, for one test: each verifies all of it."""
+    made = Office(tmp_path / "home", policy="solo")
     yield made
     made.close()
 

@@ -246,21 +246,23 @@ sys.stdout.buffer.write(world_of(graph).encode())
 
 def test_two_processes_with_other_hashes_have_one_world(deploys: _Deploys) -> None:
     """Nothing that a process draws at random is in a world, nor where the package lies."""
-    found = set()
+    started = []
     for seed in ("1", "2"):
         folder = deploys.put({})
         (folder / "settings.json").write_text(settings_text({}))
-        done = subprocess.run(
-            [sys.executable, "-c", _STARTED],
-            cwd=folder,
-            env={
-                **os.environ,
-                "PYTHONHASHSEED": seed,
-                "SP_DEPLOY_SETTINGS": str(folder / "settings.json"),
-            },
-            capture_output=True,
-            check=True,
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-c", _STARTED],
+                cwd=folder,
+                env={
+                    **os.environ,
+                    "PYTHONHASHSEED": seed,
+                    "SP_DEPLOY_SETTINGS": str(folder / "settings.json"),
+                },
+                stdout=subprocess.PIPE,
+            )
         )
-        found.add(done.stdout)
+    found = [process.communicate()[0] for process in started]
 
-    assert len(found) == 1
+    assert [process.returncode for process in started] == [0, 0]
+    assert found[0] == found[1]

@@ -242,6 +242,9 @@ class _Between:
             client,
             socket.create_connection(("127.0.0.1", self._server.port)) as server,
         ):
+            for each in (client, server):
+                # Message by message, each would wait for an acknowledgement of the one before.
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.recv(8)
             client.sendall(b"N")  # no TLS
             threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
