@@ -291,6 +291,9 @@ class SealedCheckpointStorage:
     async def get_latest(self, *, workflow_name: str) -> WorkflowCheckpoint | None:
         """The checkpoint of a workflow with the latest timestamp.
 
+        Without `thread=`, that is of those which this identity, or one of its person or its pools,
+        saved in threads that it owns. What others saved is returned where there are none.
+
         Raises:
             WorkflowCheckpointException: As for `list_checkpoints`.
         """
@@ -430,12 +433,22 @@ class SealedCheckpointStorage:
 
     def _read_latest(self, workflow_name: str) -> WorkflowCheckpoint | None:
         found = self._places.of_workflow(workflow_name)
-        for name, ref in sorted(found, key=lambda each: _timestamp(each[1]), reverse=True):
+        writers = {(name, ref.writer) for name, ref in found}
+        own = {each for each in writers if self._places.thread or self._is_own(*each)}
+
+        def lateness(each: tuple[str, CheckpointRef]) -> tuple[bool, datetime]:
+            name, ref = each  # what strangers saved comes after all else, whatever it says
+            return (name, ref.writer) in own, _timestamp(ref)
+
+        for name, ref in sorted(found, key=lateness, reverse=True):
             if (read := self._read_if_any(name, ref)) is not None:
                 if lineage := self._lineages.get(name):
                     lineage.loaded(ref.id)
                 return read
         return None
+
+    def _is_own(self, thread: str, writer: str) -> bool:
+        return self._store.thread(thread).adapter.goes_on_with(writer)
 
     def _read_if_any(self, thread: str, ref: CheckpointRef) -> WorkflowCheckpoint | None:
         """A checkpoint of the list; None if it was deleted since, or holds another object.
@@ -496,7 +509,8 @@ class CheckpointPlaces:
     the entry there is verified like any other.
 
     Every writer of the roster can save under an id that another has used. Checkpoints of this
-    identity are found first, and of others only those in exactly one thread.
+    identity are found first, and of others only those in exactly one thread, once every thread has
+    been read.
     """
 
     def __init__(self, store: Store, thread: str | None) -> None:
@@ -524,7 +538,8 @@ class CheckpointPlaces:
         Raises:
             UnknownCheckpoint: No thread has it.
             UsageError: Several threads of others have it.
-            SealpointError: No readable thread has it; the first unreadable thread says why.
+            SealpointError: This identity did not save it, and a thread cannot be read or listed;
+                the first such thread says why.
         """
         found = self.known(checkpoint_id)
         if found is not None:
@@ -538,11 +553,14 @@ class CheckpointPlaces:
                 refused = refused or error
             if (found := self.known(checkpoint_id)) is not None:
                 return found
+        # What cannot be read or listed might have held it: nothing of others stands in for that.
+        if refused is not None:
+            raise refused
+        if self.thread is None:
+            self._names(partial=False)
         if (found := self._of_others(checkpoint_id, seen)) is not None:
             return found
-        if self.thread is None:
-            self._names(partial=False)  # what cannot be listed might have held it
-        raise refused or unknown(checkpoint_id)
+        raise unknown(checkpoint_id)
 
     def _look_through(self, name: str, seen: dict[str, list[Known]]) -> None:
         """Remember the checkpoints of this identity in a thread, and add those of others."""

@@ -389,6 +389,60 @@ def test_a_checkpoint_that_another_writer_saved_under_the_same_id_is_not_taken(
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("damage", ["a junk row", "every row gone"])
+def test_what_a_stranger_handed_over_does_not_stand_in_for_what_cannot_be_read(
+    tmp_path: Path, damage: str
+) -> None:
+    """A clerk gives the worker a copy of its own, and makes the paused original unreadable."""
+    office = Bureau(tmp_path / "home", policy="dev")
+
+    async def work() -> None:
+        payments = Payments()
+        at = await office.waiting(payments)
+        office.operator().thread(at.thread).pause(reason="suspicious")
+        forged = await at.storage.load(at.checkpoint)
+        forged.state["role"] = "admin"
+        clerk = office.process("clerk")
+        await sealed(clerk, thread="payments/zzz").save(forged)
+        clerk.thread("payments/zzz").handoff(to="worker", reason="yours")
+        thread = bytes.fromhex(office.worker.thread(at.thread).id)
+        rows = office.editor.rows(thread)
+        junk = {} if damage == "every row gone" else {**rows, max(rows) + 1: rows[max(rows)]}
+        office.editor.put_rows(thread, junk)
+        for storage in (office.another(), sealed(office.process("operator"))):
+            with pytest.raises(WorkflowCheckpointException):
+                await storage.load(at.checkpoint)
+        with pytest.raises((SealpointError, WorkflowCheckpointException)):
+            await office.guarded(payments, office.another()).run(**at.call())
+        assert payments.did == []
+
+    asyncio.run(work())
+    office.close()
+
+
+def test_what_a_stranger_handed_over_is_not_the_latest(tmp_path: Path) -> None:
+    """However late it says that it is; a reader, who owns nothing, is given the latest of all."""
+    office = Bureau(tmp_path / "home", policy="dev")
+
+    async def work() -> None:
+        payments = Payments()
+        at = await office.waiting(payments)
+        forged = await at.storage.load(at.checkpoint)
+        forged.checkpoint_id, forged.timestamp = "planted", "2999-01-01T00:00:00+00:00"
+        clerk = office.process("clerk")
+        await sealed(clerk, thread="payments/zzz").save(forged)
+        for _ in range(2):
+            latest = await office.another().get_latest(workflow_name="payments")
+            assert latest.checkpoint_id == at.checkpoint
+            if office.worker.thread("payments/zzz").standing().owner == "clerk":
+                clerk.thread("payments/zzz").handoff(to="worker", reason="yours")
+        reader = sealed(office.process(read_only=True))
+        assert (await reader.get_latest(workflow_name="payments")).checkpoint_id == "planted"
+
+    asyncio.run(work())
+    office.close()
+
+
 # ---------------------------------------------------------------------- answers of before
 
 

@@ -130,6 +130,12 @@ class Gate:
         """Whether that identity owns the thread, directly or by its pool, as of the last read."""
         return self._core.trust().roster.owns(self.identity, self._context.owner())
 
+    def is_colleague(self, writer: str) -> bool:
+        """Whether a writer is of the same person as that identity, or in a pool with it."""
+        roster = self._core.trust().roster
+        found = roster.identity(writer)
+        return found is not None and roster.work_together(self.identity, found)
+
     # ------------------------------------------------------------------ resuming
 
     def resume(self, call: ResumeCall) -> Loaded:

@@ -553,3 +553,9 @@ class Roster:
     def owns(self, identity: str, owner: str) -> bool:
         """Whether an identity is an owner, or a member of the pool that is the owner."""
         return identity == owner or identity in self.members.get(owner, ())
+
+    def work_together(self, one: str, other: Identity) -> bool:
+        """Whether two identities are of one person, or members of one pool."""
+        me = self.identity(one)
+        same = one == other.name or (me is not None and me.person == other.person)
+        return same or any({one, other.name} <= each for each in self.members.values())
