@@ -46,6 +46,8 @@ class Line:
     at: datetime
     fence: int
     body: Any
+    by: str
+    """Who wrote it."""
 
     @property
     def moves(self) -> bool:
@@ -82,6 +84,12 @@ class WouldRun:
     basis: str
     copied: bool
     """It is a copy that nobody has resumed yet."""
+
+    @property
+    def authors(self) -> set[str]:
+        """Who saved it."""
+        added = (*self.results, *(each for _, found in self.lanes for each in found))
+        return {each.by for each in (self.checkpoint, *added, *(head for head, _ in self.lanes))}
 
     @property
     def held(self) -> bool:

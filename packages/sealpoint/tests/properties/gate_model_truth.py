@@ -222,6 +222,7 @@ class ThreadFacts:
                 header.at,
                 header.fence,
                 body,
+                _NAMES[header.by],
             )
             if judging:
                 self._check(line)
@@ -370,7 +371,7 @@ class ThreadFacts:
         if abs(age - _AGE_MAX) < _SLACK:
             return None
         found = set()
-        if not run.newest or run.deleted or run.copied:
+        if not run.newest or run.deleted or run.copied or self._is_strange(run, wish.who):
             found.add("older-checkpoint")
         if (run.question is not None) or wish.answer is not None:
             found.add("answer")
@@ -381,6 +382,11 @@ class ThreadFacts:
         if self.cut and not self._goes_on_as_released():
             found.add("after-restore")
         return found | _world_rules(run.checkpoint.body.world, wish.world)
+
+    def _is_strange(self, run: WouldRun, who: str) -> bool:
+        """Whether somebody else saved it and gave the thread away, and nobody has gone on since."""
+        settles = (line.kind for line in reversed(self.lines) if line.seq == line.fence)
+        return next(settles, None) is Kind.HANDOFF and run.authors != {who}
 
     def _goes_on_as_released(self) -> bool:
         basis = self.basis

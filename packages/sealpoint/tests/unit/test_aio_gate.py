@@ -122,6 +122,7 @@ def test_it_relays_a_word_that_was_given_elsewhere(tmp_path: Path) -> None:
 def test_it_pauses_and_hands_off(tmp_path: Path) -> None:
     """A pause reaches the worker at its next save, and a handoff ends its session."""
     place = _team(tmp_path)
+    place.admin.roster.set_pool("pods", ["worker", "second"])
 
     async def main() -> None:
         async with AsyncExitStack() as stack:

@@ -108,6 +108,9 @@ class Facts:
     """For an audit: the rules that the entry itself records; they count as if they applied."""
     also_older: tuple[str, ...] = ()
     """Descriptions of other starting points of the run that are not the newest."""
+    stranger: str | None = None
+    """The identity that saved the state, if it is a stranger to the one that resumes, and the
+    thread has come by an unapproved handoff since."""
     imported: bool = False
     """Whether the copy was imported from a file."""
     holder: str | None = None
@@ -370,6 +373,11 @@ def _older(facts: Facts) -> Iterator[str]:
         yield "the checkpoint was imported from a file, where nobody had signed it"
     elif facts.copied:
         yield "the checkpoint is a copy of one of another thread"
+    if facts.stranger is not None:
+        yield (
+            f"what would run was saved by {facts.stranger!r}, and the thread was handed over since "
+            "without approvals"
+        )
 
 
 def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:

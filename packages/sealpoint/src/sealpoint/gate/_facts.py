@@ -40,6 +40,7 @@ def facts_of(
     deliberate: str | None = None,
     grant: GrantFacts | None = None,
     also_older: tuple[str, ...] = (),
+    stranger: str | None = None,
     told: tuple[Rule, ...] = (),
     world_faults: tuple[str, ...] = (),
 ) -> Facts:
@@ -53,6 +54,7 @@ def facts_of(
         world_now=world_now,
         newest=release.newest,
         also_older=also_older,
+        stranger=stranger,
         deleted=len(release.deleted),
         copied=release.copied,
         imported=release.origin is not None and release.origin.is_file,
@@ -132,6 +134,7 @@ def gather(
         deliberate=deliberate,
         grant=grant,
         also_older=also_older,
+        stranger=last.stranger(release, trust.roster, who),
         world_faults=() if allowed is None else allowed.faults,
     )
 

@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 from sealpoint.anchor import Hold, Holder
 from sealpoint.errors import Busy, UnknownThread
 from sealpoint.gate._policy import Rule
+from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     KINDS,
     Entry,
+    GenesisBody,
+    HandoffBody,
     Header,
     Kind,
     ResultsBody,
@@ -23,6 +26,7 @@ from sealpoint.ledger import (
     StoreChain,
     parse_body,
 )
+from sealpoint.signing import Identity, Roster
 from sealpoint.storage import Record
 from sealpoint.store import Release, ThreadReader, ThreadState
 
@@ -41,6 +45,12 @@ def acts_on_answer(body: ResumeBody) -> bool:
     """
     answered = body.answer is not None and not body.edits
     return answered or Rule.UNKNOWN_OUTCOME in body.rules or body.idempotent
+
+
+def positions_of(release: Release) -> list[int]:
+    """Where all lies that would run."""
+    added = [*release.results, *(each for lane in release.lanes for each in lane.results)]
+    return [release.seq, *(each.seq for each in (*release.lanes, *added))]
 
 
 class Liveness(NamedTuple):
@@ -143,6 +153,50 @@ class LastSession:
                 break
             basis = self._basis_before(session)
         return trust.restores.cuts_off(thread, trust.lists, basis=basis, since=executed)
+
+    def stranger(self, release: Release, roster: Roster, who: str) -> str | None:
+        """Who else saved what would run, if the thread was handed over since; None: nobody.
+
+        None as well where another person approved the handoff, or a session went on since.
+
+        Args:
+            release: What would run.
+            roster: Says who work together.
+            who: The identity that would go on.
+        """
+        head = self._chain.verified_head().header
+        if head.fence != head.owner or self._was_approved(head.owner, max(positions_of(release))):
+            return None
+        for seq in positions_of(release):
+            author = self._author(self._chain.descend(seq)[1])
+            if author is None or not roster.work_together(who, author):
+                return "somebody" if author is None else author.name
+        return None
+
+    def _was_approved(self, owner: int, since: int) -> bool:
+        """Whether an operator's handoff, which others approved, lies above a position.
+
+        Args:
+            owner: The position of the newest entry that says whose the thread is.
+            since: The position.
+        """
+        while owner > since:
+            header = self._chain.descend(owner)[1]
+            author, owner = self._author(header), next(self._chain.walk(header))[0].owner
+            record, below = self._chain.descend(owner)
+            roster = self._chain.trust.get().roster_at(header.roster)
+            if author is None or roster is None or record.body is None:
+                return False
+            body: GenesisBody | HandoffBody = parse_body(below.kind, below.body, record.body)
+            if not roster.owns(author.name, body.owner):
+                return True
+        return False
+
+    def _author(self, header: Header) -> Identity | None:
+        """Who signed an entry, by the roster that it names."""
+        roster = self._chain.trust.get().roster_at(header.roster)
+        holder = None if roster is None else roster.holder(KeyId(bytes.fromhex(header.by)))
+        return None if holder is None else holder[0]
 
     def _sessions(self) -> Iterator[tuple[int, Header | None]]:
         """Yield the sessions of this generation, newest first, each with the resume that ended it.

@@ -15,6 +15,7 @@ newest, its world, its age and its grant.
 """
 
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,7 +28,12 @@ from sealpoint.errors import NotTrusted, PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
 from sealpoint.gate._decision import Facts, GrantFacts, Outcome, decide, world_facts
 from sealpoint.gate._facts import difference, facts_of
-from sealpoint.gate._last_session import acts_on_answer, saves_outcome, unknown_outcome
+from sealpoint.gate._last_session import (
+    acts_on_answer,
+    positions_of,
+    saves_outcome,
+    unknown_outcome,
+)
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import (
     Asked,
@@ -56,7 +62,7 @@ from sealpoint.ledger import (
     VerdictBody,
     counted_attestations,
 )
-from sealpoint.signing import Role, Roster, Statement, count
+from sealpoint.signing import Identity, Role, Roster, Statement, count
 from sealpoint.store import Release
 from sealpoint.world import World, WorldDiff
 
@@ -145,6 +151,10 @@ class Reviewer:
         """Whether the session in force is an edit, in which nothing runs."""
         self._unknown: str | None = None
         """A description of the session that resumed with an answer and has saved nothing since."""
+        self._authors: list[tuple[int, Identity | None]] = []
+        """The identities that saved, each with the position where its row of saves begins."""
+        self._approved = -1
+        """The position of the newest handoff that other people approved."""
         self.release: Release | None = None
         """The release of the last entry, made again; None if the entry was not a resume."""
 
@@ -179,6 +189,8 @@ class Reviewer:
             elif isinstance(body, PruneBody):
                 unjustified = tuple(self._log.losses(header, body))
         self._log.take(entry, body)
+        if KINDS[header.kind].holds_payload:
+            self._note_author(entry, roster)
         if KINDS[header.kind].tells_time:
             self._latest = self._now(entry)
         if KINDS[header.kind].moves_basis:
@@ -191,6 +203,7 @@ class Reviewer:
         elif header.kind is Kind.ERASE:
             self._leaves, self._unknown = _HeldWorlds(), None
             self._decided, self._allowed = {}, {}
+            self._authors.clear()
         elif not self._edits and saves_outcome(header, body):
             self._unknown = None
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified) if unjustified else ()
@@ -202,6 +215,11 @@ class Reviewer:
             self._decided[entry.seq] = body.world
         if acts_on_answer(body):  # otherwise it had to record an unknown outcome, which stays
             self._unknown = unknown_outcome(entry, body)
+
+    def _note_author(self, entry: Entry, roster: Roster | None) -> None:
+        author = None if roster is None else roster.identity(entry.writer)
+        if not self._authors or self._authors[-1][1] != author:
+            self._authors.append((entry.seq, author))
 
     def newest(self, header: Header, before: Tip) -> Newest | None:
         """Return the newest checkpoint of the main lane before the next entry."""
@@ -355,8 +373,20 @@ class Reviewer:
             answered=body.answer is not None,
             deliberate=body.reason,
             grant=grant,
+            stranger=self._stranger(resume, release),
             told=_told(body),
         )
+
+    def _stranger(self, resume: _Resume, release: Release) -> str | None:
+        """Who else saved what was released, as `LastSession.stranger` finds it."""
+        head, places = resume.before.entry.header, positions_of(release)
+        if head.fence != head.owner or self._approved > max(places):
+            return None
+        for seq in places:
+            author = self._authors[bisect_right(self._authors, seq, key=_first) - 1][1]
+            if author is None or not resume.roster.work_together(resume.entry.writer, author):
+                return "somebody" if author is None else author.name
+        return None
 
     def _facts_far_back(self, resume: _Resume, outline: Outline, grant: GrantFacts | None) -> Facts:
         """Return the facts of a resume that is too old for its release to be made again.
@@ -495,6 +525,7 @@ class Reviewer:
             and roster.owns(entry.writer, owner)
         ):
             return
+        self._approved = entry.seq
         what = f"a handoff by {entry.writer!r}"
         try:
             policy = self._policy_at(entry, chain)
@@ -542,6 +573,10 @@ def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:
         rollout=facts.rollout,
     )
     return decide(about_world, policy).outcome is Outcome.ALLOW
+
+
+def _first(found: tuple[int, Any]) -> int:
+    return found[0]
 
 
 def _told(body: ResumeBody) -> tuple[Rule, ...]:

@@ -56,6 +56,12 @@ class _Scene:
         """Somebody's process with other code."""
         return Rogue(self.team.store(who).core, who)
 
+    def hand_over(self) -> None:
+        """The worker gives the thread to another writer, who goes on with it."""
+        self.team.fresh().handoff(to="spare", reason="on leave")
+        self.team.go_on("spare", world=None)
+        self.team.thread("spare").save({"n": 7})
+
     def pause(self) -> int:
         """An operator pauses the thread; the position of the pause."""
         self.team.fresh("operator").pause("stop")
@@ -174,8 +180,7 @@ def _after_a_handoff_called_the_end_of_a_pause(scene: _Scene) -> Rogue:
 
 
 def _taken_back_by_a_former_owner(scene: _Scene) -> Rogue:
-    scene.team.fresh().handoff(to="spare", reason="on leave")
-    scene.team.fresh("spare").save({"n": 7})
+    scene.hand_over()
     rogue = scene.rogue("worker")
     rogue.leave_out(owner=0, fence=1)
     _under_junk(rogue)
@@ -187,8 +192,7 @@ def _taken_back_by_a_former_owner(scene: _Scene) -> Rogue:
 
 
 def _taken_back_and_given_to_a_bystander(scene: _Scene) -> Rogue:
-    scene.team.fresh().handoff(to="spare", reason="on leave")
-    scene.team.fresh("spare").save({"n": 7})
+    scene.hand_over()
     rogue = scene.rogue("worker")
     rogue.leave_out(owner=0, fence=1)
     _under_junk(rogue)
@@ -277,8 +281,7 @@ def _of_another_generation_under_junk(scene: _Scene) -> Rogue:
 
 
 def _handed_over_with_approval_past_a_handoff(scene: _Scene) -> Rogue:
-    scene.team.fresh().handoff(to="spare", reason="on leave")
-    scene.team.fresh("spare").save({"n": 7})
+    scene.hand_over()
     statement, words = scene.approved_handoff("second")
     rogue = scene.rogue("operator")
     rogue.write(Kind.ADOPT, AdoptBody(salt=SALT, reason="mine"), owner=0)
@@ -504,8 +507,7 @@ def test_an_honest_session_after_a_pause_is_taken(scene: _Scene) -> None:
     team.fresh("operator").pause("stop")
     team.fresh("operator").unpause("go on")
     team.fresh().save({"n": 5})
-    team.fresh().handoff(to="spare", reason="on leave")
-    team.fresh("spare").save({"n": 6})
+    scene.hand_over()
 
-    assert team.fresh("operator").load().state == {"n": 6}
+    assert team.fresh("operator").load().state == {"n": 7}
     team.sound()

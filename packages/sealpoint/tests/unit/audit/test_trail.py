@@ -205,7 +205,8 @@ def test_a_thread_that_only_the_store_knows_is_a_finding(team: Team) -> None:
 def test_clocks_that_went_back_keep_the_order_of_a_thread(team: Team) -> None:
     """Positions rise within a thread, whatever the times say."""
     team.later(hours=-5)
-    team.fresh("spare").save({"n": 9}, world=SHELL)
+    team.go_on("spare")
+    team.thread("spare").save({"n": 9}, world=SHELL)
     positions = [record.seq for record in _trail(team) if record.thread == "t"]
 
     assert positions == sorted(positions)

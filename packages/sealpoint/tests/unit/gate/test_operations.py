@@ -238,7 +238,7 @@ def test_a_pause_stands_though_the_anchor_is_down(team: Team) -> None:
 
 
 def test_an_owner_gives_its_thread_away(team: Team) -> None:
-    """Its own session ends, its late save is refused, and the next owner goes on."""
+    """Its session ends, its late save is refused, and the next owner goes on if people agree."""
     team.thread().save(1, world=READ)
     assert team.thread().handoff(to="spare", reason="yours") == 3
     with pytest.raises(Superseded):
@@ -249,7 +249,7 @@ def test_an_owner_gives_its_thread_away(team: Team) -> None:
     with pytest.raises(NotOwner):
         team.fresh().resume(world=READ)
 
-    assert team.thread("spare").resume(world=READ).state == 1
+    assert team.go_on("spare", world=READ) == 1
     team.thread("spare").save(2)
     assert team.fresh("worker").load().state == 2
     assert team.newest(Kind.HANDOFF).statement is None
@@ -384,6 +384,7 @@ def test_a_paused_thread_is_handed_off_and_stays_paused(team: Team) -> None:
     team.thread().save(1, world=READ)
     team.thread("operator").pause("looks odd")
     team.thread().handoff(to="spare", reason="yours")
+    team.approve(team.ask("spare", world=READ))
     with pytest.raises(ResumeRefused, match="is paused"):
         team.thread("spare").resume(world=READ)
     team.thread("operator").unpause("fine")

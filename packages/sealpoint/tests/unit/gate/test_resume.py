@@ -606,7 +606,7 @@ def test_a_handed_over_thread_is_not_busy(team: Team) -> None:
     team.thread().save(1, world=READ)
     team.thread().handoff(to="spare", reason="yours")
 
-    assert team.thread("spare").resume(world=READ).state == 1
+    assert team.go_on("spare", world=READ) == 1
 
 
 # ---------------------------------------------------------------------- pools and owners

@@ -126,7 +126,7 @@ def _spend(team: Team, request: Any, **fields: Any) -> None:
 
 
 def test_what_the_gate_allowed_is_justified(crew: Team) -> None:
-    """Saves, an approved resume, an older checkpoint, a pause and handoffs leave no finding."""
+    """Saves, approved resumes, an older checkpoint, a pause and handoffs leave no finding."""
     crew.granted()
     crew.thread().resume(world=SHELL)
     crew.thread().save({"n": 3}, world=SHELL)
@@ -137,7 +137,8 @@ def test_what_the_gate_allowed_is_justified(crew: Team) -> None:
     crew.thread().resume(ref="c1", world=READ)
     crew.thread().save({"n": 4})
     crew.thread().handoff(to="spare", reason="yours")
-    crew.fresh("spare").save({"n": 5}, world=READ)
+    crew.go_on("spare", world=READ)
+    crew.thread("spare").save({"n": 5}, world=READ)
 
     assert _found(crew) == ""
 

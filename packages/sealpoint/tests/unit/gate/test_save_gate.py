@@ -323,7 +323,9 @@ def test_after_a_restore_one_execution_is_enough_whoever_owns_the_thread(memory:
     memory.fresh().save(2, world=READ)
     memory.fresh().handoff(to="spare", reason="on call")
 
-    assert memory.fresh("spare").resume(world=READ).state == 2
+    reasons = memory.ask("spare", world=READ).reasons
+    assert len(reasons) == 1, reasons
+    assert "was saved by 'worker'" in reasons[0]
 
 
 def test_a_thread_that_lost_nothing_in_a_restore_goes_on(team: Team) -> None:
