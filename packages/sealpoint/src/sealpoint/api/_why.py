@@ -499,6 +499,8 @@ def _said(body: ResumeBody) -> Iterator[tuple[str, str]]:
         yield "said deliberately", visible(body.reason)
     if body.actor is not None:
         yield "actor, as claimed", visible(body.actor)
+    if body.idempotent:
+        yield "called idempotent", "nobody knew what came of an answer, and nobody was asked"
     if body.rollout is not None:
         yield "rollout", f"{body.rollout.digest}: {visible(body.rollout.reason)}"
         yield "proposed by", visible(body.rollout.asked_by)

@@ -3,7 +3,14 @@
 
 from sealpoint.audit._bundle import export_bundle
 from sealpoint.audit._bundle_check import BundleReport, BundleThread, fill_storage, verify_bundle
-from sealpoint.audit._report import QUESTION_PASSED, UNJUSTIFIED, Finding, Progress, Report
+from sealpoint.audit._report import (
+    CALLED_IDEMPOTENT,
+    QUESTION_PASSED,
+    UNJUSTIFIED,
+    Finding,
+    Progress,
+    Report,
+)
 from sealpoint.audit._timeline import TimelineEntry, TimelinePage, read_timeline
 from sealpoint.audit._trail import (
     NOT_RELEASED,
@@ -16,6 +23,7 @@ from sealpoint.audit._trail import (
 from sealpoint.audit._verify import verify_store, verify_thread
 
 __all__ = [
+    "CALLED_IDEMPOTENT",
     "NOT_RELEASED",
     "QUESTION_PASSED",
     "UNJUSTIFIED",

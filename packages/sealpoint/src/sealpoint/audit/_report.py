@@ -18,6 +18,11 @@ QUESTION_PASSED = "question-passed"
 of the worker decides that, so nothing is refused because of it."""
 
 
+CALLED_IDEMPOTENT = "called-idempotent"
+"""The code of a note about a run that went on after another identity's answer without being asked,
+because its worker said that doing it again is harmless. Only the application knows that."""
+
+
 def describe_unreadable(entry: Entry) -> str:
     """Describe an entry whose body is as it was sealed but cannot be read."""
     kind = entry.header.kind
@@ -35,8 +40,9 @@ class Finding:
     code: str
     """The code of the error that a reader would get; `time` for a clock that went back,
     `key-expiry` for a key that has expired or soon will, `question-passed` for a run that continued
-    past its own question, and `unjustified` for a resume or handoff that the policy of its time did
-    not allow, or for an unreadable entry."""
+    past its own question, `called-idempotent` for a worker who said that repeating what another
+    identity did with an answer is harmless, and `unjustified` for a resume or handoff that the
+    policy of its time did not allow, or for an unreadable entry."""
     thread: str
     """The thread's id in hexadecimal; zeros for the store chain."""
     name: str = ""

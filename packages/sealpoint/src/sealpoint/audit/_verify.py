@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from sealpoint.anchor import Position
 from sealpoint.audit._report import (
+    CALLED_IDEMPOTENT,
     QUESTION_PASSED,
     UNJUSTIFIED,
     Finding,
@@ -52,6 +53,7 @@ from sealpoint.ledger import (
     Kind,
     PruneBody,
     ResultsBody,
+    ResumeBody,
     StoreChain,
     Tip,
     parse_body,
@@ -256,6 +258,8 @@ class _ThreadCheck:
         self._slot = slot
         self._horizon = core.now() + _FAR_AHEAD
         self._question = _OpenQuestion()
+        self._answered_by: str | None = None
+        """Who went on with an answer last."""
         self._retention: RetentionCheck | None = None
         self.entries = 0
         self.findings: list[Finding] = []
@@ -307,12 +311,25 @@ class _ThreadCheck:
         if passed is not None:
             words = f"the run continued past its question in entry {passed} in the same session"
             self._add(QUESTION_PASSED, f"entry {entry.seq}: {words}, without an answer")
+        self._remark_idempotent(entry, step.body)
         told = _describe_misled(self._walk.anchored, step.tip)
         if told is not None:
             self._add(NotTrusted.code, f"entry {entry.seq}: {told}", refuses=True)
         if self._judge is not None:
             for text in self._judge(entry, step.body, step.before, step.chain):
                 self._add(UNJUSTIFIED, text)
+
+    def _remark_idempotent(self, entry: Entry, body: Any) -> None:
+        """Take note of a worker who says that what another did with an answer may be repeated."""
+        if entry.header.kind is Kind.ERASE:
+            self._answered_by = None
+        if not isinstance(body, ResumeBody):
+            return
+        if body.idempotent and self._answered_by not in (None, entry.writer):
+            words = f"{entry.writer!r} called it idempotent to repeat what {self._answered_by!r}"
+            self._add(CALLED_IDEMPOTENT, f"entry {entry.seq}: {words} did with an answer")
+        if body.idempotent or body.answer is not None:
+            self._answered_by = entry.writer
 
     def _is_misplaced(self, header: Header) -> bool:
         """Whether an entry has a kind that the book of rollouts may not hold.

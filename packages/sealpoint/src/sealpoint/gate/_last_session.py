@@ -133,7 +133,12 @@ class LastSession:
                 if not died and not body.edits and self._has_saved(session, above):
                     return None
                 return unknown_outcome(self._reader.opening(session)[0], body, died=died)
-            if self._is_own(session) or self._has_saved(session, above):
+            if self._is_own(session):
+                return None
+            # It is not the one that died, and another member may have left out that one did.
+            if died and not body.held:
+                continue
+            if self._has_saved(session, above):
                 return None
         return None
 

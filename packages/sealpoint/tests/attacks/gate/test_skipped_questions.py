@@ -7,7 +7,10 @@ its session, in which nothing was saved, does not answer for what lies before it
 
 import pytest
 
+from sealpoint.audit import CALLED_IDEMPOTENT
 from sealpoint.errors import NeedsApproval
+from sealpoint.ledger import Kind, link_hash
+from sealpoint.store import CheckpointRef
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.rogue import Rogue
@@ -16,7 +19,9 @@ from tests.unit.store.backup import accepted
 from tests.unit.store.laned import put
 
 
-def _bare_resume(attacked: AttackedTeam, *rules: str) -> None:
+def _bare_resume(
+    attacked: AttackedTeam, *rules: str, saves: bool = False, idempotent: bool = False
+) -> None:
     """A session of the member `spare`, well made but for what it leaves out."""
     core, handle = attacked.store("spare").core, attacked.fresh("spare")
     release, head = handle.release(), handle._state.chain.verified_head().header
@@ -33,7 +38,10 @@ def _bare_resume(attacked: AttackedTeam, *rules: str) -> None:
         decided=head.fence if decided is None else decided,
         policy=trust.roster.policy_digest("default"),
         rules=rules,
+        idempotent=idempotent,
     )
+    if saves:
+        rogue.save(world=release.world)
     rogue.anchor()
 
 
@@ -52,6 +60,59 @@ def test_an_unknown_outcome_is_asked_about(attacked: AttackedTeam, times: int) -
 
     with pytest.raises(NeedsApproval, match="may happen again"):
         attacked.fresh().resume(world=READ, answer="yes")
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_a_run_that_died_is_asked_about(attacked: AttackedTeam, times: int) -> None:
+    """Only the anchor knows that it did; members' sessions since then save, and do not say it."""
+    _died(attacked)
+    for _ in range(times):
+        _bare_resume(attacked, saves=True)
+
+    with pytest.raises(NeedsApproval, match="did not come to its end"):
+        attacked.fresh().adapter.begin(world=World.from_dict(READ), token="next")  # noqa: S106
+    assert not _notes(attacked)
+
+
+def test_that_a_colleague_was_asked_about_a_death_is_enough(attacked: AttackedTeam) -> None:
+    """The control: an honest session says so, and what it saves settles it."""
+    _died(attacked)
+    attacked.approve(attacked.ask("spare", world=READ))
+    spare = attacked.thread("spare")
+    spare.resume(world=READ)
+    spare.save({"n": 2}, world=READ)
+
+    attacked.fresh().resume(world=READ)
+
+
+def test_a_member_that_calls_it_idempotent_is_noted(attacked: AttackedTeam) -> None:
+    """That is the word of its application, which nobody can check; so people are shown it."""
+    _died(attacked)
+    _bare_resume(attacked, saves=True, idempotent=True)
+    session = attacked.find(Kind.RESUME)
+
+    attacked.fresh().adapter.begin(world=World.from_dict(READ), token="next")  # noqa: S106
+    (note,) = _notes(attacked)
+    assert note.startswith(f"entry {session}: 'spare' called it idempotent to repeat what 'worker'")
+    with attacked.world.open("operator", gated=True) as store:
+        entry = link_hash(attacked.rows()[session].header).hex()
+        assert "called idempotent" in dict(store.why(entry).facts)
+
+
+def _died(attacked: AttackedTeam) -> None:
+    """A run with an approved answer saved its first step, and broke off in the second."""
+    attacked.apply(policy("p", answer="record", unknown_outcome="approve 2"))
+    attacked.shared("worker", "spare")
+    world, run = World.from_dict(READ), attacked.fresh().adapter
+    run.begin(world=world, answer="pay", token="first")  # noqa: S106
+    assert isinstance(run.commit([put({"pay": 1}, "p1", world=world)])[0], CheckpointRef)
+    run.end("first", came_to_end=False)
+
+
+def _notes(attacked: AttackedTeam) -> list[str]:
+    report = attacked.world.open("operator", gated=True).verify()
+    assert report.ok
+    return [each.message for each in report.findings if each.code == CALLED_IDEMPOTENT]
 
 
 @pytest.mark.parametrize("times", [0, 1, 3])
