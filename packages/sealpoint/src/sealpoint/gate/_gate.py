@@ -36,7 +36,7 @@ from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._run import Run, RunTracker, older_lanes
 from sealpoint.gate._worlds import AllowedWorld, SessionWorlds
-from sealpoint.ledger import KINDS, Kind, RequestBody, ResumeBody, StoreChain
+from sealpoint.ledger import KINDS, Entry, Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Attestation, Statement, count
 from sealpoint.store import (
     CheckpointRef,
@@ -78,6 +78,25 @@ class _Judged(NamedTuple):
     """Whether a step passes because it is safe to repeat."""
     died: bool = False
     """Whether the last run was interrupted."""
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether a session is to begin."""
+        return self.decision.outcome is Outcome.ALLOW
+
+    @property
+    def is_new_request(self) -> bool:
+        """Whether people are to be asked who have not been."""
+        return self.decision.outcome is Outcome.NEEDS_APPROVAL and self.asked is None
+
+    def is_alike(self, before: "_Judged") -> bool:
+        """Whether nothing has to be asked of anybody again before it is written."""
+        one, other = self.decision, before.decision
+        return (self.died, one.outcome, one.concerns_people) == (
+            before.died,
+            other.outcome,
+            other.concerns_people,
+        )
 
 
 @dataclass(slots=True)
@@ -149,15 +168,17 @@ class Gate:
     def _resume(self, call: ResumeCall) -> Loaded:
         with self._state.reporting(), self._state.shown_only_if_it_passes():
             self._core.signer()
+            is_lost = False
             while True:
                 release, loaded = self._look_up(call, self._reader.read_loaded)
-                session = self._decide_and_open(call, release)
+                session = self._decide_and_open(call, release, hold=is_lost)
                 if session is not None:
                     self._runs.current = None
                     # Another process may have resumed before the anchor had advanced.
                     self._state.require_session(session)
                     # (6) only now does the caller receive the state
                     return loaded
+                is_lost = True
 
     def begin(self, call: ResumeCall) -> int | None:
         """Begin a session for a caller that reads by `snapshot`; see `AdapterThread.begin`."""
@@ -211,6 +232,7 @@ class Gate:
     def _begin(self, call: ResumeCall) -> int | None:
         with self._state.reporting(), self._state.shown_only_if_it_passes():
             self._core.signer()
+            is_lost = False
             while True:
                 try:
                     release, snapshot = self._look_up(call, self._reader.read_snapshot)
@@ -221,10 +243,11 @@ class Gate:
                     self._note_begun(call.run)
                     self._state.session = None  # the first save begins one, from nothing
                     return None
-                session = self._decide_and_open(call, release)
+                session = self._decide_and_open(call, release, hold=is_lost)
                 if session is not None:
                     self._prefetched = _Prefetched(session, snapshot)
                     return session
+                is_lost = True
 
     def judge(self, call: ResumeCall, identity: str | None) -> Decision:
         """Return the gate's decision, also for another identity; writes and releases nothing."""
@@ -295,32 +318,31 @@ class Gate:
         state.mark_seen()
         return release, found
 
-    def _decide_and_open(self, call: ResumeCall, release: Release) -> int | None:
+    def _decide_and_open(self, call: ResumeCall, release: Release, *, hold: bool) -> int | None:
         """Judge, and write the decision.
+
+        Args:
+            call: The request of the caller.
+            release: The state that would be executed.
+            hold: Whether to lock out other writers, because one came first before.
 
         Returns:
             The session that began; None if all steps must start again.
         """
-        trust = self._core.trust()
-        check_rights(self._chain, trust, Kind.RESUME, self._context.owner())
-        judge_unvouched(self._chain)
         # (4) the facts, and the decision of the policy in force
-        judged = self._judge(call, release, trust)
+        judged = self._judge_own(call, release)
         if call.offer is not None and (call.lanes or judged.decision.concerns_people):
             call = call.with_answer(call.offer())
             judged = self._judge(call, release, self._core.trust())
-        if judged.decision.outcome is Outcome.REFUSE:
-            raise self._refusal(judged.decision)
-        if judged.decision.outcome is Outcome.NEEDS_APPROVAL:
-            self._ask(call, judged)
+        if judged.is_new_request:
+            call.require_something_to_run(self._state.name)
+        elif judged.is_allowed and not self._hold(call.run, died=judged.died):
             return None
         # (5) the decision is written before the state is released
-        if not self._hold(call.run, died=judged.died):
-            return None
-        body = self._resume_body(call, judged)
-        entry = self.writer.open_session(
-            SessionStart(body, judged.trust, judged.release, call.lanes)
-        )
+        if hold and (judged.is_allowed or judged.is_new_request):
+            judged, entry = self._write_alone(call, judged)
+        else:
+            entry = self._write_decision(call, judged)
         if entry is None:
             return None
         self._note_begun(call.run)
@@ -333,7 +355,48 @@ class Gate:
         self._world = call.world
         return entry.seq
 
+    def _write_decision(self, call: ResumeCall, judged: _Judged) -> Entry | None:
+        """Write what was decided: a session, or a request.
+
+        Returns:
+            The session; None if it was a request, or somebody else wrote first.
+        """
+        if judged.decision.outcome is Outcome.REFUSE:
+            raise self._refusal(judged.decision)
+        if judged.decision.outcome is Outcome.NEEDS_APPROVAL:
+            self._ask(call, judged)
+            return None
+        body = self._resume_body(call, judged)
+        return self.writer.open_session(
+            SessionStart(body, judged.trust, judged.release, call.lanes)
+        )
+
+    def _write_alone(self, call: ResumeCall, before: _Judged) -> tuple[_Judged, Entry | None]:
+        """The same while no other writer can append: one may do that all the time.
+
+        What came meanwhile is judged. No state is read here, and the application is not asked:
+        that may wait for somebody who waits to append. Where it would have to be, nothing is
+        written, and all is looked at anew.
+        """
+        basis, release = self._chain.tip().basis, before.release
+        call = call._replace(offer=None, would_run=None, idempotent=lambda: before.idempotent)
+        with self._core.storage.alone(self._chain.thread):
+            self._state.refresh()
+            if self._chain.tip().basis != basis:
+                return before, None
+            judged = self._judge_own(call, release)
+            if not judged.is_alike(before):
+                return before, None
+            return judged, self._write_decision(call, judged)
+
     # ------------------------------------------------------------------ judging
+
+    def _judge_own(self, call: ResumeCall, release: Release) -> _Judged:
+        """Judge what this identity asks for, which is about to be written."""
+        trust = self._core.trust()
+        check_rights(self._chain, trust, Kind.RESUME, self._context.owner())
+        judge_unvouched(self._chain)
+        return self._judge(call, release, trust)
 
     def _judge(
         self, call: ResumeCall, release: Release, trust: StoreChain, other: str | None = None
@@ -488,7 +551,6 @@ class Gate:
         """
         reasons = tuple(reason.words for reason in judged.decision.reasons)
         if judged.asked is None:
-            call.require_something_to_run(self._state.name)
             self._context.ask(
                 RequestBody(
                     salt=self._core.salt(),

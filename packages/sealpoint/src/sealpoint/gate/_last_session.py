@@ -49,8 +49,8 @@ def acts_on_answer(body: ResumeBody) -> bool:
 
 def positions_of(release: Release) -> list[int]:
     """Where all lies that would run."""
-    added = [*release.results, *(each for lane in release.lanes for each in lane.results)]
-    return [release.seq, *(each.seq for each in (*release.lanes, *added))]
+    results = [*release.results, *(each for lane in release.lanes for each in lane.results)]
+    return [release.seq, *(lane.seq for lane in release.lanes), *(each.seq for each in results)]
 
 
 class Liveness(NamedTuple):

@@ -172,15 +172,17 @@ class Operations:
         """Give the thread to another owner; see `Thread.handoff`."""
         check_reason(reason, "handoff")
         with self._state.reporting():
-            while True:
-                self._context.require_living()
-                self._context.require_person(actor)
-                self._context.require_standing(expect, basis=True)
-                body = self._handoff_body(to, reason, actor)
-                if body is not None:
-                    seq = self._context.write(Kind.HANDOFF, body)
-                    if seq is not None:
-                        return seq
+            return self._write_in_turn(lambda: self._handoff(to, reason, actor, expect))
+
+    def _handoff(
+        self, to: str, reason: str, actor: str | None, expect: Standing | None
+    ) -> int | None:
+        """Give the thread away; None if a request was made, or somebody else wrote first."""
+        self._context.require_living()
+        self._context.require_person(actor)
+        self._context.require_standing(expect, basis=True)
+        body = self._handoff_body(to, reason, actor)
+        return None if body is None else self._context.write(Kind.HANDOFF, body)
 
     def _handoff_body(self, to: str, reason: str, actor: str | None) -> HandoffBody | None:
         """Return the body to record; None if a request was made, so that all steps start again."""

@@ -7,21 +7,28 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from sealpoint.errors import (
     Forked,
     IdReused,
     Misplaced,
     NeedsApproval,
     RequestClosed,
+    ResumeRefused,
     RolledBack,
     Superseded,
 )
+from sealpoint.gate import Thread
 from sealpoint.ledger import ExpiryBody, Kind, parse_header
 from sealpoint.signing import Role
+from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import SALT, identity
 from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
+
+_WORDS_MAX = 10
 
 # ---------------------------------------------------------------------- 36
 
@@ -164,13 +171,11 @@ def _write_word(rogue: Rogue) -> None:
     rogue.write(Kind.EXPIRY, ExpiryBody(salt=SALT, request="00" * 32))
 
 
-def test_a_save_gets_its_turn_beside_someone_who_writes_all_the_time(
-    attacked: AttackedTeam,
-) -> None:
-    """An auditor appends before each attempt of a save that does not hold the place."""
-    attacked.thread().save({"n": 1}, id="c1", world=READ)
-    rogue, thread = _word(attacked), attacked.fresh()
-    thread.resume(world=READ)
+@contextmanager
+def _busy(attacked: AttackedTeam, thread: Thread) -> Iterator[None]:
+    """An auditor appends before each attempt of a process that does not hold the place."""
+    rogue = _word(attacked)
+    words = 0
     storage, held = thread._state.core.storage, False
     append, alone = storage.append, storage.alone
 
@@ -182,15 +187,75 @@ def test_a_save_gets_its_turn_beside_someone_who_writes_all_the_time(
             yield
 
     def first(*given: Any, **named: Any) -> None:
+        nonlocal words
         if not held:
+            words += 1
+            assert words < _WORDS_MAX, "the place is never held"
             _write_word(rogue)
         append(*given, **named)
 
     with patch.object(storage, "append", first), patch.object(storage, "alone", hold):
+        yield
+    assert held
+
+
+def test_a_save_gets_its_turn_beside_someone_who_writes_all_the_time(
+    attacked: AttackedTeam,
+) -> None:
+    """Its second attempt holds the place."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    thread = attacked.fresh()
+    thread.resume(world=READ)
+    with _busy(attacked, thread):
         thread.save({"n": 2}, id="c2")
 
-    assert held
     assert attacked.fresh().load().state == {"n": 2}
+
+
+@pytest.mark.parametrize("how", ["resume", "begin", "resume with approval", "ask", "handoff"])
+def test_whoever_goes_on_gets_a_turn_beside_someone_who_writes_all_the_time(
+    attacked: AttackedTeam, how: str
+) -> None:
+    """A resume and a run begin, people are asked, and a thread is given away."""
+    attacked.granted()
+    thread, head = attacked.fresh(), len(attacked.rows())
+    with _busy(attacked, thread):
+        if how == "resume":
+            assert thread.resume(world=READ).state == {"n": 2}
+        elif how == "begin":
+            thread.adapter.begin(world=World.from_dict(READ), token="run")  # noqa: S106
+            thread.adapter.end("run")
+        elif how == "resume with approval":
+            assert thread.resume(world=SHELL).state == {"n": 2}
+        elif how == "ask":
+            assert attacked.ending(lambda: thread.resume(world=READ, answer=1)) is NeedsApproval
+        else:
+            thread.handoff(to="spare", reason="on leave")
+
+    kinds = attacked.kinds()[head:]
+    last = {"ask": Kind.REQUEST, "handoff": Kind.HANDOFF}.get(how, Kind.RESUME)
+    assert kinds[-1] == last
+    assert set(kinds[:-1]) == {Kind.EXPIRY}
+    assert len(kinds) < 5
+
+
+def test_a_pause_that_comes_before_a_held_place_is_obeyed(attacked: AttackedTeam) -> None:
+    """What was decided before is decided once more there: nothing that came meanwhile is missed."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    thread, operator = attacked.fresh(), attacked.fresh("operator")
+    storage = thread._state.core.storage
+    with _busy(attacked, thread):
+        hold = storage.alone
+
+        @contextmanager
+        def both(name: bytes) -> Iterator[None]:
+            operator.pause("stop")
+            with hold(name):
+                yield
+
+        with patch.object(storage, "alone", both):
+            assert attacked.ending(lambda: thread.resume(world=READ)) is ResumeRefused
+    assert Kind.RESUME not in attacked.kinds()[-2:]
 
 
 def test_an_anchor_that_is_ahead_at_each_look_is_not_followed_for_ever(
