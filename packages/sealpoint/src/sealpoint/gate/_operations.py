@@ -7,9 +7,10 @@ denied or voided in between, and no action applies to a thread that has moved si
 it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 
 import msgspec
 
@@ -283,7 +284,7 @@ class Operations:
             check_rights(self._chain, self._core.trust(), Kind.REQUEST, None)
             while not self._state.find():
                 self._state.begin_empty()
-            _record_ends(self._state, self._context)
+            self._record_ends()
             while True:
                 self._context.require_living()
                 self._context.require_person(actor)
@@ -419,7 +420,7 @@ class Operations:
                     break
             # Once the anchor has the denial, every worker sees it; a resume missing from the list
             # is late.
-            _record_ends(self._state, self._context)
+            self._record_ends()
             return seq, attestation
 
     def _fitting(self, attestation: Attestation, asked: Asked) -> Identity:
@@ -459,7 +460,7 @@ class Operations:
             )
         request = self._context.request(asked)
         if request.status in (Status.DENIED, Status.EXPIRED, Status.VOID):
-            _record_ends(self._state, self._context)
+            self._record_ends()
             asked = self._context.pending().asked.get(request_id, asked)
             if request.status is Status.EXPIRED and not asked.expired:
                 self._expire(asked)
@@ -494,42 +495,62 @@ class Operations:
                 hint=hint,
             )
 
+    def _record_ends(self) -> None:
+        """Record the position of each thread, for each rollout that has ended and may have held.
+
+        Past those positions no time that a resume claims revives the rollout. The person who ends a
+        rollout records the list, or a person who answers or proposes one later. A worker has no
+        such right, and a read writes nothing. A list may be false, and every list is binding, so
+        two persons each record one.
+        """
+        unlisted = list(self._unlisted())
+        if not unlisted:
+            return
+        positions = anchored_positions(self._core, self._core.trust())
+        blobs = {positions.digest: positions.data}
+        for asked in unlisted:
+            body = ExpiryBody(
+                salt=self._core.salt(), request=asked.id, positions=positions.digest.hex()
+            )
+            self._write_in_turn(partial(self._write_end, body, blobs))
+        self._state.refresh()
+
+    def _write_end(self, body: ExpiryBody, blobs: Mapping[bytes, bytes]) -> int | None:
+        """Record the end of a rollout; None if another process wrote first."""
+        self._state.refresh()
+        return self._context.write(Kind.EXPIRY, body, blobs)
+
+    def _unlisted(self) -> Iterator[Asked]:
+        """Yield the ended rollouts whose end this identity must still record.
+
+        A rollout that never had its approvals is left out, unless someone other than its proposer
+        denied it: a proposer could propose many, and no resume rests on them.
+        """
+        if self._state.name != ROLLOUTS:
+            return
+        me = self._core.trust().roster.identity(self._context.identity())
+        for asked in self._context.pending().asked.values():
+            statement = asked.body.statement
+            expired = asked.expired or statement.expired_at(self._context.now())
+            ended = statement.action is Action.ROLLOUT and (asked.denials or expired)
+            is_listed = me is None or me.person in asked.listed_by or len(asked.listed_by) >= _LISTS
+            if ended and not is_listed and may_list(me, statement) and self._may_matter(asked):
+                yield asked
+
+    def _may_matter(self, asked: Asked) -> bool:
+        """Whether a rollout had its approvals, or someone other than its proposer denied it."""
+        if self._context.book.had_approvals(asked):
+            return True
+        roster = self._core.trust().roster
+        asking = persons_asking(asked.body.statement, roster)
+        deniers = [roster.identity(name) for name, _ in asked.denials]
+        return any(each is None or each.person not in asking for each in deniers)
+
     def _expire(self, asked: Asked) -> int | None:
         """Record that a request has expired; None if another process wrote first."""
         return self._context.write(
             Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id)
         )
-
-
-def _record_ends(state: ThreadState, context: GateContext) -> None:
-    """Record the position of each thread, for each rollout that has ended.
-
-    Past those positions no time that a resume claims revives the rollout. The person who ends a
-    rollout records the list, or a person who answers or proposes one later. A worker has no such
-    right, and a read writes nothing. A list may be false, and every list is binding, so two persons
-    each record one.
-    """
-    while (ended := next(_unlisted(state, context), None)) is not None:
-        positions = anchored_positions(state.core, state.core.trust())
-        body = ExpiryBody(
-            salt=state.core.salt(), request=ended.id, positions=positions.digest.hex()
-        )
-        context.write(Kind.EXPIRY, body, {positions.digest: positions.data})
-        state.refresh()
-
-
-def _unlisted(state: ThreadState, context: GateContext) -> Iterator[Asked]:
-    """Yield the ended rollouts whose end this identity must still record."""
-    if state.name != ROLLOUTS:
-        return
-    me = state.core.trust().roster.identity(context.identity())
-    for asked in context.pending().asked.values():
-        statement = asked.body.statement
-        expired = asked.expired or statement.expired_at(context.now())
-        ended = statement.action is Action.ROLLOUT and (asked.denials or expired)
-        is_listed = me is None or me.person in asked.listed_by or len(asked.listed_by) >= _LISTS
-        if ended and not is_listed and may_list(me, statement):
-            yield asked
 
 
 def _require_new_rollout(

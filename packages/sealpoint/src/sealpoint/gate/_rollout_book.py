@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sealpoint.errors import (
     Forked,
     NotTrusted,
+    PolicyInvalid,
     RolledBack,
     SealpointError,
     Tampered,
@@ -303,6 +304,27 @@ class RolloutBook:
             needed = self._needed(asked, policy)
             known = self._counted[asked.id] = stands, _counted(asked, roster, needed, now)
         return known[1]
+
+    def had_approvals(self, asked: Asked) -> bool:
+        """Whether a rollout that has ended ever had the approvals that it needs, by this book."""
+        with self._lock:
+            statement, trust = asked.body.statement, self._core.trust()
+            policies = {each.policy_digest(statement.ns) for each in trust.rosters}
+            if statement.policy is None or statement.policy not in policies:
+                return False
+            try:
+                needed = self._needed(asked, self._policies.get(statement.policy))
+            except (PolicyInvalid, Tampered):
+                needed = statement.needed
+            persons = set()
+            for seq, word in zip(asked.relayed, asked.attestations, strict=True):
+                header = self._chain.descend(seq)[1]
+                roster = trust.roster_at(header.roster)
+                if roster is not None:
+                    tally = count([word], statement=statement, roster=roster, now=header.at)
+                    found = map(roster.identity, tally.approved_by)
+                    persons |= {each.person for each in found if each is not None}
+            return len(persons) >= needed
 
     def _needed(self, asked: Asked, policy: Policy) -> int:
         """Return how many must approve a rollout by the policy, whatever its proposer states."""

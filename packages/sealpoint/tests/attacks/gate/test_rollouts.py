@@ -364,6 +364,46 @@ def test_two_persons_list_the_end_of_a_rollout(attacked: AttackedTeam) -> None:
     assert counts == [1, 1, 2, 2, 2]
 
 
+_POLICIES = {"that in force": None, "none": "00" * 32}
+
+
+@pytest.mark.parametrize("policy_digest", _POLICIES.values(), ids=_POLICIES)
+def test_the_ends_of_rollouts_that_never_held_are_left_alone(
+    attacked: AttackedTeam, policy_digest: str | None
+) -> None:
+    """A worker proposes many, denies some and lets the rest end; nobody lists them one by one."""
+    held, waits = _rolled_out(attacked, "ann", "bob"), _proposed(attacked, "held by nobody")
+    rogue = Rogue(attacked.store().core, "worker", ROLLOUTS)
+    asked = attacked.newest(Kind.REQUEST, ROLLOUTS)
+    for number in range(20):
+        statement = msgspec.structs.replace(
+            asked.statement,
+            nonce=f"{number:032x}",
+            requester="worker",
+            expires=attacked.world.clock + timedelta(minutes=1),
+            policy=policy_digest or asked.statement.policy,
+            needed=number % 2,
+        )
+        rogue.write(Kind.REQUEST, msgspec.structs.replace(asked, statement=statement))
+        word = attest(key("worker"), statement.digest, Verdict.DENY, "no")
+        junk = attest(key("worker"), statement.digest, Verdict.APPROVE, "yes")
+        for kind, said in ((Kind.DENIAL, word), (Kind.APPROVAL, junk))[: number % 3]:
+            rogue.write(kind, VerdictBody(salt=attacked.salt, attestation=said))
+    rogue.anchor()
+    attacked.later(minutes=2)
+    before = len(attacked.kinds(ROLLOUTS))
+    attacked.store("bob").rollouts.revoke(waits.id, reason="not this one")
+    attacked.store("bob").rollouts.revoke(held.id, reason="leaks data")
+
+    kinds = attacked.kinds(ROLLOUTS)[before:]
+    assert kinds == ["denial", "expiry", "denial", "expiry"]
+    attacked.check_sound()
+
+
+def _proposed(attacked: AttackedTeam, reason: str) -> Request:
+    return attacked.store("operator").rollouts.propose([(READ, _OTHER)], reason=reason)
+
+
 def test_a_false_list_by_who_ended_a_rollout_is_not_the_only_one(attacked: AttackedTeam) -> None:
     """The next person who meets the end lists too, and each list binds."""
     rollout, honest, held = _ended(attacked, "not yet")
