@@ -26,7 +26,8 @@ def release_document(rows: list[Row], target: int) -> bytes:
         target: The position of a checkpoint of the newest generation, which was not given up.
     """
     headers = [parse(raw, 4096) for raw, _, _ in rows]
-    there = _Thread(living(rows), target)
+    settled = _settled(headers, living(rows))
+    there = _Thread(living(rows), target, settled)
     basis = max((each["seq"] for each in headers if each["kind"] in MOVES), default=0)
 
     def entries(positions: list[int]) -> list[str]:
@@ -35,9 +36,7 @@ def release_document(rows: list[Row], target: int) -> bytes:
     fields = {
         "basis": sha256(rows[basis][0]),
         "checkpoint": sha256(rows[target][0]),
-        "copied": "origin" in there.target[1]
-        and target
-        > max((seq for seq, each in enumerate(headers) if each["kind"] == "resume"), default=-1),
+        "copied": "origin" in there.target[1] and target > settled,
         "deleted": entries(there.deleted()),
         "gen": headers[-1]["gen"],
         "held": headers[target]["kind"] == "held",
@@ -67,14 +66,23 @@ def verify_releases(rows: list[Row]) -> int:
     return found
 
 
+def _settled(headers: list[Any], entries: Living) -> int:
+    """The resume of the newest session that saved something new in the main lane."""
+    saved = [
+        headers[seq]["fence"]
+        for seq, kind, body in entries
+        if kind == "checkpoint" and "again" not in body and not body.get("lane")
+    ]
+    return max(saved, default=-1)
+
+
 class _Thread:
     """The newest generation of a thread, as one checkpoint of it sees it."""
 
-    def __init__(self, entries: Living, target: int) -> None:
+    def __init__(self, entries: Living, target: int, settled: int) -> None:
         self._entries = entries
         self._gone = self._given_up(len(entries) + entries[0][0])
-        resumed = max((seq for seq, kind, _ in entries if kind == "resume"), default=0)
-        self._gone_before = self._given_up(resumed)
+        self._gone_before = self._given_up(settled)
         self._named: dict[tuple[str, str], Checkpoint] = {}
         """Of each name the checkpoint of the highest position, given up or not."""
         for seq, kind, body in entries:
@@ -116,7 +124,7 @@ class _Thread:
         ]
 
     def _then(self) -> "_Thread":
-        """The same with only that given up which was when the thread was last resumed."""
+        """The same with only that given up which was at the resume that settled."""
         then = copy(self)
         then._gone = self._gone_before
         return then

@@ -209,12 +209,12 @@ _DELETED = (
     Said(7, 4, basis=6, lanes=(("sub", 6, ()),)),
     Said(8, 3, basis=7, lanes=(("sub", 5, ()),), deleted=(4, 6)),
     Said(8, 2, basis=7, newest=False, lanes=(("sub", 5, ()),), deleted=(4, 6)),
-    Said(9, 3, basis=8, lanes=(("sub", 5, ()),)),
-    Said(10, 3, basis=9, deleted=(5,)),
+    Said(9, 3, basis=8, lanes=(("sub", 5, ()),), deleted=(4, 6)),
+    Said(10, 3, basis=9, deleted=(4, 5, 6)),
     Said(11, 10, basis=10),
     Said(12, 10, basis=11),
     Said(13, 3, basis=12, deleted=(5, 10)),
-    Said(14, 3, basis=13),
+    Said(14, 3, basis=13, deleted=(5, 10)),
 )
 _COPY = (
     Said(3, 2, basis=2, origin=_ORIGIN_SAID, copied=True),

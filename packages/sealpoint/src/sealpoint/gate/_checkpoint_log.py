@@ -13,6 +13,7 @@ from sealpoint.ledger import (
     Kind,
     PruneBody,
     ResultsBody,
+    ResumeBody,
     Tip,
 )
 from sealpoint.limits import AUDIT_CHECKPOINTS_MAX, AUDIT_RESULTS_MAX
@@ -96,36 +97,44 @@ class _Outlines:
 
 
 class Settled(NamedTuple):
-    """The newest resume that settled what was deleted or copied before it."""
+    """A resume that settled what was deleted or copied before it."""
 
     resume: int = -1
     given_up: PruneBody | None = None
     """The prune or delete in force at that resume."""
+    checkpoint: str | None = None
+    """The hash of the checkpoint that it released."""
+
+    def is_retried(self, checkpoint: str | None, given_up: PruneBody | None) -> bool:
+        """Whether a resume repeats this one: the same checkpoint, and nothing deleted since."""
+        known = self.resume >= 0 and self.checkpoint is not None
+        return known and self.checkpoint == checkpoint and self.given_up is given_up
 
 
 class Resumes:
-    """Which resume settled what was deleted or copied before it, for each key.
+    """The resumes that may settle what was deleted or copied before them.
 
-    A session that saved a new checkpoint in the main lane settles for everyone. Before that, it
-    settles only for the key that opened it: otherwise opening one would hide a deletion.
+    A session that saved a new checkpoint in the main lane settles that for everyone. A session that
+    saved none settles it only for a retry by the same key. Otherwise opening one would be enough to
+    hide a deletion.
     """
 
     def __init__(self) -> None:
-        self._newest = self._for_all = Settled()
+        self._newest = self.settled = Settled()
         self._by_key: dict[str, Settled] = {}
 
-    def add(self, header: Header, given_up: PruneBody | None) -> None:
-        """Take the next resume, with the prune or delete in force there."""
-        self._newest = self._by_key[header.by] = Settled(header.seq, given_up)
+    def add(self, header: Header, given_up: PruneBody | None, checkpoint: str | None) -> None:
+        """Take the next resume, with the prune or delete in force and the released checkpoint."""
+        self._newest = self._by_key[header.by] = Settled(header.seq, given_up, checkpoint)
 
     def settle(self) -> None:
         """Note that the newest session has saved a new checkpoint in the main lane."""
-        self._for_all = self._newest
+        self.settled = self._newest
         self._by_key.clear()
 
-    def settled(self, by: str = "") -> Settled:
-        """Return the newest resume that settles for a key; without one, for everyone."""
-        return self._by_key.get(by, self._for_all)
+    def unproductive(self, by: str) -> Settled:
+        """Return the newest resume by a key since then, in whose session nothing new was saved."""
+        return self._by_key.get(by, Settled())
 
 
 class CheckpointLog:
@@ -178,7 +187,8 @@ class CheckpointLog:
             self._given_up = body
             self._living = {at: each for at, each in self._living.items() if not body.covers(at)}
         elif entry.header.kind is Kind.RESUME:
-            self._resumes.add(entry.header, self._given_up)
+            checkpoint = body.checkpoint if isinstance(body, ResumeBody) else None
+            self._resumes.add(entry.header, self._given_up, checkpoint)
         elif entry.header.kind is Kind.ERASE:
             self._begin()
 
@@ -225,7 +235,7 @@ class CheckpointLog:
         place = self._places.get(checkpoint)
         if place is None or self._is_gone(place.seq):
             return None
-        settled = self._resumes.settled(header.by)
+        settled = self._resumes.settled
         standpoint = Standpoint(
             thread=header.thread,
             gen=header.gen,
@@ -244,9 +254,14 @@ class CheckpointLog:
         found = self._newest()
         return None if found is None else found.hex()
 
-    def newest_at_resume(self, by: str) -> CheckpointPlace | None:
-        """Return the newest checkpoint for a key, including one whose deletion is not settled."""
-        before = self._resumes.settled(by).given_up
+    def is_retry(self, header: Header, body: ResumeBody) -> bool:
+        """Whether a resume repeats one by the same key in whose session nothing new was saved."""
+        earlier = self._resumes.unproductive(header.by)
+        return earlier.is_retried(body.checkpoint, self._given_up)
+
+    def newest_at_resume(self) -> CheckpointPlace | None:
+        """Return the newest checkpoint, including one whose deletion is not settled."""
+        before = self._resumes.settled.given_up
         return self._index.newest("", lambda seq: before is not None and before.deletes(seq))
 
     def is_newest(self, checkpoint: str) -> bool:

@@ -40,11 +40,16 @@ def facts_of(
     deliberate: str | None = None,
     grant: GrantFacts | None = None,
     also_older: tuple[str, ...] = (),
+    retried: bool = False,
     stranger: str | None = None,
     told: tuple[Rule, ...] = (),
     world_faults: tuple[str, ...] = (),
 ) -> Facts:
-    """Return the facts that a decision about a release depends on."""
+    """Return the facts that a decision about a release depends on.
+
+    A resume that repeats an earlier one by the same key, which saved nothing new, does not have to
+    justify again what was deleted or copied before that one.
+    """
     return Facts(
         thread=thread,
         paused=paused,
@@ -55,8 +60,8 @@ def facts_of(
         newest=release.newest,
         also_older=also_older,
         stranger=stranger,
-        deleted=len(release.deleted),
-        copied=release.copied,
+        deleted=0 if retried else len(release.deleted),
+        copied=release.copied and not retried,
         imported=release.origin is not None and release.origin.is_file,
         question=release.question is not None,
         answered=answered,
@@ -134,6 +139,7 @@ def gather(
         deliberate=deliberate,
         grant=grant,
         also_older=also_older,
+        retried=last.is_retried_by(release),
         stranger=last.stranger(release, trust.roster, who),
         world_faults=() if allowed is None else allowed.faults,
     )

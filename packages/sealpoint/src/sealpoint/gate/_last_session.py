@@ -159,6 +159,15 @@ class LastSession:
             basis = self._basis_before(session)
         return trust.restores.cuts_off(thread, trust.lists, basis=basis, since=executed)
 
+    def is_retried_by(self, release: Release) -> bool:
+        """Whether a release repeats that of the newest session, which this store's key began."""
+        session = self.newest()
+        if session is None or not self._is_own(session):
+            return False
+        removed = self._state.retention.seq()
+        is_same = self._opening(session).checkpoint == release.entry
+        return is_same and (removed is None or removed < session)
+
     def stranger(self, release: Release, roster: Roster, who: str) -> str | None:
         """Who else saved what would run, if the thread was handed over since; None: nobody.
 

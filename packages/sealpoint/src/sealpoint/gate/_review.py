@@ -331,12 +331,12 @@ class Reviewer:
             facts = self._facts(resume, release, before, grant)
         facts = replace(facts, rollout=rollout)
         if not _is_world_allowed(facts, resume.policy):
-            self._allowed[entry.seq] = self._world_of_newest(entry.header.by)
+            self._allowed[entry.seq] = self._world_of_newest()
         yield from self._judged_again(resume, facts)
 
-    def _world_of_newest(self, by: str) -> str | None:
+    def _world_of_newest(self) -> str | None:
         """Return the world that was allowed at the newest checkpoint before a resume."""
-        place = self._log.newest_at_resume(by)
+        place = self._log.newest_at_resume()
         return None if place is None else self._allowed.get(place.session, place.world)
 
     def _judged_again(self, resume: _Resume, facts: Facts) -> Iterator[str]:
@@ -373,6 +373,7 @@ class Reviewer:
             answered=body.answer is not None,
             deliberate=body.reason,
             grant=grant,
+            retried=self._log.is_retry(entry.header, body),
             stranger=self._stranger(resume, release),
             told=_told(body),
         )

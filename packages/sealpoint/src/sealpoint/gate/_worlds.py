@@ -30,7 +30,7 @@ from sealpoint.errors import (
     Tampered,
     WorldInvalid,
 )
-from sealpoint.gate._checkpoint_log import Resumes
+from sealpoint.gate._checkpoint_log import Resumes, Settled
 from sealpoint.gate._decision import (
     Facts,
     GrantFacts,
@@ -121,8 +121,8 @@ class _WorldFinding(NamedTuple):
 _Rank = tuple[int, int]
 """The negated rank and position of a checkpoint, so that the newest is the smallest."""
 
-_StretchRow = tuple[Header, CheckpointBody | PruneBody | None]
-"""A resume (None), or the body of a checkpoint, a prune or a deletion."""
+_StretchRow = tuple[Header, CheckpointBody | PruneBody | ResumeBody | None]
+"""The body of a checkpoint, a prune, a deletion or a resume; None: a resume without its body."""
 
 
 class _Before(NamedTuple):
@@ -133,8 +133,10 @@ class _Before(NamedTuple):
     None: it is below the stretch."""
     given_up: PruneBody | None
     """The prune or deletion in force."""
-    rests_on: int | None
-    """The resume that settled such a deletion for this key alone; None: no resume did."""
+    newest_left: int | None
+    """The newest checkpoint that is left, for a retry."""
+    retried: Settled
+    """The newest resume by the same key in whose session nothing new was saved."""
 
 
 class _Stretch(NamedTuple):
@@ -161,16 +163,15 @@ class _Stretch(NamedTuple):
                 rank = -(header.seq if body.again is None else body.again), -header.seq
                 for heap in (ranks, *ranks_by_key.values()):
                     heappush(heap, rank)
-            elif body is None:
-                own, rests_on = resumes.settled(header.by), None
-                newest = _newest_rank(ranks, resumes.settled().given_up)
-                if newest is not None and own.given_up and own.given_up.deletes(newest):
-                    rests_on = own.resume
+            elif not isinstance(body, CheckpointBody):
+                newest = left = _newest_rank(ranks, resumes.settled.given_up)
+                retried = resumes.unproductive(header.by)
+                if left is not None and retried.given_up and retried.given_up.deletes(left):
                     if header.by not in ranks_by_key:
                         ranks_by_key[header.by] = ranks.copy()
-                    newest = _newest_rank(ranks_by_key[header.by], own.given_up)
-                before[header.seq] = _Before(newest, given_up, rests_on)
-                resumes.add(header, given_up)
+                    left = _newest_rank(ranks_by_key[header.by], retried.given_up)
+                before[header.seq] = _Before(newest, given_up, left, retried)
+                resumes.add(header, given_up, body.checkpoint if body else None)
         return cls(first, rows[0][0].seq, before)
 
     def includes(self, resume: int, rank: int) -> bool:
@@ -537,8 +538,11 @@ class SessionWorlds:
             raise NotTrusted(
                 f"entry {entry.seq}: it released entry {released.seq}, from which nobody resumes"
             )
-        newest = released.seq if found.newest is None else found.newest
-        return newest, found.rests_on
+        newest, rests_on = found.newest, None
+        is_deleted = newest is not None and newest != found.newest_left
+        if is_deleted and found.retried.is_retried(link_hash(record.header).hex(), found.given_up):
+            newest, rests_on = found.newest_left, found.retried.resume
+        return released.seq if newest is None else newest, rests_on
 
     def _read_stretch(self, above: Header, first: int) -> "_Stretch":
         """Read from a resume down to a position, and find the newest checkpoint before each resume.
@@ -557,7 +561,9 @@ class SessionWorlds:
                 body = parse_body(header.kind, header.body, _held_body(header, record))
                 rows.append((header, body))
             elif header.kind is Kind.RESUME:
-                rows.append((header, None))
+                data = record.body
+                resume = None if data is None else parse_body(header.kind, header.body, data)
+                rows.append((header, resume))
             if header.seq <= first or header.kind in (Kind.GENESIS, Kind.ERASE):
                 break
         return _Stretch.of([(above, None), *rows], first)

@@ -152,7 +152,7 @@ class RunScope:
         state = self._state
         if self._session is None or not state.retention.covers(place.seq):
             return
-        before = state.standpoint().given_up_before
+        before = state.given_up_at_resume()
         if before is None or not before.covers(place.seq):
             raise Superseded(
                 f"thread {state.name!r}: entry {place.seq} of checkpoint {place.key.id!r} was "
@@ -162,8 +162,7 @@ class RunScope:
     def _require_undeleted(self, lane: str, left: CheckpointPlace | None) -> None:
         """Refuse to continue if a checkpoint newer than the remaining ones was deleted since."""
         state = self._state
-        standpoint = state.standpoint()
-        now, before = standpoint.given_up, standpoint.given_up_before
+        now, before = state.retention.newest(), state.given_up_at_resume()
         first = None if now is None or now is before else now.newly_deleted(before)
         if now is None or first is None:
             return

@@ -126,9 +126,9 @@ class Standpoint(NamedTuple):
     basis: str
     fence: int
     resumed: int
-    """The newest resume that settled deletions and copies before it; -1 if there is none.
+    """The resume of the newest session that saved a new checkpoint in the main lane; -1: none.
 
-    The same key opened its session, or the session saved a new checkpoint in the main lane.
+    A session that saved none settles no deletion and no copy before it.
     """
     given_up: PruneBody | None
     """The prune or delete in force now."""

@@ -483,16 +483,12 @@ class ThreadState:
         )
 
     def _settled_resume(self) -> int:
-        """Return the newest resume that settles what was deleted or copied before it; -1: none.
+        """Return the resume of the newest session that saved a new checkpoint; -1: there is none.
 
-        This store's own key opened its session, or the session saved a new checkpoint. Any other
-        session settles nothing, or opening one would be enough to hide a deletion.
+        A session that saved none settles nothing that was deleted or copied before it. Otherwise
+        opening one would be enough to hide a deletion.
         """
-        signer = self.chain.core.parts.signer
-        own = "" if signer is None else signer.key
         for header, record in self.chain.walk():
-            if header.kind is Kind.RESUME and header.by == own:
-                return header.seq
             if header.kind in (Kind.GENESIS, Kind.ERASE):
                 break
             if header.kind is Kind.CHECKPOINT and (
@@ -500,6 +496,12 @@ class ThreadState:
             ):
                 return header.fence
         return -1
+
+    def given_up_at_resume(self) -> PruneBody | None:
+        """Return the prune or delete in force when the thread was last resumed."""
+        fence = self.chain.tip().fence
+        found = (header.seq for header, _ in self.chain.walk() if header.kind is Kind.RESUME)
+        return self.retention.newest_before(fence.seq if fence.is_session else next(found, -1))
 
     # ------------------------------------------------------------------ the session
 
