@@ -292,7 +292,7 @@ class SealedCheckpointStorage:
         """The checkpoint of a workflow with the latest timestamp.
 
         Without `thread=`, that is of those which this identity, or one of its person or its pools,
-        saved in threads that it owns. What others saved is returned where there are none.
+        saved in threads that it owns. One that others saved is returned where there are none.
 
         Raises:
             WorkflowCheckpointException: As for `list_checkpoints`.

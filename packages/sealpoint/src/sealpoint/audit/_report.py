@@ -19,7 +19,7 @@ of the worker decides that, so nothing is refused because of it."""
 
 
 CALLED_IDEMPOTENT = "called-idempotent"
-"""The code of a note about a run that went on after another identity's answer without being asked,
+"""The code of a note about a run that continued after another identity's answer without a question,
 because its worker said that doing it again is harmless. Only the application knows that."""
 
 

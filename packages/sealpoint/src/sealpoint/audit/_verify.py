@@ -259,7 +259,7 @@ class _ThreadCheck:
         self._horizon = core.now() + _FAR_AHEAD
         self._question = _OpenQuestion()
         self._answered_by: str | None = None
-        """Who went on with an answer last."""
+        """The identity that continued with an answer last."""
         self._retention: RetentionCheck | None = None
         self.entries = 0
         self.findings: list[Finding] = []

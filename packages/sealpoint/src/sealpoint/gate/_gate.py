@@ -359,7 +359,7 @@ class Gate:
         """Write what was decided: a session, or a request.
 
         Returns:
-            The session; None if it was a request, or somebody else wrote first.
+            The session; None if it was a request, or another writer was first.
         """
         if judged.decision.outcome is Outcome.REFUSE:
             raise self._refusal(judged.decision)
@@ -374,9 +374,9 @@ class Gate:
     def _write_alone(self, call: ResumeCall, before: _Judged) -> tuple[_Judged, Entry | None]:
         """The same while no other writer can append: one may do that all the time.
 
-        What came meanwhile is judged. No state is read here, and the application is not asked:
-        that may wait for somebody who waits to append. Where it would have to be, nothing is
-        written, and all is looked at anew.
+        Entries that others have added are judged. No state is read here, and the application is
+        not asked: that may wait for another OS thread that waits to append. Where it would have to
+        be, nothing is written, and all is looked at again.
         """
         basis, release = self._chain.tip().basis, before.release
         call = call._replace(offer=None, would_run=None, idempotent=lambda: before.idempotent)

@@ -169,14 +169,14 @@ class LastSession:
         return is_same and (removed is None or removed < session)
 
     def stranger(self, release: Release, roster: Roster, who: str) -> str | None:
-        """Who else saved what would run, if the thread was handed over since; None: nobody.
+        """The stranger that saved it, if the thread was handed over since; None: there is none.
 
-        None as well where another person approved the handoff, or a session went on since.
+        None as well where another person approved the handoff, or a session began since.
 
         Args:
-            release: What would run.
+            release: The release.
             roster: Says who work together.
-            who: The identity that would go on.
+            who: The identity that resumes.
         """
         head = self._chain.verified_head().header
         if head.fence != head.owner or self._was_approved(head.owner, max(positions_of(release))):
@@ -184,7 +184,7 @@ class LastSession:
         for seq in positions_of(release):
             author = self._author(self._chain.descend(seq)[1])
             if author is None or not roster.work_together(who, author):
-                return "somebody" if author is None else author.name
+                return "unknown" if author is None else author.name
         return None
 
     def _was_approved(self, owner: int, since: int) -> bool:
@@ -207,7 +207,7 @@ class LastSession:
         return False
 
     def _author(self, header: Header) -> Identity | None:
-        """Who signed an entry, by the roster that it names."""
+        """The identity that signed an entry, by the roster that it names."""
         roster = self._chain.trust.get().roster_at(header.roster)
         holder = None if roster is None else roster.holder(KeyId(bytes.fromhex(header.by)))
         return None if holder is None else holder[0]

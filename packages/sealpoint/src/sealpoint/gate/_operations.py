@@ -178,7 +178,7 @@ class Operations:
     def _handoff(
         self, to: str, reason: str, actor: str | None, expect: Standing | None
     ) -> int | None:
-        """Give the thread away; None if a request was made, or somebody else wrote first."""
+        """Give the thread away; None if a request was made, or another writer was first."""
         self._context.require_living()
         self._context.require_person(actor)
         self._context.require_standing(expect, basis=True)

@@ -108,7 +108,7 @@ class Rule(StrEnum):
 
     OLDER_CHECKPOINT = "older-checkpoint"
     """The checkpoint is not the newest of its thread, newer ones were deleted, or it is a copy, or
-    a stranger's that nobody here has gone on from."""
+    a stranger's that was handed over."""
     TOOLS = "tools"
     """A tool was added, or the description of a tool for the model changed."""
     PERMISSIONS = "permissions"

@@ -379,14 +379,14 @@ class Reviewer:
         )
 
     def _stranger(self, resume: _Resume, release: Release) -> str | None:
-        """Who else saved what was released, as `LastSession.stranger` finds it."""
+        """The stranger that saved it, as `LastSession.stranger` finds it."""
         head, places = resume.before.entry.header, positions_of(release)
         if head.fence != head.owner or self._approved > max(places):
             return None
         for seq in places:
             author = self._authors[bisect_right(self._authors, seq, key=_first) - 1][1]
             if author is None or not resume.roster.work_together(resume.entry.writer, author):
-                return "somebody" if author is None else author.name
+                return "unknown" if author is None else author.name
         return None
 
     def _facts_far_back(self, resume: _Resume, outline: Outline, grant: GrantFacts | None) -> Facts:
