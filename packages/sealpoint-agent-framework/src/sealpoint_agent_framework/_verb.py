@@ -57,11 +57,11 @@ def agent_framework(
 ) -> None:
     """Import the files of a FileCheckpointStorage of Microsoft Agent Framework.
 
-    Stop its workers first. Nothing in DIR is unpickled or executed: types of the framework, and
-    those that --workflow or --registry allows, are made from what the files say, all else is
-    refused. Each run becomes a thread, owned by the identity that imports it. Imported
-    checkpoints are marked, and need a reason or approvals before they resume. The exit status is
-    80 if a file was refused.
+    Stop its workers first. The command unpickles and executes nothing in DIR: it builds types of
+    the framework, and those that --workflow or --registry allows, from the data in the files, and
+    refuses all else. Each run becomes a thread, owned by the identity that imports it. Imported
+    checkpoints are marked, and need a reason or approvals before they resume. The exit status is 80
+    if a file was refused.
     """
     registry = chosen_registry(registry_reference)
     named = [import_made(each) for each in workflows]

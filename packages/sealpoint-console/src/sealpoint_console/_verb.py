@@ -43,8 +43,12 @@ _TOLD_S = 60.0
 
 
 @click.command(cls=Verb)
-@click.option("--listen", metavar="ADDRESS:PORT", help="Else of config.toml, or 127.0.0.1:8734.")
-@click.option("--origin", metavar="URL", help="Where people reach it, if that is another place.")
+@click.option(
+    "--listen",
+    metavar="ADDRESS:PORT",
+    help="Where to listen; else as config.toml says, or 127.0.0.1:8734.",
+)
+@click.option("--origin", metavar="URL", help="Where people reach it, if that is another address.")
 @click.option(
     "--print-link",
     is_flag=True,
@@ -65,8 +69,8 @@ def serve(
 ) -> None:
     """Serve the operator console, on this machine alone unless config.toml says otherwise.
 
-    A link signs you in as the person of the identity; it works once. Approvals are signed by people
-    with passkeys or on the command line, never by the console.
+    A link signs you in as the person of the identity; it works once. People sign approvals with
+    passkeys or on the command line; the console never signs one.
     """
     settings = load_console_settings(
         where.settings.config_dir,

@@ -42,13 +42,13 @@ from sealpoint_postgres import (
     "namespaces",
     multiple=True,
     metavar="NAME",
-    help="The login sees only threads of this one; may be given again. Else all.",
+    help="Show the login only threads of this namespace; may be repeated. Else all.",
 )
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where the login's password lies; made with a new one if it is not there.",
+    help="The file of the login's password; created with a new password if it does not exist.",
 )
 @click.option("--rotate", metavar="NAME", help="Give this login another password.")
 @click.option(
@@ -74,11 +74,11 @@ def postgres(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Bring a PostgreSQL database to what it should be, and say what was changed.
+    """Prepare a PostgreSQL database for a store, and list each change.
 
-    The URLs name the login of an administrator. Roles, tables, grants, row security and logins are
-    compared with what the duties need; a second run changes nothing. With --anchor alone, only the
-    anchor's database is meant.
+    The URLs name the login of an administrator. The command compares roles, tables, grants, row
+    security and logins with what the duties need; a second run changes nothing. With --anchor
+    alone, it provisions only the anchor's database.
     """
     chosen = store if store is not None or anchor is not None else load_settings().store
     _require_sense(

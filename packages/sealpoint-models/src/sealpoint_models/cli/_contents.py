@@ -43,12 +43,12 @@ _LOADS = {
 @limit_option(_ROWS_SHOWN)
 @json_option
 def inspect(file: str, limit: int, *, as_json: bool) -> None:
-    """Show what is in the model file FILE, without loading it.
+    """Show the content of the model file FILE, without loading it.
 
-    A safetensors file, a file of torch.save or a pickle: its tensors, its plain values, and every
-    name that a pickle mentions, with its byte. Nothing is imported or called. The names of a file
-    that is refused are shown too; then the exit status is that of the error. Whether a file is
-    safe, sealpoint scan says.
+    For a safetensors file, a file of torch.save or a pickle: its tensors, its plain values, and
+    every name that a pickle mentions, with its byte. Imports and calls nothing. If a load refuses
+    the file, the command still shows its names, and exits with the status of the error. sealpoint
+    scan says whether a file is safe.
     """
     with hashing() as progress:
         found = inspect_checkpoint(file, progress)

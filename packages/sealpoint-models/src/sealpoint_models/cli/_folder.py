@@ -45,8 +45,8 @@ def hashing() -> Iterator[Callable[[int, int], None]]:
 def seal(path: str, *, thread: str, where: StoreOptions, as_json: bool) -> None:
     """Seal the folder or safetensors file PATH in its place, as the newest checkpoint of RUN.
 
-    Every byte is hashed and nothing is loaded or changed. From then on RUN vouches for PATH, and
-    for the exact list of files if it is a folder. Nobody may write to it at the same time.
+    Hashes every byte, and loads and changes nothing. From then on RUN vouches for PATH, and for the
+    exact list of files if it is a folder. No other process may write to it at the same time.
     """
     is_folder = os.path.isdir(path)  # noqa: PTH112 (a text)
     sealing = seal_folder if is_folder else seal_file

@@ -60,7 +60,7 @@ _METADATA_CHARS_LEAST = 40
 
 @click.group(cls=VerbGroup)
 def model() -> None:
-    """Model files and folders: what is in one, whether a run vouches for it, which ones it saved.
+    """Inspect, convert, seal, verify and list model files and folders.
 
     Nothing that a file names is run. Only convert loads a file, and needs torch.
     """
@@ -76,13 +76,13 @@ model.add_command(seal)
 @click.option(
     "--thread",
     metavar="RUN",
-    help="The thread of the training run that has to vouch for it; without it, nobody does.",
+    help="The thread of the training run that must vouch for it; without it, no run does.",
 )
 @click.option(
     "--ref",
     "checkpoint",
     metavar="ID",
-    help="The checkpoint whose file it has to be, an id or seq:N; without it, the newest.",
+    help="The checkpoint whose file it must be, an id or seq:N; without it, the newest.",
 )
 @click.option("--tensor", metavar="NAME", help="Read and verify only this tensor.")
 @store_options("namespace", only_with="thread")
@@ -98,10 +98,10 @@ def verify(
 ) -> None:
     """Verify the model file or folder PATH by the thread of its run.
 
-    It has to be, byte for byte, what the newest checkpoint of the thread vouches for: the exit
-    status is 0 then, and otherwise that of the error, such as edited, rolled-back or
-    file-not-sealed. A folder has to have exactly the files that were sealed. Without --thread,
-    only the format of a file is checked, and digests are made.
+    PATH must be, byte for byte, what the newest checkpoint of the thread vouches for: the exit
+    status is then 0, and otherwise that of the error, such as edited, rolled-back or
+    file-not-sealed. A folder must have exactly the files that were sealed. Without --thread, the
+    command only checks the format of a file, and computes digests.
     """
     if os.path.isdir(file):  # noqa: PTH112 (a text)
         if tensor is not None:
@@ -193,8 +193,8 @@ def _print_verified(
 def list_(run: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
     """List the model files and folders of the thread RUN, newest first.
 
-    Each has a checkpoint that vouches for it. The newest is marked with *: it is the one that
-    loads unless another is asked for. No file is looked at.
+    Each has a checkpoint that vouches for it. The newest is marked with *: it is the one that loads
+    unless you ask for another. The command reads no file.
     """
     with where.reading() as store, working("reading the history"):
         found = _sealed(store, run)

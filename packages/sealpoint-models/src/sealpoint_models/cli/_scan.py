@@ -56,14 +56,14 @@ _OWN_FOLDERS = frozenset({".git", ".hg", ".svn"})
     "excluded",
     multiple=True,
     metavar="GLOB",
-    help="Leave out what a name or path below a folder matches; may be given more than once.",
+    help="Leave out files whose name, or path below a folder, matches; may be repeated.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["unreadable", "not-plain", "not-read"]),
     default="not-plain",
     show_default=True,
-    help="The least verdict that is refused; unreadable and dangerous files always are.",
+    help="The mildest verdict to refuse; unreadable and dangerous files are always refused.",
 )
 @click.option(
     "--accept",
@@ -91,12 +91,11 @@ def scan(
     sarif: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether model files are data, or would run something when they are loaded.
+    """Report whether model files are data, or would run code when they are loaded.
 
-    Files are judged by what they hold, folders with all that is in them. Nothing is loaded,
-    imported or called. A file is safe, not-read, not-plain, unreadable or dangerous; the exit
-    status is 3 if one is not-plain or worse, and else 0. An error while reading does not
-    pass.
+    Judges files by their content, and folders with everything in them. Loads, imports and calls
+    nothing. A file is safe, not-read, not-plain, unreadable or dangerous; the exit status is 3 if
+    one is not-plain or worse, and else 0. An error while reading does not pass.
     """
     if as_json and sarif == "-":
         raise UsageError("--json and --sarif -: expected one of them to print, found both")

@@ -38,7 +38,7 @@ _REFUSED = frozenset({AnchorStanding.STORE_BEHIND, AnchorStanding.FORKED, Anchor
 
 @click.group(cls=VerbGroup)
 def anchor() -> None:
-    """The memory of how far each thread was seen: this machine's, and one that others share."""
+    """Manage the record of how far each thread was seen: this machine's, and a shared one."""
 
 
 @anchor.command("show")
@@ -46,9 +46,9 @@ def anchor() -> None:
 @store_options("namespace")
 @json_option
 def show(thread: str | None, *, where: StoreOptions, as_json: bool) -> None:
-    """Show the position that the anchor holds for each thread, against the end of the store.
+    """Compare the position that the anchor holds for each thread with the end of the store.
 
-    Positions are compared and nothing is verified, so it answers also when reading is refused.
+    Verifies nothing, so it also works when reading is refused.
     """
     with working("comparing anchor and store"):
         found = where.admin.anchor.positions(
@@ -94,10 +94,11 @@ def adopt_(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Teach the anchor threads that only the store knows; without THREAD, all of them.
+    """Add threads that only the store knows to the anchor; without THREAD, all of them.
 
-    Do this only if the store is the newest copy there is: an older one would be believed from
-    now on. Every entry is verified first, and what the anchor knows already is left alone.
+    Do this only if the store is the newest copy that exists: the anchor would accept an older one
+    from then on. The command verifies every entry first, and does not change what the anchor
+    already knows.
     """
 
     def run(names: tuple[str, ...] | None, *, dry: bool) -> Adopted:
@@ -138,10 +139,11 @@ def adopt_(
 @store_options()
 @json_option
 def join(url: str, *, reason: str | None, signer: str, where: StoreOptions, as_json: bool) -> None:
-    """Ask the anchor at URL, which other machines share, besides the one of this machine.
+    """Use the anchor at URL, which other machines share, in addition to this machine's own.
 
-    The first machine takes along what it has seen, which is recorded. A new machine needs its pin
-    and a login; SEALPOINT_ANCHOR_PASSWORD_FILE names the file of the password.
+    The first machine that joins passes on what its own anchor has seen, and records that. A new
+    machine needs its pin and a login; SEALPOINT_ANCHOR_PASSWORD_FILE names the file of the
+    password.
     """
     with working("comparing anchors and store"):
         joined = where.admin.anchor.join(url, reason=reason, identity=signer)
@@ -159,9 +161,9 @@ def join(url: str, *, reason: str | None, signer: str, where: StoreOptions, as_j
 @store_options()
 @json_option
 def leave(*, yes: bool, where: StoreOptions, as_json: bool) -> None:
-    """Ask the shared anchor no more, once this machine has seen as much.
+    """Stop using the shared anchor, once this machine has seen as much.
 
-    From then on this machine does not notice what others have seen and it has not.
+    After that, this machine does not notice entries that only other machines have seen.
     """
     where.files.pin()  # a store that is unknown here does not share an anchor either
     url = where.files.shared_anchor.url()

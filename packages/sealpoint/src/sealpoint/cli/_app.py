@@ -64,7 +64,7 @@ VERBS = {
     "People and keys": {
         "keys": ("_keys:keys", "Manage keys on this machine, people and their roles."),
         "trust": ("_trust:trust", "Carry the pin of a store to another machine."),
-        "provision": ("_provision:provision", "Make a database ready: roles, grants, logins."),
+        "provision": ("_provision:provision", "Prepare a database: roles, grants, logins."),
     },
     "Keep and recover": {
         "prune": ("_retention:prune", "Delete the states of older checkpoints."),
@@ -168,7 +168,7 @@ def _print_error(ctx: click.Context, error: SealpointError) -> None:
 @click.group(
     cls=_Main,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Set SEALPOINT_STORE once, and no verb needs --store; config.toml can say the same. "
+    epilog="Set SEALPOINT_STORE once, or the store in config.toml, and no verb needs --store. "
     "sealpoint VERB --help explains a verb. The exit status is 0, or that of the error.",
 )
 @click.version_option(sealpoint.__version__, prog_name="sealpoint")

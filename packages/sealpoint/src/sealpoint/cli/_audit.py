@@ -68,8 +68,10 @@ def _print_record(record: AuditRecord) -> None:
     metavar="KIND",
     help="Only this kind of entry, such as resume, approval or pause.",
 )
-@time_option("--since", past=True, help="Only from then on: 2026-11-30, or 7d for a week ago.")
-@time_option("--until", past=True, help="Only before then.")
+@time_option(
+    "--since", past=True, help="Only entries from then on: 2026-11-30, or 7d for a week ago."
+)
+@time_option("--until", past=True, help="Only entries before then.")
 @bundle_options
 @store_options("namespace", unless="trust")
 @json_option
@@ -87,8 +89,8 @@ def audit(
 ) -> None:
     """Show who did what and when, oldest first; every entry is verified.
 
-    Two lines for each entry; with --json one document. The exit status is 30 if a thread does not
-    verify; its entries from there on are not shown.
+    Prints two lines for each entry, or with --json one document. If a thread does not verify, the
+    command omits its entries from there on, and exits with 30.
     """
     found = told = 0
     with reading_bundle(bundle, trust, where) as store, working("reading the history"):

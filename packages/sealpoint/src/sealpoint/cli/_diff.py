@@ -44,10 +44,10 @@ def diff(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Say what changed in THREAD from one checkpoint to another.
+    """Show what changed in THREAD from one checkpoint to another.
 
     FROM and TO are ids or seq:N (or '#N', quoted for the shell). TO is the newest unless given,
-    FROM the one before TO. State, metadata and world are compared.
+    FROM the one before TO. Compares state, metadata and world.
     """
     registry = shown_registry(registry_reference, untyped=untyped)
     with where.reading(registry) as store:

@@ -27,19 +27,19 @@ FINDINGS_STATUS = 96
 @click.option(
     "--anchor", metavar="URL", help="Look at the database of a shared anchor, and at nothing else."
 )
-@click.option("--quick", is_flag=True, help="Only what keeps the store from being used here.")
+@click.option("--quick", is_flag=True, help="Only check whether the store can be used here.")
 @click.option("--strict", is_flag=True, help="Exit with 96 for warnings too.")
 @store_options("namespace", "identity", unless="anchor")
 @json_option
 def doctor(
     *, where: StoreOptions | None, anchor: str | None, quick: bool, strict: bool, as_json: bool
 ) -> None:
-    """Say how a store stands here, check how it is set up, and print how to fix each finding.
+    """Describe a store as this machine sees it, check its setup, and print a fix for each finding.
 
-    Files, keys, anchor, policy, clock, and for PostgreSQL roles, grants, row security and the
-    server. It only looks, and opens no private key. With --identity, or SEALPOINT_IDENTITY, that
-    key has to be here. With --quick it looks at no thread and leaves the checklist out: a probe.
-    The exit status is 96 if a finding is critical, else 0: warnings and notes are advice.
+    Checks files, keys, anchor, policy and clock, and for PostgreSQL roles, grants, row security and
+    the server. Changes nothing and opens no private key. --identity, or SEALPOINT_IDENTITY,
+    requires that key to be here. --quick reads no thread and skips the checklist: a probe. The exit
+    status is 96 if a finding is critical, else 0: warnings and notes are advice.
     """
     with working("looking"):
         found = diagnose_anchor(str(anchor)) if where is None else _diagnosis(where, quick=quick)
@@ -127,7 +127,7 @@ def _print_diagnosis(found: Diagnosis) -> None:
 def stores(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
     """List the stores that this machine knows: pin, keys, anchor, and whether the data is there.
 
-    It only looks at files: no store is opened, and no key.
+    Only looks at files, and opens no store and no key.
     """
     found = known_stores(config_dir=config_dir, state_dir=state_dir)
     if as_json:

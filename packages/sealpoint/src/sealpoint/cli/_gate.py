@@ -53,7 +53,7 @@ _STATUSES = {
 def pause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json: bool) -> None:
     """Stop THREAD: nothing is saved and nobody resumes until it is unpaused.
 
-    A worker that runs learns it at its next save, in any process. Pausing twice changes nothing.
+    A running worker, in any process, is refused at its next save. Pausing twice changes nothing.
     """
     with where.writing(signer) as store, working("pausing"):
         handle = store.thread(thread)
@@ -80,7 +80,7 @@ def pause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json
 @store_options("namespace")
 @json_option
 def unpause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json: bool) -> None:
-    """Let THREAD resume and save again: its session and requests are as they were."""
+    """Let THREAD resume and save again; its session and requests are as they were."""
     with where.writing(signer) as store, working("unpausing"):
         entry = store.thread(thread).unpause(reason)
     if as_json:
@@ -96,10 +96,10 @@ def unpause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_js
 @store_options("identity", "namespace")
 @json_option
 def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: bool) -> None:
-    """Give THREAD to another owner; the session that is under way ends.
+    """Give THREAD to another owner; the current session ends.
 
-    The owner may do that alone. An operator makes a request, which other people approve first:
-    the exit status is 71 until they have, and then the same command does it.
+    The owner needs no approval. An operator makes a request, which other people approve first: the
+    exit status is 71 until they have, and then the same command hands the thread off.
     """
     with where.writing() as store, working("handing off"):
         try:
@@ -130,7 +130,7 @@ def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: 
     "--ref", metavar="CHECKPOINT", help="The checkpoint: an id or seq:N; else the newest."
 )
 @click.option("--answer", metavar="JSON", help="The answer to a pending question.")
-@click.option("--deliberate", metavar="TEXT", help="Why this is meant, as resume takes it.")
+@click.option("--deliberate", metavar="TEXT", help="A reason, as resume takes it.")
 @click.option(
     "--as", "other", metavar="NAME", help="The identity that would resume; its key is not needed."
 )
@@ -150,11 +150,11 @@ def resume(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Say what the gate would answer to a resume of THREAD; a dry run.
+    """Show what the gate would decide about a resume of THREAD; a dry run.
 
-    No state is released, no request is made and nothing is recorded. The exit status is 0 if it
-    would be allowed, 71 if others have to approve first, 70 if it would be refused, and 41 if only
-    because a run is under way or another session is too young to be taken over.
+    Releases no state, makes no request and records nothing. The exit status is 0 if the gate would
+    allow the resume, 71 if others must approve it first, 70 if the gate would refuse it, and 41 if
+    it would refuse only because a run is active or another session is too young to be taken over.
     """
     declared = declared_world(graph, world)
     given = None if answer is None else _answer(answer)

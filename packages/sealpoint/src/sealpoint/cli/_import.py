@@ -11,4 +11,4 @@ from sealpoint.cli.options import PartGroup
 
 @click.group("import", cls=PartGroup)
 def import_() -> None:
-    """Bring checkpoints of another storage into the store, executing nothing."""
+    """Import checkpoints from another storage, and execute nothing in them."""

@@ -42,7 +42,8 @@ _LOCKED = (
 @click.option(
     "--group",
     metavar="NAME",
-    help="Share store and anchor with the users of this group; needs a --state-dir of theirs.",
+    help="Share store and anchor with the users of this group; needs a --state-dir that they "
+    "share.",
 )
 @click.option(
     "--anchor",
@@ -64,8 +65,8 @@ def init(
 ) -> None:
     """Make a store, its keys and its anchor.
 
-    Says what was made and where, what to back up, and the first lines of Python to write. An
-    init that was interrupted may be run again.
+    Prints what was made and where, what to back up, and the first lines of Python to write. You can
+    repeat an interrupted init.
     """
     policy = Policy.parse(policy_bytes(policy_name))
     with working("making keys and store"):

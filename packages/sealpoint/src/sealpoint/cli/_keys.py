@@ -55,8 +55,8 @@ def passphrase(
 ) -> None:
     """Set, change or remove the passphrase of the key NAME on this machine.
 
-    The key stays the same, and the old file stays until the new one is safe on the disk. Remains
-    of the old file on the disk and in backups still open as before.
+    The key stays the same, and the old file stays until the new one is safe on the disk. Remains of
+    the old file on the disk and in backups still open with the old passphrase.
     """
     if remove and new_file is not None:
         raise UsageError(f"passphrase: --remove and {NEW_FILE_OPTION} cannot be combined")
@@ -80,7 +80,7 @@ _MIDNIGHT = "T00:00:00Z"
 
 @click.group(cls=VerbGroup)
 def keys() -> None:
-    """Keys on this machine, and who may do what."""
+    """Manage keys on this machine, and who may do what."""
 
 
 @keys.command("new")
@@ -91,7 +91,7 @@ def keys() -> None:
 def new(name: str, *, encrypt: bool, where: StoreOptions, as_json: bool) -> None:
     """Make a private key for the identity NAME on this machine.
 
-    It may do nothing until it is added to the roster, where the root key is.
+    The key has no rights until it is added to the roster, where the root key is.
     """
     choose = first_passphrase(f"key {name!r}") if encrypt else None
     public = where.admin.keys.create(name, new_passphrase=choose)
@@ -184,20 +184,20 @@ def _listed(where: StoreOptions, name: str) -> KeyInfo:
 
 @keys.command("add")
 @click.argument("name")
-@click.option("--person", metavar="WHO", help="The person who stands behind it.")
+@click.option("--person", metavar="WHO", help="The person who holds the identity.")
 @click.option(
     "--role",
     "roles",
     multiple=True,
     type=click.Choice([str(role) for role in Role]),
-    help="A role that it gets; may be repeated.",
+    help="A role to grant; may be repeated.",
 )
 @click.option(
     "--namespace",
     "namespaces",
     multiple=True,
     metavar="NAME",
-    help="Where it may do it, '*' for everywhere; may be repeated.",
+    help="A namespace where its roles apply, '*' for all; may be repeated.",
 )
 @public_key_option("Its public key; without it, the key NAME on this machine.")
 @passkey_option("A passkey of the person instead.")
@@ -205,7 +205,7 @@ def _listed(where: StoreOptions, name: str) -> KeyInfo:
 @click.option(
     "--break-glass",
     is_flag=True,
-    help="As an operator it may let a request pass without approvals, in an emergency.",
+    help="Allow it, as an operator, to let a request pass without approvals in an emergency.",
 )
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @yes_option
@@ -226,12 +226,12 @@ def add(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Enter the identity NAME into the roster, or give it more rights.
+    """Add the identity NAME to the roster, or grant it more rights.
 
-    Needs the root key on this machine. --person, --role and --namespace are needed for a new
-    one; one that is there keeps what it has where they are left out. Rights are added here;
-    sealpoint keys rotate and revoke take them away. --expires never takes an expiry away. A
-    passkey is shown, and added once you have said that it is the person's.
+    Needs the root key on this machine. A new identity needs --person, --role and --namespace; an
+    existing one keeps what it has without them. This verb only adds rights; sealpoint keys rotate
+    and revoke take them away. "--expires never" removes an expiry. The command shows a passkey, and
+    adds it once you confirm that it is the person's.
     """
     if passkey is not None:
         if not as_json:
@@ -296,7 +296,7 @@ def add(
 def pool(
     name: str, *, members: tuple[str, ...], reason: str | None, where: StoreOptions, as_json: bool
 ) -> None:
-    """Put identities into the pool NAME, which owns the threads that they begin from now on.
+    """Add identities to the pool NAME, which owns the threads that they begin from now on.
 
     Every member may resume the pool's threads. Needs the root key on this machine.
     """
@@ -317,7 +317,7 @@ def pool(
 def quorum(persons: int, *, reason: str | None, where: StoreOptions, as_json: bool) -> None:
     """Let N operators of all namespaces, different persons, accept a restore without the root.
 
-    0 leaves it to the root alone. Needs the root key on this machine.
+    With 0, only the root can accept one. Needs the root key on this machine.
     """
     with working("signing the roster"):
         seq = where.admin.roster.set_restore_quorum(persons, reason=reason)

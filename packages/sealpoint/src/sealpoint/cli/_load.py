@@ -29,12 +29,12 @@ from sealpoint.world import json_form
 
 @click.command(cls=Verb)
 @click.argument("thread")
-@click.option("--file", metavar="FILE", help="Where the state is, as JSON; - is standard input.")
-@click.option("--id", "checkpoint_id", metavar="ID", help="An id of your own for the checkpoint.")
-@click.option("--metadata", metavar="JSON", help="A JSON object to save with the state.")
 @click.option(
-    "--deliberate", metavar="REASON", help="Why this is meant, where the policy asks for that."
+    "--file", metavar="FILE", help="The file with the state, as JSON; - is standard input."
 )
+@click.option("--id", "checkpoint_id", metavar="ID", help="Your own id for the checkpoint.")
+@click.option("--metadata", metavar="JSON", help="A JSON object to save with the state.")
+@click.option("--deliberate", metavar="REASON", help="The reason, where the policy requires one.")
 @store_options("identity", "namespace")
 @json_option
 def save(
@@ -49,9 +49,10 @@ def save(
 ) -> None:
     """Save a JSON document as the newest checkpoint of THREAD.
 
-    It is read from --file or standard input. Saving the same again under the same --id changes
-    nothing. A worker that runs on the thread loses its session, as to any other writer. Where the
-    policy requires a reason to continue the thread, give it with --deliberate.
+    Reads --file or standard input. Saving the same document again under the same --id changes
+    nothing. The save ends the session of a worker that runs on the thread, as a save by any other
+    writer does. Where the policy requires a reason to continue the thread, give it with
+    --deliberate.
     """
     if file is None and sys.stdin.isatty():
         raise UsageError(
@@ -104,10 +105,10 @@ def load_state(
 ) -> None:
     """Print the state of a checkpoint of THREAD as JSON.
 
-    CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
-    that JSON cannot express without loss is shown in words instead; with --json or --output it
-    is an error. A value of unknown type, with --untyped or of a framework, is an object with "type"
-    and "fields".
+    CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. If JSON
+    cannot express the state without loss, the command describes it in words; with --json or
+    --output it ends with an error. With --untyped, and for types of a framework, a value is an
+    object with "type" and "fields".
     """
     with where.reading(shown_registry(registry_reference, untyped=untyped)) as store:
         handle = store.thread(thread)

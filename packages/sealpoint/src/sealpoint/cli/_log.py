@@ -37,8 +37,8 @@ _LIMIT = 20
 def log(thread: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
     """List the checkpoints of THREAD, newest first.
 
-    Every link from the newest entry to the listed ones is verified on the way. A checkpoint whose
-    state was given up by a prune is marked as pruned.
+    Verifies every link from the newest entry to the listed ones. A checkpoint whose state was
+    deleted by a prune is marked as pruned.
     """
     with where.reading() as store, working("reading the history"):
         history = store.thread(thread).history()
@@ -98,7 +98,7 @@ def _cells(ref: CheckpointRef, *, marked: bool) -> tuple[str, ...]:
 @click.command(cls=Verb)
 @click.argument("thread")
 @click.argument("checkpoint", required=False)
-@click.option("--full", is_flag=True, help="Leave nothing out of a long state.")
+@click.option("--full", is_flag=True, help="Print a long state in full.")
 @shown_registry_options
 @store_options("namespace")
 @json_option
@@ -115,7 +115,7 @@ def show(
     """Show one checkpoint of THREAD, with its state and types.
 
     CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
-    with types of the application needs --registry, or --untyped to see its plain data.
+    with types of the application needs --registry, or --untyped to show its plain data.
     """
     with where.reading(shown_registry(registry_reference, untyped=untyped)) as store:
         handle = store.thread(thread)

@@ -36,9 +36,9 @@ def move(
 ) -> None:
     """Move the store at the URL SRC to the URL DST; stop its workers first.
 
-    Everything at SRC is verified, copied, and verified at DST against the same anchor. Then pin,
-    keys and anchor of this machine belong to DST. SRC is left as it is; once DST is in use, remove
-    it. Run an interrupted move again, and it continues where it ended.
+    The command verifies everything at SRC, copies it, and verifies the copy against the same
+    anchor. Then pin, keys and anchor of this machine belong to DST. SRC stays as it is; remove it
+    once DST is in use. Run an interrupted move again, and it continues where it ended.
     """
     password = None
     if password_file is not None:

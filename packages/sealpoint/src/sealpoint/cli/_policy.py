@@ -81,7 +81,7 @@ def policy() -> None:
 @click.option(
     "--name",
     type=click.Choice(SHIPPED_POLICIES),
-    help="One that comes with Sealpoint, instead of the one in force; needs no store.",
+    help="A policy that comes with Sealpoint, instead of the one in force; needs no store.",
 )
 @store_options("namespace", unless="name")
 @json_option
@@ -109,7 +109,7 @@ def _in_force(where: StoreOptions) -> Policy:
 @click.argument("file", metavar="FILE")
 @json_option
 def check(file: str, *, as_json: bool) -> None:
-    """Check that FILE is a policy, and say what it asks for; - reads standard input."""
+    """Check that FILE is a policy, and print what it requires; - reads standard input."""
     found = Policy.parse(read_document(file, "policy", bytes_max=POLICY_BYTES_MAX))
     if as_json:
         print_json(policy_document(found))
@@ -140,7 +140,7 @@ def check(file: str, *, as_json: bool) -> None:
     "--namespace",
     default=ANY_NAMESPACE,
     metavar="NAME",
-    help="Where it holds; without it, in every namespace that has none of its own.",
+    help="The namespace; without it, every namespace that has no policy of its own.",
 )
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @store_options()
@@ -148,10 +148,10 @@ def check(file: str, *, as_json: bool) -> None:
 def apply(
     file: str, *, namespace: str, reason: str | None, where: StoreOptions, as_json: bool
 ) -> None:
-    """Put a policy in force: one that is shipped, or FILE.
+    """Put a policy in force: a shipped one, or FILE.
 
-    Needs the root key on this machine. Open requests are void from then on: they were made under
-    another policy.
+    Needs the root key on this machine. Open requests become void: they were made under another
+    policy.
     """
     source = policy_bytes(file)
     with working("signing the roster"):

@@ -8,4 +8,4 @@ from sealpoint.cli.options import PartGroup
 
 @click.group(cls=PartGroup)
 def provision() -> None:
-    """Make a database ready: schema, roles, grants and logins."""
+    """Prepare a database: schema, roles, grants and logins."""

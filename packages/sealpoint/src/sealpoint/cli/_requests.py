@@ -70,7 +70,7 @@ _ANSWER_BYTES_MAX = 64 * 1024
     "--all",
     "everything",
     is_flag=True,
-    help="Also those that were denied or have expired, until the thread continues.",
+    help="Also requests that were denied or have expired, until the thread continues.",
 )
 @registry_option
 @store_options("namespace")
@@ -83,10 +83,10 @@ def requests(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """List what is waiting for approval, or show all of one REQUEST.
+    """List the requests that wait for approval, or show all of one REQUEST.
 
     REQUEST is an id or its first 8 digits or more. The exit status is 30 if a thread cannot be
-    read, or the anchor does not know it: what is asked there is not known.
+    read, or the anchor does not know it: its requests are unknown.
     """
     if request is not None:
         _show(request, where, registry_reference, as_json=as_json)
@@ -163,14 +163,14 @@ def request_() -> None:
 
 @request_.command("export")
 @click.argument("request")
-@click.option("--output", required=True, metavar="FILE", help="Where the export is written.")
+@click.option("--output", required=True, metavar="FILE", help="The file to write.")
 @store_options("namespace")
 @json_option
 def export(request: str, *, output: str, where: StoreOptions, as_json: bool) -> None:
-    """Write REQUEST with all that an approver is shown, to be answered where the store is not.
+    """Write REQUEST with everything that an approver sees, to be answered without the store.
 
-    REQUEST is an id or its first 8 digits or more. The file holds no key and no state; it shows
-    what the request shows. Answer it with approve --offline or deny --offline.
+    REQUEST is an id or its first 8 digits or more. The file holds everything that the request
+    shows, but no key and no state. Answer it with approve --offline or deny --offline.
     """
     with where.reading() as store, working("exporting the request"):
         found = store.request(request)
@@ -187,14 +187,14 @@ def export(request: str, *, output: str, where: StoreOptions, as_json: bool) -> 
 
 @click.command(cls=Verb)
 @click.argument("file", metavar="FILE")
-@operator_option("Anybody of the namespace, whose key records the answer.")
+@operator_option("Any identity of the namespace, whose key records the answer.")
 @store_options("namespace")
 @json_option
 def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None:
     """Record the answer in FILE, which an approver gave with --offline; - reads standard input.
 
-    It counts by the approver's own signature, so anybody may relay it. An answer that does not fit
-    the request as it is now is refused.
+    The answer counts by the approver's own signature, so any identity may relay it. The command
+    refuses an answer that does not fit the request as it is now.
     """
     data = read_document(file, "answer", bytes_max=_ANSWER_BYTES_MAX)
     with where.writing(signer) as store, working("recording the answer"):
@@ -236,7 +236,7 @@ _yes_option = click.option(
 def offline_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--offline FILE` and `--output FILE`, on the verbs that answer a request."""
     output = click.option(
-        "--output", metavar="FILE", help="With --offline: where the answer is written."
+        "--output", metavar="FILE", help="With --offline: the file for the answer."
     )
     offline = click.option(
         "--offline",
@@ -314,9 +314,9 @@ def approve(
 ) -> None:
     """Approve REQUEST, after reading all of it.
 
-    REQUEST is an id or its first 8 digits or more. On a terminal you are shown the whole
-    statement and type the first 8 digits of its id; elsewhere --yes-to has to name its id.
-    With --offline it is read from a file instead, and the answer is written to another.
+    REQUEST is an id or its first 8 digits or more. On a terminal the command shows the whole
+    statement, and you type the first 8 digits of its id; elsewhere --yes-to must name its id. With
+    --offline the command reads REQUEST from a file instead, and writes the answer to --output.
     """
     registry = chosen_registry(registry_reference)
     if offline is not None or output is not None or request is None:
@@ -365,9 +365,9 @@ def deny(
 ) -> None:
     """Deny REQUEST for good.
 
-    REQUEST is an id or its first 8 digits or more. All of it is shown. A single denial ends it,
-    even after approvals; the requester may deny it too, to withdraw it. With --offline it is read
-    from a file instead, and the answer is written to another.
+    REQUEST is an id or its first 8 digits or more. The command shows all of it. A single denial
+    ends it, even after approvals; the requester may deny it too, to withdraw it. With --offline the
+    command reads REQUEST from a file instead, and writes the answer to --output.
     """
     registry = chosen_registry(registry_reference)
     if offline is not None or output is not None or request is None:
@@ -429,10 +429,11 @@ def break_glass(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Let REQUEST pass without the approvals that it needs, for an emergency.
+    """Let REQUEST pass in an emergency, without the approvals that it needs.
 
-    REQUEST is an id or its first 8 digits or more. It is shown and asked about as by approve. It
-    is recorded for good who did it and why; neither a pause nor a denial is overridden.
+    REQUEST is an id or its first 8 digits or more. The command shows it and asks for its digits, as
+    approve does. It records for good who did this and why; it overrides neither a pause nor a
+    denial.
     """
     with where.writing(signer, chosen_registry(registry_reference)) as store:
         examined = _shown(_examined(store, request), as_json=as_json)

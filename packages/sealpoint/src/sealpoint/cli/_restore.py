@@ -57,7 +57,12 @@ _WORDS = {
 
 
 @click.command("accept-restore", cls=Verb)
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded for everybody.")
+@click.option(
+    "--reason",
+    required=True,
+    metavar="TEXT",
+    help="Why; it is recorded, and every reader can see it.",
+)
 @click.option(
     "--release",
     "released",
@@ -371,8 +376,8 @@ def roster() -> None:
 def export(file: str, *, where: StoreOptions, as_json: bool) -> None:
     """Write the whole store chain to FILE; - prints it.
 
-    A restored store is accepted only with the newest roster. Sealpoint keeps one next to
-    the keys; this is one more, for another place. It holds no secret, but names of people: only its
+    A restored store is accepted only with the newest roster. Sealpoint keeps a copy next to the
+    keys; this is one more, for another place. It holds no secret, but it names people: only its
     owner can read the file.
     """
     with working("reading the roster"):
@@ -394,10 +399,10 @@ def export(file: str, *, where: StoreOptions, as_json: bool) -> None:
 @store_options()
 @json_option
 def import_(file: str | None, *, where: StoreOptions, as_json: bool) -> None:
-    """Put entries of the store chain that the store lacks back from FILE; - is standard input.
+    """Add entries of the store chain that the store lacks from FILE; - is standard input.
 
     Without FILE, from the newest roster that was verified here, which is kept next to the keys.
-    Every entry is verified by the pin of this machine. Nothing that is there is changed.
+    Every entry is verified by the pin of this machine. Existing entries do not change.
     """
     data = None
     if file is not None:

@@ -43,7 +43,7 @@ _compact_option = click.option(
     is_flag=True,
     flag_value=False,
     default=True,
-    help="Leave the files as large as they are, which is faster.",
+    help="Leave the files at their size, which is faster.",
 )
 
 
@@ -82,11 +82,10 @@ def prune(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Give up the states of older checkpoints of THREAD and free their space.
+    """Delete the states of older checkpoints of THREAD and free their space.
 
-    A checkpoint stays if any --keep option names it; the newest always stays. The others
-    are recorded in a signed entry, and are still listed without their states. A worker may keep
-    saving.
+    A checkpoint stays if any --keep option names it; the newest always stays. A signed entry
+    records the others, which are still listed without their states. A worker may keep saving.
     """
     with where.reading() if dry_run else where.writing() as store:
         handle = store.thread(thread)
@@ -155,10 +154,10 @@ def erase(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Remove all that THREAD ever held from the store and its files.
+    """Remove everything that THREAD ever held from the store and its files.
 
-    States, metadata, ids and the name go; signed headers stay and prove that something was
-    there, by whom and when. It cannot be undone. A later save begins a new generation.
+    States, metadata, ids and the name go; signed headers stay and prove that something was there,
+    by whom and when. You cannot undo this. A later save begins a new generation.
     """
     with where.reading() if dry_run else where.writing(signer) as store:
         handle = store.thread(thread)
@@ -203,10 +202,10 @@ def _print_erasure_plan(refs: Sequence[CheckpointRef], planned: Erasure) -> None
 @store_options("identity")
 @json_option
 def gc(*, dry_run: bool, compact: bool, where: StoreOptions, as_json: bool) -> None:
-    """Remove what no thread needs any more, in all namespaces, and make the files smaller.
+    """Remove data that no thread needs any more, in all namespaces, and make the files smaller.
 
-    That is what an interrupted prune or erasure, and saves that never came to an end, left
-    behind. A thread that does not verify is left as it is, and the exit status is then 30.
+    Interrupted prunes and erasures and incomplete saves leave such data behind. A thread that does
+    not verify stays as it is, and the exit status is then 30.
     """
     with (
         where.reading() if dry_run else where.writing() as store,

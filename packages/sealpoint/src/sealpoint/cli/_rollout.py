@@ -61,8 +61,8 @@ def _world_options(function: Any) -> Any:
         click.option(
             "--graph",
             metavar="MODULE:OBJECT",
-            help="The graph or workflow that is to run from now on, or a function that makes it; "
-            "its module is imported.",
+            help="The graph or workflow to run from now on, or a function that makes it; its "
+            "module is imported.",
         ),
     ):
         function = option(function)
@@ -81,7 +81,7 @@ def _new_world(graph: str | None, world_file: str | None) -> World:
 
 @click.group(cls=VerbGroup)
 def rollout() -> None:
-    """Accept a change of what runs are able to do, once for many threads."""
+    """Accept a change of capabilities once for many threads."""
 
 
 @rollout.command("world")
@@ -91,7 +91,12 @@ def rollout() -> None:
     metavar="MODULE:OBJECT",
     help="The graph or workflow, or a function that makes it; its module is imported.",
 )
-@click.option("--output", metavar="FILE", default=_STDOUT, help="Where to write it; else printed.")
+@click.option(
+    "--output",
+    metavar="FILE",
+    default=_STDOUT,
+    help="The file to write; without it, the command prints the world.",
+)
 def world_(graph: str, output: str) -> None:
     """Write the world of a graph or workflow as JSON, for plan --world and propose --world."""
     data = msgspec.json.format(graph_world(graph).encode(), indent=2) + b"\n"
@@ -106,10 +111,10 @@ def world_(graph: str, output: str) -> None:
 @store_options("namespace")
 @json_option
 def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_json: bool) -> None:
-    """Show the worlds of all threads, what differs in the new one, and what the policy asks for.
+    """Show the worlds of all threads, how the new one differs, and what the policy requires.
 
-    Nothing is written. The exit status is 30 if a thread cannot be read, or the anchor does not
-    know it: nobody knows which checkpoint it would resume from.
+    Writes nothing. The exit status is 30 if a thread cannot be read, or the anchor does not know
+    it: nobody knows which checkpoint it would resume from.
     """
     with where.reading() as store:
         world = _new_world(graph, world_file)
@@ -190,15 +195,15 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
 @click.option(
     "--back",
     is_flag=True,
-    help="Also from the new world to each of these, for while both are running.",
+    help="Also allow the change from the new world back to each of these, while both versions run.",
 )
 @click.option(
     "--from-requests",
     "requests",
     multiple=True,
     metavar="REQUEST",
-    help="Instead of all that: the changes that open requests wait for, by the first 8 digits of "
-    "their ids or more. Repeatable.",
+    help="Instead of --graph or --world: the changes that open requests wait for, by the first 8 "
+    "digits of their ids or more. Repeatable.",
 )
 @time_option(
     "--until",
@@ -225,10 +230,10 @@ def propose(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Ask people to accept that runs resume in a new world, from each world that is named.
+    """Ask people to accept that runs resume in a new world, from each world that you name.
 
-    Where the policy asks for no more than a reason, it holds at once. With --from-requests it is
-    about the changes that threads wait for already.
+    If the policy requires no more than a reason, the rollout holds at once. --from-requests
+    proposes the changes that threads already wait for.
     """
     with where.writing(signer) as store:
         if requests:
@@ -299,7 +304,7 @@ def _named_world(worlds: dict[str, World], text: str) -> World:
 
 
 @rollout.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that have ended.")
+@click.option("--all", "everything", is_flag=True, help="Also rollouts that have ended.")
 @store_options("namespace")
 @json_option
 def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
@@ -339,7 +344,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
 @store_options("namespace")
 @json_option
 def show(rollout_id: str, *, where: StoreOptions, as_json: bool) -> None:
-    """Show all of a ROLLOUT: its id, or the first 8 digits of it or more."""
+    """Show all of a ROLLOUT, named by its id, or its first 8 digits or more."""
     with where.reading() as store, working("reading the rollout"):
         examined = examine(store, store.rollouts.get(rollout_id))
         differences = store.rollouts.compare(examined.request)

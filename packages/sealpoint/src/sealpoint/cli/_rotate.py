@@ -89,8 +89,7 @@ def passkey_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., An
         "--passkey",
         metavar="FILE",
         callback=read,
-        help=f"{text} The enrolment that the console gives out, or - to read it from standard "
-        "input.",
+        help=f"{text} The file with the enrollment from the console, or - for standard input.",
     )
 
 
@@ -118,13 +117,15 @@ expires_option = time_option(
     "--expires",
     past=False,
     words=("never",),
-    help="From when on the key may not write: a day, a time with its zone, or a span such as 90d.",
+    help="When the key's right to write ends: a day, a time with its zone, or a span such as 90d.",
 )
 
 
 @click.command("revoke", cls=Verb)
 @click.argument("name")
-@click.option("--key", metavar="ID", help="One key of it: its id, or 12 digits or more of it.")
+@click.option(
+    "--key", metavar="ID", help="One key of the identity: its id, or its first 12 digits or more."
+)
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded in the roster.")
 @dry_run_option
 @yes_option
@@ -142,8 +143,8 @@ def revoke(
 ) -> None:
     """End the keys of the identity NAME for good.
 
-    What they wrote stays readable, and nothing that is signed with them later counts. The
-    identity stays: sealpoint keys rotate gives it a new key. Needs the root key on this machine.
+    Entries that they signed stay valid, and nothing that they sign later counts. The identity
+    stays: sealpoint keys rotate gives it a new key. Needs the root key on this machine.
     """
 
     def run(*, dry: bool) -> Revocation:
@@ -181,30 +182,31 @@ def revoke(
     "roles",
     multiple=True,
     type=click.Choice([str(role) for role in Role]),
-    help="A role that it has from now on, in place of its earlier roles; may be repeated.",
+    help="A role from now on, in place of its earlier roles; may be repeated.",
 )
 @click.option(
     "--namespace",
     "namespaces",
     multiple=True,
     metavar="NAME",
-    help="Where it may do it from now on, instead of where it might before; may be repeated.",
+    help="A namespace where its roles apply from now on, in place of the earlier ones; may be "
+    "repeated.",
 )
 @expires_option
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @click.option("--prepare", is_flag=True, help="Only make the new key, for a root elsewhere.")
-@click.option("--finish", is_flag=True, help="Only bring a prepared key into use here.")
+@click.option("--finish", is_flag=True, help="Only put a prepared key into use here.")
 @dry_run_option
 @yes_option
 @passphrase_option
 @store_options()
 @json_option
 def rotate(name: str, *, prepare: bool, finish: bool, where: StoreOptions, **options: Any) -> None:
-    """Give the identity NAME a new key, and end the ones that it had.
+    """Give the identity NAME a new key, and end its old keys.
 
-    Processes that hold an old key are refused at their next save: start them again. The old
-    private key is removed. Passkeys stay, unless a new one is given, or other rights. Needs the
-    root key on this machine.
+    Processes that hold an old key are refused at their next save: restart them. The old private key
+    is removed. Passkeys stay, unless you give a new one, or other rights. Needs the root key on
+    this machine.
     """
     as_json = options["as_json"]
     if prepare and finish:
@@ -334,7 +336,7 @@ def _print_unverified(unverified: tuple[UnverifiedThread, ...]) -> None:
     "keys",
     multiple=True,
     metavar="NAME",
-    help="A private key on this machine that is to be one of the root's; may be repeated.",
+    help="A private key on this machine that becomes a root key; may be repeated.",
 )
 @public_key_option(
     "A public key whose private half is elsewhere; may be repeated.", "publics", multiple=True
@@ -358,10 +360,10 @@ def rotate_root_(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Let other keys sign the roster from now on; without --key and --public-key, a new one.
+    """Change the keys that sign the roster; without --key and --public-key, make a new one.
 
-    Signed by the old root and by the new one: enough private keys of both must be on this
-    machine. Pins that were exported before stay good.
+    The old root and the new one both sign: enough private keys of both must be on this machine.
+    Pins that were exported before stay valid.
     """
     question = "Shall a new root take the place of the one in force?"
     agree(question, "changed", yes=yes, as_json=as_json, dry_run=False)

@@ -16,17 +16,23 @@ from sealpoint.world import visible
 
 
 @click.command(cls=Verb)
-@click.option("--partial", is_flag=True, help="List what is there even if something is left out.")
-@click.option("--names", "only_names", is_flag=True, help="Only the names, without a look at each.")
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="List the threads that are there, even if the list is incomplete.",
+)
+@click.option(
+    "--names", "only_names", is_flag=True, help="Only the names, without verifying the threads."
+)
 @store_options("namespace")
 @json_option
 def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bool) -> None:
     """List the threads of a namespace with their states: all of them, or none.
 
-    Complete means that every thread the anchor knows was found in the store, and that the store
-    has no others. If something would be left out, nothing is listed and the exit status is 30;
-    --partial lists the rest and says what is left out. It is also 30 if a thread does not verify.
-    A thread that a restore cut needs a reason or approvals to resume, unless it was released.
+    Complete means that the store has every thread that the anchor knows, and no others. If the list
+    is incomplete, the command lists nothing and exits with 30; --partial lists the rest and names
+    the threads left out. The exit status is also 30 if a thread does not verify. A thread that a
+    restore cut needs a reason or approvals to resume, unless it was released.
     """
     with where.reading() as store, working("listing threads"):
         found = store.threads(partial=partial)

@@ -30,7 +30,7 @@ def trust() -> None:
 @store_options()
 @json_option
 def export(output: str | None, *, where: StoreOptions, as_json: bool) -> None:
-    """Print the pin of a store, believing no roster older than the one in force.
+    """Print the pin of a store, which accepts no roster older than the one in force.
 
     The fingerprint goes to standard error: read it to the person who imports the pin.
     """
@@ -57,7 +57,7 @@ def export(output: str | None, *, where: StoreOptions, as_json: bool) -> None:
 
 @trust.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--replace", is_flag=True, help="Take the place of another pin for this store.")
+@click.option("--replace", is_flag=True, help="Replace another pin for this store.")
 @click.option(
     "--group",
     metavar="NAME",
@@ -68,7 +68,7 @@ def export(output: str | None, *, where: StoreOptions, as_json: bool) -> None:
 def import_(
     file: str, *, replace: bool, group: str | None, where: StoreOptions, as_json: bool
 ) -> None:
-    """Trust a store from now on, as the pin in FILE says; - reads standard input.
+    """Trust a store from now on, by the pin in FILE; - reads standard input.
 
     Compare the fingerprint with the one that was shown where the pin was exported.
     """
@@ -106,8 +106,8 @@ def import_(
 def move(old_url: str, *, where: StoreOptions, as_json: bool) -> None:
     """Use a store whose file was moved from OLD-URL to --store.
 
-    Pin, keys and the anchor's secret then belong to the new URL. The file itself is not touched.
-    With the same URL twice, a link on the way to it may lead elsewhere than it did.
+    Pin, keys and the anchor's secret then belong to the new URL. The command does not touch the
+    file. With the same URL twice, it accepts that a link on the way now leads elsewhere.
     """
     pin = where.admin.trust.move_from(old_url)
     url = str(where.files.url)

@@ -16,7 +16,7 @@ from sealpoint.errors import EncodeError, ObjectNotFound
 
 @click.group(cls=VerbGroup)
 def types() -> None:
-    """Which types may be saved, and what to write to allow more."""
+    """List the types that may be saved, and how to allow more."""
 
 
 @types.command("explain")
@@ -31,8 +31,8 @@ def types() -> None:
 def explain(reference: str, registry_reference: str | None, *, as_json: bool) -> None:
     """List every type in OBJECT, whether it is allowed, and the line that allows it.
 
-    OBJECT is a value in MODULE, or a function without arguments that returns one. MODULE is
-    imported, so its code runs. The exit status is 0 if the whole value can be saved, else 10.
+    OBJECT is a value in MODULE, or a function without arguments that returns one. The command
+    imports MODULE, so its code runs. The exit status is 0 if the whole value can be saved, else 10.
     """
     value = import_object(reference)
     if inspect.isfunction(value):

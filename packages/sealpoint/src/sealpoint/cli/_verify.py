@@ -29,8 +29,8 @@ from sealpoint.world import visible
 def verify(*, where: StoreOptions, as_json: bool) -> None:
     """Verify every entry, body and blob of a store.
 
-    In all namespaces; writes nothing. The exit status is 0 if all is as it was written and was
-    justified when it was decided, else 30.
+    In all namespaces; writes nothing. The exit status is 0 if everything verifies and every
+    decision was justified when it was made, else 30.
     """
     with where.reading() as store, working("verifying threads") as report_progress:
 
@@ -85,7 +85,7 @@ def _print_findings(report: Report) -> None:
 @click.option(
     "--thread", "threads", multiple=True, metavar="NAME", help="Only this thread; repeatable."
 )
-@click.option("--payloads", is_flag=True, help="Put the states in as well.")
+@click.option("--payloads", is_flag=True, help="Include the states.")
 @operator_option("Whose key signs the bundle.")
 @store_options("namespace")
 @json_option
@@ -98,10 +98,10 @@ def export(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Write a self-contained evidence bundle of threads, signed by who exports it.
+    """Write a self-contained evidence bundle of threads, signed by the identity that exports it.
 
-    It holds who did what, with every signature, and no state unless --payloads is given. Anyone
-    with the pin can verify it elsewhere: sealpoint verify-bundle FILE --trust PIN
+    The bundle shows who did what, with every signature, and holds no state unless --payloads is
+    given. Anyone with the pin can verify it elsewhere: sealpoint verify-bundle FILE --trust PIN
     """
     size = 0
     with where.writing(signer) as store, working("exporting"), _written(output) as opened:
@@ -136,7 +136,7 @@ def _written(output: str) -> Iterator[BinaryIO]:
 @click.option(
     "--trust",
     metavar="PIN",
-    help="The pin of the store that it is about; else the one that belongs to --store.",
+    help="The pin of the bundle's store; else the pin of --store.",
 )
 @store_options(unless="trust")
 @json_option
@@ -145,8 +145,8 @@ def verify_bundle_(
 ) -> None:
     """Verify an evidence bundle with the pin alone, anywhere, without its store.
 
-    The exit status is 0 if all is as it was written and justified, 30 if a resume or handoff was
-    not justified; a bundle that does not verify ends with the status of its error.
+    The exit status is 0 if everything verifies and was justified, 30 if a resume or handoff was not
+    justified; a bundle that does not verify ends with the status of its error.
     """
     pin = trust if where is None else where.files.pin()
     if pin is None:

@@ -172,7 +172,7 @@ optional_reason_option = click.option("--reason", metavar="TEXT", help="Why; it 
 """`--reason`, where it is optional."""
 
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Only say what would happen, and change nothing."
+    "--dry-run", is_flag=True, help="Only show what would happen, and change nothing."
 )
 """`--dry-run`, on verbs that give something up."""
 

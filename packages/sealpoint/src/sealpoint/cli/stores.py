@@ -69,7 +69,7 @@ passphrase_option = click.option(
     "--passphrase",
     "encrypt",
     is_flag=True,
-    help="Encrypt under a passphrase, which the environment names or a terminal is asked for.",
+    help="Encrypt under a passphrase, from the environment or typed on the terminal.",
 )
 """`--passphrase`, on every verb that makes keys."""
 
@@ -146,8 +146,8 @@ def shown_registry_options(function: _Function) -> _Function:
     untyped = click.option(
         "--untyped",
         is_flag=True,
-        help="Show values of types that are not known here as plain data, with the type's name; "
-        "those that come with a framework always are.",
+        help="Show values of unknown types as plain data, with the type's name. Types of a "
+        "framework always appear this way.",
     )
     return registry_option(untyped(function))
 
@@ -387,7 +387,7 @@ def bundle_options(function: _Function) -> _Function:
     trust = click.option(
         "--trust",
         metavar="PIN",
-        help="With a bundle: the pin of its store; else the one that belongs to --store.",
+        help="With a bundle: the pin of its store; else the pin of --store.",
     )
     return bundle(trust(function))
 
