@@ -27,7 +27,7 @@ _WAIT_S = 0.05
 
 
 class _Stopped(Exception):
-    """The console stops, and the verification with it."""
+    """The console stops, and so does the verification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Verification:
     total: int = 0
     ended: datetime | None = None
     report: Report | None = None
-    """Of the whole store, with the findings in this namespace and in the store chain."""
+    """The report on the whole store, with the findings in this namespace and the store chain."""
     elsewhere: int = 0
     """The number of findings in other namespaces, without details for people here."""
     fault: SealpointError | None = None
 
     @property
     def runs(self) -> bool:
-        """Whether it is still in progress."""
+        """Return whether it is still in progress."""
         return self.ended is None
 
 
@@ -64,7 +64,7 @@ class Health:
         self._lock = threading.Lock()
         self._ending = False
         self.last: Verification | None = None
-        """The verification in progress, or the last one; None if there was none yet."""
+        """Return the verification in progress, or the last one; None before the first."""
 
     def begin(self) -> Verification:
         """Begin to verify, unless a verification is in progress."""
@@ -75,7 +75,7 @@ class Health:
             return self.last
 
     def findings_of(self, thread_id: str) -> list[Finding]:
-        """The findings of the last verification that would make a read of a thread fail."""
+        """Return the findings of the last verification that would make a read of a thread fail."""
         report = None if self.last is None else self.last.report
         findings = () if report is None else report.findings
         return [each for each in findings if each.refuses and each.thread == thread_id]
@@ -110,7 +110,7 @@ class Health:
             self._on_report(report)
 
     def _is_shown(self, finding: Finding) -> bool:
-        """Whether a finding is about a thread of this namespace, or about the store chain."""
+        """Return whether a finding is about a thread of this namespace, or the store chain."""
         thread = bytes.fromhex(finding.thread)
         return thread == STORE_CHAIN or thread.startswith(namespace_tag(self._store.namespace))
 
@@ -148,10 +148,10 @@ class Checkup:
         self._last: Checked | None = None
         self._good_until = 0.0
         self._done: threading.Event | None = None
-        """Set when the check in progress has ended; None: there is none."""
+        """The event that the check in progress sets when it ends; None without a check."""
 
     def look(self) -> tuple[Checked | None, bool]:
-        """The last result, None if there is none yet; and whether a check is in progress.
+        """Return the last result, None before the first, and whether a check is in progress.
 
         The call waits only for a quick result.
         """
@@ -171,7 +171,7 @@ class Checkup:
             found = replace(found, diagnosis=self._diagnose(), at=datetime.now(UTC))
         except SealpointError as error:
             found = replace(found, fault=error)
-        except Exception:  # noqa: BLE001 (whatever it is, the page says so and the next look comes)
+        except Exception:  # noqa: BLE001 (the page shows any error, and a later check runs)
             _LOG.exception("the look at how the store is set up failed")
             words = "how the store is set up cannot be looked at; the log says why"
             found = replace(found, fault=StorageUnavailable(words))

@@ -5,8 +5,8 @@ A program returns the displayed state as `expect` when it acts, as a form return
 state has changed, nothing is written. Answers to requests are attestations that a person signed
 elsewhere, such as with `sealpoint approve --offline`; they are relayed.
 
-The description of it all is made of the table of routes below and of the types of their answers, so
-that none is without; what it says of lengths is asked of every call.
+The OpenAPI description is made from the table of routes below and the types of their answers, so it
+has every route. Every call is checked against the lengths in the description.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +50,7 @@ _DAY = {"type": "string", "format": "date"}
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A document of the API alone."""
+    """A document that only the API has."""
 
 
 class ThreadList(_Answer, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class ThreadList(_Answer, frozen=True, kw_only=True):
 
 
 class ThreadStanding(ThreadDocument, frozen=True, kw_only=True):
-    """One thread, and where it stands."""
+    """One thread, and its standing."""
 
     digest: str
     expect: str
@@ -71,7 +71,7 @@ class ThreadStanding(ThreadDocument, frozen=True, kw_only=True):
 
 
 class RequestList(RequestsDocument, frozen=True, kw_only=True):
-    """Requests, and how fresh that is."""
+    """Requests, and how fresh the list is."""
 
     state: WatchState
 
@@ -91,7 +91,7 @@ class People(_Answer, frozen=True, kw_only=True):
 
 
 class HealthDocument(_Answer, frozen=True, kw_only=True):
-    """The last full verification, how fresh lists are, and what hooks took."""
+    """The last full verification, how fresh lists are, and what the hooks received."""
 
     hooks: tuple[HookStatus, ...]
     hooks_fault: SealpointError | None
@@ -107,21 +107,21 @@ class Written(_Answer, frozen=True, kw_only=True):
 
 
 class HandedOff(_Answer, frozen=True, kw_only=True):
-    """The entry that gave a thread away, or the request for it."""
+    """The entry that handed a thread off, or the request for the handoff."""
 
     entry: int | None
     request: str | None
 
 
 class RolloutStatus(_Answer, frozen=True, kw_only=True):
-    """How a rollout stands."""
+    """The status of a rollout."""
 
     rollout: str
     status: Status
 
 
 def operations() -> tuple[Operation, ...]:
-    """All that programs can ask for."""
+    """Return all operations of the API."""
     return (*_reads(), *_acts())
 
 
@@ -210,7 +210,7 @@ def _acts() -> Iterator[Operation]:
 
 
 def json_routes(make: Routes) -> Iterator[Route]:
-    """The routes of the API, and of its description."""
+    """Return the routes of the API, and of its description."""
     for each in operations():
         add = make.get if each.method == "get" else make.post
         yield add(f"{API_ROOT}{each.path}", each.right, _as_json(each))

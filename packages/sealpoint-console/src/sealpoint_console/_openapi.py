@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The OpenAPI 3.1 description of the API for programs: its parameters and its responses.
 
-What an answer holds is taken from the type that it is made of, so that the description cannot say
-anything else.
+The description of an answer comes from the type of the answer, so the two cannot differ.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +26,7 @@ _DIGITS: Schema = {"type": "string", "pattern": "^[0-9a-f]{8,64}$"}
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An error, as `SealpointError.as_dict` has it."""
+    """An error, as `SealpointError.as_dict` returns it."""
 
     code: str
     message: str
@@ -36,14 +35,14 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Error(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why nothing was done."""
+    """Why the console did nothing."""
 
     error: Fault
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that a program can ask for."""
+    """An operation that a program can call."""
 
     method: str
     path: str
@@ -51,14 +50,14 @@ class Operation:
     summary: str
     right: Right
     answer: Callable[[PageCall], Any]
-    """Its annotation says what the answer is."""
+    """Its return annotation is the type of the answer."""
     query: Mapping[str, Schema]
     body: Mapping[str, Schema]
     """The fields of a JSON object, all of them required."""
 
 
 def ref(name: str) -> Schema:
-    """A reference to a named schema."""
+    """Return a reference to a named schema."""
     return {"$ref": _REF.format(name=name)}
 
 
@@ -77,7 +76,7 @@ _REFUSALS = {
 
 
 def openapi(operations: Iterable[Operation]) -> dict[str, Any]:
-    """The description of some operations."""
+    """Return the description of operations."""
     paths: dict[str, Any] = {}
     described = tuple(operations)
     answers = [each.answer.__annotations__["return"] for each in described]
@@ -101,14 +100,14 @@ def openapi(operations: Iterable[Operation]) -> dict[str, Any]:
 
 
 def _hook(kind: type) -> dict[str, Any]:
-    """The description of what is no plain data."""
+    """Return the schema of a type that is not plain data."""
     if kind is SealpointError:
         return dict(ref("Fault"))
     raise NotImplementedError
 
 
 def _name(each: Operation) -> str:
-    """What generated programs call it, such as `get_threads_thread` or `post_threads_pause`."""
+    """Return its name in generated programs, such as `get_threads_thread`."""
     parts = each.path.strip("/").split("/")
     last = parts[-1].strip("{}")
     is_item = parts[-1] != last

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a store stands on this machine, and whether it is set up as it should be.
+"""The facts about a store on this machine, and the checks of its setup.
 
-It looks at what is really there, writes nothing and opens no private key; `checks.py` has the
-checklist, to which parts add lines. What cannot be looked at is a finding among the
-others and no exception. A finding is about this machine and this user: what a worker's machine must
-not have is fine on that of an operator.
+The module examines the real state, writes nothing and opens no private key; `checks.py` has the
+checklist, to which parts add lines. A check that cannot run becomes a finding and raises no
+exception. A finding is about this machine and this user: an operator's machine may have a key that
+a worker's machine must not have.
 
-Every fix is written for the store and the directories that were looked at, so that it can be
-executed as it stands.
+Every fix names the examined store and directories, so that it can be executed unchanged.
 """
 
 import os
@@ -62,7 +61,7 @@ _DRAFT = ".new-"
 _NETWORK = re.compile(r"(fuse\.)?(nfs\d?|cifs|smb\w*|sshfs|ceph|glusterfs|lustre|afs|s3fs|9p)")
 _MOUNTS = Path("/proc/self/mountinfo")
 _OF_PEOPLE = ("policy-missing", "policy-solo", "approvers-missing")
-# What only a store that can be opened answers.
+# Only a store that can be opened answers these.
 _OF_STORE = (
     *("root-here", "duties-together", "key-unlocked", "key-unlisted", "key-expired"),
     *("key-expires-soon", "key-without-expiry", "roster-copy", "pin-stale", *_OF_PEOPLE),
@@ -73,13 +72,13 @@ _OF_STORE = (
 def diagnose(
     location: StoreLocation, namespace: str, *, identity: str | None = None, quick: bool = False
 ) -> Diagnosis:
-    """Look at everything that the checklist asks about a store, whatever each look comes to.
+    """Check every line of the checklist that applies to a store, even if earlier checks fail.
 
     Args:
         location: The store.
-        namespace: Whose policy, approvers and threads to look at.
-        identity: Whose key has to be here.
-        quick: Leave the checklist out, but for what keeps the store from being used here.
+        namespace: The namespace whose policy, approvers and threads to check.
+        identity: The identity whose key must be here.
+        quick: Check only whether the store can be used here, and skip the checklist.
     """
     parts = () if quick else part_checks()
     exam = Examination(str(location.url), parts)
@@ -111,7 +110,7 @@ def diagnose(
             with exam.look("runs-unsealed"):
                 _look_at_sessions(exam, fixes, core)
             works_here = any(key.here and Role.WRITER in key.roles for key in keys)
-    # Opening a store may leave files beside it: they count too.
+    # Opening a store may leave files next to it: they count too.
     _look_at_group(exam, location)
     if quick:
         return replace(exam.diagnosis(facts), checks=())
@@ -122,17 +121,17 @@ def diagnose(
 
 
 def diagnose_anchor(url: str, *, password: PasswordSource | None = None) -> Diagnosis:
-    """Say whether the database of a shared anchor is set up as it should be.
+    """Check the setup of the database of a shared anchor.
 
-    For whoever administers it, and knows neither the store nor its keys. Writes nothing.
+    For its administrator, who knows neither the store nor its keys. Writes nothing.
 
     Args:
-        url: The anchor, with the login to look with.
-        password: Of that login, as the `anchor_password` of `open_store`.
+        url: The anchor, with the login for the check.
+        password: The password of that login, as the `anchor_password` of `open_store`.
 
     Raises:
-        UrlInvalid: The URL names no anchor.
-        ExtraMissing: The part that knows such anchors is not installed.
+        UrlInvalid: The URL does not name an anchor.
+        ExtraMissing: The part for such anchors is not installed.
     """
     examined = Examined(
         store=None,
@@ -149,15 +148,15 @@ def diagnose_anchor(url: str, *, password: PasswordSource | None = None) -> Diag
 
 
 class _AnchorCommands:
-    """Command lines where an anchor is looked at by itself, for whichever store is meant there."""
+    """Makes command lines for the check of an anchor alone, where no store is known."""
 
     def sealpoint(self, *words: str, store: str | None = None) -> str:
-        """A verb of the command line."""
+        """Return a command line of Sealpoint."""
         return shlex.join(["sealpoint", *words, *(() if store is None else ("--store", store))])
 
 
 class Fixes:
-    """Command lines for the store that is looked at, complete with what names it."""
+    """Makes command lines for the examined store, with the options that name it."""
 
     def __init__(self, location: StoreLocation) -> None:
         given, usual = location.settings, load_settings()
@@ -168,7 +167,7 @@ class Fixes:
         ]
 
     def sealpoint(self, *words: str, store: str | None = None) -> str:
-        """A verb of the command line, for the store or another way to it."""
+        """Return a command line of Sealpoint, for the store or for another URL of it."""
         named = _unless(self._usual, store or self._store, "--store")
         return shlex.join(["sealpoint", *words, *named, *self._directories])
 
@@ -178,7 +177,7 @@ def _unless(usual: Path | str | None, given: Path | str, option: str) -> tuple[s
 
 
 def _look_at_group(exam: Examination, location: StoreLocation) -> None:
-    """What about the modes keeps members of the group out, or lets others in."""
+    """Find modes that keep members of the group out, or let others in."""
     with exam.look("group-modes"):
         group = location.files.group()
         if group is not None:
@@ -187,7 +186,7 @@ def _look_at_group(exam: Examination, location: StoreLocation) -> None:
 
 
 class _Files:
-    """Modes, owners, links and disks."""
+    """Checks modes, owners, links and disks."""
 
     def __init__(
         self, exam: Examination, location: StoreLocation, fixes: Fixes, *, shared: bool
@@ -199,7 +198,7 @@ class _Files:
         self._shared = shared
 
     def look(self) -> None:
-        """Look at all of them; where files have no owners, only at copies, links and disks."""
+        """Check all of them; where files have no owners, only copies, links and disks."""
         if self._location.url.path is not None:
             self._look_at_store()
         with self._exam.look("config-writable", "key-readable", "key-linked", "key-copies"):
@@ -240,7 +239,7 @@ class _Files:
                     )
 
     def _look_at_configuration(self) -> None:
-        """Directories and files below the configuration directory that belong to this store."""
+        """Check the directories and files of this store below the configuration directory."""
         files, settings = self._location.files, self._location.settings
         top = [settings.config_dir, settings.config_dir / "stores", files.directory]
         for path in [*top, *_below([files.directory])]:
@@ -265,7 +264,7 @@ class _Files:
         return [path for path in places if path.is_dir()]
 
     def _ways(self) -> Iterator[Path]:
-        """The directories above store, configuration and anchor."""
+        """Check the directories above store, configuration and anchor."""
         settings, found = self._location.settings, dict[Path, None]()
         places = [settings.config_dir, self._location.files.state_dir]
         if self._location.url.path is not None:
@@ -284,7 +283,7 @@ class _Files:
             )
 
     def _require_closed(self, path: Path, code: str, *, writing_only: bool = False) -> None:
-        """Others have nothing of it, or cannot write it; of a store its directory may keep them."""
+        """Require that others have no access, or cannot write; a store's directory may do it."""
         found = _stat(path)
         if found is None or self._user is None or stat.S_ISLNK(found.st_mode):
             return
@@ -335,7 +334,7 @@ class _Files:
 
 
 def _taken(refused: int) -> str:
-    """What `chmod` is to take away."""
+    """Return the mode change for `chmod` that removes the refused bits."""
     who = ("g" if refused & stat.S_IRWXG else "") + "o"
     return f"{who}-w" if not refused & (stat.S_IRGRP | stat.S_IROTH) else f"{who}="
 
@@ -352,7 +351,7 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _below(paths: Iterable[Path]) -> Iterator[Path]:
-    """Paths and everything below them, as far as that is not too much."""
+    """Yield paths and everything below them, up to a maximum number of files."""
     count = 0
     for top in paths:
         yield top
@@ -365,7 +364,7 @@ def _below(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def mounted_as(path: Path, mounts: str) -> str:
-    """The kind of the file system that a path lies on, by a text such as /proc/self/mountinfo."""
+    """Return the type of a path's file system, from a text such as /proc/self/mountinfo."""
     found, longest = "", -1
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -376,7 +375,7 @@ def mounted_as(path: Path, mounts: str) -> str:
 
 
 def _facts_of_files(exam: Examination, location: StoreLocation) -> StoreFacts:
-    """What the files of this machine say about a store."""
+    """Return the facts about a store from the files of this machine."""
     files, facts = location.files, StoreFacts()
     with exam.look():
         facts = replace(facts, keys=tuple(files.keys.names()))
@@ -387,11 +386,11 @@ def _facts_of_files(exam: Examination, location: StoreLocation) -> StoreFacts:
         pin = files.pin()
         facts = replace(facts, store=str(pin.store), fingerprint=str(pin.fingerprint()))
         facts = replace(facts, anchor=str(files.anchor_directory(pin.store)))
-    return facts  # noqa: RET504 (a look that fails ends early, with what is known)
+    return facts  # noqa: RET504 (a check that fails ends early, with the known facts)
 
 
 def _asks(policy: Policy | None) -> dict[str, tuple[str, ...]]:
-    """What a policy asks for, with the rules that do, the strictest first."""
+    """Return the measures of a policy with the rules of each, the strictest first."""
     found: dict[str, tuple[str, ...]] = {}
     rules = {} if policy is None else policy.rules
     for measure in sorted({each for each in rules.values() if not each.passes}, reverse=True):
@@ -402,7 +401,7 @@ def _asks(policy: Policy | None) -> dict[str, tuple[str, ...]]:
 def _key_facts(
     exam: Examination, location: StoreLocation, identity: str | None
 ) -> dict[str, KeyFacts]:
-    """What the key files here say without being opened, and that of an identity has to be here."""
+    """Return the facts of the key files here without opening them; require that of an identity."""
     facts = {}
     with exam.look():
         for name in sorted({*location.files.keys.names(), *filter(None, [identity])}):
@@ -412,7 +411,7 @@ def _key_facts(
 
 
 class _Keys:
-    """The private keys that are here, and those of the roster."""
+    """Checks the private keys that are here, and the keys of the roster."""
 
     def __init__(
         self, exam: Examination, location: StoreLocation, fixes: Fixes, keys: Sequence[KeyInfo]
@@ -425,7 +424,7 @@ class _Keys:
         self._workers = [key.name for key in self._here if Role.WRITER in key.roles]
 
     def look(self) -> None:
-        """Look at what is here, then at what ends."""
+        """Check the private keys here, then the expiry of the roster's keys."""
         for key in self._here:
             self._look_at(key)
         for key in self._keys:
@@ -453,7 +452,7 @@ class _Keys:
                 "key-unlocked",
                 f"{path}: anyone who reads the file has the key",
                 self._fixes.sealpoint("keys", "passphrase", key.name),
-                # A worker starts without anybody who could type one.
+                # A worker starts without a person who could type one.
                 severity=Severity.NOTE if {*key.roles} == {Role.WRITER} else None,
             )
 
@@ -464,7 +463,7 @@ class _Keys:
         prolong = self._fixes.sealpoint("keys", "add", key.name, *rights, *_EXPIRES)
         renew = self._fixes.sealpoint("keys", "rotate", key.name, *_EXPIRES, "--yes")
         named = f"key {key.name}"
-        if key.passkey is not None:  # which nobody can make here
+        if key.passkey is not None:  # which cannot be made here
             named, renew = f"passkey of {key.name}", prolong
         if key.status is KeyStatus.STOPPED and key.passkey is not None:
             why = ("--key", key.key, "--reason", "it was being ended", "--yes")
@@ -568,7 +567,7 @@ def _look_at_disks(exam: Examination, location: StoreLocation, fixes: Fixes) -> 
 
 
 def _look_at_times(exam: Examination, core: Core) -> None:
-    """The newest entry of each thread is not from the future."""
+    """Check that the newest entry of each thread is not from the future."""
     latest = now() + _AHEAD_MAX
     for thread in (STORE_CHAIN, *(each.thread for each in all_threads(core) if each.stored)):
         for _, record in core.storage.scan(thread, 0, descending=True):
@@ -584,7 +583,7 @@ def _look_at_times(exam: Examination, core: Core) -> None:
 
 
 def _look_at_sessions(exam: Examination, fixes: Fixes, core: Core) -> None:
-    """The newest session of no thread has a world that names what is not sealed."""
+    """Check that no thread's newest session has a world with unsealed inputs."""
     found: dict[str, list[str]] = {}
     for each in all_threads(core):
         session = _newest_session(core, each.thread) if each.stored else None
@@ -601,7 +600,7 @@ def _look_at_sessions(exam: Examination, fixes: Fixes, core: Core) -> None:
 
 
 def _newest_session(core: Core, thread: bytes) -> ResumeBody | None:
-    """The resume that decided the world of a thread's newest session; None if there is none."""
+    """Return the resume that decided the world of a thread's newest session, or None."""
     for _, record in core.storage.scan(thread, 0, descending=True):
         session = _session_at(core, thread, parse_header(record.header).fence)
         if session is None or session.decided is None:

@@ -13,29 +13,29 @@ from sealpoint.store import EXPIRY_WARNING
 
 
 class KeyStatus(StrEnum):
-    """What has become of a key."""
+    """The status of a key."""
 
     IN_FORCE = "in-force"
     """The roster has it."""
     EXPIRES_SOON = "expires-soon"
     """The roster has it for no more than 30 days."""
     EXPIRED = "expired"
-    """The roster has it, and it may not write any more."""
+    """The roster has it, and its right to write has ended."""
     STOPPED = "stopped"
-    """It was being ended, and that was interrupted: it may not write, and has no cutoff yet."""
+    """Its revocation was interrupted: it may not write, and has no cutoff yet."""
     REVOKED = "revoked"
-    """It has come to its end."""
+    """It was revoked or replaced, and has a cutoff."""
     ROOT = "root"
     """A key of the root in force."""
     FORMER_ROOT = "former-root"
-    """A key of an earlier root alone."""
+    """A key of an earlier root, and not of the root in force."""
     UNLISTED = "unlisted"
-    """It lies here, and the roster does not have it."""
+    """It is on this machine, and the roster does not have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasskeyInfo:
-    """What a passkey is, and what it is bound to."""
+    """A passkey, and the site that it is bound to."""
 
     algorithm: str
     credential: str
@@ -43,13 +43,13 @@ class PasskeyInfo:
     relying_party: str
     """The domain that it was made for."""
     origin: str
-    """The one origin at which it counts."""
+    """The only origin where it counts."""
     backup_eligible: bool
     """Whether the authenticator may hold copies of it elsewhere."""
 
     @classmethod
     def of(cls, passkey: Passkey) -> Self:
-        """What there is to tell of one."""
+        """Return the facts about a passkey."""
         bound = passkey.binding
         return cls(
             algorithm=passkey.algorithm,
@@ -62,7 +62,7 @@ class PasskeyInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyInfo:
-    """A key that the roster has or had, or that lies here."""
+    """A key that the roster has or had, or that is on this machine."""
 
     name: str
     key: str
@@ -84,11 +84,11 @@ class KeyInfo:
     status: KeyStatus
     scheme: str
     passkey: PasskeyInfo | None = None
-    """If it is a passkey: where it counts; it makes attestations and nothing else."""
+    """If it is a passkey: its binding; a passkey makes only attestations."""
 
 
 class KeyListing:
-    """What a store chain and the key files of this machine say about keys, row by row."""
+    """Lists the keys of a store chain and of the key files on this machine, one row for each."""
 
     def __init__(self, chain: StoreChain, facts: dict[str, KeyFacts], now: datetime) -> None:
         self._chain = chain
@@ -96,7 +96,7 @@ class KeyListing:
         self._facts = {fact.public: (name, fact) for name, fact in facts.items()}
 
     def rows(self) -> tuple[KeyInfo, ...]:
-        """Keys of the roster, then others on this machine, then those that ended."""
+        """Return the keys of the roster, then others on this machine, then revoked ones."""
         roster = self._chain.roster
         held = [
             self._held(identity, key) for identity in roster.identities for key in identity.keys
@@ -112,7 +112,7 @@ class KeyListing:
 
     def _ended(self, key: str) -> KeyInfo:
         name = KeyId(bytes.fromhex(key))
-        # Only what an earlier roster held can have a cutoff.
+        # Only a key of an earlier roster can have a cutoff.
         identity, public = next(
             holder
             for roster in reversed(self._chain.rosters)
@@ -134,7 +134,7 @@ class KeyListing:
         )
 
     def _row(self, name: str, public: PublicKey | Passkey, status: KeyStatus) -> KeyInfo:
-        """A key without the rights that the roster gives it."""
+        """Return a key without the rights that the roster gives it."""
         absent = (None, None)
         _, file = absent if isinstance(public, Passkey) else self._facts.get(public, absent)
         return KeyInfo(
@@ -163,7 +163,7 @@ class KeyListing:
         return KeyStatus.EXPIRED if self._now >= expires else KeyStatus.EXPIRES_SOON
 
     def _status_beside(self, public: PublicKey) -> KeyStatus:
-        """What a key is that lies here and is not in the roster."""
+        """Return the status of a key that is on this machine and not in the roster."""
         chain = self._chain
         if public in chain.root.keys:
             return KeyStatus.ROOT

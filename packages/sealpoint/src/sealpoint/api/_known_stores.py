@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stores that a machine has files for. It only looks: no store is opened, and no key."""
+"""The stores that a machine has files for. The module opens no store and no key."""
 
 from dataclasses import dataclass, replace
 
@@ -21,25 +21,25 @@ class KnownStore:
 
     url: str
     store: str | None = None
-    """Its id, as the pin says; None if there is no pin."""
+    """Its id in the pin; None if there is no pin."""
     keys: tuple[str, ...] = ()
     """The identities whose private keys are here."""
     anchor: bool = False
     """Whether its anchor is here."""
     data: bool | None = None
-    """Whether there is something where the URL leads; None if that cannot be told."""
+    """Whether there is data at the URL; None if that is unknown."""
     fault: str = ""
-    """Why no more is known."""
+    """Why the rest is unknown."""
 
 
 def known_stores(
     *, config_dir: Directory = None, state_dir: Directory = None
 ) -> tuple[KnownStore, ...]:
-    """The stores that this machine has files for. Writes nothing, and opens no store and no key.
+    """Return the stores that this machine has files for. Opens no store and no key.
 
     Args:
-        config_dir: Where keys and pins lie, instead of the user's configuration directory.
-        state_dir: Where anchors lie, instead of the user's state directory.
+        config_dir: The directory of keys and pins, instead of the user's configuration directory.
+        state_dir: The directory of anchors, instead of the user's state directory.
     """
     settings = load_settings(config_dir=config_dir, state_dir=state_dir)
     return tuple(_known_store(settings, url) for url in known_urls(settings))

@@ -130,18 +130,18 @@ class DoctorCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFacts:
-    """How a store stands on this machine, as far as that could be found out."""
+    """The facts about a store on this machine, as far as they are known."""
 
     store: str | None = None
-    """Its id; None if there is no pin to say it."""
+    """Its id; None if there is no pin."""
     fingerprint: str | None = None
-    """Of the pin, for people to compare."""
+    """The fingerprint of the pin, for people to compare."""
     keys: tuple[str, ...] = ()
     """The identities whose private keys are here."""
     anchor: str | None = None
     """The directory of this machine's anchor."""
     shared_anchor: str | None = None
-    """The URL of the anchor that other machines ask too, if there is one."""
+    """The URL of the anchor that machines share; None without one."""
     threads: int | None = None
     """How many threads the anchor knows."""
     roster: int | None = None
@@ -149,9 +149,9 @@ class StoreFacts:
     policy: str | None = None
     """The name of the policy in force in the namespace."""
     asks: dict[str, tuple[str, ...]] | None = None
-    """What it asks for before a run goes on, and by which rules."""
+    """What it requires before a run resumes, with the rules for each measure."""
     approvers: Approvers | None = None
-    """Who can approve what it asks for."""
+    """The people who can give the approvals that it requires."""
     group: str | None = None
     """The group that this user shares the store with."""
 
@@ -162,7 +162,7 @@ class Diagnosis:
 
     url: str
     facts: StoreFacts | None = None
-    """None where only a shared anchor was looked at."""
+    """None if only a shared anchor was checked."""
     checks: tuple[DoctorCheck, ...] = ()
     """The lines of the checklist that apply to a store like this one."""
     findings: tuple[DoctorFinding, ...] = ()
