@@ -43,7 +43,7 @@ class ScanRule:
 RULES = {
     "name-unknown": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
-        title="A pickle names a class or function that is not known, and may do anything.",
+        title="A pickle names an unknown class or function, which may do anything.",
     ),
     "call-unresolved": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
@@ -51,15 +51,15 @@ RULES = {
     ),
     "call-irregular": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
-        title="A known name is called with what its type never writes, or a tensor does not fit.",
+        title="A call has arguments that the known type never writes, or a tensor does not fit.",
     ),
     "nested-pickle": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
-        title="Bytes or text inside of a pickle are a pickle that names what is not known.",
+        title="Bytes or text inside a pickle are a pickle that names an unknown class or function.",
     ),
     "names-code": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
-        title="Data names code that a framework imports and calls after the file was loaded.",
+        title="Data names code that a framework imports and calls after the load.",
     ),
     "source-code": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
@@ -75,11 +75,11 @@ RULES = {
     ),
     "path-escapes": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
-        title="A name inside of the file leads to another place of the disk, or is a link.",
+        title="A name inside the file leads to another place on the disk, or is a link.",
     ),
     "two-formats": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
-        title="The file is one format by its beginning, and another one further in or by its end.",
+        title="The file has one format at its beginning, and another further in or at its end.",
     ),
     "wrong-name": ScanRule(
         verdict=ScanVerdict.DANGEROUS,
@@ -87,11 +87,11 @@ RULES = {
     ),
     "limit": ScanRule(
         verdict=ScanVerdict.UNREADABLE,
-        title="It asks for more bytes, values, nesting or time than a model file may.",
+        title="The file needs more bytes, values, nesting or time than a model file may.",
     ),
     "malformed": ScanRule(
         verdict=ScanVerdict.UNREADABLE,
-        title="It breaks a rule of its format, so that nobody knows what a reader makes of it.",
+        title="The file breaks a rule of its format, so readers may interpret it differently.",
     ),
     "holds-code": ScanRule(
         verdict=ScanVerdict.UNREADABLE,
@@ -99,7 +99,7 @@ RULES = {
     ),
     "not-opened": ScanRule(
         verdict=ScanVerdict.UNREADABLE,
-        title="A container that is not opened: it is packed in a way that is not read.",
+        title="The scan cannot open this kind of container.",
     ),
     "format-unknown": ScanRule(
         verdict=ScanVerdict.UNREADABLE,
@@ -111,7 +111,7 @@ RULES = {
     ),
     "reader-failed": ScanRule(
         verdict=ScanVerdict.UNREADABLE,
-        title="The scanner itself failed: a defect of ours, and no pass.",
+        title="The scanner itself failed, which is a defect of Sealpoint; the file does not pass.",
     ),
     "known-class": ScanRule(
         verdict=ScanVerdict.NOT_PLAIN,
@@ -119,7 +119,7 @@ RULES = {
     ),
     "not-read": ScanRule(
         verdict=ScanVerdict.NOT_READ,
-        title="It is not a model file, and was not read.",
+        title="The file is not a model file, and was not read.",
     ),
     "weights-not-read": ScanRule(
         verdict=ScanVerdict.NOT_READ,
@@ -135,7 +135,7 @@ RULES = {
     ),
     "custom-operators": ScanRule(
         verdict=ScanVerdict.SAFE,
-        title="A note: the model uses operators that a runtime has to bring itself.",
+        title="A note: the model uses operators that a runtime must provide.",
     ),
 }
 """Every rule by its id. A rule whose verdict is `safe` is a note."""
