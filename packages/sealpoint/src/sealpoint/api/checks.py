@@ -149,7 +149,7 @@ class StoreFacts:
     policy: str | None = None
     """The name of the policy in force in the namespace."""
     asks: dict[str, tuple[str, ...]] | None = None
-    """What it requires before a run resumes, with the rules for each measure."""
+    """The measures that it requires before a run resumes, with the rules of each."""
     approvers: Approvers | None = None
     """The people who can give the approvals that it requires."""
     group: str | None = None
