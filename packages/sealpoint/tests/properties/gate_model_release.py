@@ -19,6 +19,7 @@ __all__ = [
     "Line",
     "WouldRun",
     "given_up",
+    "is_retried",
     "living",
     "newest_of",
     "read",
@@ -219,18 +220,34 @@ def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:
         deleted=tuple(_deleted(lines, target, gone)),
         question=_question(lines, target, results, gone),
         basis=next(line.entry for line in reversed(lines) if line.moves),
-        copied=target.body.origin is not None
-        and all(line.seq < target.seq for line in lines if line.kind is Kind.RESUME),
+        copied=target.body.origin is not None and target.seq > settled(lines),
     )
 
 
+def settled(lines: Sequence[Line]) -> int:
+    """The session that saved a new checkpoint of the main lane last; -1: none did."""
+    new = [
+        line.fence
+        for line in lines
+        if line.kind is Kind.CHECKPOINT and not line.body.lane and line.body.again is None
+    ]
+    return max(new, default=-1)
+
+
+def is_retried(lines: Sequence[Line], entry: str, who: str) -> bool:
+    """Whether somebody's newest session released the same, and nothing was deleted since."""
+    resumes = [line for line in lines if line.kind is Kind.RESUME]
+    if not resumes or resumes[-1].by != who or resumes[-1].body.checkpoint != entry:
+        return False
+    return all(line.seq < resumes[-1].seq for line in lines if line.kind in _GIVES_UP)
+
+
 def _deleted(lines: Sequence[Line], target: Line, gone: set[int]) -> Iterable[Line]:
-    """What would count, had it not gone since the thread was last resumed.
+    """What would count, had it not gone since a session saved something new.
 
     Checkpoints that were newer than what is left of their lane, and results of others.
     """
-    resumed = max((line.seq for line in lines if line.kind is Kind.RESUME), default=-1)
-    was_gone = given_up([line for line in lines if line.seq <= resumed])
+    was_gone = given_up([line for line in lines if line.seq <= settled(lines)])
     latest = {line.name: line for line in lines if line.kind in STATES}
     lost = []
     for line in latest.values():

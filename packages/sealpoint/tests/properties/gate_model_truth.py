@@ -21,6 +21,7 @@ from tests.properties.gate_model_release import (
     Line,
     WouldRun,
     given_up,
+    is_retried,
     living,
     newest_of,
     would_run,
@@ -371,7 +372,10 @@ class ThreadFacts:
         if abs(age - _AGE_MAX) < _SLACK:
             return None
         found = set()
-        if not run.newest or run.deleted or run.copied or self._is_strange(run, wish.who):
+        lost = (run.deleted or run.copied) and not is_retried(
+            self.lines, run.checkpoint.entry, wish.who
+        )
+        if not run.newest or lost or self._is_strange(run, wish.who):
             found.add("older-checkpoint")
         if (run.question is not None) or wish.answer is not None:
             found.add("answer")

@@ -376,8 +376,7 @@ class KeyAdmin:
 
         Raises:
             UsageError: There is no such identity, or the given key is the only one that it has.
-            KeyMissing: The root's keys are not here, or the identity's is not and `public` is
-                missing.
+            KeyMissing: The root's keys are not here, or the old key is not and `public` is missing.
             KeyLocked: The old private key is encrypted, and there is no passphrase for the new one.
             HeadMoved: Another process changed the roster, or the keys continued to write: repeat
                 it.
