@@ -142,6 +142,12 @@ def pages(_opened: Open, until: Any, origin: str, cookie: str) -> None:
         each.join()
 
 
+def computes(_opened: Open, until: Any) -> None:
+    """Keep a core busy, and leave the store alone."""
+    while not until.is_set():
+        sum(range(1000))
+
+
 # ---------------------------------------------------------------------- what is measured
 
 

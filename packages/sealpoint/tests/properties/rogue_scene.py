@@ -40,6 +40,7 @@ from sealpoint.ledger import (
     Kind,
     Marks,
     PauseBody,
+    Place,
     PruneBody,
     RequestBody,
     ResultsBody,
@@ -49,10 +50,12 @@ from sealpoint.ledger import (
     VerdictBody,
     encode_body,
     encode_header,
+    extend,
     link_hash,
     parse_body,
     parse_header,
     skip_seq,
+    verify_entry,
 )
 from sealpoint.signing import (
     Action,
@@ -97,6 +100,8 @@ class Stop(NamedTuple):
     header: Header
     before: Tip
     error: SealpointError
+    is_claim: bool
+    """Whether the chain allows it, and only what it says of earlier entries is false."""
 
 
 def run_history(
@@ -218,24 +223,38 @@ class _Scene:
             assert tip is not None
             rows = self.rows()
             at = min(tip.entry.seq + 1, len(rows) - 1)
-            stop = Stop(parse_header(rows[at].header), tip, error)
+            stop = Stop(parse_header(rows[at].header), tip, error, self._extends(tip, rows[at]))
             # A later erasure takes away the bodies that say whose the thread was.
             return tip, self._stops.setdefault(at, stop)
         return tip, None
 
+    def _extends(self, tip: Tip, record: Record) -> bool:
+        """Whether an entry may follow, leaving aside what it says of the entries before it."""
+        before, trust = tip.entry.header, self.reader.core.trust()
+        place = Place(before.store, before.ns, before.thread)
+        try:
+            entry = verify_entry(
+                record.header, record.seals, place=place, seq=before.seq + 1, chain=trust
+            )
+            extend(tip, entry, record.body, trust)
+        except SealpointError:
+            return False
+        return True
+
     def is_own_matter(self, stop: Stop) -> bool:
         """Whether a reader that starts at the head need not find it: only the owner is concerned.
 
-        The rogue member owns the thread where it broke a rule, wrote as its owner on top, and
-        nothing on the thread goes against what another person decided: no pause, no handoff, no
-        erasure. `verify` finds it all the same.
+        The rogue member owns the thread where it broke a rule, wrote as its owner on top (or the
+        rule is about what an entry claims of those before it), and nothing on the thread goes
+        against what another person decided: no pause, no handoff, no erasure. `verify` finds it
+        all the same, and another person's process finds it before it writes on top.
         """
         headers = self._headers()
         owner, by = self._owner_before(stop), key(self.rogue).public.id.raw.hex()
         roster = self.reader.core.trust().roster
         if owner is None or stop.header.by != by or not roster.owns(self.rogue, owner):
             return False
-        covered = any(
+        covered = stop.is_claim or any(
             header.by == by and (KINDS[header.kind].by_owner or header.kind is Kind.HANDOFF)
             for header in headers[stop.header.seq + 1 :]
         )
@@ -284,10 +303,6 @@ class _Scene:
         tip, stop = self.walk()
         if stop is None and self._is_misled():
             self.tally["an anchor that says what no entry does"] += 1
-        elif stop is None and self._passes_over():
-            self.tally["a checkpoint that passes over a prune"] += 1
-            if self.reader.verify().ok:
-                raise Broken("verify does not report a checkpoint that passes over a prune")
         elif stop is None:
             self.tally["accepted"] += 1
             for name, call in self._reads():
@@ -298,14 +313,22 @@ class _Scene:
             return
         own = self.is_own_matter(stop)
         self.tally["own matter" if own else f"refused: {type(stop.error).__name__}"] += 1
-        if not own:
-            for name, call in (*self._reads(), *self._writes(tip)):
-                error = _error(call)
-                if not is_refusal(error):
-                    raise Broken(
-                        f"{name} gets {error!r}, and entry {stop.header.seq}, a "
-                        f"{stop.header.kind.word}, is refused: {stop.error!r}"
-                    )
+        calls = [] if own else [*self._reads(), *self._writes(tip)]
+        if own and stop.is_claim:
+            # An owner that writes on top vouches for them: for others' ones only after a look.
+            calls = [
+                (name, call)
+                for name, call in self._writes(tip)
+                if name.startswith(("save", "resume")) and not name.endswith(f" {self.rogue}")
+            ]
+        for name, call in calls:
+            error = _error(call)
+            # For another reason counts too, where the gate comes first.
+            if error is None if own else not is_refusal(error):
+                raise Broken(
+                    f"{name} gets {error!r}, and entry {stop.header.seq}, a "
+                    f"{stop.header.kind.word}, is refused: {stop.error!r}"
+                )
         length = len(self.rows())
         if length not in self._verified:
             self._verified.add(length)
@@ -322,25 +345,6 @@ class _Scene:
             position.epoch or position.paused != (position.pause in pauses)
             for position in self._positions()
         )
-
-    def _passes_over(self) -> bool:
-        """Whether a checkpoint does not name what was given up before it.
-
-        Its writer owns the thread, so that no rule of the chain is broken. A reader that meets both
-        refuses it.
-        """
-        given_up: int | None = None
-        for header, row in zip(self._headers(), self.rows(), strict=True):
-            rule = KINDS[header.kind]
-            if header.kind in (Kind.GENESIS, Kind.ERASE):
-                given_up = None
-            elif rule.is_retention:
-                given_up = header.seq
-            elif rule.is_checkpoint and row.body is not None:
-                named: int | None = parse_body(header.kind, header.body, row.body).prune
-                if named != given_up:
-                    return True
-        return False
 
     def _positions(self) -> list[Position]:
         """What every anchor holds of the thread."""
@@ -413,8 +417,7 @@ class _Scene:
         refused = stop is not None and not self.is_own_matter(stop)
         error = _error(lambda: self._call(step.act, made(who, machine), fields))
         self.tally[f"{step.act}: {'done' if error is None else type(error).__name__}"] += 1
-        is_lie = self._is_misled() or self._passes_over()
-        if stop is None and is_refusal(error) and not is_lie:
+        if stop is None and is_refusal(error) and not self._is_misled():
             raise Broken(f"false alarm: {step.act} by {who} says {error!r}")
         if stop is not None and refused and error is None:
             raise Broken(f"{step.act} by {who} succeeds, in spite of {stop.error!r}")
