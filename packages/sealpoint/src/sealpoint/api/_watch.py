@@ -225,7 +225,7 @@ class StoreWatch:
 
         Raises:
             StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read; the
-            previous data stays shown.
+                previous data stays shown.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
         """
         with self._refreshing:

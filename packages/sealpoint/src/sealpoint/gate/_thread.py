@@ -94,7 +94,7 @@ class Thread:
             Erased: The thread was erased on purpose.
             Pruned: The state was pruned on purpose.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was;
-            nothing was decoded.
+                nothing was decoded.
         """
         return self._reader.load(ref)
 
@@ -342,7 +342,7 @@ class Thread:
             NotOwner: The thread belongs to another identity.
             ReadOnly: The store was opened for reading only, and this is not a dry run.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was; nothing was
-            removed.
+                removed.
         """
         return self._retention.prune(
             last=keep_last,
@@ -622,7 +622,7 @@ class AdapterThread:
             Superseded: A run reads, and another run has taken over the thread since.
             DecodeError: The registry does not allow the saved data.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was;
-            nothing was decoded.
+                nothing was decoded.
         """
         return self._gate.snapshot(lane, id, running=running, session=session)
 
