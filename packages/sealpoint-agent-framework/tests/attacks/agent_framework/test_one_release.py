@@ -433,11 +433,14 @@ def test_what_a_stranger_handed_over_is_not_the_latest(tmp_path: Path) -> None:
         await sealed(clerk, thread="payments/zzz").save(forged)
         for _ in range(2):
             latest = await office.another().get_latest(workflow_name="payments")
+            assert latest is not None
             assert latest.checkpoint_id == at.checkpoint
             if office.worker.thread("payments/zzz").standing().owner == "clerk":
                 clerk.thread("payments/zzz").handoff(to="worker", reason="yours")
         reader = sealed(office.process(read_only=True))
-        assert (await reader.get_latest(workflow_name="payments")).checkpoint_id == "planted"
+        planted = await reader.get_latest(workflow_name="payments")
+        assert planted is not None
+        assert planted.checkpoint_id == "planted"
 
     asyncio.run(work())
     office.close()

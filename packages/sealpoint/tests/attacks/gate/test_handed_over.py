@@ -6,6 +6,7 @@ has seen that state.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -84,7 +85,8 @@ def test_a_handoff_that_claims_approvals_is_no_approved_one(attacked: AttackedTe
     attacked.thread("spare").save({"pay": "mallory"}, id="c1", world=READ)
     with pytest.raises(NeedsApproval) as asked:
         attacked.fresh("operator").handoff(to="worker", reason="on leave")
-    statement = asked.value.request.statement
+    request: Any = asked.value.request
+    statement = request.statement
     assert statement.action is Action.HANDOFF
     rogue = Rogue(attacked.store("spare").core, "spare")
     body = HandoffBody(salt=SALT, owner="worker", reason="yours", statement=statement)
@@ -119,7 +121,8 @@ def _approved(attacked: AttackedTeam) -> None:
     attacked.thread("spare").save({"n": 1}, id="c1", world=READ)
     with pytest.raises(NeedsApproval) as asked:
         attacked.fresh("operator").handoff(to="worker", reason="on leave")
-    attacked.approve(asked.value.request)
+    request: Any = asked.value.request
+    attacked.approve(request)
     attacked.fresh("operator").handoff(to="worker", reason="on leave")
     assert isinstance(attacked.newest(Kind.APPROVAL), VerdictBody)
 
