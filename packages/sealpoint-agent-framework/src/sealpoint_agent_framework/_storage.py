@@ -448,7 +448,7 @@ class SealedCheckpointStorage:
         return None
 
     def _is_own(self, thread: str, writer: str) -> bool:
-        return self._store.thread(thread).adapter.goes_on_with(writer)
+        return self._store.thread(thread).adapter.is_by_colleague(writer)
 
     def _read_if_any(self, thread: str, ref: CheckpointRef) -> WorkflowCheckpoint | None:
         """A checkpoint of the list; None if it was deleted since, or holds another object.

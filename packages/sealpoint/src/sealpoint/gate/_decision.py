@@ -86,7 +86,7 @@ class Facts:
     newest: bool
     """Whether the checkpoint is the newest one of the thread."""
     deleted: int
-    """How many checkpoints newer than the remaining ones were deleted since the last resume."""
+    """How many newer checkpoints or results were deleted before a session saved something new."""
     copied: bool
     """Whether the checkpoint is a copy, from another thread or from a file."""
     question: bool

@@ -525,8 +525,8 @@ class AdapterThread:
         """Whether that identity owns the thread, directly or by its pool, as of the last read."""
         return self._gate.owned
 
-    def goes_on_with(self, writer: str) -> bool:
-        """Whether it owns the thread, and what that writer saved there is no stranger's to it."""
+    def is_by_colleague(self, writer: str) -> bool:
+        """Whether this identity owns the thread and works with that writer."""
         return self.owned and self._gate.is_colleague(writer)
 
     def begin(

@@ -54,7 +54,7 @@ class ReleasedLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """A checkpoint or results removed since the last resume, which the run would have used.
+    """A checkpoint or results removed since a session saved, which the run would have used.
 
     It is a checkpoint that was newer than the remaining ones; or results of a task, whose
     checkpoint remains.
@@ -99,7 +99,7 @@ class Release:
     origin: Origin | None
     """The original that it is a copy of."""
     copied: bool
-    """Whether it was copied since the thread was last resumed."""
+    """Whether it was copied since a session last saved a new checkpoint."""
     world: str | None
     """The digest of the run's capabilities at the save, if they were declared."""
     question: Any = field(hash=False)
@@ -247,7 +247,7 @@ def _question(
 def _deleted(
     index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
 ) -> tuple[Deleted, ...]:
-    """Return the entries that were removed since the last resume, and would count otherwise."""
+    """Return the entries that were removed since a session saved, and would count otherwise."""
     now, before = standpoint.given_up, standpoint.given_up_before
     if now is None or now is before:
         return ()
@@ -280,7 +280,7 @@ def _deleted(
 def _results_then(
     index: CheckpointIndex, target: CheckpointPlace, was_gone: Gone
 ) -> Iterator[ResultPlace]:
-    """Yield the results that were pending at the last resume, or were added since."""
+    """Yield the results that were pending at the resume that settled, or were added since."""
     lanes = index.lanes_after(target.rank, was_gone)
     for place in (target, *(each for each in lanes if each.key.lane != target.key.lane)):
         yield from (
