@@ -174,7 +174,7 @@ def _calls(column: Column) -> None:
 
 
 @line(
-    "a page looks at a thread (`get_state`, history, lists)",
+    "a page reads a thread (`get_state`, history, lists)",
     "a read",
     "a read: it writes and decides nothing",
     "the same",
