@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -77,6 +78,8 @@ from sealpoint.store import (
 )
 from sealpoint.world import World, WorldDiff
 
+_Written = TypeVar("_Written")
+
 _KINDS = {
     Verdict.APPROVE: Kind.APPROVAL,
     Verdict.DENY: Kind.DENIAL,
@@ -119,7 +122,7 @@ class Operations:
         with self._state.reporting():
             return self._write_in_turn(lambda: self._pause(reason, actor, expect))
 
-    def _write_in_turn(self, write: Callable[[], int | None]) -> int:
+    def _write_in_turn(self, write: Callable[[], _Written | None]) -> _Written:
         """Write an entry, even while another process appends all the time.
 
         The first attempt judges all new entries. If it loses its place, the next attempt locks the
@@ -129,11 +132,11 @@ class Operations:
             write: Reads the thread, decides, and writes; returns None if another process wrote
                 first.
         """
-        seq = write()
-        while seq is None:
+        written = write()
+        while written is None:
             with self._core.storage.alone(self._chain.thread):
-                seq = write()
-        return seq
+                written = write()
+        return written
 
     def _pause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
         """Pause the thread; None if another process wrote first."""
@@ -398,30 +401,34 @@ class Operations:
         """Record an attestation, unless the person has already given that answer; see `answer`."""
         with self._state.reporting():
             check_attestation(attestation)
-            verdict = Verdict(attestation.verdict)
-            while True:
-                self._state.refresh()
-                asked = self._require_open(attestation.statement)
-                said = self._said(asked, self._fitting(attestation, asked), verdict)
-                if said is not None:
-                    return asked.relayed[said], asked.attestations[said]
-                if attestation in asked.attestations:
-                    return asked.relayed[asked.attestations.index(attestation)], attestation
-                self._context.require_person(actor)
-                if not asked.counts(self._core.signer().key):
-                    raise UsageError(
-                        f"request {asked.id[:12]} of thread {self._state.name!r}: this key has "
-                        f"recorded {REQUEST_ANSWERS_MAX} answers to it, and no more of them count",
-                        hint="Record the answer with another key.",
-                    )
-                body = VerdictBody(salt=self._core.salt(), attestation=attestation, actor=actor)
-                seq = self._context.write(_KINDS[verdict], body)
-                if seq is not None:
-                    break
+            recorded = self._write_in_turn(lambda: self._write_answer(attestation, actor))
             # Once the anchor has the denial, every worker sees it; a resume missing from the list
             # is late.
             self._record_ends()
-            return seq, attestation
+            return recorded
+
+    def _write_answer(
+        self, attestation: Attestation, actor: str | None
+    ) -> tuple[int, Attestation] | None:
+        """Return the answer's position, recorded now or earlier; None if another was first."""
+        self._state.refresh()
+        verdict = Verdict(attestation.verdict)
+        asked = self._require_open(attestation.statement)
+        said = self._said(asked, self._fitting(attestation, asked), verdict)
+        if said is not None:
+            return asked.relayed[said], asked.attestations[said]
+        if attestation in asked.attestations:
+            return asked.relayed[asked.attestations.index(attestation)], attestation
+        self._context.require_person(actor)
+        if not asked.counts(self._core.signer().key):
+            raise UsageError(
+                f"request {asked.id[:12]} of thread {self._state.name!r}: this key has "
+                f"recorded {REQUEST_ANSWERS_MAX} answers to it, and no more of them count",
+                hint="Record the answer with another key.",
+            )
+        body = VerdictBody(salt=self._core.salt(), attestation=attestation, actor=actor)
+        seq = self._context.write(_KINDS[verdict], body)
+        return None if seq is None else (seq, attestation)
 
     def _fitting(self, attestation: Attestation, asked: Asked) -> Identity:
         """Return the identity that signed, if the signature is genuine and it may answer this."""

@@ -2,6 +2,7 @@
 """Pausing, handing off, answering and breaking the glass: who may, and what others then meet."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -541,6 +542,31 @@ def test_two_approvals_at_once_both_count(team: Team) -> None:
     ann.approve(request.id, reason="fine")
 
     assert team.thread().resume(world=SHELL).state == 1
+
+
+@pytest.mark.parametrize("verb", ["pause", "approve", "deny"])
+def test_an_action_that_lost_its_place_locks_the_thread(
+    team: Team, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """A member that appends all the time delays it by one attempt, and not for ever."""
+    team.thread().save(1, world=READ)
+    request = team.ask()
+    actor = team.store("operator" if verb == "pause" else "ann")
+    locked: list[bytes] = []
+    alone = actor.storage.alone
+
+    def locking(thread: bytes) -> AbstractContextManager[None]:
+        locked.append(thread)
+        return alone(thread)
+
+    monkeypatch.setattr(actor.storage, "alone", locking)
+    actor.storage.appending.before = lambda: team.approve(request, "bob")
+    if verb == "pause":
+        actor.thread("t").pause("looks odd")
+    else:
+        getattr(actor, verb)(request.id, reason="mine")
+
+    assert len(locked) == 1
 
 
 # ---------------------------------------------------------------------- breaking the glass
