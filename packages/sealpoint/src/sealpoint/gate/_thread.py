@@ -288,7 +288,7 @@ class Thread:
 
         Raises:
             ResumeRefused: A session would begin that is not an ordinary continuation, or the world
-                has become wider than that of the session: call `resume`.
+                is another than that of the session: call `resume`.
             EncodeError: The state contains a value that is not allowed; nothing was written.
             HeadMoved: Another process has written since this handle last read; load again.
             Superseded: A later session took the thread over; load again.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing entries: sign, append by create-if-absent, then advance the anchor.
 
-A save has this order: store blobs and entries in one durable step, update the handle, advance the
-anchor, return. The handle takes in its own entries first, because the anchor may fail or show
-entries that another process wrote next. Before anything is written, the entries are judged by the
-same rules that every reader applies. If the outcome of an append is unknown, the writer reads its
-position before it signs anything else for it.
+Steps (4) and (5) of a save (`_writer.py`): store blobs and entries in one durable step, then update
+the handle, advance the anchor, return. The handle takes in its own entries first, because the
+anchor may fail or show entries that another process wrote next. Before anything is written, the
+entries are judged by the same rules that every reader applies. If the outcome of an append is
+unknown, the writer reads its position before it signs anything else for it.
 """
 
 import shlex
@@ -169,6 +169,7 @@ def append_all(
         AnchorUnavailable: The entries stand, the anchor is behind.
     """
     trust = chain.core.trust() if trust is None else trust
+    # (4) admitted, sealed, stored as one group
     tip = None if chain.head is None else chain.tip()
     session_writer = None if tip is None else _admit(chain, trust, tip, drafts)
     entries, records = [], []
@@ -183,6 +184,7 @@ def append_all(
     if tip is None or not records:
         raise UsageError("append: there is no entry to append")
     _store(chain, entries, records, blobs=blobs, needs=needs)
+    # (5) the handle and the anchor
     _advance(chain, trust, tip, entries, records, follow=follow)
     return [entry for entry, _ in entries]
 

@@ -363,7 +363,7 @@ class ThreadWriter:
     def _write(self, group: Sequence[_Item], trust: StoreChain) -> list[tuple[_Item, Outcome]]:
         # (3) the session of the drafts
         opening, start = self._open(group[0].draft, trust)
-        # (4) (5) sealed, appended, anchored
+        # (4) and (5) sealed, appended, anchored: see `_append.py`
         return self._append(group, opening, start, trust)
 
     def _write_alone(self, group: Sequence[_Item]) -> list[tuple[_Item, Outcome]]:
