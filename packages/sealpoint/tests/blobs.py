@@ -29,3 +29,17 @@ class Blobs:
     def get(self, name: BlobId) -> bytes:
         """Return a blob, or raise `KeyError`."""
         return self.stored[name] if isinstance(name, bytes) else self.stored[bytes.fromhex(name)]
+
+
+class Watched(Blobs):
+    """A store that keeps the ids it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[bytes] = []
+
+    def get(self, name: bytes | str) -> bytes:
+        """Return a blob, or raise `KeyError`."""
+        assert isinstance(name, bytes)
+        self.asked.append(name)
+        return super().get(name)

@@ -20,12 +20,11 @@ from zoneinfo import ZoneInfo
 
 import attrs
 import msgspec
-import numpy as np
 import pydantic
 import pydantic_core
-import torch
 
 from tests.application import Money
+from tests.arrays import ARRAYS, np, torch
 
 _UNSET = object()
 
@@ -39,7 +38,7 @@ def same(a: Any, b: Any) -> bool:
         return compare(a, b)
     if isinstance(a, Enum):
         return a is b or (a._value_ == b._value_ and a._name_ == b._name_)
-    if isinstance(a, np.generic):
+    if ARRAYS and isinstance(a, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if isinstance(a, tuple):
         return _members(a, b)
@@ -125,7 +124,7 @@ def _arrays(a: Any, b: Any) -> bool:
     return bool(like and a.tobytes() == b.tobytes())
 
 
-def _tensors(a: torch.Tensor, b: torch.Tensor) -> bool:
+def _tensors(a: Any, b: Any) -> bool:
     if (a.dtype, a.shape, a.requires_grad) != (b.dtype, b.shape, b.requires_grad):
         return False
     left, right = (each.detach().contiguous().reshape(-1).view(torch.uint8) for each in (a, b))
@@ -172,7 +171,7 @@ _COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
     defaultdict: lambda a, b: a.default_factory is b.default_factory and _maps(a, b),
     slice: _slices,
     range: _ranges,
-    np.ndarray: _arrays,
-    torch.Tensor: _tensors,
     Money: lambda a, b: same(a.cents, b.cents) and same(a.note, b.note),
 }
+if ARRAYS:
+    _COMPARISONS |= {np.ndarray: _arrays, torch.Tensor: _tensors}

@@ -4,18 +4,9 @@
 import gc
 import importlib
 import pkgutil
+from importlib.util import find_spec
 from typing import Any
 
-import langgraph.graph  # noqa: F401
-import numpy  # noqa: ICN001, F401
-import torch
-import torch._dynamo  # imported with the first optimizer
-
-import sealpoint
-import sealpoint_agent_framework
-import sealpoint_langgraph
-import sealpoint_models  # noqa: F401
-import sealpoint_postgres
 from sealpoint.codec._scalars import known_zones
 
 _PROGRAM = "sealpoint.__main__"
@@ -31,14 +22,29 @@ def _load(package: Any) -> None:
                 _load(module)
 
 
-for _package in (sealpoint, sealpoint_langgraph, sealpoint_agent_framework, sealpoint_postgres):
-    _load(_package)
+# What else a command may import, where it is installed.
+for _name in ("langgraph", "numpy", "sealpoint_models"):
+    if find_spec(_name):
+        importlib.import_module("langgraph.graph" if _name == "langgraph" else _name)
+
+for _name in (
+    "sealpoint",
+    "sealpoint_langgraph",
+    "sealpoint_agent_framework",
+    "sealpoint_postgres",
+):
+    if find_spec(_name):
+        _load(importlib.import_module(_name))
 
 # Six hundred files that each process would read when it opens a store.
 known_zones()
 
-# Threads that wait for a share of a tiny tensor keep the processor busy.
-torch.set_num_threads(1)
+if find_spec("torch"):
+    import torch
+    import torch._dynamo  # imported with the first optimizer
+
+    # Threads that wait for a share of a tiny tensor keep the processor busy.
+    torch.set_num_threads(1)
 
 # A collection in a child would copy every page that these objects lie in.
 gc.collect()

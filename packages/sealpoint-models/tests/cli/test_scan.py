@@ -18,7 +18,7 @@ from sealpoint.cli import main
 from sealpoint.errors import SealpointError, UsageError
 from sealpoint_models.cli._scan import REFUSED_STATUS, _FolderWalk
 from sealpoint_models.scan import RULES, ScanVerdict
-from tests.repo.test_docs import _ERRORS
+from tests.repo.errors import error_classes
 from tests.scan.assembler import PAYLOAD, pickle, zipped
 
 
@@ -56,7 +56,7 @@ def test_a_folder_is_gone_through_and_what_is_wrong_is_said(folder: Path) -> Non
 
 def test_the_exit_status_is_of_no_error() -> None:
     """No error of the tree ends with the status of a scan that found something."""
-    assert REFUSED_STATUS not in {error.exit_status for error in _ERRORS}
+    assert REFUSED_STATUS not in {error.exit_status for error in error_classes()}
     assert REFUSED_STATUS not in {SealpointError.exit_status, UsageError.exit_status}
 
 

@@ -7,7 +7,6 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
@@ -101,17 +100,6 @@ def test_a_name_that_is_loaded_late_is_the_one_that_type_checkers_see(package: s
         assert getattr(module, name) is expected, name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = module.nothing
-
-
-def test_the_verbs_of_the_help_are_there() -> None:
-    """Every row of the table leads to a verb of that name."""
-    context = click.Context(main)
-    found = {name: main.get_command(context, name) for name in main.list_commands(context)}
-
-    assert {name: None if verb is None else verb.name for name, verb in found.items()} == {
-        name: name for rows in VERBS.values() for name in rows
-    }
-    assert main.get_command(context, "nothing") is None
 
 
 def test_each_verb_has_one_line_in_the_help() -> None:

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-import psycopg
-
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
@@ -206,7 +204,7 @@ class ServerCells:
         self._schema = schema_of(place)
 
     @contextmanager
-    def _raw(self) -> Iterator[psycopg.Connection]:
+    def _raw(self) -> Iterator[Any]:
         server = shared_admin()
         with server.transaction():
             server.execute(f"SET LOCAL search_path = {self._schema}")

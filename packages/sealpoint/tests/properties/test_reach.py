@@ -8,8 +8,6 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +17,7 @@ from sealpoint.codec._wire import REFERENCE, BlobId
 from sealpoint.errors import SealpointError
 from tests import strategies
 from tests.application import Loose, Message, Pair, Record, Slotted, Step, make_registry
+from tests.arrays import ARRAYS, np, torch
 from tests.blobs import Blobs
 from tests.effort import examples
 from tests.wire import extension
@@ -63,13 +62,14 @@ _LENGTHENED: list[Callable[[Any, int], Any]] = [
     lambda value, count: [value, (_distinct(count) * count * 3).encode()],
     lambda value, count: [value, "\ud800" + _distinct(count) * count * 2],
     lambda value, count: [value, 1 << (count * 700), *range(count * 9)],
-    lambda value, count: [np.arange(count * 20), value, torch.arange(count * 10)],
     lambda value, count: Step(_distinct(count) * count, _among(value, count)),
     lambda value, count: Slotted([value, _distinct(count) * count], _among(value, count)),
     lambda value, count: Record("a", _among(value, count)),
     lambda value, count: Loose(_among(value, count), _distinct(count) * count * 2),
     lambda value, count: Pair(_among(value, count), {"a": _distinct(count) * count}),
 ]
+if ARRAYS:
+    _LENGTHENED.append(lambda v, count: [np.arange(count * 20), v, torch.arange(count * 10)])
 
 
 @st.composite

@@ -11,9 +11,7 @@ from pathlib import PosixPath, PurePosixPath, PureWindowsPath
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pydantic_core
-import torch
 
 from tests.application import (
     Access,
@@ -50,9 +48,19 @@ from tests.application import (
     Total,
     Triple,
 )
+from tests.arrays import ARRAYS, np, torch
 
 _PARIS = ZoneInfo("Europe/Paris")
-_RECORD = np.dtype([("a", "<i4"), ("b", "U2", (2,))])
+
+
+def _arrays() -> tuple[Any, ...]:
+    record = np.dtype([("a", "<i4"), ("b", "U2", (2,))])
+    return (
+        *(np.arange(6, dtype="<i4").reshape(2, 3), np.array(["ab", "c"]), np.zeros(2, record)),
+        *(np.float32(1.5), np.str_("ab"), np.datetime64("2024-02-03"), np.bool_(True)),  # noqa: FBT003
+        *(torch.arange(4, dtype=torch.int16), torch.ones(2, 2, requires_grad=True)),
+    )
+
 
 BUILT_IN: tuple[Any, ...] = (
     *(None, True, 1, -1, 2.5, "text", b"bytes", [1, [2]], {"key": {"inner": 1}}),
@@ -74,9 +82,7 @@ BUILT_IN: tuple[Any, ...] = (
     *(PureWindowsPath("c:/d"), ipaddress.ip_address("10.0.0.1"), ipaddress.ip_network("::/0")),
     *(ipaddress.ip_interface("10.0.0.1/8"), deque([1, 2], 5), OrderedDict(a=1), range(1, 9, 2)),
     *(defaultdict(list, {"a": [1]}), slice(1, None, "x"), UTC, timezone(timedelta(1) / 24), _PARIS),
-    *(np.arange(6, dtype="<i4").reshape(2, 3), np.array(["ab", "c"]), np.zeros(2, _RECORD)),
-    *(np.float32(1.5), np.str_("ab"), np.datetime64("2024-02-03"), np.bool_(True)),  # noqa: FBT003
-    *(torch.arange(4, dtype=torch.int16), torch.ones(2, 2, requires_grad=True)),
+    *(_arrays() if ARRAYS else ()),
 )
 
 APPLICATION: tuple[Any, ...] = (

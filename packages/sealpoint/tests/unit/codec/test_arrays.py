@@ -5,14 +5,18 @@ import subprocess
 import sys
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
 from sealpoint import Limits, Registry
 from sealpoint.errors import EncodeError, EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
 from tests.blobs import Blobs
 from tests.sameness import same
+
+pytest.importorskip("numpy")
+pytest.importorskip("torch")
+
+import numpy as np
+import torch
 
 REGISTRY = Registry()
 

@@ -8,9 +8,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from pydantic import BaseModel
 
 from sealpoint import Registry
@@ -23,6 +21,7 @@ from sealpoint.errors import (
     UsageError,
     ValueNotAllowed,
 )
+from tests.arrays import ARRAYS, np, torch
 
 
 class Shade(Enum):
@@ -49,7 +48,7 @@ def _noted() -> Note:
     return note
 
 
-_DTYPES: dict[str, Callable[[], Any]] = {
+_ARRAYS: dict[str, Callable[[], Any]] = {
     "booleans of 2": lambda: np.array([0, 2], "u1").view("b1"),
     "no code points": lambda: np.array([0x110000], "u4").view("U1"),
     "too many fields": lambda: np.zeros(1, [(f"field{n}", "i4") for n in range(6000)]),
@@ -57,12 +56,15 @@ _DTYPES: dict[str, Callable[[], Any]] = {
     "records": lambda: np.zeros(1, np.dtype((np.record, [("a", "i4")]))),
     "metadata": lambda: np.zeros(1, np.dtype("f4", metadata={"a": 1})),
     "tensor booleans of 2": lambda: torch.tensor([0, 2], dtype=torch.uint8).view(torch.bool),
+}
+_LOST: dict[str, Callable[[], Any]] = {
+    **(_ARRAYS if ARRAYS else {}),
     "a late member": lambda: Shade(7),
     "an attribute of a model": _noted,
 }
 
 
-@pytest.mark.parametrize("make", _DTYPES.values(), ids=_DTYPES)
+@pytest.mark.parametrize("make", _LOST.values(), ids=_LOST)
 def test_what_would_be_lost_or_refused_later_is_refused_when_saved(make: Callable[[], Any]) -> None:
     """Each of these was once saved and then refused, or came back as something else."""
     registry = Registry()

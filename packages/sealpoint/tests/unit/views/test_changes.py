@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import attrs
 import msgspec
-import numpy as np
 import pydantic
 import pytest
 from hypothesis import given
@@ -20,6 +19,7 @@ import sealpoint
 from sealpoint import Registry
 from sealpoint.views.changes import Change, compare, diff_checkpoints
 from sealpoint.views.masking import SECRETS
+from tests.arrays import needs_arrays, np
 from tests.cpu_time import CpuTime
 
 
@@ -204,6 +204,7 @@ def test_an_object_without_a_text_is_compared_by_what_it_has() -> None:
     ]
 
 
+@needs_arrays
 def test_arrays_are_compared_by_their_bytes() -> None:
     """A changed element is found, and a large array is named and not printed."""
     (small,) = _texts({"a": np.array([1.0, 2.0])}, {"a": np.array([1.0, 3.0])})
