@@ -11,9 +11,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Written last, so that an interrupted set-up is taken up again.
 STAMP := $(VENV)/.sealpoint-setup
-DEMO_STAMP := $(VENV)/.sealpoint-demo
-# The parts that the demo uses.
-DEMO_PARTS := sealpoint sealpoint-langgraph sealpoint-console
+# Small set-ups, each with its file in requirements/, and the parts that are installed there.
+SMALL := demo core agent-framework console langgraph models postgres
+SMALL_demo := sealpoint sealpoint-langgraph sealpoint-console
+SMALL_core := sealpoint sealpoint-testing
+SMALL_agent-framework := $(SMALL_core) sealpoint-models sealpoint-agent-framework
+SMALL_console := $(SMALL_core) sealpoint-console
+SMALL_langgraph := $(SMALL_core) sealpoint-langgraph
+SMALL_models := $(SMALL_core) sealpoint-models
+SMALL_postgres := $(SMALL_core) sealpoint-postgres
+# What a target depends on: its small set-up, or the full one where that has been made.
+set-up-for = $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.sealpoint-$(1))
 # Scanners of model files beside which ours is measured: in an environment of their own.
 SCANNERS := $(VENV)/scanners/.sealpoint-setup
 # Errors only: pip's warnings are about the machine's configuration, not about us.
@@ -27,6 +35,8 @@ CODE := packages tests conftest.py benchmarks fuzz mutants examples docs
 PARTS := $(notdir $(wildcard packages/*))
 # One part, as in: make test PART=langgraph; the core is PART=core.
 PART ?=
+# The tests of sealpoint-testing need nothing that those of the core do not.
+PART_SETUP := $(if $(filter core sealpoint testing,$(PART)),core,$(PART))
 TESTS := $(if $(PART),packages/$(if $(filter core sealpoint,$(PART)),sealpoint,sealpoint-$(PART))/tests)
 
 .DEFAULT_GOAL := help
@@ -39,32 +49,40 @@ help: ## Say what each target does.
 
 setup: $(STAMP) ## Make .venv with the package and everything tests, checks and benchmarks need.
 
-$(DEMO_STAMP): requirements/demo.txt $(patsubst %,packages/%/pyproject.toml,$(DEMO_PARTS))
+# Fails where Python is too old, and makes .venv where there is none.
+define MAKE_VENV
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Sealpoint needs Python 3.11 or newer: make demo PYTHON=python3.11" >&2; exit 1; }
-	@echo "setting up $(VENV) for the demo (about a minute the first time)"
+		|| { echo "Sealpoint needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
+	@echo "setting up $(VENV) $(1)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --require-hashes -r requirements/demo.txt
-	$(PIP_INSTALL) --no-build-isolation --no-deps $(patsubst %,-e packages/%,$(DEMO_PARTS))
+endef
+
+define INSTALL_TORCH
+	$(PIP_INSTALL) -r requirements/torch.txt
+	$(PIP_INSTALL) --require-hashes --no-deps -r requirements/trainers.txt
+endef
+
+$(SMALL:%=$(VENV)/.sealpoint-%): $(VENV)/.sealpoint-%: requirements/%.txt $(wildcard packages/*/pyproject.toml)
+	$(call MAKE_VENV,for $* (a minute or more the first time))
+	$(PIP_INSTALL) --require-hashes -r requirements/$*.txt
+	$(if $(filter models,$*),$(INSTALL_TORCH))
+	$(PIP_INSTALL) --no-build-isolation --no-deps $(patsubst %,-e packages/%,$(SMALL_$*))
 	@touch $@
+
+$(VENV)/.sealpoint-models: requirements/torch.txt requirements/trainers.txt
 
 $(STAMP): pyproject.toml $(wildcard packages/*/pyproject.toml) requirements/dev.txt requirements/older.txt requirements/torch.txt \
 		requirements/trainers.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Sealpoint needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
-	@echo "setting up $(VENV) (a few minutes the first time)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(call MAKE_VENV,(a few minutes the first time))
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
-	$(PIP_INSTALL) -r requirements/torch.txt
-	$(PIP_INSTALL) --require-hashes --no-deps -r requirements/trainers.txt
+	$(INSTALL_TORCH)
 	$(PIP_INSTALL) --require-hashes --no-deps --upgrade --target $(VENV)/older \
 		-r requirements/older.txt
 	$(PIP_INSTALL) --no-build-isolation --no-deps $(patsubst %,-e packages/%,$(PARTS))
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
-# Once everything is set up, the demo needs nothing more.
-demo: $(if $(wildcard $(STAMP)),$(STAMP),$(DEMO_STAMP)) ## Run an agent that moves money, attack its database, and see what is refused.
+demo: $(call set-up-for,demo) ## Run an agent that moves money, attack its database, and see what is refused.
 	@$(BIN)/python examples/demo
 
 demo-agent-framework: setup ## The same with a workflow of Microsoft Agent Framework.
@@ -85,7 +103,7 @@ lint: setup ## Format, lint, layers, spelling, security patterns, project metada
 types: setup ## Check types, strictly.
 	$(BIN)/mypy
 
-test: setup ## Run all tests except the long ones, or those of one part: make test PART=langgraph
+test: $(if $(PART),$(call set-up-for,$(PART_SETUP)),setup) ## Run all tests except the long ones, or those of one part: make test PART=langgraph
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(TESTS) $(PYTEST_ARGS)
 
 check: lint types docs ## Everything that can be wrong without running the code.
@@ -127,17 +145,19 @@ coverage: setup ## Run the tests in one process and say which branches they miss
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-requirements: setup ## Resolve dev.in, demo.in, trainers.in and scanners.in of requirements/ anew.
+requirements: setup ## Resolve each .in file of requirements/ anew.
 	@mkdir -p build
 	echo '# Made by `make requirements` from dev.in: do not edit.' > build/dev.txt
 	$(RESOLVE) requirements/dev.in >> build/dev.txt
-	echo '# Made by `make requirements` from demo.in: do not edit.' > build/demo.txt
-	$(RESOLVE) -c build/dev.txt requirements/demo.in >> build/demo.txt
+	set -e; for name in $(SMALL); do \
+		echo "# Made by \`make requirements\` from $$name.in: do not edit." > build/$$name.txt; \
+		$(RESOLVE) -c build/dev.txt requirements/$$name.in >> build/$$name.txt; \
+	done
 	echo '# Made by `make requirements` from trainers.in: do not edit.' > build/trainers.txt
 	$(RESOLVE) --no-deps requirements/trainers.in >> build/trainers.txt
 	echo '# Made by `make requirements` from scanners.in: do not edit.' > build/scanners.txt
 	$(RESOLVE) requirements/scanners.in >> build/scanners.txt
-	mv build/dev.txt build/demo.txt build/trainers.txt build/scanners.txt requirements/
+	mv $(patsubst %,build/%.txt,dev $(SMALL) trainers scanners) requirements/
 
 clean: ## Remove everything that make made.
 	rm -rf $(VENV) build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
