@@ -23,7 +23,7 @@ _OF_CHECKOUT = {"benchmarks", "fuzz"}
 
 def test_nothing_is_missing_that_tests_are_skipped_without() -> None:
     """A small set-up may skip some tests; in the full one a missing library is a failure."""
-    asked = set(_SKIPPED_WITHOUT)
+    asked = {*_SKIPPED_WITHOUT, *PARTS.values()}
     for folder in _FOLDERS:
         for path in folder.rglob("*.py"):
             asked.update(_SKIPS.findall(path.read_text(encoding="utf-8")))

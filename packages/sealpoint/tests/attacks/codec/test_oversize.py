@@ -14,6 +14,7 @@ from sealpoint import Limits, Registry
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, EncodeLimitExceeded
 from sealpoint.limits import BLOB_BYTES_LEAST
 from tests.application import make_registry
+from tests.arrays import needs_arrays
 from tests.blobs import Blobs
 from tests.cpu_time import CpuTime
 from tests.wire import array, extension
@@ -115,6 +116,7 @@ def test_a_tensor_type_outside_of_the_table_is_refused(element: Any) -> None:
         REGISTRY.decode(extension(34, _header(element, [8], _NO_GRADIENT) + b"\xc4\x08" + bytes(8)))
 
 
+@needs_arrays
 def test_a_boolean_array_of_other_bytes_is_refused() -> None:
     """Memory that is no boolean, and a character beyond Unicode, do not become array elements."""
     hostile = [
