@@ -71,7 +71,7 @@ _VERBS = [
 ]
 
 
-_PARTS = {
+_PARTS: dict[tuple[str, ...], str] = {
     ("anchor", "join"): "sealpoint_postgres",
     ("import", "agent-framework"): "sealpoint_agent_framework",
     **{("model", verb): "sealpoint_models" for verb in ("list", "seal", "verify")},
