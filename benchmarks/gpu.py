@@ -27,7 +27,7 @@ from safetensors.torch import save_file
 import sealpoint
 from benchmarks._record import GPU_HEADING, machine, write_section
 from sealpoint_models import load_checkpoint, load_folder, save_checkpoint, seal_folder
-from sealpoint_models._file import PIECE_BYTES, WORKERS_MAX, piece_hasher
+from sealpoint_models._file_reader import PIECE_BYTES, WORKERS_MAX, piece_hasher
 
 _TENSORS = 256
 _BYTES = 32 << 20

@@ -19,14 +19,14 @@ from fuzz._mutate import Mutator
 from fuzz._seeds import known_labels
 from fuzz._tokens import parse
 from sealpoint.errors import SealpointError
-from sealpoint_models import _nodes
+from sealpoint_models import _structure_nodes
 
 __all__ = ["FileChanger"]
 
 _POOL_MAX = 2000
 _CASE_BYTES_MAX = 1 << 16
 _Parsed = tuple[bytes, Sketch | None]
-_REGISTRY = _nodes._REGISTRY  # noqa: SLF001 - the closed list of what a structure may hold
+_REGISTRY = _structure_nodes._REGISTRY  # noqa: SLF001 - the closed list of what a structure may hold
 
 
 class FileChanger:

@@ -13,7 +13,7 @@ from typing import Any
 from fuzz._model_sketch import Part, Sketch, framed, sketch_of
 from fuzz._model_zoo import states
 from sealpoint_models import save_checkpoint
-from sealpoint_models._nodes import (
+from sealpoint_models._structure_nodes import (
     METADATA,
     QuantizedNode,
     SparseNode,

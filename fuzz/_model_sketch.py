@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sealpoint_models._nodes import STRUCTURE
+from sealpoint_models._structure_nodes import STRUCTURE
 from sealpoint_models.scan._safetensors import ELEMENT_BITS, LENGTH_BYTES, write_header
 
 __all__ = ["PART_BYTES_MAX", "Part", "Sketch", "framed", "sketch_of", "split"]

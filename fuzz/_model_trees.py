@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from fuzz._model_sketch import Part, Sketch
 from fuzz._model_words import DTYPES, NAMES, Words
-from sealpoint_models._nodes import (
+from sealpoint_models._structure_nodes import (
     ArrayNode,
     CounterNode,
     DeviceNode,

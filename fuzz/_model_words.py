@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sealpoint_models._nodes import (
+from sealpoint_models._structure_nodes import (
     ArrayNode,
     CounterNode,
     DeviceNode,

@@ -47,10 +47,10 @@ PROGRAMS = {
             # Strict: a file that was renamed or merged is missed here, and not after the fuzzing.
             (_MODELS / f"{name}.py").resolve(strict=True)
             for name in (
-                "_build",
+                "_state_building",
                 "_model_file",
-                "_nodes",
-                "_placing",
+                "_structure_nodes",
+                "_device_placement",
                 "scan/_safetensors",
             )
         ),
@@ -65,16 +65,16 @@ PROGRAMS = {
             *(
                 (_MODELS / f"{name}.py").resolve(strict=True)
                 for name in (
-                    "_maker",
-                    "_pt",
-                    "scan/_arrays",
+                    "_tensor_maker",
+                    "_torch_files",
+                    "scan/_numpy_arrays",
                     "scan/_known_types",
-                    "scan/_machine",
-                    "scan/_meaning",
-                    "scan/_pickle",
-                    "scan/_symbols",
-                    "scan/_tensors",
-                    "scan/_wrappings",
+                    "scan/_pickle_machine",
+                    "scan/_pickle_meaning",
+                    "scan/_pickle_reader",
+                    "scan/_pickle_symbols",
+                    "scan/_torch_tensors",
+                    "scan/_torch_wrappings",
                 )
             ),
         ),

@@ -48,8 +48,8 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint_models import FileDigests, ModelFile, save_checkpoint
-from sealpoint_models._file import ReadFile
-from sealpoint_models._nodes import STRUCTURE
+from sealpoint_models._file_reader import ReadFile
+from sealpoint_models._structure_nodes import STRUCTURE
 
 __all__ = ["Load", "Target"]
 

@@ -39,7 +39,7 @@ from fuzz._pickle_reading import Reading, Standin, read_as_python_does
 from fuzz._pickle_value import check_types, same
 from fuzz._watch import Watch
 from sealpoint.errors import SealpointError, SparseInvalid
-from sealpoint_models._pt import load_pt
+from sealpoint_models._torch_files import load_pt
 from sealpoint_models.scan import (
     KNOWN_NAMES,
     Global,
@@ -53,7 +53,7 @@ from sealpoint_models.scan import (
 )
 from sealpoint_models.scan._joblib import WRAPPER
 from sealpoint_models.scan._torch_names import STORAGES, UNTYPED
-from sealpoint_models.scan._wrappings import LOADED
+from sealpoint_models.scan._torch_wrappings import LOADED
 
 __all__ = ["Readers", "Target"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 __all__ = ["is_prose_function", "prose_names", "prose_nodes"]
 
 _PROSE_FUNCTIONS = frozenset(
-    {"KindRule.said_roles", "_by", "_found", "_listed", "_short", "_shown", "Request.short"}
+    {"KindRule.roles_text", "_by", "_found", "_listed", "_short", "_shown", "Request.short"}
 )
 """Functions that make a part of a message and nothing else."""
 

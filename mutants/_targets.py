@@ -19,22 +19,22 @@ SOURCE = ROOT / "packages" / "sealpoint" / "src"
 REASONS = Path(__file__).with_name("reasons.toml")
 
 TARGETS = (
-    "ledger/_bodies.py",
-    "ledger/_claims.py",
+    "ledger/_entry_bodies.py",
+    "ledger/_claim_checks.py",
     "ledger/_entry.py",
     "ledger/_thread_chain.py",
-    "ledger/_kinds.py",
+    "ledger/_entry_kinds.py",
     "ledger/_roster_copy.py",
     "ledger/_store_chain.py",
     "signing/_attestation.py",
     "signing/_statement.py",
-    "gate/_facts.py",
+    "gate/_decision_facts.py",
     "gate/_requests.py",
     "gate/_policy.py",
     "gate/_decision.py",
     "gate/_resume_call.py",
-    "gate/_review.py",
-    "gate/_rollout_book.py",
+    "gate/_resume_review.py",
+    "gate/_rollout_records.py",
     "gate/_rollouts.py",
     "store/_release.py",
 )

@@ -12,7 +12,7 @@ import pytest
 from sealpoint.anchor import Anchor, is_behind
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.anchor.together import AnchorsTogether
+from sealpoint.anchor.paired import PairedAnchors
 from sealpoint.errors import SealpointError
 from sealpoint_postgres._url import PostgresUrl
 from sealpoint_postgres.anchor import PostgresAnchor
@@ -76,7 +76,7 @@ class TestAnchorsTogether(AnchorConformance):
             for name in ("shared", "local")
         )
         # There is no store to ask, so positions are compared by number alone.
-        return AnchorsTogether(
+        return PairedAnchors(
             shared,
             local,
             judge=lambda _, one, other: (other if is_behind(one, other) else one, True),

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from sealpoint import disk
-from sealpoint.anchor import _table
+from sealpoint.anchor import _slot_table
 from sealpoint.anchor import local as _shared
 from sealpoint.api import Store
 from sealpoint.storage.sqlite import SqliteStorage
@@ -148,7 +148,7 @@ _NEW_THREAD: dict[str, tuple[Callable[[Steering], None], bool]] = {
 }
 _GROWTH: dict[str, tuple[Callable[[Steering], None], bool]] = {
     "growth begins": (partial(_around, _shared, "write_table", before=True), False),
-    "inside the grown file": (partial(_around, _table, "_copy_slots", before=False), False),
+    "inside the grown file": (partial(_around, _slot_table, "_copy_slots", before=False), False),
     "grown file written": (partial(_around, _shared, "open_table", before=True), False),
     "old file marked": (partial(_around, disk, "publish", before=True), False),
     "grown file renamed": (partial(_around, disk, "publish", before=False), False),

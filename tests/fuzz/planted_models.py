@@ -17,8 +17,8 @@ import torch
 from fuzz.model_file_is_read_or_refused import Target
 from sealpoint.errors import ModelError
 from sealpoint_models import ModelFile
-from sealpoint_models._file import ReadFile
-from sealpoint_models._nodes import SizeNode
+from sealpoint_models._file_reader import ReadFile
+from sealpoint_models._structure_nodes import SizeNode
 
 NAME = "scalar"
 

@@ -14,7 +14,7 @@ from mutants._session import Ended
 from mutants._targets import SOURCE
 from mutants._trial import Budget, Trial
 
-_LINKS, _KINDS = "ledger/_entry.py", "ledger/_kinds.py"
+_LINKS, _KINDS = "ledger/_entry.py", "ledger/_entry_kinds.py"
 _LEDGER = "packages/sealpoint/tests/unit/ledger"
 _LINKS_TEST = f"{_LEDGER}/test_links.py::test_a_skip_goes_back_by_the_last_step[6-3]"
 _KINDS_TEST = (

@@ -112,7 +112,7 @@ BANS = (
         planted=("torch.load(f)", "x = np.load", "read(f, allow_pickle=False)"),
         except_in=(
             # Where it is proven that torch honours its flag, and where it is then called with it.
-            "packages/sealpoint-models/src/sealpoint_models/_pt.py",
+            "packages/sealpoint-models/src/sealpoint_models/_torch_files.py",
         ),
     ),
     Ban(
@@ -155,11 +155,11 @@ BANS = (
             "packages/sealpoint/src/sealpoint/cli/options.py",
             # It looks for a module where an import would find it, and imports nothing: what code
             # is declared in a world must not depend on a second, home-made way of looking.
-            "packages/sealpoint/src/sealpoint/config/_code.py",
-            "packages/sealpoint/src/sealpoint/config/_installed.py",
+            "packages/sealpoint/src/sealpoint/config/_code_identity.py",
+            "packages/sealpoint/src/sealpoint/config/_installed_packages.py",
             # Which names of files are those of modules, and which calls import: it calls none.
-            "packages/sealpoint/src/sealpoint/config/_application.py",
-            "packages/sealpoint/src/sealpoint/world/_syntax.py",
+            "packages/sealpoint/src/sealpoint/config/_application_code.py",
+            "packages/sealpoint/src/sealpoint/world/_python_syntax.py",
         ),
     ),
     Ban(
@@ -216,9 +216,9 @@ BANS = (
         ),
         except_in=(
             # This Python, for signatures: nothing that somebody else names is run.
-            "packages/sealpoint/src/sealpoint/signing/_workers.py",
+            "packages/sealpoint/src/sealpoint/signing/_signature_workers.py",
             # A command that the operator names in config.toml, which only its owner can write.
-            "packages/sealpoint-console/src/sealpoint_console/_deliver.py",
+            "packages/sealpoint-console/src/sealpoint_console/_hook_delivery.py",
         ),
     ),
     Ban(

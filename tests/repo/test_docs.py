@@ -34,8 +34,8 @@ from sealpoint.views import (
     values,
     words,
 )
-from sealpoint_agent_framework._types import WORKFLOW_TYPES
-from sealpoint_langgraph._types import FRAMEWORK_TYPES
+from sealpoint_agent_framework._framework_types import WORKFLOW_TYPES
+from sealpoint_langgraph._framework_types import FRAMEWORK_TYPES
 from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
 from tests.repo.errors import PAGE, error_classes, page

@@ -90,7 +90,7 @@ def test_contract_covers_every_module_of_the_core_and_every_part() -> None:
         ("sealpoint/api/__init__.py", "import sealpoint_console"),
         ("sealpoint_langgraph/__init__.py", "import sealpoint_models"),
         ("sealpoint_agent_framework/__init__.py", "import sealpoint_console"),
-        ("sealpoint_langgraph/__init__.py", "from sealpoint.store import _writer"),
+        ("sealpoint_langgraph/__init__.py", "from sealpoint.store import _thread_writer"),
         ("sealpoint_models/__init__.py", "import sealpoint.aio"),
     ],
 )

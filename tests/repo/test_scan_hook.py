@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from sealpoint.cli import main
 from sealpoint_models.cli._scan import REFUSED_STATUS
-from sealpoint_models.scan._formats import EXPECTED, MODEL_SUFFIXES
+from sealpoint_models.scan._format_detection import EXPECTED, MODEL_SUFFIXES
 from tests.repo._markdown import blocks
 from tests.repo._tree import ROOT
 from tests.scan.assembler import PAYLOAD, pickle

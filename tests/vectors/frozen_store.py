@@ -10,7 +10,7 @@ from sealpoint.anchor import Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.codec import Registry
 from sealpoint.gate import Policies, RolloutBook, Thread
-from sealpoint.gate._checkpoint_log import CheckpointLog
+from sealpoint.gate._reviewed_checkpoints import CheckpointLog
 from sealpoint.ledger import (
     STORE_CHAIN,
     Kind,

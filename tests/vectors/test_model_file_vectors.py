@@ -11,7 +11,7 @@ import pytest
 
 from sealpoint.errors import SealpointError
 from sealpoint_models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint_models._file import ReadFile
+from sealpoint_models._file_reader import ReadFile
 from sealpoint_models.scan._safetensors import read_header
 from tests.training import same_state
 from tests.vectors import decoder

@@ -163,7 +163,7 @@ def test_vectors_have_names_of_their_own() -> None:
 
 def test_every_tag_and_error_of_decoding_has_a_vector() -> None:
     """No tag of the format and no error of decoding is without a vector."""
-    from sealpoint.codec._wire import Tag  # noqa: PLC0415 - the only look inside
+    from sealpoint.codec._wire_format import Tag  # noqa: PLC0415 - the only look inside
 
     seen = "".join(json.dumps(vector.get("value")) for vector in _VECTORS)
     errors = {vector["error"] for vector in _VECTORS if "error" in vector}

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from sealpoint_models._pt import load_pt
+from sealpoint_models._torch_files import load_pt
 
 __all__ = [
     "EMPTY",

@@ -3,7 +3,7 @@
 
 import hashlib
 
-from sealpoint.codec._wire import BlobId
+from sealpoint.codec._wire_format import BlobId
 
 
 class Blobs:

@@ -20,7 +20,7 @@ from psycopg import sql
 
 import sealpoint
 from sealpoint.api import Diagnosis, DoctorFinding, checks, diagnose_anchor
-from sealpoint.api._location import now
+from sealpoint.api._store_location import now
 from sealpoint.cli import main
 from sealpoint_postgres import Duty, PostgresLogin
 from sealpoint_postgres import _checks as _doctor_postgres

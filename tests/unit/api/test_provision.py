@@ -207,7 +207,7 @@ def test_a_table_that_somebody_holds_is_not_waited_for_long(
     database: DutyDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is changed then, and those who save do not wait behind it."""
-    monkeypatch.setattr("sealpoint_postgres._place._LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("sealpoint_postgres._database_layout._LOCK_SECONDS", 0.1)
     database.provision()
     with database.admin() as connection, connection.transaction():
         connection.execute("SELECT 1 FROM sealpoint.entries")

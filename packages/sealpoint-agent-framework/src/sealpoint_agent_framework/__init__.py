@@ -5,16 +5,16 @@
 `import_checkpoints` imports the files of the framework's own file storage.
 """
 
-from sealpoint.adapters.face import extra_missing
+from sealpoint.adapters.guarded_runs import extra_missing
 
 try:
-    from sealpoint_agent_framework._guard import declared_world, guard
-    from sealpoint_agent_framework._import import (
+    from sealpoint_agent_framework._checkpoint_import import (
         Fate,
         FileFate,
         ImportReport,
         import_checkpoints,
     )
+    from sealpoint_agent_framework._guard import declared_world, guard
     from sealpoint_agent_framework._storage import RunStopped, SealedCheckpointStorage
     from sealpoint_agent_framework._world import world_of
 except ImportError as exc:

@@ -30,8 +30,8 @@ from agent_framework import (
     WorkflowExecutor,
 )
 
-from sealpoint.adapters.face import GuardedRuns, entered_off_loop, to_display_json
-from sealpoint.adapters.search import Memory
+from sealpoint.adapters.guarded_runs import GuardedRuns, entered_off_loop, to_display_json
+from sealpoint.adapters.object_search import Memory
 from sealpoint.errors import EncodeError, ResumeRefused, SealpointError, UsageError
 from sealpoint.world import World
 from sealpoint_agent_framework._storage import (
@@ -45,7 +45,7 @@ from sealpoint_agent_framework._storage import (
     rephrase,
     require_same_workflow,
 )
-from sealpoint_agent_framework._unsealed import check_names, require_accepted
+from sealpoint_agent_framework._unsealed_inputs import check_names, require_accepted
 from sealpoint_agent_framework._world import world_again, world_of
 
 _W = TypeVar("_W", Workflow, FunctionalWorkflow)

@@ -32,8 +32,8 @@ from sealpoint.errors import DecodeError, EncodeError, FileRefused
 from sealpoint.limits import IMPORT_VALUE_BYTES_MAX
 from sealpoint.pickled_types import FACTORIES, FAULTS, PLAIN_CALLS, is_deque_length, uuid_of
 from sealpoint.world import visible
+from sealpoint_agent_framework._framework_types import WORKFLOW_TYPES
 from sealpoint_agent_framework._type_references import TypeReferences, reference_of
-from sealpoint_agent_framework._types import WORKFLOW_TYPES
 from sealpoint_models.scan import (
     OBJECT_PICKLE,
     Call,
@@ -123,7 +123,7 @@ class PickledValues:
         # The registry has rules for all of them.
         form, rule = self.known.forms[cls], cast("TypeRule", self.known.registry.rule_of(cls))
         try:
-            return rule.from_body([form.told(form.completed(attributes))])
+            return rule.from_body([form.stored(form.completed(attributes))])
         except (EncodeError, DecodeError) as error:
             raise _refused(f"{cls.__qualname__}: {error.message}", error.hint) from error
 

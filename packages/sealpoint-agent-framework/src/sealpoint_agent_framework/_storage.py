@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
 from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException, WorkflowEvent
 
-from sealpoint.adapters.face import (
+from sealpoint.adapters.guarded_runs import (
     AdapterThread,
     GuardedRuns,
     Key,
@@ -53,8 +53,8 @@ from sealpoint.errors import (
 from sealpoint.limits import QUESTION_BYTES_MAX
 from sealpoint.store import CheckpointRef
 from sealpoint.world import World
-from sealpoint_agent_framework._declared import allow_types_of
-from sealpoint_agent_framework._types import allow_framework_types
+from sealpoint_agent_framework._declared_types import allow_types_of
+from sealpoint_agent_framework._framework_types import allow_framework_types
 
 OnRefusedSave = Literal["stop", "warn"]
 _KNOWN_MAX = 100_000

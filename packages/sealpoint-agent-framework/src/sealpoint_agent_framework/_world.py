@@ -59,7 +59,7 @@ from agent_framework._middleware import BaseMiddlewarePipeline
 from agent_framework._workflows._edge import InternalEdgeGroup
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters.search import (
+from sealpoint.adapters.object_search import (
     Found,
     Frameworks,
     Kinds,
@@ -68,7 +68,7 @@ from sealpoint.adapters.search import (
     Search,
     attributes,
 )
-from sealpoint.adapters.unsealed import UNSEALED
+from sealpoint.adapters.unsealed_inputs import UNSEALED
 from sealpoint.adapters.world_parts import (
     WorldDraft,
     declared_files,
@@ -83,7 +83,7 @@ from sealpoint.adapters.world_parts import (
 )
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Tool, World
-from sealpoint_agent_framework._unsealed import unsealed_of
+from sealpoint_agent_framework._unsealed_inputs import unsealed_of
 
 _CORE = "agent_framework"
 _PACKAGES = (
@@ -441,7 +441,7 @@ class _WorkflowWorld:
         own = attributes(client)
         given = {name: each for name, each in options.items() if name not in _TOLD_APART}
         made = model_settings(client, given, FRAMEWORKS, self._memory)
-        made |= {name: _told(options[name]) for name in _TOLD_ALIKE if name in options}
+        made |= {name: _setting_label(options[name]) for name in _TOLD_ALIKE if name in options}
         made["class"] = self._kind(client)
         for name, value in {**attributes(own.get("client")), **own}.items():
             origin = origin_of(str(value)) if name in _ADDRESSES else None
@@ -524,7 +524,7 @@ def _hosted_definition(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any], st
     return name, plain_setting(told, FRAMEWORKS), origin_of(fields.get("server_url"))
 
 
-def _told(value: Any) -> Any:
+def _setting_label(value: Any) -> Any:
     """A setting that may be a class or an object, by its name and the digest of its content."""
     if isinstance(value, Mapping):
         return json_digest(plain_value(value))

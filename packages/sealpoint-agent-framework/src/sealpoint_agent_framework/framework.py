@@ -9,9 +9,9 @@ from typing import Any
 
 from sealpoint.adapters import Framework
 from sealpoint.codec import Registry
-from sealpoint_agent_framework._declared import allow_types_of
+from sealpoint_agent_framework._declared_types import allow_types_of
+from sealpoint_agent_framework._framework_types import allow_framework_types
 from sealpoint_agent_framework._guard import declared_world
-from sealpoint_agent_framework._types import allow_framework_types
 
 __all__ = ["FRAMEWORK", "registry", "registry_of"]
 

@@ -6,8 +6,8 @@ whom; it approves nothing, since approvals are signed by people, and it resumes 
 is released to workers by the gate. Everything that agents wrote is hostile text here.
 """
 
-from sealpoint_console._provider import OidcProvider
-from sealpoint_console._serve import Console, make_app
+from sealpoint_console._oidc_provider import OidcProvider
+from sealpoint_console._server import Console, make_app
 from sealpoint_console.settings import ConsoleSettings
 
 __all__ = ["Console", "ConsoleSettings", "OidcProvider", "make_app"]

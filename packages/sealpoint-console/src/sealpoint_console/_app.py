@@ -30,16 +30,16 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate import Thread, ThreadSummary
-from sealpoint_console._desk import ConsoleDesk, Viewer
-from sealpoint_console._render import Renderer
-from sealpoint_console._sessions import COOKIE, SESSION_S, Session, cookie_of
-from sealpoint_console._shield import (
+from sealpoint_console._console_state import ConsoleState, Viewer
+from sealpoint_console._http_protection import (
     BODY_BYTES_MAX,
     error_document,
     retry_headers,
     status_of,
     wants_json,
 )
+from sealpoint_console._render import Renderer
+from sealpoint_console._sessions import COOKIE, SESSION_S, Session, cookie_of
 
 _FIELDS_MAX = 100
 _WANTED = re.compile(
@@ -63,7 +63,7 @@ class Right(Enum):
 class PageCall:
     """One request, with all that a handler needs to answer it."""
 
-    desk: ConsoleDesk
+    desk: ConsoleState
     renderer: Renderer
     request: Request
     session: Session | None
@@ -223,7 +223,7 @@ def redirect(path: str) -> Response:
 class Routes:
     """Creates routes that only authorized callers reach."""
 
-    def __init__(self, desk: ConsoleDesk, renderer: Renderer) -> None:
+    def __init__(self, desk: ConsoleState, renderer: Renderer) -> None:
         self._desk = desk
         self._renderer = renderer
 
@@ -257,14 +257,14 @@ class Routes:
             asked = PageCall(desk, renderer, request, None, None, {})
             acts = request.method == "POST"
             try:
-                return await desk.workers.run(answer, who=_whose(asked), acts=acts)
+                return await desk.workers.run(answer, who=_caller_key(asked), acts=acts)
             except (Overloaded, TooOften) as error:
                 return refused(asked, error)
 
         return endpoint
 
 
-def _whose(call: PageCall) -> str:
+def _caller_key(call: PageCall) -> str:
     """The owner of the worker slots of a call: a person, or a client address."""
     session = call.desk.sessions.find(call.cookie(), keep=False)
     if session is not None:
@@ -378,7 +378,7 @@ def signed_in(
     return response
 
 
-def make_starlette(routes: list[Route], desk: ConsoleDesk, renderer: Renderer) -> Starlette:
+def make_starlette(routes: list[Route], desk: ConsoleState, renderer: Renderer) -> Starlette:
     """The application with all routes; unknown addresses get an error page as well."""
 
     def unknown(request: Request, exc: Exception) -> Response:

@@ -88,7 +88,7 @@ class Health:
         report: Report | None = None
         fault: SealpointError | None = None
         try:
-            report = self._store.verify(self._told)
+            report = self._store.verify(self._note_progress)
         except _Stopped:
             return
         except SealpointError as error:
@@ -114,7 +114,7 @@ class Health:
         thread = bytes.fromhex(finding.thread)
         return thread == STORE_CHAIN or thread.startswith(namespace_tag(self._store.namespace))
 
-    def _told(self, progress: Progress) -> None:
+    def _note_progress(self, progress: Progress) -> None:
         if self._ending:
             raise _Stopped
         if self.last is not None:

@@ -37,8 +37,8 @@ from sealpoint_console._app import PageCall, Right, Routes
 from sealpoint_console._health import Verification
 from sealpoint_console._openapi import API_ROOT, DIGEST, Operation, Schema, openapi, ref
 from sealpoint_console._outbox import HookStatus
-from sealpoint_console._pages import read_audit, read_phase
 from sealpoint_console._request_pages import find_request, proposed_here
+from sealpoint_console._store_pages import read_audit, read_phase
 
 _RECORDS_MAX = 1000
 _REASON = {"type": "string", "minLength": 1, "maxLength": 1000}

@@ -22,7 +22,7 @@ from typing import Any
 
 from sealpoint.disk import FILE, Unsafe, make_directory, require_safe
 from sealpoint.errors import DirectoryUnusable
-from sealpoint_console._events import ConsoleEvent
+from sealpoint_console._notification_events import ConsoleEvent
 
 WAITING_MAX = 10_000
 """The number of events that may wait for one hook."""

@@ -16,7 +16,7 @@ from sealpoint.views.words import Line, Styled
 from sealpoint.world import visible
 
 if TYPE_CHECKING:
-    from sealpoint_console._desk import ConsoleDesk, Viewer
+    from sealpoint_console._console_state import ConsoleState, Viewer
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _NOW, _MINUTE, _HOUR, _DAY = 5, 60, 3600, 86400
@@ -57,7 +57,7 @@ def _pieces(line: Line) -> list[tuple[str, str]]:
 class Renderer:
     """Creates pages from templates."""
 
-    def __init__(self, desk: "ConsoleDesk") -> None:
+    def __init__(self, desk: "ConsoleState") -> None:
         self._desk = desk
         self._static = _read_static()
         self._environment = Environment(

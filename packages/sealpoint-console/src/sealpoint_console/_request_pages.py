@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from sealpoint.api import ExaminedRequest, examine
 from sealpoint.errors import NoRight, UnknownEntry, UnknownRequest, UnknownThread
-from sealpoint.gate import Request, Status, can_be_approved, require_breakable
+from sealpoint.gate import Request, Status, can_be_approved, require_break_glass_allowed
 from sealpoint.signing import Action, Role, Verdict, persons_asking
 from sealpoint.views.requests import RequestView, Section, SectionKind, request_view
 from sealpoint_console._app import PageCall, Right, Routes
@@ -181,7 +181,7 @@ def agreeable_request(call: PageCall, verdict: Verdict) -> ExaminedRequest:
     examined = examine(call.desk.store, find_request(call))
     examined.require_agreeable()
     if verdict is Verdict.BREAK_GLASS:
-        require_breakable(examined.request.statement, examined.request.thread)
+        require_break_glass_allowed(examined.request.statement, examined.request.thread)
     return examined
 
 

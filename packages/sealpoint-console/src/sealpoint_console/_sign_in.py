@@ -104,9 +104,9 @@ class SignIn:
             make.post("/sign-in/link", Right.ANYBODY, self._by_link),
             *(by_passkey if self._passkeys else ()),
             make.post("/sign-out", Right.ANYBODY, self._sign_out),
-            make.get("/enrol", Right.ANYBODY, self._enrol_page),
-            make.post("/enrol/begin", Right.ANYBODY, self._begin_enrol),
-            make.post("/enrol", Right.ANYBODY, self._enrol),
+            make.get("/enrol", Right.ANYBODY, self._enroll_page),
+            make.post("/enrol/begin", Right.ANYBODY, self._begin_enroll),
+            make.post("/enrol", Right.ANYBODY, self._enroll),
         ]
 
     def _page(self, call: PageCall) -> Response:
@@ -186,7 +186,7 @@ class SignIn:
 
     # ------------------------------------------------------------------ enrolment
 
-    def _enrol_page(self, call: PageCall) -> Response:
+    def _enroll_page(self, call: PageCall) -> Response:
         # Keys belong to identities: a person with several, or who creates one for another person,
         # names it.
         own = () if call.person is None or call.query("other") else call.person.identities
@@ -196,7 +196,7 @@ class SignIn:
             terminal=call.desk.on_enrolled is not None,
         )
 
-    def _begin_enrol(self, call: PageCall) -> Response:
+    def _begin_enroll(self, call: PageCall) -> Response:
         require_allowance(call)
         check_identity_name(call.text("name"))
         ticket, challenge = self._challenges.give()
@@ -210,10 +210,10 @@ class SignIn:
             }
         )
 
-    def _enrol(self, call: PageCall) -> Response:
+    def _enroll(self, call: PageCall) -> Response:
         name = check_identity_name(call.text("name"))
         try:
-            passkey = Passkey.enrol(
+            passkey = Passkey.enroll(
                 client_data=bytes_of(call.text("client_data"), "client_data"),
                 authenticator_data=bytes_of(call.text("authenticator_data"), "authenticator_data"),
                 challenge=self._challenges.take(call.text("ticket")),

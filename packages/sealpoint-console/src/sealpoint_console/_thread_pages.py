@@ -22,7 +22,7 @@ from sealpoint.views.conversation import find_conversations, read_conversation
 from sealpoint.views.masking import REVEALED
 from sealpoint.views.tree import Branch, StateTree
 from sealpoint_console._app import PageCall, Right, Routes
-from sealpoint_console._chain import ChainRow, draw_chain
+from sealpoint_console._timeline_drawing import ChainRow, draw_chain
 
 _ENTRIES = 50
 _BELOW = 10
@@ -130,7 +130,7 @@ class ThreadPages:
             paused=None if standing is None else standing.paused,
             tickets={} if standing is None else _thread_tickets(call, standing),
             can_resume=call.desk.notifier.tells("resume-wanted"),
-            told=call.desk.notifier.resumes_told(about),
+            told=call.desk.notifier.reported_resumes(about),
             owners=_writers(call, pools=True),
         )
 
@@ -291,7 +291,7 @@ def _thread_tickets(call: PageCall, standing: Standing) -> dict[str, str]:
     if not call.viewer.is_operator:
         return {}
     shown = standing.encode().decode()
-    told = call.desk.notifier.resumes_told(standing.thread)
+    told = call.desk.notifier.reported_resumes(standing.thread)
     actions = {"handoff": shown, "unpause": shown}
     if not standing.paused:
         actions = {"handoff": shown, "pause": shown, "resume": f"{told.count} {shown}"}

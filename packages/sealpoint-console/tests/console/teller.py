@@ -8,9 +8,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sealpoint_console._deliver import Pace
-from sealpoint_console._events import ConsoleEvent
-from sealpoint_console._notify import Notifier
+from sealpoint_console._hook_delivery import Pace
+from sealpoint_console._notification_events import ConsoleEvent
+from sealpoint_console._notifier import Notifier
 from sealpoint_console.settings import ConsoleSettings, HookSettings
 
 

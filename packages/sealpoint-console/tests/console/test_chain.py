@@ -4,7 +4,7 @@
 from contextlib import closing
 from dataclasses import replace
 
-from sealpoint_console._chain import LINES_MAX, ChainRow, draw_chain
+from sealpoint_console._timeline_drawing import LINES_MAX, ChainRow, draw_chain
 from tests.console.scene import WORLD, Served
 
 

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sealpoint.errors import ConfigError, KeyFileUnsafe, UsageError
-from sealpoint_console._deliver import Deliver, NotTaken, Pace, Sender, make_deliver
-from sealpoint_console._events import ConsoleEvent
+from sealpoint_console._hook_delivery import Deliver, NotTaken, Pace, Sender, make_deliver
+from sealpoint_console._notification_events import ConsoleEvent
 from sealpoint_console.settings import CONSOLE_EVENTS, HookSettings
 from tests.console.receiver import Receiver, SlowServer, new_secret, verify, wait_until
 from tests.repo._markdown import blocks

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sealpoint.audit import AuditRecord, Finding
 from sealpoint.signing import Roster, Verdict, attest
-from sealpoint_console._events import (
+from sealpoint_console._notification_events import (
     ConsoleEvent,
     event_id,
     expiry_events,

@@ -13,8 +13,8 @@ from sealpoint.api import Store, StoreWatch
 from sealpoint.audit import AuditRecord, Finding, Report
 from sealpoint.errors import SealpointError, StorageUnavailable
 from sealpoint.gate import ROLLOUTS
-from sealpoint_console._feed import Feed
-from sealpoint_console._notify import Notifier
+from sealpoint_console._notification_feed import Feed
+from sealpoint_console._notifier import Notifier
 from sealpoint_console.settings import ConsoleSettings, HookSettings
 from tests.console.receiver import Receiver, new_secret, wait_until
 from tests.deployment import Deployment, Opened

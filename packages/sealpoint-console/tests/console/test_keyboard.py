@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from sealpoint.gate import Status
-from sealpoint_console._shield import Allowance
+from sealpoint_console._http_protection import Allowance
 from sealpoint_console.settings import HookSettings
 from tests.console.conftest import chromium
 from tests.console.keyboard import Keyboard

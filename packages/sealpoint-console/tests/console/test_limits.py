@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from sealpoint.errors import Overloaded
-from sealpoint_console import _desk, _serve, _shield
-from sealpoint_console._shield import Allowance
-from sealpoint_console._workers import Workers
+from sealpoint_console import _console_state, _http_protection, _server
+from sealpoint_console._http_protection import Allowance
+from sealpoint_console._worker_threads import Workers
 from tests.console.scene import Scene, Served, until
 
 
@@ -46,7 +46,7 @@ def test_a_connection_that_does_not_say_what_it_asks_for_is_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
     """One that says nothing, and one that says a header now and then and never ends."""
-    monkeypatch.setattr(_serve, "_HEAD_S", 0.3)
+    monkeypatch.setattr(_server, "_HEAD_S", 0.3)
     with _connection(served) as slow:
         slow.sendall(said)
         stop = threading.Event()
@@ -78,7 +78,7 @@ def test_the_time_for_a_head_begins_anew_with_each_request(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection that is kept open is not closed for what it asked for before."""
-    monkeypatch.setattr(_serve, "_HEAD_S", 0.3)
+    monkeypatch.setattr(_server, "_HEAD_S", 0.3)
     ask = f"GET /sign-in HTTP/1.1\r\nhost: {served.origin.removeprefix('http://')}\r\n\r\n"
     with _connection(served) as kept:
         for _ in range(3):
@@ -98,7 +98,7 @@ def test_one_person_listens_in_so_many_places_and_leaves_some_to_others(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A place that is left can be taken again."""
-    monkeypatch.setattr(_desk, "LISTENERS_EACH_MAX", 2)
+    monkeypatch.setattr(_console_state, "LISTENERS_EACH_MAX", 2)
     with ExitStack() as stack:
         olga, vera = (stack.enter_context(closing(served.client(who))) for who in ("olga", "vera"))
         first = olga.stream("GET", "/live")
@@ -123,7 +123,7 @@ def test_all_together_listen_in_so_many_places(
 ) -> None:
     """Whoever comes after that sees pages that do not move by themselves."""
     until(lambda: not served.console.desk._listeners)
-    monkeypatch.setattr(_desk, "LISTENERS_MAX", 1)
+    monkeypatch.setattr(_console_state, "LISTENERS_MAX", 1)
     with closing(served.client("olga")) as olga, closing(served.client("vera")) as vera:
         with olga.stream("GET", "/live") as listening:
             refused = vera.get("/live")
@@ -209,7 +209,7 @@ def test_a_page_that_nobody_waits_for_keeps_its_place(
     served: Served, slow: SlowStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asked is told that it took too long, and whoever asks again does not begin more."""
-    monkeypatch.setattr(_shield, "_REQUEST_S", 0.3)
+    monkeypatch.setattr(_http_protection, "_REQUEST_S", 0.3)
     with closing(served.client("olga")) as olga:
         statuses = [olga.get("/audit").status_code for _ in range(3)]
 

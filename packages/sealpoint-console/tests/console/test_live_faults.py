@@ -9,7 +9,7 @@ import pytest
 from sealpoint.api import StoreWatch
 from sealpoint.errors import StorageUnavailable
 from sealpoint.ledger import StoreChain
-from sealpoint_console import _live
+from sealpoint_console import _live_updates
 from tests.console.scene import Served, until
 
 
@@ -106,7 +106,7 @@ def test_what_has_not_changed_is_not_sent_again(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though the store is looked at all the time; a comment keeps the connection."""
-    monkeypatch.setattr(_live, "_BEAT_S", 1.0)
+    monkeypatch.setattr(_live_updates, "_BEAT_S", 1.0)
     with served.client("vera") as vera, vera.stream("GET", "/live") as answer:
         events = _events(answer.iter_lines())
         before = served.console.desk.looks

@@ -23,9 +23,9 @@ from sealpoint.audit import AuditRecord, Finding
 from sealpoint.errors import DirectoryUnusable, StorageUnavailable
 from sealpoint.signing import Roster
 from sealpoint_console import _outbox
-from sealpoint_console._deliver import Pace
-from sealpoint_console._events import ConsoleEvent
-from sealpoint_console._notify import Notifier, outbox_path
+from sealpoint_console._hook_delivery import Pace
+from sealpoint_console._notification_events import ConsoleEvent
+from sealpoint_console._notifier import Notifier, outbox_path
 from sealpoint_console.settings import ConsoleSettings, HookSettings
 from tests.console.receiver import Got, Receiver, SlowServer, new_secret, verify, wait_until
 from tests.deployment import Deployment

@@ -18,8 +18,8 @@ from joserfc.jwk import ECKey, OctKey
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
 from sealpoint.errors import ConfigError, NoRight, ProviderUnavailable
-from sealpoint_console import OidcProvider, _provider
-from sealpoint_console._provider import Flow
+from sealpoint_console import OidcProvider, _oidc_provider
+from sealpoint_console._oidc_provider import Flow
 from sealpoint_console.settings import OidcSettings, load_console_settings
 from tests.console.provider import (
     CLIENT,
@@ -615,7 +615,7 @@ def test_an_answer_that_never_ends_is_given_up(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte comes in time, and all of them do not."""
-    monkeypatch.setattr(_provider, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(_oidc_provider, "_ANSWER_S", 0.2)
     client.provider.answers["/keys"] = lambda: StreamingResponse(drip())
     settings = client.settings
     known = OidcProvider(settings, origin=ORIGIN)

@@ -15,9 +15,9 @@ from playwright.sync_api import Browser
 from starlette.responses import JSONResponse, Response
 
 from sealpoint.errors import UsageError
-from sealpoint_console._oidc import PENDING_COOKIE, PENDING_S, PendingSignIns
+from sealpoint_console._http_protection import Allowance
+from sealpoint_console._oidc_sign_in import PENDING_COOKIE, PENDING_S, PendingSignIns
 from sealpoint_console._sessions import COOKIE
-from sealpoint_console._shield import Allowance
 from sealpoint_console.settings import OidcSettings
 from tests.console.person import person_at
 from tests.console.provider import (

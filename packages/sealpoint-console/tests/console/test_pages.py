@@ -19,7 +19,7 @@ from sealpoint.audit import AuditRecord, TimelinePage
 from sealpoint.errors import NotTrusted
 from sealpoint.gate import Status
 from sealpoint.signing import Verdict
-from sealpoint_console import _outbox, _pages, _sessions
+from sealpoint_console import _outbox, _sessions, _store_pages
 from sealpoint_console.settings import HookSettings
 from tests.console.scene import ROLES, WIDER, WORLD, Scene, Served, until
 from tests.unit.signing.authenticator import Authenticator
@@ -180,7 +180,7 @@ def test_a_form_works_once_and_for_nobody_else(served: Served) -> None:
     with served.scene.open() as store:
         paused = store.thread("invoice-17").standing().paused
         assert paused is not None
-        assert paused.said_by == "operator for olga"
+        assert paused.author_text == "operator for olga"
 
 
 def test_what_moved_meanwhile_is_told_and_nothing_is_written(served: Served) -> None:
@@ -329,7 +329,7 @@ def test_an_export_of_the_audit_says_that_there_is_more(
     served.scene.ask()
     with served.client("vera") as client:
         whole = client.get("/audit?format=json").json()
-        monkeypatch.setattr(_pages, "EXPORT_MAX", 3)
+        monkeypatch.setattr(_store_pages, "EXPORT_MAX", 3)
         part = client.get("/audit?format=json").json()
 
     assert (whole["more"], part["more"]) == (False, True)
@@ -351,7 +351,7 @@ def test_pages_of_the_audit_lead_to_each_other(
 
     with served.client("vera") as vera, served.client("olga") as olga:
         whole = [each["entry"] for each in vera.get("/audit?format=json").json()["records"]]
-        monkeypatch.setattr(_pages, "_RECORDS", 2)
+        monkeypatch.setattr(_store_pages, "_RECORDS", 2)
         monkeypatch.setattr(served.console.desk.store, "audit", counted)
         paths, pages = ["/audit"], list[str]()
         while paths[-1]:
@@ -525,7 +525,7 @@ def test_the_glass_is_not_broken_for_a_request_that_lies(
         def lies(*_: object) -> None:
             raise NotTrusted("request: expected the world of its checkpoint, found another")
 
-        monkeypatch.setattr("sealpoint.gate._operations.Operations.compare", lies)
+        monkeypatch.setattr("sealpoint.gate._operator_actions.Operations.compare", lies)
         path = f"{path}/answer/begin"
         broken = olga.post(path, json={"verdict": "break-glass", **glass})
         approved = ann.post(path, json={"verdict": "approve", **word})

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from sealpoint.cli import main
 from sealpoint.errors import ConfigError, UsageError
-from sealpoint_console import _serve as console_serve
+from sealpoint_console import _server as console_serve
 from sealpoint_console.settings import load_console_settings
 from tests.console.scene import Scene, Served, until
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sealpoint_console._http_protection import Allowance
 from sealpoint_console._sessions import (
     COOKIE,
     IDLE_S,
@@ -21,7 +22,6 @@ from sealpoint_console._sessions import (
     Session,
     Sessions,
 )
-from sealpoint_console._shield import Allowance
 from tests.console.scene import Scene, Served
 
 

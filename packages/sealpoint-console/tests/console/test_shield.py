@@ -18,9 +18,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from sealpoint_console import _shield
-from sealpoint_console._serve import person_of
-from sealpoint_console._shield import BODY_BYTES_MAX, Allowance, Shield, comes_from_elsewhere
+from sealpoint_console import _http_protection
+from sealpoint_console._http_protection import (
+    BODY_BYTES_MAX,
+    Allowance,
+    Shield,
+    comes_from_elsewhere,
+)
+from sealpoint_console._server import person_of
 from tests.console.scene import Scene, Served
 
 ORIGIN = "http://localhost:8734"
@@ -197,7 +202,7 @@ def test_a_body_that_comes_too_slowly_is_given_up(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A byte now and then keeps nobody busy for long."""
-    monkeypatch.setattr(_shield, "_BODY_S", 0.3)
+    monkeypatch.setattr(_http_protection, "_BODY_S", 0.3)
     with connection(served) as slow:
         slow.sendall(head(served, 100) + b"{")
         begun = time.monotonic()
@@ -222,7 +227,7 @@ def test_a_body_that_breaks_off_is_not_taken_for_a_whole_one(served: Served) -> 
 
 def test_a_page_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits is told so."""
-    monkeypatch.setattr(_shield, "_REQUEST_S", 0.05)
+    monkeypatch.setattr(_http_protection, "_REQUEST_S", 0.05)
     answer = ask("GET", "/never")
 
     assert answer.status_code == 503

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """LangGraph on a sealed store: `SealedSaver` is the checkpointer, `guard` gates a graph."""
 
-from sealpoint.adapters.face import extra_missing
+from sealpoint.adapters.guarded_runs import extra_missing
 
 try:
+    from sealpoint_langgraph._declared_types import TypesNotAllowedWarning
     from sealpoint_langgraph._guard import declared_world, deliberately, guard
     from sealpoint_langgraph._saver import SealedSaver
-    from sealpoint_langgraph._schemas import TypesNotAllowedWarning
     from sealpoint_langgraph._world import world_of
 except ImportError as exc:
     packages = {"langchain_core": "langchain-core", "langgraph": "langgraph"}

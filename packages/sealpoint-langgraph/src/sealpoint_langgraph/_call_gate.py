@@ -23,12 +23,13 @@ from langgraph.func import entrypoint, task
 from langgraph.runtime import RunControl
 from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters.face import GuardedRuns, RunWatch, to_display_json
-from sealpoint.adapters.search import Memory
+from sealpoint.adapters.guarded_runs import GuardedRuns, RunWatch, to_display_json
+from sealpoint.adapters.object_search import Memory
 from sealpoint.codec import Registry
 from sealpoint.errors import ResumeRefused, UsageError
 from sealpoint.gate import Thread
 from sealpoint.world import World
+from sealpoint_langgraph._checkpoint_writes import RESUME
 from sealpoint_langgraph._configuration import (
     DELIBERATE,
     TICKET,
@@ -40,9 +41,8 @@ from sealpoint_langgraph._configuration import (
     with_pass,
 )
 from sealpoint_langgraph._conversion import Address, graph_paused, pending_writes
-from sealpoint_langgraph._puts import RESUME
 from sealpoint_langgraph._saver import SealedSaver
-from sealpoint_langgraph._unsealed import require_accepted
+from sealpoint_langgraph._unsealed_inputs import require_accepted
 from sealpoint_langgraph._world import world_again
 
 # The operation of a call of a guarded graph, as JSON: approvers see it, and a statement binds it.
@@ -74,7 +74,7 @@ class Stops(NamedTuple):
     before: _Nodes
     after: _Nodes
 
-    def told(self) -> dict[str, Any]:
+    def json_form(self) -> dict[str, Any]:
         """The breakpoints that are set, by the framework's names for them."""
         named = {"interrupt_before": self.before, "interrupt_after": self.after}
         return {
@@ -112,14 +112,14 @@ def run_operation(
     if isinstance(value, Command):
         told = _command(value, registry)
         if told:
-            return told | call.told()
+            return told | call.json_form()
         value = None
     if value is None:
         # A breakpoint leaves no question behind: a caller who lets the run pass it answers one.
         stops = any((*own, *call))
-        return {"go on": "past a breakpoint"} | call.told() if stops else None
+        return {"go on": "past a breakpoint"} | call.json_form() if stops else None
     if binds or call.lifts(own):
-        return {"input": to_display_json(value, registry)} | call.told()
+        return {"input": to_display_json(value, registry)} | call.json_form()
     return None
 
 
@@ -334,7 +334,7 @@ class _Asked:
 
 
 @cache
-def tasks_are_told() -> bool:
+def reports_tasks() -> bool:
     """Whether this release of the framework notifies listeners of tasks, tested on a tiny graph."""
     log: list[str] = []
 
@@ -370,7 +370,7 @@ class _Entry(NamedTuple):
     world: World
 
     @property
-    def begins_anew(self) -> bool:
+    def begins_new_turn(self) -> bool:
         """Whether an input is a new turn; the framework resumes a run that it recognizes."""
         loaded = self.thread.adapter.snapshot("", self.target.root)
         state = None if loaded is None else loaded.state
@@ -469,7 +469,7 @@ class CallGate:
 
         def told(*, binds: bool) -> dict[str, Any] | None:
             # The framework ignores an input if it resumes a run that it recognizes.
-            looks = not (is_turn and (binds or any((*own, *call)))) or entry.begins_anew
+            looks = not (is_turn and (binds or any((*own, *call)))) or entry.begins_new_turn
             registry = self.saver.store.registry
             return run_operation(
                 value if looks else None, registry, own=own, call=call, binds=binds
@@ -477,7 +477,7 @@ class CallGate:
 
         operation = told(binds=False)
         offer = (lambda: told(binds=True)) if is_turn and operation is None else None
-        stop = TaskStop(watch, every=not tasks_are_told())
+        stop = TaskStop(watch, every=not reports_tasks())
         listeners = stop.among(config.get("callbacks"))
         stopped = cast("RunnableConfig", {**config, "callbacks": listeners})
         # An answer to a finished run makes nothing run, whatever approvers say to it.

@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import Runtime
 
-from sealpoint.adapters.face import AdapterThread, RunPosition
+from sealpoint.adapters.guarded_runs import AdapterThread, RunPosition
 from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, UsageError
 from sealpoint_langgraph._conversion import Address, require_text

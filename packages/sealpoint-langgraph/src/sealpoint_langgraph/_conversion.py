@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.types import Interrupt
 
-from sealpoint.adapters.face import question_to_display_json, run_paused
+from sealpoint.adapters.guarded_runs import question_to_display_json, run_paused
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     BytesMalformed,
@@ -40,7 +40,7 @@ from sealpoint.store import (
     Snapshot,
 )
 from sealpoint.world import World
-from sealpoint_langgraph._types import check_privileged, storable_error
+from sealpoint_langgraph._framework_types import check_privileged, storable_error
 
 _ERROR = "__error__"
 _WRITTEN = re.compile(r"state\[([0-9]+)\]\[2\]")

@@ -35,7 +35,7 @@ from langchain_core.runnables.config import (
 )
 from langgraph.pregel import Pregel
 
-from sealpoint.adapters.face import entered_off_loop
+from sealpoint.adapters.guarded_runs import entered_off_loop
 from sealpoint.errors import UsageError
 from sealpoint.world import World
 from sealpoint_langgraph._call_gate import CallGate, PauseControl
@@ -45,9 +45,9 @@ from sealpoint_langgraph._configuration import (
     is_nested,
     with_pass,
 )
+from sealpoint_langgraph._declared_types import check_declared
 from sealpoint_langgraph._saver import SealedSaver
-from sealpoint_langgraph._schemas import check_declared
-from sealpoint_langgraph._unsealed import check_names, require_accepted
+from sealpoint_langgraph._unsealed_inputs import check_names, require_accepted
 from sealpoint_langgraph._world import world_of
 
 _G = TypeVar("_G", bound=Pregel[Any, Any, Any, Any])

@@ -4,7 +4,7 @@
 It only translates: a thread of the framework is a thread of the store, the namespace of a subgraph
 is a lane of it, a checkpoint is a checkpoint, pending writes are results. Reading verifies and does
 nothing else. Every write states the position of its run, is queued in the order of the calls
-(`_puts.py`), and is judged by the gate if a run begins with it.
+(`_checkpoint_writes.py`), and is judged by the gate if a run begins with it.
 """
 
 import asyncio
@@ -29,11 +29,12 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from sealpoint.adapters.face import GuardedRuns
+from sealpoint.adapters.guarded_runs import GuardedRuns
 from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, UnknownThread, UsageError
 from sealpoint.store import CheckpointRef
 from sealpoint.world import World
+from sealpoint_langgraph._checkpoint_writes import PutQueues
 from sealpoint_langgraph._configuration import (
     DELIBERATE,
     TICKET,
@@ -50,14 +51,13 @@ from sealpoint_langgraph._conversion import (
     require_several,
     require_text,
 )
-from sealpoint_langgraph._puts import PutQueues
-from sealpoint_langgraph._schemas import (
+from sealpoint_langgraph._declared_types import (
     allow_types,
     check_declared,
     graph_types,
     types_of_allowlist,
 )
-from sealpoint_langgraph._types import allow_framework_types
+from sealpoint_langgraph._framework_types import allow_framework_types
 
 
 class AwaitedSaver(BaseCheckpointSaver[Any]):

@@ -38,7 +38,7 @@ from langgraph.pregel._write import ChannelWrite, ChannelWriteEntry
 from langgraph.types import Command, Send
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters.search import (
+from sealpoint.adapters.object_search import (
     Found,
     Frameworks,
     Kinds,
@@ -61,7 +61,7 @@ from sealpoint.adapters.world_parts import (
 from sealpoint.config import imported_name
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Tool, World
-from sealpoint_langgraph._unsealed import unsealed_of
+from sealpoint_langgraph._unsealed_inputs import unsealed_of
 
 TASK = "task."
 """The prefix of the places of tasks of the functional API."""
@@ -267,7 +267,7 @@ class _World:
         draft, parts = self._draft, KINDS.parts_of(runs, place, self._memory)
         draft.add_parts(parts)
         for tool in parts.tools:
-            draft.add_tool(node, self._memory.told_once(tool, partial(_tool, tool)))
+            draft.add_tool(node, self._memory.value_once(tool, partial(_tool, tool)))
         for model in parts.models:
             bound = _bound_tools(model.bound.get("tools"))
             self._bound |= bound

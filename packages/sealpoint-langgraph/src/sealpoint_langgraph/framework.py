@@ -9,9 +9,9 @@ from typing import Any
 
 from sealpoint.adapters import Framework
 from sealpoint.codec import Registry
+from sealpoint_langgraph._declared_types import allow_types, graph_types
+from sealpoint_langgraph._framework_types import allow_framework_types
 from sealpoint_langgraph._guard import declared_world
-from sealpoint_langgraph._schemas import allow_types, graph_types
-from sealpoint_langgraph._types import allow_framework_types
 
 __all__ = ["FRAMEWORK", "registry", "registry_of"]
 

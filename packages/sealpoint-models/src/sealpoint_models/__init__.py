@@ -13,9 +13,9 @@ from sealpoint_models._checkpoint import (
     save_checkpoint,
 )
 from sealpoint_models._conversion import DroppedValue, convert_checkpoint
-from sealpoint_models._file import FileDigests
+from sealpoint_models._file_manifest import SealedFile, sealed_files
+from sealpoint_models._file_reader import FileDigests
 from sealpoint_models._folder_manifest import SealedFolder, sealed_folders
-from sealpoint_models._manifest import SealedFile, sealed_files
 from sealpoint_models._model_file import ModelFile
 from sealpoint_models._sealed_folder import (
     ModelFolder,

@@ -15,13 +15,19 @@ from typing import Any
 from sealpoint.api import Store
 from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
 from sealpoint.store import CheckpointRef
-from sealpoint_models._draft import ModelDraft, put_in_place, real_path, target_path, waiting_path
-from sealpoint_models._entries import entries_of_state, header_of, write_entries
-from sealpoint_models._file import ReadFile
-from sealpoint_models._manifest import METADATA_KEY, Sealed, TrainingRun
+from sealpoint_models._device_placement import MapLocation
+from sealpoint_models._draft_file import (
+    ModelDraft,
+    put_in_place,
+    real_path,
+    target_path,
+    waiting_path,
+)
+from sealpoint_models._file_manifest import METADATA_KEY, Sealed, TrainingRun
+from sealpoint_models._file_reader import ReadFile
 from sealpoint_models._model_file import ModelFile
-from sealpoint_models._placing import MapLocation
-from sealpoint_models._pt import load_pt, load_trusted
+from sealpoint_models._tensor_entries import entries_of_state, header_of, write_entries
+from sealpoint_models._torch_files import load_pt, load_trusted
 from sealpoint_models.scan import Unknown
 from sealpoint_models.scan._safetensors import LENGTH_BYTES
 

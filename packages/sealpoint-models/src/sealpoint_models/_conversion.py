@@ -31,14 +31,14 @@ from sealpoint.errors import (
 )
 from sealpoint.limits import MODEL_NODES_MAX, MODEL_PICKLE_BYTES_MAX
 from sealpoint_models._checkpoint import begins_as_pickle, is_safetensors, save_checkpoint, save_new
-from sealpoint_models._extras import require_numpy, require_torch, without_torch_modes
-from sealpoint_models._file import ReadFile
-from sealpoint_models._flatten import flatten_state, path_text
-from sealpoint_models._maker import StorageMaker
+from sealpoint_models._device_placement import Placing
+from sealpoint_models._file_reader import ReadFile
 from sealpoint_models._model_file import ModelFile
-from sealpoint_models._nodes import write_structure
-from sealpoint_models._placing import Placing
-from sealpoint_models._pt import load_pt, storage_memory
+from sealpoint_models._optional_packages import require_numpy, require_torch, without_torch_modes
+from sealpoint_models._state_flattening import flatten_state, path_text
+from sealpoint_models._structure_nodes import write_structure
+from sealpoint_models._tensor_maker import StorageMaker
+from sealpoint_models._torch_files import load_pt, storage_memory
 from sealpoint_models.scan import (
     FilePlace,
     Global,
@@ -52,13 +52,13 @@ from sealpoint_models.scan import (
     shown,
     wrapping_kind,
 )
-from sealpoint_models.scan._formats import detect, zip_kind
+from sealpoint_models.scan._byte_source import Budget, Source
+from sealpoint_models.scan._compressed_streams import STREAMS, unpack_stream
+from sealpoint_models.scan._format_detection import detect, zip_kind
 from sealpoint_models.scan._joblib import WRAPPER, ArraySkipper
 from sealpoint_models.scan._npy import read_npy
-from sealpoint_models.scan._source import Budget, Source
-from sealpoint_models.scan._streams import STREAMS, unpack_stream
-from sealpoint_models.scan._symbols import Reading
-from sealpoint_models.scan._wrappings import (
+from sealpoint_models.scan._pickle_symbols import Reading
+from sealpoint_models.scan._torch_wrappings import (
     HEAD_BYTES,
     LOADED,
     given_storages,

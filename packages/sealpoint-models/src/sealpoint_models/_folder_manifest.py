@@ -13,9 +13,7 @@ from typing import Any
 from sealpoint.api import Store
 from sealpoint.errors import Edited, FileNotSealed, ModelMalformed, SealpointError
 from sealpoint.store import CheckpointRef
-from sealpoint_models._file import FileDigests
-from sealpoint_models._folder import ContentDigest, FolderDigests, is_folder_name
-from sealpoint_models._manifest import (
+from sealpoint_models._file_manifest import (
     FOLDER_FORMAT,
     METADATA_KEY,
     TrainingRun,
@@ -24,6 +22,8 @@ from sealpoint_models._manifest import (
     text_name,
     write_manifest,
 )
+from sealpoint_models._file_reader import FileDigests
+from sealpoint_models._folder_reader import ContentDigest, FolderDigests, is_folder_name
 
 _KEYS = {"format", "files", "directories"}
 _CHANGED = "Do not use this folder: find out who changed it, then bring a good copy back."
@@ -195,9 +195,11 @@ class FolderSeal:
             ("missing", mine, other),
             ("not sealed", other, mine),
         ):
-            told += _told(what, "file", [name for name in one.files if name not in two.files])
+            told += _counted_names(
+                what, "file", [name for name in one.files if name not in two.files]
+            )
             gone = [name for name in one.directories if name not in two.directories]
-            told += _told(what, "folder", gone)
+            told += _counted_names(what, "folder", gone)
         return " and ".join(told)
 
     def is_size(self, size: int) -> bool:
@@ -206,7 +208,7 @@ class FolderSeal:
         return any(each.size == size for each in folders)
 
 
-def _told(what: str, kind: str, names: list[str]) -> list[str]:
+def _counted_names(what: str, kind: str, names: list[str]) -> list[str]:
     if not names:
         return []
     return [f"{len(names)} {kind}{'s' if len(names) > 1 else ''} {what}, such as {names[0]!r}"]

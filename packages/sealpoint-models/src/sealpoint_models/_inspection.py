@@ -22,10 +22,10 @@ from typing import Any, Literal
 
 from sealpoint.errors import GlobalNotAllowed, ModelError, ModelUnreadable
 from sealpoint_models._checkpoint import begins_as_pickle, is_safetensors
-from sealpoint_models._file import FileDigests, Progress, ReadFile
-from sealpoint_models._flatten import name_of, path_text
+from sealpoint_models._file_reader import FileDigests, Progress, ReadFile
 from sealpoint_models._model_file import ModelFile
-from sealpoint_models._nodes import (
+from sealpoint_models._state_flattening import name_of, path_text
+from sealpoint_models._structure_nodes import (
     ArrayNode,
     CounterNode,
     DeviceNode,
@@ -39,7 +39,7 @@ from sealpoint_models._nodes import (
     TensorNode,
     read_structure,
 )
-from sealpoint_models._pt import read_at
+from sealpoint_models._torch_files import read_at
 from sealpoint_models.scan import (
     KNOWN_NAMES,
     UNNAMED,
@@ -61,7 +61,7 @@ from sealpoint_models.scan import (
     shown,
     wrapping_kind,
 )
-from sealpoint_models.scan._wrappings import LOADED, LOADED_REASON
+from sealpoint_models.scan._torch_wrappings import LOADED, LOADED_REASON
 
 _VALUES_MAX = 10_000
 _NUMBERS_MAX = 32

@@ -11,9 +11,10 @@ from typing import Any, Self
 
 from sealpoint.errors import ModelError, ModelMalformed, UsageError
 from sealpoint.store import CheckpointRef
-from sealpoint_models._build import build_plain, build_state, plain_tensor
-from sealpoint_models._extras import require_torch, without_torch_modes
-from sealpoint_models._file import (
+from sealpoint_models._device_placement import MapLocation, Placing
+from sealpoint_models._device_staging import DeviceMemory
+from sealpoint_models._file_manifest import Vouched
+from sealpoint_models._file_reader import (
     FileDigests,
     HostMemory,
     Nowhere,
@@ -21,10 +22,9 @@ from sealpoint_models._file import (
     ReadFile,
     header_digest,
 )
-from sealpoint_models._manifest import Vouched
-from sealpoint_models._nodes import METADATA, STRUCTURE, read_structure
-from sealpoint_models._placing import MapLocation, Placing
-from sealpoint_models._staging import DeviceMemory
+from sealpoint_models._optional_packages import require_torch, without_torch_modes
+from sealpoint_models._state_building import build_plain, build_state, plain_tensor
+from sealpoint_models._structure_nodes import METADATA, STRUCTURE, read_structure
 from sealpoint_models.scan._safetensors import ModelHeader, Tensor, read_header, write_header
 
 

@@ -36,8 +36,21 @@ from sealpoint.errors import (
 )
 from sealpoint.limits import MODEL_PICKLE_BYTES_MAX
 from sealpoint.store import CheckpointRef
-from sealpoint_models._file import FileDigests, Progress, ReadFile, unreadable
-from sealpoint_models._folder import (
+from sealpoint_models._device_placement import MapLocation
+from sealpoint_models._file_manifest import (
+    METADATA_KEY,
+    TrainingRun,
+    write_manifest,
+    write_metadata,
+)
+from sealpoint_models._file_reader import FileDigests, Progress, ReadFile, unreadable
+from sealpoint_models._folder_manifest import (
+    FolderSeal,
+    SealedFolder,
+    describe_folder,
+    save_folder_manifest,
+)
+from sealpoint_models._folder_reader import (
     SAFETENSORS,
     ContentDigest,
     FolderDigests,
@@ -45,18 +58,10 @@ from sealpoint_models._folder import (
     ReadFolder,
     content_digest,
 )
-from sealpoint_models._folder_manifest import (
-    FolderSeal,
-    SealedFolder,
-    describe_folder,
-    save_folder_manifest,
-)
-from sealpoint_models._manifest import METADATA_KEY, TrainingRun, write_manifest, write_metadata
 from sealpoint_models._model_file import ModelFile, digests_of_file
-from sealpoint_models._placing import MapLocation
-from sealpoint_models._pt import load_pt
+from sealpoint_models._torch_files import load_pt
 from sealpoint_models.scan import Unknown
-from sealpoint_models.scan._hidden import is_index, names_outside
+from sealpoint_models.scan._hidden_code import is_index, names_outside
 
 _FILES_AT_ONCE = 2
 """While one file is being finished, the next one is already read."""

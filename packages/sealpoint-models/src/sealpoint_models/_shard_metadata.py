@@ -23,7 +23,7 @@ from torch.distributed.checkpoint.metadata import (
 )
 
 from sealpoint.errors import ModelMalformed, ValueNotAllowed
-from sealpoint_models._folder import is_folder_name
+from sealpoint_models._folder_reader import is_folder_name
 from sealpoint_models.scan._safetensors import CARRIERS
 
 METADATA_FILE = "metadata.safetensors"

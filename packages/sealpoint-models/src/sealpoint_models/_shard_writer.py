@@ -33,14 +33,12 @@ from sealpoint.errors import (
     ValueNotAllowed,
 )
 from sealpoint.store import CheckpointRef
-from sealpoint_models._entries import entries_of_state, write_file
-from sealpoint_models._file import unreadable
-from sealpoint_models._flatten import TensorEntry
-from sealpoint_models._folder import SAFETENSORS, ReadFolder
+from sealpoint_models._device_placement import raw_bytes
+from sealpoint_models._file_manifest import METADATA_KEY
+from sealpoint_models._file_reader import unreadable
 from sealpoint_models._folder_manifest import save_folder_manifest, sealed_folders
+from sealpoint_models._folder_reader import SAFETENSORS, ReadFolder
 from sealpoint_models._load_targets import is_path
-from sealpoint_models._manifest import METADATA_KEY
-from sealpoint_models._placing import raw_bytes
 from sealpoint_models._sealed_folder import required_run
 from sealpoint_models._shard_metadata import (
     METADATA_FILE,
@@ -48,6 +46,8 @@ from sealpoint_models._shard_metadata import (
     is_saved_type,
     write_metadata,
 )
+from sealpoint_models._state_flattening import TensorEntry
+from sealpoint_models._tensor_entries import entries_of_state, write_file
 from sealpoint_models.scan._safetensors import CARRIERS, name_fault
 
 _VALUES = f".values{SAFETENSORS}"

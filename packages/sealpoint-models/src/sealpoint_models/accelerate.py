@@ -17,8 +17,8 @@ from typing import Any
 from sealpoint.api import Store
 from sealpoint.errors import ExtraMissing, FileNotSealed, UnknownThread, UsageError
 from sealpoint.store import CheckpointRef
+from sealpoint_models._file_manifest import TrainingRun
 from sealpoint_models._folder_manifest import describe_folder
-from sealpoint_models._manifest import TrainingRun
 from sealpoint_models._sealed_folder import (
     required_run,
     seal_folder,

@@ -28,6 +28,6 @@ except ModuleNotFoundError as exc:
 
 from sealpoint_models._shard_reader import SealedStorageReader
 from sealpoint_models._shard_writer import SealedStorageWriter
-from sealpoint_models._stock_reader import SafeFileSystemReader
+from sealpoint_models._torch_dcp_reader import SafeFileSystemReader
 
 __all__ = ["SafeFileSystemReader", "SealedStorageReader", "SealedStorageWriter"]

@@ -33,9 +33,9 @@ from sealpoint_models._checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from sealpoint_models._file import ReadFile
-from sealpoint_models._manifest import TrainingRun, sealed_files
-from sealpoint_models._placing import MapLocation
+from sealpoint_models._device_placement import MapLocation
+from sealpoint_models._file_manifest import TrainingRun, sealed_files
+from sealpoint_models._file_reader import ReadFile
 
 try:
     from lightning.fabric.plugins import CheckpointIO

@@ -30,8 +30,8 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.store import CheckpointRef
+from sealpoint_models._file_manifest import TrainingRun
 from sealpoint_models._folder_manifest import SealedFolder, describe_folder, sealed_folders
-from sealpoint_models._manifest import TrainingRun
 from sealpoint_models._sealed_folder import required_run, seal_folder, verified_copy
 
 try:

@@ -26,7 +26,7 @@ from click.testing import CliRunner
 from sealpoint.cli import main
 from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError, ValueNotAllowed
 from sealpoint_models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint_models._draft import waiting_path
+from sealpoint_models._draft_file import waiting_path
 from tests.cli.machine import Machine
 from tests.scan.assembler import tarred
 

@@ -12,7 +12,7 @@ import torch
 from sealpoint.errors import UsageError
 from sealpoint_models.scan import ScanVerdict, scan_bytes
 from sealpoint_models.scan._known_classes import FUNCTIONS, LIBRARY_CLASSES
-from sealpoint_models.scan._symbols import Global
+from sealpoint_models.scan._pickle_symbols import Global
 from tests.scan.assembler import PAYLOAD, name, old_text, pickle, tarred, zipped
 
 _ENUMERATED = {each for each, known in LIBRARY_CLASSES.items() if "enumeration" in known.reason}

@@ -20,9 +20,9 @@ from psycopg.sql import SQL, Composed, Identifier
 
 from sealpoint.api.checks import Commands, Examination, Examined, PartChecks, Severity
 from sealpoint_postgres._connections import Connections
+from sealpoint_postgres._database_layout import DatabasePlace, Desk
 from sealpoint_postgres._duties import Duty
 from sealpoint_postgres._grants import require_own_schema
-from sealpoint_postgres._place import DatabasePlace, Desk
 from sealpoint_postgres._roles import drift, immodest_roles, members_of_duties
 from sealpoint_postgres._url import SCHEME, PostgresUrl
 

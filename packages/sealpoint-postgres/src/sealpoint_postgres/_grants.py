@@ -23,8 +23,8 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from sealpoint.errors import ConfigError, Edited
 from sealpoint.ids import NAMESPACE_TAG_BYTES, namespace_tag
 from sealpoint.ledger import STORE_CHAIN
+from sealpoint_postgres._database_layout import ANCHOR, STORE, Desk
 from sealpoint_postgres._duties import Duty, PostgresLogin
-from sealpoint_postgres._place import ANCHOR, STORE, Desk
 
 _PUBLIC = "PUBLIC"
 

@@ -13,7 +13,7 @@ it. During a rotation the file has two lines, the current password and the next 
 both, and reads the file again if neither works. So programs keep working, whichever of the two the
 server accepts at a moment.
 
-`_postgres_roles.py` holds the work of the database client, because its library is an extra.
+`_roles.py` holds the work of the database client, because its library is an extra.
 """
 
 import secrets
@@ -30,8 +30,8 @@ from sealpoint.config import (
 from sealpoint.config import anchor_password as password_of_anchor
 from sealpoint.errors import UsageError
 from sealpoint.store import check_name
+from sealpoint_postgres._database_layout import DatabasePlace
 from sealpoint_postgres._duties import Duty, PostgresLogin, Provisioned
-from sealpoint_postgres._place import DatabasePlace
 from sealpoint_postgres._roles import place_of_login, provision, rotate
 from sealpoint_postgres._url import ANCHOR_SCHEMA, PostgresUrl
 

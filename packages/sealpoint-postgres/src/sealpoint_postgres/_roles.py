@@ -20,6 +20,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from sealpoint.errors import ConfigError, NameInvalid, UsageError
 from sealpoint.ids import NAMESPACE_TAG_BYTES, namespace_tag
+from sealpoint_postgres._database_layout import DatabasePlace, Desk
 from sealpoint_postgres._duties import Duty, PostgresChange, PostgresLogin, Provisioned
 from sealpoint_postgres._grants import (
     has_tables,
@@ -28,7 +29,6 @@ from sealpoint_postgres._grants import (
     mend_grants,
     mend_policies,
 )
-from sealpoint_postgres._place import DatabasePlace, Desk
 
 _LOGIN = re.compile(r"(?!pg_)[a-z_][a-z0-9_.-]{0,47}")
 _NAME_CHARS_MAX = 63

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         Deleted,
         Erasure,
         Event,
-        LeftOut,
         Loaded,
         PendingResult,
         Pruning,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         ReleasedLane,
         Results,
         ThreadNames,
+        UnlistedThread,
     )
     from sealpoint.world import Code, Tool, World, WorldDiff
 
@@ -64,7 +64,6 @@ __all__ = [
     "Erasure",
     "Event",
     "Explanation",
-    "LeftOut",
     "Limits",
     "Loaded",
     "PendingResult",
@@ -87,6 +86,7 @@ __all__ = [
     "ThreadNames",
     "Tool",
     "TrustPin",
+    "UnlistedThread",
     "World",
     "WorldDiff",
     "__version__",

@@ -63,7 +63,7 @@ __all__ = [
     "SQL_STEPS_MAX",
     "STATEMENT_BYTES_MAX",
     "STATE_MEMORY_BYTES_MAX",
-    "UNTOLD_REFUSALS_MAX",
+    "UNREPORTED_REFUSALS_MAX",
     "VERIFY_ROUNDS_MAX",
     "WATCH_AGAIN_MAX",
     "WATCH_EVENTS_MAX",
@@ -163,7 +163,7 @@ AUDIT_RESULTS_MAX = 64 * _KIB
 """The number of task results waiting for a checkpoint that an audit reads; a thread with more of
 them is not judged, which is a finding."""
 
-UNTOLD_REFUSALS_MAX = 1024
+UNREPORTED_REFUSALS_MAX = 1024
 """Errors of subgraphs that an adapter keeps until the enclosing graphs get them."""
 
 RUN_LEASE_SECONDS = 30

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from sealpoint.api import Store
-from sealpoint.api._location import StoreLocation
+from sealpoint.api._store_location import StoreLocation
 from sealpoint.codec import Registry
 from sealpoint.errors import Forked, NotTrusted, RolledBack, SealpointError, Tampered, Unanchored
 from sealpoint.ledger import (

@@ -78,7 +78,7 @@ def test_a_verb_loads_its_own_file_and_no_other_verb(machine: Machine) -> None:
         *("asyncio", "cryptography", "importlib.metadata", "blake3", "torch"),
         *("sealpoint.aio", "sealpoint_models", "sealpoint_langgraph", "sealpoint_models.scan"),
         *("sealpoint.cli._keys", "sealpoint_models.cli._model", "sealpoint.cli._rollout"),
-        *("sealpoint.api._admin", "sealpoint.api._offline", "rich"),
+        *("sealpoint.api._admin", "sealpoint.api._offline_requests", "rich"),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealpoint.api import ExaminedRequest
-from sealpoint.cli._statement import print_examined
+from sealpoint.cli._request_display import print_examined
 from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.store import ResultsDraft, SaveDraft
 from sealpoint.views.words import shown_words
@@ -567,7 +567,7 @@ def test_a_request_that_lies_can_be_denied_alone(
     def lies(*_: object) -> None:
         raise NotTrusted("request: expected the world of its checkpoint, found another")
 
-    monkeypatch.setattr("sealpoint.gate._operations.Operations.compare", lies)
+    monkeypatch.setattr("sealpoint.gate._operator_actions.Operations.compare", lies)
     yes = ("--yes-to", request)
 
     assert team.refused("approve", request, *yes, *_ANN) == (39, "not-trusted")

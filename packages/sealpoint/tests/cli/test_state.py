@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpoint.cli._json import parse_json
+from sealpoint.cli._input_files import parse_json
 from sealpoint.errors import UsageError
 from sealpoint.views.values import json_fault
 from tests.cli.machine import Machine

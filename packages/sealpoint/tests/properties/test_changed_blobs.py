@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpoint.codec._wire import BlobId
+from sealpoint.codec._wire_format import BlobId
 from sealpoint.errors import BlobMismatch, SealpointError, UsageError
 from tests import strategies
 from tests.application import Message, Step, make_registry

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sealpoint import Limits
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.codec._wire import REFERENCE, BlobId
+from sealpoint.codec._wire_format import REFERENCE, BlobId
 from sealpoint.errors import SealpointError
 from tests import strategies
 from tests.application import Loose, Message, Pair, Record, Slotted, Step, make_registry

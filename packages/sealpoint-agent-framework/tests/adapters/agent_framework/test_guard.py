@@ -23,7 +23,7 @@ from agent_framework import (
     tool,
 )
 
-from sealpoint.adapters.face import extra_missing
+from sealpoint.adapters.guarded_runs import extra_missing
 from sealpoint.errors import (
     Paused,
     ResumeRefused,

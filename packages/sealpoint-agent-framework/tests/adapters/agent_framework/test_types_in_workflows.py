@@ -15,8 +15,8 @@ from agent_framework import (
 )
 
 from sealpoint.codec import Registry
-from sealpoint_agent_framework._declared import allow_types_of, types_of_workflow
-from sealpoint_agent_framework._types import WORKFLOW_TYPES
+from sealpoint_agent_framework._declared_types import allow_types_of, types_of_workflow
+from sealpoint_agent_framework._framework_types import WORKFLOW_TYPES
 from tests.adapters.agent_framework.programs import (
     PROGRAMS,
     Bill,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sealpoint.codec import Registry
 from sealpoint.errors import BytesMalformed, DecodeError, UnknownType, VersionUnknown
 from sealpoint.limits import Limits
-from sealpoint_agent_framework._types import WORKFLOW_TYPES
+from sealpoint_agent_framework._framework_types import WORKFLOW_TYPES
 from tests.effort import examples
 from tests.unit.adapters.agent_framework.samples import SAMPLES, registry, same_parts
 

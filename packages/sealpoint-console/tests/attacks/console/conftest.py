@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint_console._shield import Allowance
+from sealpoint_console._http_protection import Allowance
 from sealpoint_console.settings import HookSettings
 from tests.attacks.console.passkeys import Tab, give_passkey
 from tests.console.scene import Scene, Served

@@ -10,8 +10,8 @@ import pytest
 
 from sealpoint import Registry
 from sealpoint.views.changes import Change, compare
-from sealpoint_console import _serve
-from sealpoint_console._serve import _Places
+from sealpoint_console import _server
+from sealpoint_console._server import _Places
 from sealpoint_console._thread_pages import _changed_lines
 from tests.console.scene import Served, until
 from tests.cpu_time import CpuTime
@@ -55,7 +55,7 @@ def test_texts_with_very_many_lines_fill_no_page() -> None:
 def test_one_address_leaves_connections_to_others() -> None:
     """A network of IPv6 counts as one, and a proxy brings the connections of many."""
     places = _Places(["10.0.0.0/8"])
-    most = _serve._CONNECTIONS_EACH_MAX
+    most = _server._CONNECTIONS_EACH_MAX
 
     assert all(places.take("192.0.2.1") for _ in range(most))
     assert not places.take("192.0.2.1")
@@ -70,7 +70,7 @@ def test_connections_beyond_its_part_are_closed_and_given_back(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever holds all that an address has gets no more, until some of them end."""
-    monkeypatch.setattr(_serve, "_CONNECTIONS_EACH_MAX", 4)
+    monkeypatch.setattr(_server, "_CONNECTIONS_EACH_MAX", 4)
     place = ("127.0.0.1", int(served.origin.rpartition(":")[2]))
     with ExitStack() as held:
         for _ in range(4):

@@ -88,7 +88,7 @@ def test_of_two_who_tell_a_worker_to_go_on_one_has_told_it(raced: Served, tab: O
     """A worker that is told twice would begin twice, and end its own first run."""
     page = _saved(raced, "resumed")
     answers = at_once(*(tab("olga").press(page, "resume") for _ in range(2)))
-    told = raced.console.desk.notifier.resumes_told(page.rpartition("/")[2])
+    told = raced.console.desk.notifier.reported_resumes(page.rpartition("/")[2])
 
     assert sorted(each.status_code for each in answers) == [303, 409]
     (lost,) = (each.text for each in answers if each.status_code == 409)

@@ -23,7 +23,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from sealpoint_langgraph import SealedSaver, deliberately
-from sealpoint_langgraph._schemas import allow_types
+from sealpoint_langgraph._declared_types import allow_types
 from tests.adapters.langgraph.programs import APPLICATION_TYPES
 from tests.adapters.langgraph.stores import opened
 

@@ -21,7 +21,7 @@ from langgraph.types import Command, StateSnapshot
 from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request
 from sealpoint_langgraph import SealedSaver, deliberately, guard
-from sealpoint_langgraph._schemas import allow_types
+from sealpoint_langgraph._declared_types import allow_types
 from tests.adapters.langgraph.agents import AGENT_TYPES, AGENTS
 from tests.adapters.langgraph.faces import FACES, Face
 from tests.adapters.langgraph.programs import APPLICATION_TYPES, PROGRAMS

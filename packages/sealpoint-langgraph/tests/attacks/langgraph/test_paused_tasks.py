@@ -257,7 +257,7 @@ def test_another_release_of_the_framework_stops_as_well(
     office: Office, thread: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where tasks cannot be told from the rest, whatever begins is stopped."""
-    monkeypatch.setattr(_call_gate, "tasks_are_told", lambda: False)
+    monkeypatch.setattr(_call_gate, "reports_tasks", lambda: False)
     works = Works()
     graph = guard(works.entrypoint(), office.saver, actor="dev")
     graph.invoke([], config_of(thread))

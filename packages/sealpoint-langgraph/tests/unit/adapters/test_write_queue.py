@@ -10,7 +10,7 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 import sealpoint
-from sealpoint.adapters.face import WriteQueue
+from sealpoint.adapters.guarded_runs import WriteQueue
 from sealpoint.api import Store
 from sealpoint.errors import TypeNotAllowed
 from sealpoint.store import CommitDraft, Outcome, ResultsDraft, SaveDraft

@@ -37,7 +37,6 @@ from sealpoint_models import (
     sealed_files,
     sealed_folders,
 )
-from sealpoint_models.cli._contents import convert, inspect
 from sealpoint_models.cli._folder import (
     folder_document,
     folder_text,
@@ -45,6 +44,7 @@ from sealpoint_models.cli._folder import (
     seal,
     verify_sealed_folder,
 )
+from sealpoint_models.cli._inspect_convert import convert, inspect
 
 
 def hashed(opened: ModelFile) -> tuple[str, dict[str, str]]:

@@ -7,29 +7,17 @@ and `read_meaning` returns the meaning of the symbols, by a closed table. None o
 or numpy: tensors are descriptions here, and `sealpoint_models` creates them.
 """
 
-from sealpoint_models.scan._arrays import ArrayMeaning, ArrayScalar, ArrayType
+from sealpoint_models.scan._file_scan import scan_bytes, scan_path
 from sealpoint_models.scan._known_types import DeviceName, Maker, SizeMeaning, TorchName
-from sealpoint_models.scan._machine import UNNAMED
-from sealpoint_models.scan._meaning import (
+from sealpoint_models.scan._numpy_arrays import ArrayMeaning, ArrayScalar, ArrayType
+from sealpoint_models.scan._pickle_machine import UNNAMED
+from sealpoint_models.scan._pickle_meaning import (
     KNOWN_NAMES,
     Unknown,
     read_meaning,
 )
-from sealpoint_models.scan._pickle import ANY_PICKLE, OBJECT_PICKLE, run_pickle
-from sealpoint_models.scan._report import RULES, ScanFinding, ScanReport, ScanRule, ScanVerdict
-from sealpoint_models.scan._sarif import sarif_document
-from sealpoint_models.scan._scan import scan_bytes, scan_path
-from sealpoint_models.scan._sizes import (
-    BLOCKED_LAYOUTS,
-    BY_ROW_LAYOUTS,
-    QUANTIZED,
-    TensorBudget,
-    compressed_fault,
-    contiguous_stride,
-    coo_fault,
-    quantizer_fault,
-)
-from sealpoint_models.scan._symbols import (
+from sealpoint_models.scan._pickle_reader import ANY_PICKLE, OBJECT_PICKLE, run_pickle
+from sealpoint_models.scan._pickle_symbols import (
     Call,
     Dict,
     Global,
@@ -45,15 +33,27 @@ from sealpoint_models.scan._symbols import (
     Tuple,
     Value,
 )
-from sealpoint_models.scan._tensors import (
+from sealpoint_models.scan._report import RULES, ScanFinding, ScanReport, ScanRule, ScanVerdict
+from sealpoint_models.scan._sarif import sarif_document
+from sealpoint_models.scan._tensor_sizes import (
+    BLOCKED_LAYOUTS,
+    BY_ROW_LAYOUTS,
+    QUANTIZED,
+    TensorBudget,
+    compressed_fault,
+    contiguous_stride,
+    coo_fault,
+    quantizer_fault,
+)
+from sealpoint_models.scan._torch_tensors import (
     DenseTensor,
     QuantizedTensor,
     SparseTensor,
     Tensors,
     TensorStorage,
 )
-from sealpoint_models.scan._wrappings import FilePlace, Wrapping, read_wrapping, wrapping_kind
-from sealpoint_models.scan._zip import read_archive, shown
+from sealpoint_models.scan._torch_wrappings import FilePlace, Wrapping, read_wrapping, wrapping_kind
+from sealpoint_models.scan._torch_zip import read_archive, shown
 
 __all__ = [
     "ANY_PICKLE",

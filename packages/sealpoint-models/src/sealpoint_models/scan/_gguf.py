@@ -17,9 +17,9 @@ from typing import Any
 
 from sealpoint.errors import ModelLimitExceeded
 from sealpoint.limits import MODEL_ELEMENTS_MAX, MODEL_NAME_BYTES_MAX, MODEL_TENSORS_MAX
+from sealpoint_models.scan._byte_source import Budget, Cursor, Source
 from sealpoint_models.scan._report import ScanFinding
-from sealpoint_models.scan._source import Budget, Cursor, Source
-from sealpoint_models.scan._zip import shown
+from sealpoint_models.scan._torch_zip import shown
 
 GGUF_MAGIC = b"GGUF"
 _HEAD = struct.Struct("<4sI2Q")
@@ -70,7 +70,7 @@ def scan_gguf(source: Source, budget: Budget, what: str) -> Iterator[ScanFinding
         if key == "general.alignment":
             alignment = value if type(value) is int else 0
         if "chat_template" in key and type(value) is str:
-            from sealpoint_models.scan._templates import judge_template  # noqa: PLC0415 - few files have one
+            from sealpoint_models.scan._chat_templates import judge_template  # noqa: PLC0415 - few files have one
 
             yield from judge_template(shown(key), value, budget, at)
     if alignment not in {1 << bits for bits in range(3, 20)}:

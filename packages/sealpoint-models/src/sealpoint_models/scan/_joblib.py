@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sealpoint.errors import ModelMalformed
+from sealpoint_models.scan._byte_source import Budget
 from sealpoint_models.scan._npy import element_count, item_bytes
-from sealpoint_models.scan._source import Budget
-from sealpoint_models.scan._symbols import Dict, Global, List, Made, Tuple, Value
+from sealpoint_models.scan._pickle_symbols import Dict, Global, List, Made, Tuple, Value
 
 WRAPPER = Global("joblib.numpy_pickle", "NumpyArrayWrapper")
 _DTYPE, _NDARRAY = Global("numpy", "dtype"), Global("numpy", "ndarray")

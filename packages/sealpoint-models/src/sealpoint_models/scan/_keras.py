@@ -17,9 +17,9 @@ from typing import Any
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DEPTH_MAX, MODEL_HEADER_BYTES_MAX
+from sealpoint_models.scan._byte_source import Budget, Source
 from sealpoint_models.scan._report import ScanFinding
-from sealpoint_models.scan._source import Budget, Source
-from sealpoint_models.scan._zip import shown
+from sealpoint_models.scan._torch_zip import shown
 
 KERAS_CONFIG = "config.json"
 KERAS_METADATA = "metadata.json"

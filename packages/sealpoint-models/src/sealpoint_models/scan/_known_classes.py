@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from sealpoint.errors import UsageError
-from sealpoint_models.scan._symbols import Call, Dict, Global, Made, New, Tuple, Value
+from sealpoint_models.scan._pickle_symbols import Call, Dict, Global, Made, New, Tuple, Value
 
 
 class KnownClass(NamedTuple):

@@ -23,8 +23,8 @@ from sealpoint import pickled_types
 from sealpoint.errors import ModelMalformed
 from sealpoint.pickled_types import PlainCall, builtin_names, is_deque_length, uuid_of
 from sealpoint_models.scan import _torch_names as torch_names
-from sealpoint_models.scan._symbols import Call, Dict, Global, List, Made, New, Tuple, Value
-from sealpoint_models.scan._zip import shown
+from sealpoint_models.scan._pickle_symbols import Call, Dict, Global, List, Made, New, Tuple, Value
+from sealpoint_models.scan._torch_zip import shown
 
 TORCH_VERSION = Global("torch.torch_version", "TorchVersion")
 

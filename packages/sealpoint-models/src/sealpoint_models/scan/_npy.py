@@ -14,7 +14,7 @@ from typing import Any
 
 from sealpoint.errors import ModelMalformed
 from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_ELEMENTS_MAX
-from sealpoint_models.scan._source import Budget, Cursor, Source
+from sealpoint_models.scan._byte_source import Budget, Cursor, Source
 
 NPY_MAGIC = b"\x93NUMPY"
 _HEADER_BYTES_MAX = 1 << 16

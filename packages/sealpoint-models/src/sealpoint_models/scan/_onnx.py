@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 
 from sealpoint.errors import ModelLimitExceeded
 from sealpoint.limits import MODEL_NAME_BYTES_MAX
+from sealpoint_models.scan._byte_source import Budget, Cursor, Source
 from sealpoint_models.scan._report import ScanFinding
-from sealpoint_models.scan._source import Budget, Cursor, Source
-from sealpoint_models.scan._zip import shown
+from sealpoint_models.scan._torch_zip import shown
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _DEPTH_MAX = 64

@@ -7,7 +7,7 @@ A name outside of the table is always unknown, also when the application allowed
 
 from dataclasses import dataclass
 
-from sealpoint_models.scan._symbols import Global
+from sealpoint_models.scan._pickle_symbols import Global
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

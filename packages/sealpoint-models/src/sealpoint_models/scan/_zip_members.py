@@ -7,7 +7,8 @@ members are unpacked within the budget, and their checksums are verified.
 
 It refuses features that readers of zips interpret differently: bytes before, between or after the
 members, a comment at the end, encryption, patches, masked headers, two entries for one name. It
-does not judge the contents. The zip that `torch.save` writes has stricter rules: see `_zip.py`.
+does not judge the contents. The zip that `torch.save` writes has stricter rules: see
+`_torch_zip.py`.
 """
 
 import struct
@@ -16,9 +17,9 @@ from collections.abc import Iterator
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_NAME_BYTES_MAX, SCAN_MEMBERS_MAX
-from sealpoint_models.scan._source import Budget, Cursor, Member, Source
-from sealpoint_models.scan._streams import unpack_deflate
-from sealpoint_models.scan._zip import ZipDirectory, ZipEntry, read_directory, shown
+from sealpoint_models.scan._byte_source import Budget, Cursor, Member, Source
+from sealpoint_models.scan._compressed_streams import unpack_deflate
+from sealpoint_models.scan._torch_zip import ZipDirectory, ZipEntry, read_directory, shown
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _STORED, _DEFLATED = 0, 8

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sealpoint_models._nodes import METADATA, STRUCTURE, TensorNode, write_structure
+from sealpoint_models._structure_nodes import METADATA, STRUCTURE, TensorNode, write_structure
 from sealpoint_models.scan._safetensors import write_header
 
 __all__ = ["entry", "node", "with_header", "with_structure"]

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from sealpoint.errors import ModelUnreadable
-from sealpoint_models import _pt
-from sealpoint_models._extras import require_torch
-from sealpoint_models._pt import load_pt
+from sealpoint_models import _torch_files
+from sealpoint_models._optional_packages import require_torch
+from sealpoint_models._torch_files import load_pt
 from tests.pt_files import as_file, call, ours, pickled, records_of, saved, text
 
 
@@ -23,7 +23,7 @@ def _load_while(path: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> Any
         change()
         return required()
 
-    monkeypatch.setattr(_pt, "require_torch", require_then_change)
+    monkeypatch.setattr(_torch_files, "require_torch", require_then_change)
     with io.FileIO(path) as file:
         return load_pt(file, path.stat().st_size, "m.pt", "cpu")
 

@@ -32,8 +32,8 @@ from sealpoint_models import (
     verified_copy,
     verify_folder,
 )
-from sealpoint_models._file import ReadFile
-from sealpoint_models._folder import ReadFolder
+from sealpoint_models._file_reader import ReadFile
+from sealpoint_models._folder_reader import ReadFolder
 from sealpoint_models.scan import ScanVerdict, scan_bytes, scan_path
 
 _RUN = "run-1"

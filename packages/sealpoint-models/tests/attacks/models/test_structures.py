@@ -23,7 +23,7 @@ from sealpoint.errors import (
 )
 from sealpoint.limits import MODEL_NODES_MAX
 from sealpoint_models import load_checkpoint, save_checkpoint
-from sealpoint_models._nodes import (
+from sealpoint_models._structure_nodes import (
     METADATA,
     STRUCTURE,
     DeviceNode,

@@ -67,7 +67,7 @@ def test_what_a_stream_may_cost_follows_from_its_size(
     label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a twentieth of the scale, a stream of only this is refused, in a twentieth of the time."""
-    least = "sealpoint_models.scan._machine.MODEL_SYMBOLS_BYTES_LEAST"
+    least = "sealpoint_models.scan._pickle_machine.MODEL_SYMBOLS_BYTES_LEAST"
     monkeypatch.setattr(least, MODEL_SYMBOLS_BYTES_LEAST // _SCALE)
     data = _stream(label, _HOSTILE_BYTES // _SCALE)
 
@@ -127,10 +127,10 @@ def long_file(label: str, *, more: float = 1.0) -> bytes:
 _MEASURED = f"""
 import json, resource, sys, time
 from pathlib import Path
-from sealpoint_models.scan import _machine, scan_bytes
+from sealpoint_models.scan import _pickle_machine, scan_bytes
 from sealpoint_models import load_checkpoint
 from tests.attacks.scan.test_hostile_streams import _KEPT, long_file
-_machine.MODEL_SYMBOLS_BYTES_LEAST = {_LEAST}
+_pickle_machine.MODEL_SYMBOLS_BYTES_LEAST = {_LEAST}
 file = Path(sys.argv[1])
 file.write_bytes(b"\\x80\\x02N.")
 scan_bytes(file.read_bytes())
@@ -164,7 +164,7 @@ def test_the_longest_streams_that_pass_end_soon_and_take_little_memory(
         cwd=ROOT,
     )
     found = json.loads(done.stdout)
-    monkeypatch.setattr("sealpoint_models.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", _LEAST)
+    monkeypatch.setattr("sealpoint_models.scan._pickle_machine.MODEL_SYMBOLS_BYTES_LEAST", _LEAST)
 
     assert found.keys() == _KEPT.keys()
     for label, (rules, scanned, loaded, more) in found.items():
@@ -261,10 +261,10 @@ def test_what_the_members_of_an_archive_may_cost_follows_from_its_size(
 ) -> None:
     """On a twentieth of the scale, an archive of many small files is refused by its limit."""
     monkeypatch.setattr(
-        "sealpoint_models.scan._machine.MODEL_SYMBOLS_BYTES_LEAST",
+        "sealpoint_models.scan._pickle_machine.MODEL_SYMBOLS_BYTES_LEAST",
         MODEL_SYMBOLS_BYTES_LEAST // _SCALE,
     )
-    monkeypatch.setattr("sealpoint_models.scan._source.SCAN_MEMBERS_LEAST", 8192 // _SCALE)
+    monkeypatch.setattr("sealpoint_models.scan._byte_source.SCAN_MEMBERS_LEAST", 8192 // _SCALE)
     archive = data()
 
     began = time.process_time()
@@ -328,7 +328,7 @@ def test_what_is_no_pickle_costs_what_its_size_allows(
 ) -> None:
     """On a twentieth of the scale, formats of many small parts are refused before they are read."""
     monkeypatch.setattr(
-        "sealpoint_models.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", (32 << 20) // _SCALE
+        "sealpoint_models.scan._pickle_machine.MODEL_SYMBOLS_BYTES_LEAST", (32 << 20) // _SCALE
     )
     file = data()
 
@@ -346,7 +346,7 @@ def test_arrays_with_long_headers_are_not_converted(
     """On a twentieth of the scale, a conversion refuses what a scan of the same file does."""
     pytest.importorskip("torch")
     monkeypatch.setattr(
-        "sealpoint_models.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", (32 << 20) // _SCALE
+        "sealpoint_models.scan._pickle_machine.MODEL_SYMBOLS_BYTES_LEAST", (32 << 20) // _SCALE
     )
     (tmp_path / "m.npz").write_bytes(_arrays())
 

@@ -38,7 +38,7 @@ _WATCHED_LOADS = """
 import codecs, io, json, os, sys
 import numpy, torch
 from sealpoint.errors import SealpointError
-from sealpoint_models._pt import load_pt
+from sealpoint_models._torch_files import load_pt
 from tests.scan import benign, irregular
 from tests.scan.malicious import GROUPS
 

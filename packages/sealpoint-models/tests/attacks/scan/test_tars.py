@@ -17,8 +17,8 @@ import pytest
 from sealpoint.errors import FormatRefused, SealpointError
 from sealpoint_models import load_checkpoint
 from sealpoint_models.scan import ScanVerdict, scan_bytes
-from sealpoint_models.scan._source import Budget, Source
-from sealpoint_models.scan._streams import tar_members
+from sealpoint_models.scan._byte_source import Budget, Source
+from sealpoint_models.scan._compressed_streams import tar_members
 from tests.pt_files import dictionary, integer, listed, text
 from tests.scan.assembler import pickle, tarred
 

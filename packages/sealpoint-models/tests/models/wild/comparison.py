@@ -17,7 +17,7 @@ import torch
 from torch.torch_version import TorchVersion
 
 from sealpoint_models import Inert
-from sealpoint_models._flatten import path_text
+from sealpoint_models._state_flattening import path_text
 from tests.sameness import same
 from tests.training import same_state
 

@@ -20,10 +20,16 @@ from sealpoint.errors import (
     UsageError,
     ValueNotAllowed,
 )
-from sealpoint_models import Inert, _nodes, convert_checkpoint, load_checkpoint, save_checkpoint
-from sealpoint_models._build import build_state
-from sealpoint_models._nodes import InertNode, NamespaceNode
-from sealpoint_models._placing import Placing
+from sealpoint_models import (
+    Inert,
+    _structure_nodes,
+    convert_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
+from sealpoint_models._device_placement import Placing
+from sealpoint_models._state_building import build_state
+from sealpoint_models._structure_nodes import InertNode, NamespaceNode
 from sealpoint_models.scan._safetensors import write_header
 
 _FORMAT = Path(__file__).parents[5] / "docs/formats/model-file.md"
@@ -223,6 +229,6 @@ def test_the_specification_has_every_node_with_its_digest() -> None:
     """Who writes a second reader takes names and digests of shapes from there."""
     text = _FORMAT.read_text(encoding="utf-8")
     rows = dict(re.findall(r"\| `(sealpoint\.model\.[a-z-]+)` \| `([0-9a-f]{16})` ", text))
-    rules = [_nodes._REGISTRY.rule_of(cls) for cls in _nodes._NAMES.values()]
+    rules = [_structure_nodes._REGISTRY.rule_of(cls) for cls in _structure_nodes._NAMES.values()]
 
     assert rows == {rule.name: rule.label[-8:].hex() for rule in rules if rule}

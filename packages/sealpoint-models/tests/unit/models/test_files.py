@@ -22,8 +22,8 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint_models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint_models._draft import ModelDraft
-from sealpoint_models._file import PIECE_BYTES
+from sealpoint_models._draft_file import ModelDraft
+from sealpoint_models._file_reader import PIECE_BYTES
 from tests.training import same_state
 
 

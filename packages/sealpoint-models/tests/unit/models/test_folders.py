@@ -39,8 +39,8 @@ from sealpoint_models import (
     verified_copy,
     verify_folder,
 )
-from sealpoint_models._folder import ReadFolder
 from sealpoint_models._folder_manifest import parse_folder_manifest, write_folder_manifest
+from sealpoint_models._folder_reader import ReadFolder
 from tests.training import same_state
 
 _RUN = "run"

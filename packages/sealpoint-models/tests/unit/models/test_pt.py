@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from sealpoint.errors import ExtraMissing, ModelError, ModelMalformed
-from sealpoint_models._extras import require_torch
-from sealpoint_models._pt import load_pt, load_trusted
+from sealpoint_models._optional_packages import require_torch
+from sealpoint_models._torch_files import load_pt, load_trusted
 from tests.pt_files import (
     archive,
     as_file,

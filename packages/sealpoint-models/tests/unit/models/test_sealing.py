@@ -27,8 +27,8 @@ from sealpoint.errors import (
 )
 from sealpoint.gate import Thread
 from sealpoint_models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint_models._draft import waiting_path
-from sealpoint_models._file import ReadFile
+from sealpoint_models._draft_file import waiting_path
+from sealpoint_models._file_reader import ReadFile
 from tests.training import same_state
 
 

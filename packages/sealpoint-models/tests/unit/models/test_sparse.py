@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from sealpoint.errors import SparseInvalid
-from sealpoint_models._sparse import check_sparse
+from sealpoint_models._sparse_tensors import check_sparse
 from sealpoint_models.scan import compressed_fault, coo_fault
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -11,7 +11,7 @@ import torch
 import sealpoint
 from sealpoint.errors import Edited
 from sealpoint_models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint_models._file import PIECE_BYTES
+from sealpoint_models._file_reader import PIECE_BYTES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 

@@ -396,7 +396,7 @@ def test_more_than_fits_into_memory_is_refused(
     head: bytes, unit: bytes, tail: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values that nothing holds are counted too, as are marks, names and what is dropped again."""
-    monkeypatch.setattr("sealpoint_models.scan._machine.MODEL_SYMBOLS_BYTES_LEAST", 10_000)
+    monkeypatch.setattr("sealpoint_models.scan._pickle_machine.MODEL_SYMBOLS_BYTES_LEAST", 10_000)
 
     with pytest.raises(
         ModelLimitExceeded, match=r"more values and calls than a file of [0-9]+ bytes may have"

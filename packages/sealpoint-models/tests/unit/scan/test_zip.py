@@ -11,7 +11,7 @@ import torch
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed, RecordCompressed
 from sealpoint.limits import MODEL_NAME_BYTES_MAX, MODEL_TENSORS_MAX
 from sealpoint_models.scan import read_archive
-from sealpoint_models.scan._zip import Archive
+from sealpoint_models.scan._torch_zip import Archive
 from tests.pt_files import archive, records_of, saved
 
 _U32_MAX = 0xFFFFFFFF
@@ -250,7 +250,7 @@ def test_directory_has_exactly_its_entries(change: int) -> None:
 
 def test_padding_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers are held in memory, so there is a bound for all of them together."""
-    monkeypatch.setattr("sealpoint_models.scan._zip._PADDING_BYTES_MAX", 100)
+    monkeypatch.setattr("sealpoint_models.scan._torch_zip._PADDING_BYTES_MAX", 100)
 
     with pytest.raises(ModelLimitExceeded, match="more than 100 bytes of padding"):
         _read(saved([torch.ones(1) for _ in range(9)]))

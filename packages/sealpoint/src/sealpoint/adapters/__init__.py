@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Framework adapters: each translates between one framework and a Sealpoint store.
 
-Each adapter is a separate part, built on `sealpoint.adapters.face`. It registers a `Framework`
-through the entry points `sealpoint.frameworks`, under the packages of the framework's classes and
-under its own package. The command line can therefore tell from the class of an object which
-framework the object belongs to, and imports an adapter only for an object of its framework.
+Each adapter is a separate part, built on `sealpoint.adapters.guarded_runs`. It registers a
+`Framework` through the entry points `sealpoint.frameworks`, under the packages of the framework's
+classes and under its own package. The command line can therefore tell from the class of an object
+which framework the object belongs to, and imports an adapter only for an object of its framework.
 """
 
 from collections.abc import Callable

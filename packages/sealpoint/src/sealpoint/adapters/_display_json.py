@@ -101,11 +101,11 @@ def _own_json(value: Any) -> str | None:
     if callable(getattr(type(value), "model_dump_json", None)):
         with suppress(ValueError, TypeError):  # such as a text that is not valid Unicode
             text = str(value.model_dump_json())
-            return text if _says_all(json.loads(text), value) else None
+            return text if _is_lossless(json.loads(text), value) else None
     return None
 
 
-def _says_all(told: Any, value: Any) -> bool:
+def _is_lossless(told: Any, value: Any) -> bool:
     """Whether JSON holds everything that a value holds, unchanged; False if that is uncertain.
 
     A model may exclude fields, or serialize them in another form.
@@ -115,10 +115,12 @@ def _says_all(told: Any, value: Any) -> bool:
         return (
             held is not None
             and held.keys() <= told.keys()
-            and all(_says_all(told[name], item) for name, item in held.items())
+            and all(_is_lossless(told[name], item) for name, item in held.items())
         )
     if type(told) is list:
-        return type(value) is list and len(told) == len(value) and all(map(_says_all, told, value))
+        return (
+            type(value) is list and len(told) == len(value) and all(map(_is_lossless, told, value))
+        )
     return type(told) is type(value) and told == value
 
 

@@ -146,7 +146,7 @@ class FieldForm:
         self._dropped = tuple(name for name in dropped if name in defaults)
         self._fault = fault
 
-    def told(self, found: dict[str, Any]) -> dict[str, Any]:
+    def stored(self, found: dict[str, Any]) -> dict[str, Any]:
         """Return the fields whose values differ from their defaults.
 
         Args:
@@ -263,7 +263,7 @@ def _slots_pair(form: FieldForm, slots: Mapping[str, Any]) -> Pair:
             raise ValueNotAllowed(
                 "fields: expected every field to be set, found one that is not"
             ) from exc
-        return form.told(found)
+        return form.stored(found)
 
     def build(stored: Any) -> Any:
         value: Any = object.__new__(form.cls)
@@ -275,7 +275,7 @@ def _slots_pair(form: FieldForm, slots: Mapping[str, Any]) -> Pair:
 
 
 def _attributes_pair(form: FieldForm) -> Pair:
-    cls, names, told, filled, bare = form.cls, form.names, form.told, form.filled, object.__new__
+    cls, names, told, filled, bare = form.cls, form.names, form.stored, form.filled, object.__new__
     set_attributes: Any = types.GetSetDescriptorType.__set__  # bypasses any __setattr__
     attributes_of: Any = _slot(cls, "__dict__")
 
@@ -311,7 +311,7 @@ def named_tuple_pair(cls: Any) -> Pair:
     form = FieldForm(cls, {name: given.get(name, REQUIRED) for name in cls._fields})
 
     def take(value: Any) -> dict[str, Any]:
-        return form.told(dict(zip(form.names, value, strict=True)))
+        return form.stored(dict(zip(form.names, value, strict=True)))
 
     def build(stored: Any) -> Any:
         return tuple.__new__(cls, form.filled(stored).values())

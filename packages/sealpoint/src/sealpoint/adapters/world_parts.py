@@ -32,7 +32,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sealpoint.adapters.search import (
+from sealpoint.adapters.object_search import (
     Frameworks,
     Memory,
     Parts,
@@ -40,7 +40,7 @@ from sealpoint.adapters.search import (
     cells_of,
     class_module,
     joined_digest,
-    told_module,
+    module_label,
 )
 from sealpoint.config import (
     Application,
@@ -65,7 +65,7 @@ __all__ = [
     "plain_value",
     "put",
     "settings_of",
-    "told_text",
+    "text_for_world",
 ]
 
 _ABSENT: Any = object()
@@ -163,7 +163,7 @@ class WorldDraft:
             return  # the framework created it for internal use
         kind = str(self._frameworks.reference_to(type(value)))
         self._objects.setdefault(holder, []).append(kind.rpartition(".")[2])
-        told = dict(self._memory.told_once(value, lambda: settings_of(value, self._frameworks)))
+        told = dict(self._memory.value_once(value, lambda: settings_of(value, self._frameworks)))
         for name in [each for each in told if _PROMPT.search(each) and type(told[each]) is str]:
             del told[name]
             held = attributes(value)
@@ -259,7 +259,7 @@ def put(into: dict[str, Any], name: str, value: Any) -> None:
 def kind_of(value: Any) -> str:
     """Return the module and name of a class, or of an object's class."""
     kind = value if isinstance(value, type) else type(value)
-    return f"{told_module(kind.__module__)}.{kind.__qualname__}"
+    return f"{module_label(kind.__module__)}.{kind.__qualname__}"
 
 
 # ---------------------------------------------------------------------- settings
@@ -284,7 +284,7 @@ def settings_of(
     inner = functools.partial(plain_setting, frameworks=frameworks, levels=levels)
     if isinstance(value, functools.partial):
         given = {"function": value.func, "arguments": value.args, **value.keywords}
-        return _told_items(list(given.items()), inner)
+        return _items_for_world(list(given.items()), inner)
     for name, default in _parameters(kind, complete=complete).items():
         found = held.get(name, held.get(f"_{name}", _ABSENT))
         if found is _ABSENT or found is None or (not complete and _is_same(found, default)):
@@ -404,21 +404,21 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
     if kind is float:
         return value if abs(value) < float("inf") else repr(value)
     if kind is str:
-        return told_text(value)
+        return text_for_world(value)
     if isinstance(value, Enum):
         return value.name
     if kind is bytes:
-        return told_text(value.hex())
+        return text_for_world(value.hex())
     if kind is re.Pattern:
         return [inner(value.pattern), value.flags]
     if issubclass(kind, _AS_TEXT):
-        return told_text(str(value))
+        return text_for_world(str(value))
     if value is None or hasattr(value, "get_secret_value"):
         return None
     if issubclass(kind, _HOLDERS) and not levels:
         return f"sha256:{json_digest(plain_value(value))}"
     if issubclass(kind, dict):
-        return _told_items(list(dict.items(value)), inner)
+        return _items_for_world(list(dict.items(value)), inner)
     if issubclass(kind, set | frozenset):
         return _bounded(sorted((inner(each) for each in value), key=str))
     if kind is list or kind is tuple:
@@ -428,7 +428,7 @@ def plain_setting(value: Any, frameworks: Frameworks, levels: int = _LEVELS_MAX)
         if not frameworks.has_function(function):
             return frameworks.reference_to(function)
         # The framework's own functions are not settings, but their closures may hold some.
-        return _told_items(_given_in(function, frameworks), inner) or None if levels else None
+        return _items_for_world(_given_in(function, frameworks), inner) or None if levels else None
     named = frameworks.reference_to(value) or frameworks.reference_to(kind)
     if isinstance(value, frameworks.apart) or not levels:
         return named
@@ -454,7 +454,7 @@ def _is_private(kind: type) -> bool:
     return kind.__name__.startswith("_")
 
 
-def _told_items(items: list[tuple[Any, Any]], inner: Callable[[Any], Any]) -> dict[str, Any]:
+def _items_for_world(items: list[tuple[Any, Any]], inner: Callable[[Any], Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, value in items:
         if name == "properties" and type(value) is dict:
@@ -489,7 +489,7 @@ def plain_value(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=_CLASSES_MAX)
-def told_text(text: str) -> str | None:
+def text_for_world(text: str) -> str | None:
     """Return the part of a text that the world may show; None if it differs between processes.
 
     A URL is reduced to its origin, and a path within the project to its relative path. A long text,
@@ -553,7 +553,7 @@ def model_settings(
     kind: Any = type(value)
     known = _parameters(kind, complete=False)
     own = {name: each for name, each in told.items() if name not in known}
-    given = _told_items(
+    given = _items_for_world(
         list(bound.items()), functools.partial(plain_setting, frameworks=frameworks)
     )
-    return {**told, **memory.told_first(value, own), **given}
+    return {**told, **memory.value_at_first(value, own), **given}

@@ -11,8 +11,8 @@ Guarantees for every process of the user that opens the same directory:
 - `create` is on the disk when it returns, because a thread that the anchor forgot would be refused.
   `advance` is not: a power failure may leave the anchor behind, never ahead and never unreadable.
 
-`_table.py` describes the format. The file is `anchor.slots` in the directory. Each write of a slot
-overwrites the older of its two copies, with the next counter; the valid copy with the highest
+`_slot_table.py` describes the format. The file is `anchor.slots` in the directory. Each write of a
+slot overwrites the older of its two copies, with the next counter; the valid copy with the highest
 counter counts. A new slot gets its first copy, then its key. Growth, under the lock: (1) verify all
 slots, (2) write a file of twice the capacity as `anchor.grown` and sync it, (3) mark the old file
 as superseded, (4) rename the new file over it, (5) sync the directory. A process that finds the
@@ -56,7 +56,7 @@ from sealpoint.anchor._contract import (
     require_slot,
 )
 from sealpoint.anchor._run_files import RunFiles
-from sealpoint.anchor._table import (
+from sealpoint.anchor._slot_table import (
     FREE,
     KEY_BYTES,
     PIECE_BYTES,

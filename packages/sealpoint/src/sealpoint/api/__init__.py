@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
     from sealpoint.api._known_stores import KnownStore, known_stores
     from sealpoint.api._move import MovedStore, MoveProgress
-    from sealpoint.api._offline import (
+    from sealpoint.api._offline_requests import (
         ExaminedRequest,
         ExportedRequest,
         ShownRelease,
@@ -115,7 +115,12 @@ __all__ = [
 
 # The modules of the other names; those that are most needed and fastest to load come first.
 _HOMES = (
-    *("sealpoint.api._why", "sealpoint.store", "sealpoint.audit", "sealpoint.api._offline"),
+    *(
+        "sealpoint.api._why",
+        "sealpoint.store",
+        "sealpoint.audit",
+        "sealpoint.api._offline_requests",
+    ),
     *(
         "sealpoint.api._policy",
         "sealpoint.api._known_stores",

@@ -20,10 +20,10 @@ from sealpoint import store
 from sealpoint.api._anchor import AnchorAdmin
 from sealpoint.api._doctor import diagnose
 from sealpoint.api._keys import KeyAdmin
-from sealpoint.api._location import Directory, StoreLocation
 from sealpoint.api._move import MovedStore, MoveProgress, move_store
 from sealpoint.api._policy import PolicyAdmin
 from sealpoint.api._roster import RosterAdmin
+from sealpoint.api._store_location import Directory, StoreLocation
 from sealpoint.api._trust import TrustAdmin
 from sealpoint.api.checks import Diagnosis
 from sealpoint.config import PassphraseSource, PasswordSource

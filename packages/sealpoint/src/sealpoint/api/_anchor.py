@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sealpoint.anchor import RESERVED_SEQ, AnchorUrl, Position, SharedAnchor
-from sealpoint.api._location import StoreLocation
 from sealpoint.api._open import OPERATOR
+from sealpoint.api._store_location import StoreLocation
 from sealpoint.audit import verify_thread
 from sealpoint.config import parse_anchor_url
 from sealpoint.errors import (

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from sealpoint.api._anchor import AnchorStanding, anchor_positions
 from sealpoint.api._key_list import KeyInfo, KeyListing, KeyStatus
-from sealpoint.api._location import StoreLocation, now
 from sealpoint.api._policy import policy_in_force, who_can_approve
+from sealpoint.api._store_location import StoreLocation, now
 from sealpoint.api.checks import (
     Diagnosis,
     Examination,

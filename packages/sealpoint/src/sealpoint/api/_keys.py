@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from sealpoint.api._key_list import KeyInfo, KeyListing
-from sealpoint.api._location import StoreLocation, wait_between_looks
 from sealpoint.api._open import ROOT
+from sealpoint.api._store_location import StoreLocation, wait_between_looks
 from sealpoint.config import PassphraseSource, check_identity_name, choosing
 from sealpoint.errors import KeyLocked, KeyMissing, KeyNotInForce, UsageError
 from sealpoint.ids import KeyId
@@ -172,7 +172,7 @@ class KeyAdmin:
         }
         with self._location.open_core() as core:
             chain = core.renewed_trust()
-            identity = _said_or_known(chain.roster.identity(name), name, said)
+            identity = _completed_identity(chain.roster.identity(name), name, said)
             key = self._meant(chain, name, given)
             _require_not_root(chain, name, key)
             added = msgspec.structs.replace(
@@ -575,7 +575,7 @@ def _namespaces(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({check_name(each, "namespace") for each in names}))
 
 
-def _said_or_known(known: Identity | None, name: str, said: Mapping[str, Any]) -> Identity:
+def _completed_identity(known: Identity | None, name: str, said: Mapping[str, Any]) -> Identity:
     """Return an identity as described, with missing values from the roster.
 
     Raises:

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, replace
 
-from sealpoint.api._location import Directory
+from sealpoint.api._store_location import Directory
 from sealpoint.config import (
     Settings,
     StoreFiles,

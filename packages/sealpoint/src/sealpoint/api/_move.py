@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from sealpoint.api._location import StoreLocation
+from sealpoint.api._store_location import StoreLocation
 from sealpoint.audit import Report, verify_store
 from sealpoint.config import PasswordSource, StoreUrl, store_password
 from sealpoint.errors import StoreExists, Tampered, UsageError

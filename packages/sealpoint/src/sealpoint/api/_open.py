@@ -12,8 +12,8 @@ from pathlib import Path
 
 from sealpoint.anchor import AnchorUrl
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.api._location import Directory, OnEvent, StoreLocation, Trust, identity_of, now
 from sealpoint.api._store import Store
+from sealpoint.api._store_location import Directory, OnEvent, StoreLocation, Trust, identity_of, now
 from sealpoint.codec import Registry
 from sealpoint.config import (
     Group,
@@ -122,7 +122,7 @@ def init(
         if shared is not None:
             directory = location.files.anchor_directory(pin.store)
             share_secret(directory, location.files.secret(), shared)
-        location.files.mark_initialised()
+        location.files.mark_initialized()
     return pin
 
 
@@ -202,7 +202,7 @@ def _require_new(location: StoreLocation) -> None:
             "new store",
             hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
         )
-    if location.files.is_initialised() and not vacant:
+    if location.files.is_initialized() and not vacant:
         raise StoreExists(f"store {location.url}: it is initialised already")
 
 

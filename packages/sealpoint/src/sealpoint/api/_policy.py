@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from sealpoint.api._location import StoreLocation, now
+from sealpoint.api._store_location import StoreLocation, now
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Policies, Policy, Rule, shipped_policy
 from sealpoint.ids import KeyId

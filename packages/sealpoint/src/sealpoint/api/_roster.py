@@ -13,7 +13,7 @@ import msgspec
 
 from sealpoint import store
 from sealpoint.api._keys import identity_in
-from sealpoint.api._location import StoreLocation, now
+from sealpoint.api._store_location import StoreLocation, now
 from sealpoint.config import PassphraseSource, check_identity_name, choosing
 from sealpoint.errors import KeyLocked, UsageError
 from sealpoint.ledger import StoreChain

@@ -17,7 +17,7 @@ from sealpoint.audit import (
 from sealpoint.codec import Registry
 from sealpoint.errors import NameInvalid, SealpointError
 from sealpoint.gate import (
-    Operations,
+    OperatorActions,
     Policies,
     Policy,
     Request,
@@ -27,7 +27,7 @@ from sealpoint.gate import (
     Rollouts,
     Thread,
     ThreadSummary,
-    summarise,
+    summarize,
 )
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
@@ -36,7 +36,7 @@ from sealpoint.store import (
     Collected,
     StoreParts,
     ThreadNames,
-    collect,
+    collect_garbage,
     is_reserved,
     list_threads,
 )
@@ -114,7 +114,7 @@ class Store:
         """
         core = self._core
         for name in self.threads(partial=partial).names:
-            yield summarise(core, name, self._policies)
+            yield summarize(core, name, self._policies)
 
     def watch(self) -> "StoreWatch":
         """Return a cached status of every thread of the namespace, for a page with many viewers.
@@ -331,7 +331,7 @@ class Store:
         Raises:
             ReadOnly: The store was opened for reading only, and this is not a dry run.
         """
-        return collect(self._core, dry_run=dry_run, compact=compact, progress=progress)
+        return collect_garbage(self._core, dry_run=dry_run, compact=compact, progress=progress)
 
     def close(self) -> None:
         """Release everything. Closing twice is allowed."""
@@ -346,7 +346,7 @@ class Store:
 
 def _find(
     checkpoints: CheckpointStore[Thread], requests: RequestList, request_id: str
-) -> tuple[Operations, str]:
+) -> tuple[OperatorActions, str]:
     """Return the operations of a request's thread, and the whole id of the request."""
     try:
         request = requests.find_open(request_id)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moving trust between machines: the pin is carried by people, never learned from the store."""
 
-from sealpoint.api._location import StoreLocation
+from sealpoint.api._store_location import StoreLocation
 from sealpoint.config import Group, StoreFiles, StoreUrl, read_shared_secret
 from sealpoint.errors import StorageUnavailable, StoreExists
 from sealpoint.signing import TrustPin

@@ -45,8 +45,8 @@ from sealpoint.gate import (
     Requests,
     RolloutBook,
     Status,
-    ThreadLook,
     ThreadPhase,
+    ThreadStatus,
     ThreadSummary,
     make_request,
     summary_now,
@@ -130,7 +130,7 @@ class _Shown:
         self.findings = tuple(row.finding for row in self._rows if row.finding is not None)
 
     @cached_property
-    def asking(self) -> list[ThreadLook]:
+    def asking(self) -> list[ThreadStatus]:
         """Return the threads with requests."""
         return [row.look for row in self._rows if row.look is not None and row.asks]
 
@@ -204,7 +204,7 @@ class StoreWatch:
         self._book = RolloutBook(self._core, self._policies)
         self._refreshing = threading.Lock()
         self._threads = WatchedThreads(self._core)
-        self._standing: WeakKeyDictionary[ThreadLook, _Standing] = WeakKeyDictionary()
+        self._standing: WeakKeyDictionary[ThreadStatus, _Standing] = WeakKeyDictionary()
         self._shown = _Shown([], None, None, 0, 0)
         self._state = WatchState(
             version=0, refreshed=None, done=0, total=0, complete=False, failure=None
@@ -414,7 +414,7 @@ class StoreWatch:
         requests = self._requests(look, shown)
         return summary_now(look, is_open=any(each.status is Status.OPEN for each in requests))
 
-    def _requests(self, look: ThreadLook, shown: _Shown) -> tuple[Request, ...]:
+    def _requests(self, look: ThreadStatus, shown: _Shown) -> tuple[Request, ...]:
         """Return the requests of a thread, by the roster, the policy and the time."""
         trust, policy = shown.trust, shown.policy
         if trust is None:

@@ -19,11 +19,11 @@ from sealpoint.anchor import Position
 from sealpoint.audit import Finding
 from sealpoint.errors import SealpointError, Tampered, Unanchored
 from sealpoint.gate import (
-    LookedThread,
-    ThreadLook,
+    StatusQuery,
+    StatusResult,
+    ThreadStatus,
     ThreadSummary,
-    ToLook,
-    look_at_all,
+    read_statuses,
     unreadable,
 )
 from sealpoint.ledger import StoreChain
@@ -88,7 +88,7 @@ class ListRow(NamedTuple):
     """The text that a search matches."""
     summary: ThreadSummary
     """The summary as if no request existed."""
-    look: ThreadLook | None
+    look: ThreadStatus | None
     finding: Finding | None
     asks: bool
     """Whether it has requests: its status then depends on the time."""
@@ -96,7 +96,7 @@ class ListRow(NamedTuple):
     """Whether it is a thread of the application, or does not verify."""
 
 
-def _row(look: ThreadLook | None, finding: Finding | None) -> ListRow | None:
+def _row(look: ThreadStatus | None, finding: Finding | None) -> ListRow | None:
     """Return the row of a thread; None for one that is not shown."""
     if finding is not None:
         code, message = finding.code, finding.message
@@ -115,7 +115,7 @@ class KnownThread(NamedTuple):
     """The findings about a thread, and the positions that they are for."""
 
     listed: ListedThread
-    look: ThreadLook | None = None
+    look: ThreadStatus | None = None
     """The last look that verified it."""
     finding: Finding | None = None
     """Why it does not verify now."""
@@ -168,7 +168,7 @@ class Journal:
         )
 
 
-def _events(before: KnownThread, known: KnownThread, looked: LookedThread) -> Iterator[WatchEvent]:
+def _events(before: KnownThread, known: KnownThread, looked: StatusResult) -> Iterator[WatchEvent]:
     """Yield the events of a look that are new."""
     thread = looked.listed.thread.hex()
     if known.finding is not None:
@@ -354,9 +354,9 @@ class WatchedThreads:
         return failed | self._patrolled()
 
     @staticmethod
-    def _placed(looked: LookedThread) -> LookedThread:
+    def _placed(looked: StatusResult) -> StatusResult:
         """Return a look with its last entry as the position, because the store was not listed."""
-        if not isinstance(looked.found, ThreadLook):
+        if not isinstance(looked.found, ThreadStatus):
             return looked
         return looked._replace(listed=looked.listed._replace(head=looked.found.head.seq))
 
@@ -393,7 +393,7 @@ class WatchedThreads:
             return False
         return sha256(record.body).hexdigest() == head.header.body
 
-    def _looked(self, threads: Sequence[ListedThread]) -> Iterator[LookedThread]:
+    def _looked(self, threads: Sequence[ListedThread]) -> Iterator[StatusResult]:
         core = self._core
         unknown: list[ListedThread] = []
         others: list[ListedThread] = []
@@ -401,10 +401,10 @@ class WatchedThreads:
             if each.anchored is None:
                 unknown.append(each)
             elif each.anchored.reserved and each.head is None:
-                yield LookedThread(each, None)  # a reserved name without any save
+                yield StatusResult(each, None)  # a reserved name without any save
             else:
                 others.append(each)
-        yield from look_at_all(core, [self._to_look(each) for each in others])
+        yield from read_statuses(core, [self._status_query(each) for each in others])
         if unknown:
             left_out = {each.thread: each.name for each in unknown_threads(core, unknown)}
             for each in unknown:
@@ -412,15 +412,15 @@ class WatchedThreads:
                 if each.thread.hex() in left_out:
                     name = left_out[each.thread.hex()]
                     error = Unanchored(f"thread {name!r}: expected the anchor to know it")
-                yield LookedThread(each, error)
+                yield StatusResult(each, error)
 
-    def _to_look(self, each: ListedThread) -> ToLook:
+    def _status_query(self, each: ListedThread) -> StatusQuery:
         known = self._known.get(_key(each))
         if known is None or (known.look is None and known.finding is None):
-            return ToLook(each, is_new=self._is_begun)
-        return ToLook(each, known.look)
+            return StatusQuery(each, is_new=self._is_begun)
+        return StatusQuery(each, known.look)
 
-    def _take(self, looked: LookedThread) -> None:
+    def _take(self, looked: StatusResult) -> None:
         """Record the findings of a look, and add its new events to the journal."""
         key, found = _key(looked.listed), looked.found
         before = self._known.get(key, KnownThread(looked.listed))

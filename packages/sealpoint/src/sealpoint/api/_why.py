@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from sealpoint.api._location import read_pin
+from sealpoint.api._store_location import read_pin
 from sealpoint.audit import (
     NOT_RELEASED,
     AuditRecord,
@@ -446,7 +446,7 @@ class Explaining:
             yield from _released(self._release)
         yield from self._worlds(named, request)
         if isinstance(named, ResumeBody):
-            yield from _said(named)
+            yield from _caller_statements(named)
             return
         for before, after in named.pairs or ():
             yield "lets pass", f"from world {before} to {after}"
@@ -493,7 +493,7 @@ class Explaining:
             yield "what differs", "cannot be determined"
 
 
-def _said(body: ResumeBody) -> Iterator[tuple[str, str]]:
+def _caller_statements(body: ResumeBody) -> Iterator[tuple[str, str]]:
     """Yield the statements of the caller who resumed, and the rollout that the resume used."""
     if body.reason is not None:
         yield "said deliberately", visible(body.reason)

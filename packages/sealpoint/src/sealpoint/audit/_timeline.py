@@ -111,7 +111,7 @@ def read_timeline(core: Core, name: str, offset: int, limit: int) -> TimelinePag
     except (StorageUnavailable, AnchorUnavailable, NameInvalid, UnknownThread):
         raise
     except SealpointError as error:
-        return _told_from_the_first(core, name, offset, limit, error)
+        return _page_from_start(core, name, offset, limit, error)
 
 
 class _Reader:
@@ -255,7 +255,7 @@ def _finding(error: SealpointError, thread: str, name: str) -> Finding:
     return Finding(code=error.code, thread=thread, name=name, message=error.message)
 
 
-def _told_from_the_first(
+def _page_from_start(
     core: Core, name: str, offset: int, limit: int, error: SealpointError
 ) -> TimelinePage:
     """Return the entries that verify, from the first one, of a thread whose end does not."""

@@ -407,7 +407,7 @@ class _OpenQuestion:
         return passed
 
 
-_GIVES_UP = re.compile(
+_REMOVES = re.compile(
     b'"kind":"(?:%b)"' % b"|".join(kind.encode() for kind in Kind if KINDS[kind].gives_up)
 )
 """A pattern that only the headers of such entries match: inside a text, quotes are escaped."""
@@ -511,7 +511,7 @@ def _claimed(core: Core, thread: bytes) -> Claims:
     """
     prune: int | None = None
     for seq, record in core.storage.scan(thread, 0, descending=True):
-        if prune is None and _GIVES_UP.search(record.header) is None:
+        if prune is None and _REMOVES.search(record.header) is None:
             continue
         header = parse_header(record.header)
         if header.kind is Kind.ERASE:

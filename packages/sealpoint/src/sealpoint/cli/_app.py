@@ -26,7 +26,7 @@ _IN_A_PART = ""
 VERBS = {
     "Begin": {
         "init": ("_init:init", "Make a store, its keys and its anchor."),
-        "save": ("_load:save", "Save a JSON document as a checkpoint of a thread."),
+        "save": ("_save_load:save", "Save a JSON document as a checkpoint of a thread."),
         "import": ("_import:import_", "Import checkpoints from another storage."),
         "types": ("_types:types", "List the types that may be saved, and how to allow more."),
     },
@@ -36,7 +36,7 @@ VERBS = {
         "threads": ("_threads:threads", "List the threads with their states."),
         "log": ("_log:log", "List the checkpoints of a thread."),
         "show": ("_log:show", "Show one checkpoint, with its state and types."),
-        "load": ("_load:load_state", "Print the state of a checkpoint as JSON."),
+        "load": ("_save_load:load_state", "Print the state of a checkpoint as JSON."),
         "diff": ("_diff:diff", "Show what changed between two checkpoints."),
         "audit": ("_audit:audit", "Show who did what and when; every entry is verified."),
         "why": ("_audit:why", "Explain a decision: rules, facts, approvals."),

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from sealpoint.api import ShownRelease, read_release
-from sealpoint.cli._json import parse_json
-from sealpoint.cli._statement import registry_hint
+from sealpoint.cli._input_files import parse_json
+from sealpoint.cli._request_display import registry_hint
 from sealpoint.cli.options import Verb, json_option, reason_option
 from sealpoint.cli.references import find_ref
 from sealpoint.cli.stores import (

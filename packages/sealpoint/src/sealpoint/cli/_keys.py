@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from sealpoint.api import KeyInfo, KeyStatus
-from sealpoint.cli._rotate import (
+from sealpoint.cli._key_changes import (
     expires_option,
     passkey_option,
     print_passkey,

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from sealpoint.api import ShownRelease, read_release
-from sealpoint.cli._statement import registry_hint
+from sealpoint.cli._request_display import registry_hint
 from sealpoint.cli.options import Verb, json_option, limit_option
 from sealpoint.cli.references import find_ref, load, short_metadata
 from sealpoint.cli.stores import StoreOptions, shown_registry, shown_registry_options, store_options

@@ -4,7 +4,7 @@
 import click
 
 from sealpoint.api import AppliedPolicy, Approvers
-from sealpoint.cli._json import read_document
+from sealpoint.cli._input_files import read_document
 from sealpoint.cli.options import VerbGroup, json_option
 from sealpoint.cli.stores import StoreOptions, store_options
 from sealpoint.cli.terminal import (

@@ -27,8 +27,8 @@ from sealpoint.api import (
     open_request,
     relay_answer,
 )
-from sealpoint.cli._json import read_document, write_document
-from sealpoint.cli._statement import print_examined
+from sealpoint.cli._input_files import read_document, write_document
+from sealpoint.cli._request_display import print_examined
 from sealpoint.cli.options import Verb, VerbGroup, json_option, reason_option
 from sealpoint.cli.stores import (
     StoreOptions,

@@ -21,7 +21,7 @@ from sealpoint.api import (
     ThreadOutcome,
     ThreadRestore,
 )
-from sealpoint.cli._json import read_document
+from sealpoint.cli._input_files import read_document
 from sealpoint.cli.options import Verb, VerbGroup, dry_run_option, json_option, yes_option
 from sealpoint.cli.references import thread_text
 from sealpoint.cli.stores import StoreOptions, store_options

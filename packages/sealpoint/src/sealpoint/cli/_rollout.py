@@ -14,8 +14,8 @@ import click
 import msgspec
 
 from sealpoint.api import examine
-from sealpoint.cli._json import write_document
-from sealpoint.cli._statement import print_examined
+from sealpoint.cli._input_files import write_document
+from sealpoint.cli._request_display import print_examined
 from sealpoint.cli.options import VerbGroup, json_option, reason_option, time_option
 from sealpoint.cli.stores import (
     StoreOptions,

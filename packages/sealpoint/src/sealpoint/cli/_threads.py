@@ -9,7 +9,7 @@ from sealpoint.cli.stores import StoreOptions, store_options
 from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
 from sealpoint.errors import IntegrityError
 from sealpoint.gate import ThreadPhase, ThreadSummary
-from sealpoint.store import LeftOut, ThreadNames
+from sealpoint.store import ThreadNames, UnlistedThread
 from sealpoint.views.documents import threads_document
 from sealpoint.views.words import Styled, count_text, shown_name, when
 from sealpoint.world import visible
@@ -98,7 +98,7 @@ def _print_left_out(count: str, found: ThreadNames) -> None:
     print_line("To see how anchor and store stand to each other, run: sealpoint anchor show")
 
 
-def _row(each: LeftOut) -> tuple[str | Styled, Styled]:
+def _row(each: UnlistedThread) -> tuple[str | Styled, Styled]:
     name = thread_text(each.name, each.thread)
     if each.anchored:
         return name, Styled("the store lacks what the anchor has seen, or damaged it", "bad")

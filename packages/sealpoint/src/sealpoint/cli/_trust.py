@@ -5,7 +5,7 @@ import json
 
 import click
 
-from sealpoint.cli._json import read_document, write_document
+from sealpoint.cli._input_files import read_document, write_document
 from sealpoint.cli.options import VerbGroup, json_option
 from sealpoint.cli.stores import StoreOptions, store_options
 from sealpoint.cli.terminal import (

@@ -16,7 +16,7 @@ import click
 from sealpoint import api
 from sealpoint.adapters import framework_of
 from sealpoint.api import Store, open_store
-from sealpoint.cli._json import parse_json, read_document
+from sealpoint.cli._input_files import parse_json, read_document
 from sealpoint.cli.options import common_option, import_object
 from sealpoint.cli.terminal import ask_hidden, can_ask, print_line
 from sealpoint.codec import Registry

@@ -5,15 +5,15 @@
 registry wrote. `docs/formats/values.md` specifies the bytes.
 """
 
-from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
+from sealpoint.codec._builtin_types import BUILTINS, PLAIN_REASONS, BuiltinType
+from sealpoint.codec._class_kinds import DictForm
+from sealpoint.codec._class_shape import where_registry_goes
+from sealpoint.codec._dict_keys import collision_fault
+from sealpoint.codec._encoding_memo import TreeMemo
 from sealpoint.codec._explain import Explanation, TypeUse, allow_line, is_builtin
-from sealpoint.codec._keys import collision_fault
-from sealpoint.codec._kinds import DictForm
-from sealpoint.codec._memo import TreeMemo
-from sealpoint.codec._reach import Reached, tree_blobs
+from sealpoint.codec._reachable_blobs import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
-from sealpoint.codec._rules import TypeRule, UntypedValue, unknown_name
-from sealpoint.codec._shape import where_registry_goes
+from sealpoint.codec._type_rules import TypeRule, UntypedValue, unknown_name
 
 __all__ = [
     "BUILTINS",

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import ormsgpack
 
-from sealpoint.codec._wire import Packer, Tag, Unpacker
+from sealpoint.codec._wire_format import Packer, Tag, Unpacker
 from sealpoint.errors import (
     BytesMalformed,
     DecodeLimitExceeded,

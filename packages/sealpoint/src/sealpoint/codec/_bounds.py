@@ -11,11 +11,11 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sealpoint.codec._arrays import find_encoder, is_key_scalar
-from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
-from sealpoint.codec._keys import collision_fault, key_fault, large_int_fault
+from sealpoint.codec._builtin_types import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._dict_keys import collision_fault, key_fault, large_int_fault
 from sealpoint.codec._msgpack import count_nodes
-from sealpoint.codec._rules import TypeRule
-from sealpoint.codec._wire import REFERENCE, STREAMS, Stream, split_ids
+from sealpoint.codec._type_rules import TypeRule
+from sealpoint.codec._wire_format import REFERENCE, STREAMS, Stream, split_ids
 from sealpoint.errors import (
     BytesMalformed,
     DecodeLimitExceeded,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, TypeVar
 
-from sealpoint.codec._keys import is_plain_key
-from sealpoint.codec._wire import Packer, Unpacker
+from sealpoint.codec._dict_keys import is_plain_key
+from sealpoint.codec._wire_format import Packer, Unpacker
 from sealpoint.errors import (
     BytesMalformed,
     DecodeLimitExceeded,

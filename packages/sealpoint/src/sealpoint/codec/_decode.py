@@ -29,10 +29,10 @@ from ormsgpack import unpackb
 
 from sealpoint.codec._arrays import check_raw
 from sealpoint.codec._bounds import DECODING, Bounds
-from sealpoint.codec._builtins import DECODERS
-from sealpoint.codec._memo import Block, Roll, TreeMemo
+from sealpoint.codec._builtin_types import DECODERS
+from sealpoint.codec._encoding_memo import Block, Roll, TreeMemo
 from sealpoint.codec._msgpack import UNCHECKED_BYTES_MAX, is_deep
-from sealpoint.codec._rules import (
+from sealpoint.codec._type_rules import (
     LABEL_BYTES,
     Label,
     TypeRule,
@@ -40,7 +40,7 @@ from sealpoint.codec._rules import (
     make_rule,
     unknown_name,
 )
-from sealpoint.codec._wire import (
+from sealpoint.codec._wire_format import (
     CHUNK_BYTES_MIN,
     SIZED_EXTENSIONS,
     TIMESTAMP,

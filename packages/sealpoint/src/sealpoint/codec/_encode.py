@@ -8,7 +8,7 @@ bytes for all the rest. The engine swallows exceptions of its hook, so the hook 
 one, which is raised instead of the engine's own.
 
 `TreeEncoding` produces blobs, so that unchanged parts are not written again: a long container or
-byte string is cut into chunks (`_chunks`) and replaced by a reference. Blobs are put before the
+byte string is cut into chunks (`_chunking`) and replaced by a reference. Blobs are put before the
 blob that names them. Short values are encoded at the engine's full speed, as in the flat encoding:
 nothing in them is long enough for a reference.
 """
@@ -30,8 +30,8 @@ from sealpoint.codec._arrays import (
     tensor_parts,
 )
 from sealpoint.codec._bounds import ENCODING, Bounds, not_allowed
-from sealpoint.codec._builtins import ENCODERS
-from sealpoint.codec._chunks import (
+from sealpoint.codec._builtin_types import ENCODERS
+from sealpoint.codec._chunking import (
     CutBytes,
     bytes_target,
     id_ends,
@@ -39,11 +39,11 @@ from sealpoint.codec._chunks import (
     members_target,
     recut,
 )
-from sealpoint.codec._keys import is_plain_key
-from sealpoint.codec._memo import BLOCK_MEMBERS, Block, ChunkedList, TreeMemo, new_block
-from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._dict_keys import is_plain_key
+from sealpoint.codec._encoding_memo import BLOCK_MEMBERS, Block, ChunkedList, TreeMemo, new_block
 from sealpoint.codec._scalars import encode_timestamp, is_timestamp
-from sealpoint.codec._wire import (
+from sealpoint.codec._type_rules import TypeRule
+from sealpoint.codec._wire_format import (
     ID_BYTES,
     REFERENCE,
     BlobId,

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sealpoint.codec._arrays import find_encoder
-from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS
+from sealpoint.codec._builtin_types import BUILTINS, PLAIN_REASONS
+from sealpoint.codec._class_kinds import EnumKind, PairKind
 from sealpoint.codec._encode import Encoding
-from sealpoint.codec._kinds import EnumKind, PairKind
-from sealpoint.codec._rules import TypeRule, is_rule_name, make_rule
+from sealpoint.codec._type_rules import TypeRule, is_rule_name, make_rule
 from sealpoint.errors import EncodeError, RuleInvalid
 from sealpoint.limits import Limits
 

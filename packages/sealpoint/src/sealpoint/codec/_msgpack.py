@@ -11,8 +11,8 @@ there: everything that it built until then was counted, and no reader accepts th
 import re
 from typing import TypeAlias
 
-from sealpoint.codec._rules import LABEL_BYTES
-from sealpoint.codec._wire import (
+from sealpoint.codec._type_rules import LABEL_BYTES
+from sealpoint.codec._wire_format import (
     COUNTED,
     FIXED,
     FIXED_EXTENSIONS,

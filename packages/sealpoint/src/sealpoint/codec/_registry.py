@@ -11,16 +11,16 @@ from typing import Any, TypeVar, overload
 
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._bounds import ENCODING, Bounds
-from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._builtin_types import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._class_kinds import DictForm
+from sealpoint.codec._class_shape import where_registry_goes
 from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
 from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short, may_be_short
+from sealpoint.codec._encoding_memo import TreeMemo
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
-from sealpoint.codec._kinds import DictForm
-from sealpoint.codec._memo import TreeMemo
-from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._scalars import known_zones
-from sealpoint.codec._shape import where_registry_goes
-from sealpoint.codec._wire import BlobId, Get, GetMany, Put, id_bytes
+from sealpoint.codec._type_rules import TypeRule, Upgrade, make_rule
+from sealpoint.codec._wire_format import BlobId, Get, GetMany, Put, id_bytes
 from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
 from sealpoint.limits import Limits
 
@@ -242,7 +242,7 @@ class Registry:
         except ValueError as exc:
             raise DecodeError("value: expected a memoryview that is not released") from exc
         decoding = Decoding(self._tables, self._limits)
-        return _told(decoding, decoding.run(copied), on_added)
+        return _report_added(decoding, decoding.run(copied), on_added)
 
     def encode_tree(
         self, value: Any, put: Put, *, seed: bytes = b"", memo: TreeMemo | None = None
@@ -330,7 +330,7 @@ class Registry:
             get_many=get_many,
             memo=memo,
         )
-        return _told(decoding, decoding.run_tree(root), on_added)
+        return _report_added(decoding, decoding.run_tree(root), on_added)
 
     def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
         """Refuse keys of a dict, or members of a set, before they are hashed.
@@ -362,7 +362,7 @@ class Registry:
         return type(error)(f"{path}: {error.message}", hint=hint)
 
 
-def _told(decoding: Decoding, value: Any, on_added: _OnAdded | None) -> Any:
+def _report_added(decoding: Decoding, value: Any, on_added: _OnAdded | None) -> Any:
     if on_added is not None:
         for name, fields in decoding.added.items():
             on_added(name, fields)

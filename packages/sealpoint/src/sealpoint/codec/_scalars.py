@@ -26,7 +26,7 @@ from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, Windows
 from typing import Any, cast
 from uuid import UUID
 
-from sealpoint.codec._wire import Packer, Unpacker
+from sealpoint.codec._wire_format import Packer, Unpacker
 from sealpoint.errors import (
     BytesMalformed,
     DecodeLimitExceeded,

@@ -5,7 +5,7 @@ This package alone reads the environment, and reads or writes key and pin files.
 defines the content of these files.
 """
 
-from sealpoint.config._application import (
+from sealpoint.config._application_code import (
     Application,
     Module,
     ModuleOrigin,
@@ -14,22 +14,15 @@ from sealpoint.config._application import (
     read_data_files,
 )
 from sealpoint.config._backends import StoreUrl, lasting_forms
-from sealpoint.config._code import code_of, imported_name
-from sealpoint.config._files import (
-    StoreFiles,
-    kept_roster_entries,
-    known_urls,
-    read_pin_descriptor,
-    read_pin_file,
-)
-from sealpoint.config._group import (
+from sealpoint.config._code_identity import code_of, imported_name
+from sealpoint.config._group_sharing import (
     Group,
     group_faults,
     make_shared_directory,
     read_shared_secret,
     share_secret,
 )
-from sealpoint.config._installed import is_application_file
+from sealpoint.config._installed_packages import is_application_file
 from sealpoint.config._key_files import (
     KeyFiles,
     PassphraseSource,
@@ -43,7 +36,7 @@ from sealpoint.config._key_files import (
     store_password,
     unlocking,
 )
-from sealpoint.config._secret_files import replace_file, write_new_file
+from sealpoint.config._protected_files import replace_file, write_new_file
 from sealpoint.config._settings import (
     Settings,
     check_identity_name,
@@ -51,6 +44,13 @@ from sealpoint.config._settings import (
     read_settings_file,
 )
 from sealpoint.config._shared_anchor import open_shared_anchor, parse_anchor_url
+from sealpoint.config._store_files import (
+    StoreFiles,
+    kept_roster_entries,
+    known_urls,
+    read_pin_descriptor,
+    read_pin_file,
+)
 
 __all__ = [
     "Application",

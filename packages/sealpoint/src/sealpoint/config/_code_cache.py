@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import platformdirs
 
-from sealpoint.config._secret_files import read_file, replace_file
+from sealpoint.config._protected_files import read_file, replace_file
 from sealpoint.errors import SealpointError
 
 _T = TypeVar("_T")

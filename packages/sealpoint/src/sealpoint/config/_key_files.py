@@ -19,8 +19,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sealpoint.config._directory import StoreDirectory
-from sealpoint.config._secret_files import (
+from sealpoint.config._protected_files import (
     move_file,
     read_descriptor,
     read_file,
@@ -28,6 +27,7 @@ from sealpoint.config._secret_files import (
     write_new_file,
 )
 from sealpoint.config._settings import check_identity_name
+from sealpoint.config._store_directory import StoreDirectory
 from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,

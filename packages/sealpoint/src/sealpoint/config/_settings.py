@@ -20,7 +20,7 @@ from typing import Any
 
 import platformdirs
 
-from sealpoint.config._secret_files import check_directory, read_file
+from sealpoint.config._protected_files import check_directory, read_file
 from sealpoint.errors import ConfigError, DirectoryUnusable, NameInvalid
 
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")

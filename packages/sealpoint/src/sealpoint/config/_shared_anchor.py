@@ -17,8 +17,8 @@ import msgspec
 
 from sealpoint import _parts
 from sealpoint.anchor import AnchorBackend, AnchorUrl, SharedAnchor
-from sealpoint.config._directory import StoreDirectory
-from sealpoint.config._secret_files import replace_file, sync_directory, write_new_file
+from sealpoint.config._protected_files import replace_file, sync_directory, write_new_file
+from sealpoint.config._store_directory import StoreDirectory
 from sealpoint.errors import ConfigError, StoreExists, UrlInvalid
 
 _BYTES_MAX = 64 * 1024

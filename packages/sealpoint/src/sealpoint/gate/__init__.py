@@ -14,7 +14,7 @@ from sealpoint.gate._decision import (
     RolloutFacts,
     decide,
 )
-from sealpoint.gate._operations import Operations, require_breakable
+from sealpoint.gate._operator_actions import OperatorActions, require_break_glass_allowed
 from sealpoint.gate._policy import (
     COMPARED_RULES,
     RULE_WORDS,
@@ -33,19 +33,19 @@ from sealpoint.gate._requests import (
     make_request,
     why_closed,
 )
-from sealpoint.gate._review import Newest, Reviewer
-from sealpoint.gate._rollout_book import RolloutBook
+from sealpoint.gate._resume_review import Newest, Reviewer
+from sealpoint.gate._rollout_records import RolloutBook
 from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
-from sealpoint.gate._standing import Standing, StandingPause
+from sealpoint.gate._shown_standing import Standing, StandingPause
 from sealpoint.gate._thread import AdapterThread, Thread
-from sealpoint.gate._thread_look import (
-    LookedThread,
-    ThreadLook,
+from sealpoint.gate._thread_status import (
+    StatusQuery,
+    StatusResult,
     ThreadPhase,
+    ThreadStatus,
     ThreadSummary,
-    ToLook,
-    look_at_all,
-    summarise,
+    read_statuses,
+    summarize,
     summary_now,
     unreadable,
 )
@@ -60,10 +60,9 @@ __all__ = [
     "Decision",
     "Facts",
     "GrantFacts",
-    "LookedThread",
     "Measure",
     "Newest",
-    "Operations",
+    "OperatorActions",
     "Outcome",
     "PlannedWorld",
     "Policies",
@@ -81,18 +80,19 @@ __all__ = [
     "Standing",
     "StandingPause",
     "Status",
+    "StatusQuery",
+    "StatusResult",
     "Thread",
-    "ThreadLook",
     "ThreadPhase",
+    "ThreadStatus",
     "ThreadSummary",
-    "ToLook",
     "can_be_approved",
     "decide",
-    "look_at_all",
     "make_request",
-    "require_breakable",
+    "read_statuses",
+    "require_break_glass_allowed",
     "shipped_policy",
-    "summarise",
+    "summarize",
     "summary_now",
     "unreadable",
     "why_closed",

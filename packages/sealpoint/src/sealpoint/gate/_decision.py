@@ -35,7 +35,7 @@ _CLASS_WORDS = {
     LeafClass.RUNTIME: "the installed versions are not those of the checkpoint",
     LeafClass.OTHER: "what the application declares is not that of the checkpoint",
 }
-_TOLD_CHARS_MAX = 2048
+_LINES_CHARS_MAX = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,23 +426,23 @@ def _compared(the: _The) -> tuple[tuple[Rule, str], ...]:
     diff = the.diff
     lines, narrower = diff.by_class(), diff.narrower
     made = [
-        (Rule(each), f"{_CLASS_WORDS[each]}: {_told(lines[each])}")
+        (Rule(each), f"{_CLASS_WORDS[each]}: {_joined_lines(lines[each])}")
         for each in LeafClass
         if each in diff.differs
     ]
     if narrower:
         gone = [line for each in LeafClass if each in narrower for line in lines[each]]
-        words = f"the run can do less than when it was saved: {_told(gone)}"
+        words = f"the run can do less than when it was saved: {_joined_lines(gone)}"
         made.append((Rule.NARROWER_WORLD, words))
     return tuple(made)
 
 
-def _told(lines: Sequence[str]) -> str:
+def _joined_lines(lines: Sequence[str]) -> str:
     """Join the differences up to a length limit; approvers see all of them elsewhere."""
     chars = 0
     for place, line in enumerate(lines):
         chars += len(line)
-        if chars > _TOLD_CHARS_MAX:
+        if chars > _LINES_CHARS_MAX:
             return "; ".join([*lines[:place], f"and {len(lines) - place} more"])
     return "; ".join(lines)
 
@@ -458,16 +458,16 @@ def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[O
     grant = facts.grant
     approvals = 0 if grant is None else len(set(grant.approved_by))
     needed = max(1, strictest.people, 0 if grant is None else grant.needed)
-    if approvals >= needed or (grant is not None and _says(grant.broken_glass)):
+    if approvals >= needed or (grant is not None and _has_content(grant.broken_glass)):
         return Outcome.ALLOW, ""
     if strictest.asks_people:
         return Outcome.NEEDS_APPROVAL, f" (approvals needed: {needed}, found: {approvals})"
-    if _says(facts.deliberate):
+    if _has_content(facts.deliberate):
         return Outcome.ALLOW, ""
     return Outcome.REFUSE, ' (pass deliberate="why" if that is meant)'
 
 
-def _says(reason: str | None) -> bool:
+def _has_content(reason: str | None) -> bool:
     """Whether a reason has content: a blank text does not count."""
     return reason is not None and bool(reason.strip())
 

@@ -26,16 +26,16 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
-from sealpoint.gate._context import GateContext
 from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint, refused_for
-from sealpoint.gate._facts import gather
+from sealpoint.gate._decision_facts import gather
+from sealpoint.gate._framework_runs import Run, RunTracker, older_lanes
+from sealpoint.gate._gate_context import GateContext
 from sealpoint.gate._last_session import LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import Asked, denied_first, grant_of
 from sealpoint.gate._resume_call import ResumeCall
-from sealpoint.gate._rollout_book import Rollout
-from sealpoint.gate._run import Run, RunTracker, older_lanes
-from sealpoint.gate._worlds import AllowedWorld, SessionWorlds
+from sealpoint.gate._rollout_records import Rollout
+from sealpoint.gate._session_worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import KINDS, Entry, Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Attestation, Statement, count
 from sealpoint.store import (

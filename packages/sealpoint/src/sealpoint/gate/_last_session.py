@@ -87,7 +87,7 @@ class LastSession:
         if not isinstance(found, Holder):
             return found
         name = self._state.name
-        raise Busy(f"thread {name!r}: a run is under way: {_told(found)}")
+        raise Busy(f"thread {name!r}: a run is under way: {_holder_text(found)}")
 
     def look(self) -> Liveness:
         """Return whether a run holds the thread, or held it when its process ended."""
@@ -96,7 +96,7 @@ class LastSession:
             return NOBODY
         if not found.living or self.is_stopped():
             return Liveness(None, died=True)
-        return Liveness(_told(found), died=False)
+        return Liveness(_holder_text(found), died=False)
 
     def age(self, release: Release, session: int | None, now: datetime) -> timedelta | None:
         """Return how long ago a foreign session last moved the thread; None if it has ended.
@@ -309,7 +309,7 @@ def _results(header: Header, record: Record) -> ResultsBody | None:
     return found
 
 
-def _told(holder: Holder) -> str:
+def _holder_text(holder: Holder) -> str:
     if not holder.who:
         return "it began just now"
     return f"{holder.who!r}, since {holder.since:%Y-%m-%d %H:%M:%S}Z"

@@ -493,7 +493,7 @@ def denied_first(asked: Iterable[Asked]) -> list[Asked]:
 
 def is_alike(one: Statement, other: Statement) -> bool:
     """Whether two requests that are bound to the same basis ask for the same."""
-    return _wish(one) == _wish(other)
+    return _request_key(one) == _request_key(other)
 
 
 def denied_alike(
@@ -507,7 +507,7 @@ def denied_alike(
     return None
 
 
-def _wish(asked: Statement) -> tuple[object, ...]:
+def _request_key(asked: Statement) -> tuple[object, ...]:
     worlds = (asked.world_from, asked.world_to)
     what = (asked.action, asked.checkpoint, asked.release, worlds, asked.answer, asked.to)
     return (*what, asked.requester, asked.policy)

@@ -24,13 +24,13 @@ from sealpoint.errors import (
     UsageError,
     WorldInvalid,
 )
-from sealpoint.gate._context import GateContext
 from sealpoint.gate._decision import Reason, compared_reasons
-from sealpoint.gate._operations import Operations
+from sealpoint.gate._gate_context import GateContext
+from sealpoint.gate._operator_actions import OperatorActions
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._request_list import only_one
 from sealpoint.gate._requests import Request, Status, why_closed
-from sealpoint.gate._rollout_book import Rollout, RolloutBook
+from sealpoint.gate._rollout_records import Rollout, RolloutBook
 from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
     KINDS,
@@ -313,7 +313,7 @@ class Rollouts:
         self._thread = thread
         state = ThreadState(core, ROLLOUTS)
         context = GateContext(state, policies, book)
-        self._operations = Operations(state, ThreadReader(state), context)
+        self._operations = OperatorActions(state, ThreadReader(state), context)
 
     def plan(self, world: World | Mapping[str, Any]) -> RolloutPlan:
         """Show what a new world would mean for the existing threads; writes nothing.

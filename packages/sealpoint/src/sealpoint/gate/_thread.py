@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thread of an open store, for applications and for the adapters of frameworks.
 
-Every method delegates to one part: the reader reads (`store/_reader.py`), the gate decides and lets
-the writer write (`_gate.py`, `store/_writer.py`), retention removes old data
-(`store/_retention.py`), and operations are the actions of people on a thread (`_operations.py`).
-The parts share one `ThreadState`. Calls from several OS threads run one after the other.
+Every method delegates to one part: the reader reads (`store/_thread_reader.py`), the gate decides
+and lets the writer write (`_gate.py`, `store/_thread_writer.py`), retention removes old data
+(`store/_retention.py`), and operations are the actions of people on a thread
+(`_operator_actions.py`). The parts share one `ThreadState`. Calls from several OS threads run one
+after the other.
 
 `AdapterThread` is the same thread for an adapter: several lanes, results, and runs that show a
 token. An adapter translates the saves of its framework into drafts, and has each run judged before
 it begins. It reads with `snapshot`, which never lets a handle that lost the thread continue. It
 writes with `commit`, where every draft names its run. The gate refuses the writes of a run that was
 never judged, was refused, or was overtaken. The other code that adapters share is in
-`sealpoint.adapters.face`.
+`sealpoint.adapters.guarded_runs`.
 """
 
 import secrets
@@ -21,15 +22,15 @@ from datetime import datetime
 from typing import Any, cast
 
 from sealpoint.errors import SealpointError
-from sealpoint.gate._context import GateContext
 from sealpoint.gate._decision import Decision
 from sealpoint.gate._gate import Gate
-from sealpoint.gate._operations import Operations
+from sealpoint.gate._gate_context import GateContext
+from sealpoint.gate._operator_actions import OperatorActions
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
-from sealpoint.gate._rollout_book import RolloutBook
-from sealpoint.gate._standing import Standing
+from sealpoint.gate._rollout_records import RolloutBook
+from sealpoint.gate._shown_standing import Standing
 from sealpoint.store import (
     CheckpointRef,
     CommitDraft,
@@ -61,7 +62,7 @@ class Thread:
         self._retention = ThreadRetention(self._state)
         context = GateContext(self._state, policies, book)
         self._gate = Gate(self._state, self._reader, context)
-        self.operations = Operations(self._state, self._reader, context)
+        self.operations = OperatorActions(self._state, self._reader, context)
         """Answers to requests, as `Store.approve` and similar methods record them."""
         self.adapter = AdapterThread(self._state, self._reader, self._gate, self._retention)
         """The operations of a framework's adapter on the thread."""

@@ -4,7 +4,28 @@
 Everything here is pure. Bytes come in as arguments; the store reads them.
 """
 
-from sealpoint.ledger._bodies import (
+from sealpoint.ledger._claim_checks import ClaimCheck, Rank
+from sealpoint.ledger._entry import (
+    NO_ID,
+    PRINT_BYTES,
+    Entry,
+    Fence,
+    Header,
+    Links,
+    OwnerEntry,
+    Place,
+    SkipHashes,
+    Tip,
+    encode_header,
+    id_print,
+    link_hash,
+    link_to,
+    next_link,
+    parse_header,
+    parse_links,
+    skip_seq,
+)
+from sealpoint.ledger._entry_bodies import (
     TABLE_EVERY,
     TABLE_POSITIONS_MAX,
     AdoptBody,
@@ -34,30 +55,8 @@ from sealpoint.ledger._bodies import (
     readable_body,
     require_past,
 )
-from sealpoint.ledger._claims import ClaimCheck, Rank
-from sealpoint.ledger._entry import (
-    NO_ID,
-    PRINT_BYTES,
-    Entry,
-    Fence,
-    Header,
-    Links,
-    OwnerEntry,
-    Place,
-    SkipHashes,
-    Tip,
-    encode_header,
-    id_print,
-    link_hash,
-    link_to,
-    next_link,
-    parse_header,
-    parse_links,
-    skip_seq,
-)
-from sealpoint.ledger._kinds import KINDS, Kind, KindRule
-from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
-from sealpoint.ledger._rules import (
+from sealpoint.ledger._entry_kinds import KINDS, Kind, KindRule
+from sealpoint.ledger._entry_rules import (
     RESERVED,
     ROLLOUTS,
     Marks,
@@ -74,6 +73,7 @@ from sealpoint.ledger._rules import (
     counted_attestations,
     require_attestations,
 )
+from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain
 from sealpoint.ledger._thread_chain import (
     ChainStep,

@@ -20,7 +20,7 @@ from typing import Annotated, Literal, Self
 import msgspec
 
 from sealpoint.errors import Edited, Misplaced, Missing
-from sealpoint.ledger._kinds import Kind
+from sealpoint.ledger._entry_kinds import Kind
 from sealpoint.limits import HEADER_BYTES_MAX
 
 FORMAT_VERSION: Literal[3] = 3
@@ -96,7 +96,7 @@ def parse_header(data: bytes) -> Header:
         if header.at.tzinfo is UTC and encode_header(header) == data:
             return header
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        if _says_earlier(data):
+        if _is_earlier_version(data):
             raise Edited(
                 "entry header: expected format version 3, found an earlier one, which this "
                 "release does not read",
@@ -122,7 +122,7 @@ def parse_links(data: bytes) -> Links:
         ) from exc
 
 
-def _says_earlier(data: bytes) -> bool:
+def _is_earlier_version(data: bytes) -> bool:
     """Whether bytes that are not a header claim to be one of an earlier version."""
     try:
         _decode_earlier(data)

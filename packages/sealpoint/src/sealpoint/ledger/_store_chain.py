@@ -33,9 +33,9 @@ from sealpoint.errors import (
     Tampered,
 )
 from sealpoint.ids import KeyId
-from sealpoint.ledger._bodies import RestoreBody, RootBody, RosterBody, readable_body
 from sealpoint.ledger._entry import Entry, Header, link_hash, parse_header, skip_seq
-from sealpoint.ledger._kinds import KINDS, Kind
+from sealpoint.ledger._entry_bodies import RestoreBody, RootBody, RosterBody, readable_body
+from sealpoint.ledger._entry_kinds import KINDS, Kind
 from sealpoint.limits import POSITION_LIST_BYTES_MAX
 from sealpoint.signing import (
     ANY_NAMESPACE,
@@ -653,7 +653,7 @@ class StoreChain:
         if holder is None or not holder[0].may_any(rule.roles, ANY_NAMESPACE):
             by = header.by[:12] if holder is None else repr(holder[0].name)
             raise NotTrusted(
-                f"{where}: expected an entry by role {rule.said_roles} of all namespaces, found "
+                f"{where}: expected an entry by role {rule.roles_text} of all namespaces, found "
                 f"one by {by}"
             )
         if len(found) != 1:

@@ -3,8 +3,8 @@
 
 `verify_entry` verifies one entry on its own: its bytes, its place, and its signature by a key that
 the roster and the table allow. `begin` and `extend` verify an entry as the next one of a chain that
-is verified so far: its links, and every rule of `_rules.py`. The gate checks how many approvals the
-policy requires, and the anchor whether a chain is current.
+is verified so far: its links, and every rule of `_entry_rules.py`. The gate checks how many
+approvals the policy requires, and the anchor whether a chain is current.
 
 `Follower` verifies a whole thread, each entry as the next one. It believes nothing without proof:
 signature, place, links, fence, owner, pause, cutoffs and body of every entry, as a reader of the
@@ -20,14 +20,7 @@ from typing import Any, NamedTuple
 
 from sealpoint.errors import Edited, Forged, Forked, Misplaced, Missing, NotTrusted, RolledBack
 from sealpoint.ids import KeyId
-from sealpoint.ledger._bodies import (
-    GenesisBody,
-    HandoffBody,
-    ResumeBody,
-    parse_body,
-    readable_body,
-)
-from sealpoint.ledger._claims import ClaimCheck
+from sealpoint.ledger._claim_checks import ClaimCheck
 from sealpoint.ledger._entry import (
     Entry,
     Fence,
@@ -39,8 +32,15 @@ from sealpoint.ledger._entry import (
     link_hash,
     parse_header,
 )
-from sealpoint.ledger._kinds import KINDS, Kind
-from sealpoint.ledger._rules import (
+from sealpoint.ledger._entry_bodies import (
+    GenesisBody,
+    HandoffBody,
+    ResumeBody,
+    parse_body,
+    readable_body,
+)
+from sealpoint.ledger._entry_kinds import KINDS, Kind
+from sealpoint.ledger._entry_rules import (
     RESERVED,
     Marks,
     carried_attestations,
@@ -53,7 +53,7 @@ from sealpoint.ledger._rules import (
     check_session,
     check_succession,
     check_world,
-    place_of,
+    entry_label,
     require_attestations,
 )
 from sealpoint.ledger._store_chain import StoreChain
@@ -147,7 +147,7 @@ def _signer(
         raise NotTrusted(f"{where}: expected a kind that threads have, found {header.kind.word}")
     if not identity.may_any(rule.roles, header.ns):
         raise NotTrusted(
-            f"{where}: expected {rule.said_roles} of namespace {header.ns!r} for a "
+            f"{where}: expected {rule.roles_text} of namespace {header.ns!r} for a "
             f"{header.kind.word}, found {identity.name!r}"
         )
     return identity
@@ -221,7 +221,7 @@ def extend(
     fence = _fence(tip, entry, body, chain)
     if rule.is_checkpoint and body is not None and fence.owner is not None:
         state = parse_body(header.kind, header.body, body) if parsed is None else parsed
-        check_world(place_of(header), state.world, fence.world)
+        check_world(entry_label(header), state.world, fence.world)
     return Tip(
         entry,
         tip.skip_hashes.grown(entry.hash),
@@ -311,7 +311,7 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Fen
     fence = read_fence(entry, None if tip.fence.owner is None else body)
     if fence.owner not in (None, tip.fence.owner):
         raise NotTrusted(
-            f"{place_of(header)}: expected owner {tip.fence.owner!r}, found {fence.owner!r}"
+            f"{entry_label(header)}: expected owner {tip.fence.owner!r}, found {fence.owner!r}"
         )
     return fence
 

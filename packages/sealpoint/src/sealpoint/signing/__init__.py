@@ -16,7 +16,7 @@ from sealpoint.signing._attestation import (
     persons_asking,
     verify_attestation,
 )
-from sealpoint.signing._keyfile import (
+from sealpoint.signing._key_encoding import (
     KeyFacts,
     Passphrase,
     Unlock,
@@ -34,18 +34,8 @@ from sealpoint.signing._passkey import (
     PasskeyAssertion,
     PasskeyBinding,
 )
-from sealpoint.signing._remote import RemoteKey, Signer, SigningKey, public_key_of
-from sealpoint.signing._seals import Seal, encode_seal, encode_seals, parse_seals
-from sealpoint.signing._statement import (
-    DIGITS_LEAST,
-    DIGITS_MAX,
-    Action,
-    Statement,
-    begins_digest,
-    check_reason,
-    check_reason_size,
-)
-from sealpoint.signing._trust import (
+from sealpoint.signing._remote_keys import RemoteKey, Signer, SigningKey, public_key_of
+from sealpoint.signing._root_and_roster import (
     ANY_NAMESPACE,
     STOPPED,
     Cutoff,
@@ -59,7 +49,17 @@ from sealpoint.signing._trust import (
     RosterKey,
     TrustPin,
 )
-from sealpoint.signing._workers import Check, SignaturePool, Signed
+from sealpoint.signing._seals import Seal, encode_seal, encode_seals, parse_seals
+from sealpoint.signing._signature_workers import Check, SignaturePool, Signed
+from sealpoint.signing._statement import (
+    DIGITS_LEAST,
+    DIGITS_MAX,
+    Action,
+    Statement,
+    begins_digest,
+    check_reason,
+    check_reason_size,
+)
 
 __all__ = [
     "ANY_NAMESPACE",

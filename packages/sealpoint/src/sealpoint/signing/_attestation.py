@@ -24,7 +24,8 @@ from sealpoint.limits import REASON_BYTES_MAX
 from sealpoint.signing._keys import PublicKey
 from sealpoint.signing._pae import STATEMENT_TYPE, pae
 from sealpoint.signing._passkey import Passkey, PasskeyAssertion
-from sealpoint.signing._remote import SigningKey
+from sealpoint.signing._remote_keys import SigningKey
+from sealpoint.signing._root_and_roster import Identity, Role, Roster
 from sealpoint.signing._statement import (
     Action,
     Statement,
@@ -33,7 +34,6 @@ from sealpoint.signing._statement import (
     is_digest,
     is_hexadecimal,
 )
-from sealpoint.signing._trust import Identity, Role, Roster
 
 _PROOF_DIGITS_MAX = 4096
 _SHORT_DIGITS = 12

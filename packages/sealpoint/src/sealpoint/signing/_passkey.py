@@ -314,7 +314,7 @@ class Passkey:
     # ------------------------------------------------------------------ enrollment
 
     @classmethod
-    def enrol(
+    def enroll(
         cls,
         *,
         client_data: bytes,

@@ -16,7 +16,7 @@ import msgspec
 from sealpoint.errors import Edited, IdMalformed
 from sealpoint.ids import KeyId
 from sealpoint.limits import SEALS_BYTES_MAX, SEALS_MAX
-from sealpoint.signing._remote import SigningKey
+from sealpoint.signing._remote_keys import SigningKey
 
 _PAIRS = msgspec.json.Decoder(list[tuple[str, str]])
 _encode = msgspec.json.Encoder().encode

@@ -6,7 +6,6 @@ packing of small records.
 """
 
 from sealpoint.storage._backend import Backend, OpenStorage, Password
-from sealpoint.storage._batches import rising, scan_batches
 from sealpoint.storage._contract import (
     DIGEST_BYTES,
     SEQ_MAX,
@@ -17,7 +16,8 @@ from sealpoint.storage._contract import (
     require_blobs,
     require_drop,
 )
-from sealpoint.storage._packing import PACKED_BYTES_MORE, pack, unpack
+from sealpoint.storage._record_packing import PACKED_BYTES_MORE, pack, unpack
+from sealpoint.storage._row_batches import rising, scan_batches
 
 __all__ = [
     "DIGEST_BYTES",

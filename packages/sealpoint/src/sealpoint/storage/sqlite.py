@@ -27,7 +27,6 @@ from sealpoint.limits import (
     SEALS_BYTES_MAX,
 )
 from sealpoint.storage import _sqlite_schema as sql
-from sealpoint.storage._batches import rising, scan_batches
 from sealpoint.storage._contract import (
     DIGEST_BYTES,
     SEQ_MAX,
@@ -37,6 +36,7 @@ from sealpoint.storage._contract import (
     require_blobs,
     require_drop,
 )
+from sealpoint.storage._row_batches import rising, scan_batches
 from sealpoint.storage._sqlite_connections import SqliteConnections
 from sealpoint.storage._sqlite_file import compact_file
 from sealpoint.storage._sqlite_schema import Purpose

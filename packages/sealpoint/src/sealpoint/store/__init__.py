@@ -1,49 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
 """Save and load agent state: threads of checkpoints on a storage, an anchor and a roster."""
 
-from sealpoint.store._adopt import (
+from sealpoint.store._anchor_adoption import (
     adopt_store_chain,
     adopt_thread,
     enter_copy,
     record_joining,
     unanchored_threads,
 )
-from sealpoint.store._append import EntryDraft, check_rights
+from sealpoint.store._anchor_comparison import judge_positions
+from sealpoint.store._anchor_positions import shown_position, tip_position
+from sealpoint.store._append_entries import EntryDraft, check_rights
 from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
-from sealpoint.store._chain import Chain, is_paused, lost_pause
+from sealpoint.store._checkpoint_index import (
+    CheckpointIndex,
+    CheckpointPlace,
+    Key,
+    checkpoint_place,
+)
 from sealpoint.store._checkpoint_store import (
     CheckpointStore,
-    LeftOut,
     ThreadNames,
+    UnlistedThread,
     list_threads,
     unknown_threads,
 )
-from sealpoint.store._copy import CopiedStore, copy_store
-from sealpoint.store._core import Core, StoreParts
+from sealpoint.store._drafts import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._entry_reader import NearEntries
-from sealpoint.store._expiry import EXPIRY_WARNING
+from sealpoint.store._garbage_collection import collect_garbage
 from sealpoint.store._genesis import claimed_name
-from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
-from sealpoint.store._names import check_name, is_reserved, store_slot, thread_slot
-from sealpoint.store._positions import shown_position, tip_position
-from sealpoint.store._reader import ThreadReader, checkpoint_at, read_world
-from sealpoint.store._refs import (
-    CheckpointRef,
-    Collected,
-    Erasure,
-    Event,
-    Loaded,
-    Pruning,
-    Results,
-    ResultsRef,
-    Snapshot,
+from sealpoint.store._key_expiry import EXPIRY_WARNING
+from sealpoint.store._key_revocation import (
+    EndedKeys,
+    KeyUsage,
+    UnverifiedThread,
+    find_key_usage,
+    revoke_keys,
 )
+from sealpoint.store._names import check_name, is_reserved, store_slot, thread_slot
 from sealpoint.store._release import (
     Deleted,
     PendingResult,
     Release,
     ReleasedLane,
-    Standpoint,
+    ReleasePosition,
     make_release,
 )
 from sealpoint.store._restore import (
@@ -56,14 +56,18 @@ from sealpoint.store._restore import (
     plan_restore,
 )
 from sealpoint.store._retention import ThreadRetention
-from sealpoint.store._revocation import (
-    EndedKeys,
-    KeyUsage,
-    UnverifiedThread,
-    find_key_usage,
-    revoke_keys,
+from sealpoint.store._return_values import (
+    CheckpointRef,
+    Collected,
+    Erasure,
+    Event,
+    Loaded,
+    Pruning,
+    Results,
+    ResultsRef,
+    Snapshot,
 )
-from sealpoint.store._roster import (
+from sealpoint.store._store_chain_writer import (
     anchored_positions,
     append_root,
     append_roster,
@@ -73,14 +77,15 @@ from sealpoint.store._roster import (
     list_positions_again,
     require_roots,
 )
-from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
-from sealpoint.store._state import ThreadState
-from sealpoint.store._sweep import collect
+from sealpoint.store._store_copy import CopiedStore, copy_store
+from sealpoint.store._store_parts import Core, StoreParts
 from sealpoint.store._thread_list import ListedThread, all_threads, match_heads, named_slot
-from sealpoint.store._two_anchors import judge_positions
-from sealpoint.store._vouch import judge_unvouched
-from sealpoint.store._walk import ThreadWalk
-from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
+from sealpoint.store._thread_reader import ThreadReader, checkpoint_at, read_world
+from sealpoint.store._thread_state import ThreadState
+from sealpoint.store._thread_walk import ThreadWalk
+from sealpoint.store._thread_writer import CommitDraft, Outcome, SessionStart, ThreadWriter
+from sealpoint.store._unvouched_entries import judge_unvouched
+from sealpoint.store._verified_chain import Chain, is_paused, lost_pause
 
 __all__ = [
     "EXPIRY_WARNING",
@@ -102,7 +107,6 @@ __all__ = [
     "Event",
     "Key",
     "KeyUsage",
-    "LeftOut",
     "ListedThread",
     "Loaded",
     "LostDecision",
@@ -111,6 +115,7 @@ __all__ = [
     "PendingResult",
     "Pruning",
     "Release",
+    "ReleasePosition",
     "ReleasedLane",
     "RestorePlan",
     "Results",
@@ -120,7 +125,6 @@ __all__ = [
     "SaveDraft",
     "SessionStart",
     "Snapshot",
-    "Standpoint",
     "StoreParts",
     "ThreadNames",
     "ThreadOutcome",
@@ -130,6 +134,7 @@ __all__ = [
     "ThreadState",
     "ThreadWalk",
     "ThreadWriter",
+    "UnlistedThread",
     "UnverifiedThread",
     "accept_restore",
     "adopt_store_chain",
@@ -142,8 +147,9 @@ __all__ = [
     "check_name",
     "check_rights",
     "checkpoint_at",
+    "checkpoint_place",
     "claimed_name",
-    "collect",
+    "collect_garbage",
     "copy_roster",
     "copy_store",
     "enter_copy",
@@ -161,7 +167,6 @@ __all__ = [
     "make_release",
     "match_heads",
     "named_slot",
-    "place_of",
     "plain_value",
     "plan_restore",
     "read_world",

@@ -20,9 +20,9 @@ from sealpoint.errors import Edited, Missing, UsageError
 from sealpoint.ledger import CheckpointBody, Header, ResultsBody, link_hash
 from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 from sealpoint.storage import Record, Storage
-from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core
-from sealpoint.store._state_memory import StateMemory
+from sealpoint.store._state_cache import StateMemory
+from sealpoint.store._store_parts import Core
+from sealpoint.store._verified_chain import Chain
 
 _FRESH_INLINE_MAX = 64
 _PENDING_BYTES_MAX = 32 * 1024 * 1024

@@ -29,11 +29,11 @@ from sealpoint.errors import (
 )
 from sealpoint.ids import namespace_tag
 from sealpoint.ledger import Kind, link_hash, parse_header
-from sealpoint.store._adopt import genuine_name
-from sealpoint.store._core import Core, StoreParts
-from sealpoint.store._expiry import warn_of_expiry
+from sealpoint.store._anchor_adoption import genuine_name
 from sealpoint.store._genesis import claimed_name
+from sealpoint.store._key_expiry import warn_of_expiry
 from sealpoint.store._names import check_name, is_reserved, thread_slot
+from sealpoint.store._store_parts import Core, StoreParts
 from sealpoint.store._thread_list import ListedThread, all_threads
 
 _TOLD_MAX = 3
@@ -41,7 +41,7 @@ _ID_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class UnlistedThread:
     """A thread that a list of names leaves out."""
 
     thread: str
@@ -63,7 +63,7 @@ class ThreadNames:
     """The names of a namespace's threads; an incomplete list raises unless `partial` is set."""
 
     namespace: str
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[UnlistedThread, ...]
     """The missing threads; empty if the list is complete."""
     partial: bool
     """Whether the caller accepts an incomplete list."""
@@ -136,14 +136,14 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
     core.trust()
     threads = all_threads(core)
     names: list[str] = []
-    left_out: list[LeftOut] = []
+    left_out: list[UnlistedThread] = []
     for each in threads:
         if each.anchored is None:
             continue
         listing = _SlotListing(core, each.slot, each.anchored)
         if listing.missing:
             name = listing.name if listing.namespace == core.namespace else None
-            left_out.append(LeftOut(thread=each.thread.hex(), name=name, anchored=True))
+            left_out.append(UnlistedThread(thread=each.thread.hex(), name=name, anchored=True))
         elif listing.is_shown and listing.name is not None:
             names.append(listing.name)
     left_out += unknown_threads(core, threads)
@@ -155,7 +155,7 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
     )
 
 
-def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[LeftOut]:
+def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[UnlistedThread]:
     """Yield those threads of the namespace that the store has and the anchor does not know.
 
     These have a genuine genesis under a name that has no slot.
@@ -166,7 +166,7 @@ def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[Lef
     for thread in unknown:
         name = genuine_name(core, trust, thread)
         if name is not None and not _is_known(core, _slot(core, core.namespace, name)):
-            yield LeftOut(thread=thread.hex(), name=name, anchored=False)
+            yield UnlistedThread(thread=thread.hex(), name=name, anchored=False)
 
 
 def _is_known(core: Core, slot: bytes) -> bool:

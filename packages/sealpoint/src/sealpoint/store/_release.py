@@ -4,8 +4,8 @@
 It is one immutable value, made only here, from the index of a verified chain. The gate decides on
 it, a statement binds its digest, people see it, the released state is read from it, the resume
 entry records its digest, and an audit makes it again and compares. Making it reads no clock and
-writes nothing. The gate decides whether it may run, and `_reader.py` reads the state. The format is
-docs/formats/release.md.
+writes nothing. The gate decides whether it may run, and `_thread_reader.py` reads the state. The
+format is docs/formats/release.md.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sealpoint.ledger import Origin, PruneBody
-from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Gone, Key, ResultPlace
+from sealpoint.store._checkpoint_index import (
+    CheckpointIndex,
+    CheckpointPlace,
+    Gone,
+    Key,
+    ResultPlace,
+)
 from sealpoint.world import json_form
 
 _encode_json = msgspec.json.Encoder(order="sorted").encode
@@ -118,7 +124,7 @@ class Release:
         )
 
 
-class Standpoint(NamedTuple):
+class ReleasePosition(NamedTuple):
     """The position of a thread when a release is made."""
 
     thread: str
@@ -130,23 +136,23 @@ class Standpoint(NamedTuple):
 
     A session that saved none settles no deletion and no copy before it.
     """
-    given_up: PruneBody | None
+    removals: PruneBody | None
     """The prune or delete in force now."""
-    given_up_before: PruneBody | None
+    removals_before: PruneBody | None
     """The prune or delete in force at that resume."""
 
 
 def make_release(
-    index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
+    index: CheckpointIndex, target: CheckpointPlace, release_position: ReleasePosition
 ) -> Release:
     """Make the release of a checkpoint.
 
     Args:
         index: The index of the verified chain, up to the thread's position.
         target: The checkpoint.
-        standpoint: The thread's position.
+        release_position: The thread's position.
     """
-    gone = _gone(standpoint.given_up)
+    gone = _gone(release_position.removals)
     newest = index.newest("", gone)
     results = _results(index, target.key, target.since, gone)
     lanes = tuple(
@@ -161,15 +167,15 @@ def make_release(
         for place in index.lanes_after(target.rank, gone)
         if place.key.lane != target.key.lane
     )
-    deleted = _deleted(index, target, standpoint)
+    deleted = _deleted(index, target, release_position)
     question = _question(index, target, results, gone)
     is_newest = newest is not None and newest.entry == target.entry
-    copied = target.origin is not None and target.seq > standpoint.resumed
+    copied = target.origin is not None and target.seq > release_position.resumed
     document = {
         "v": 1,
-        "thread": standpoint.thread,
-        "gen": standpoint.gen,
-        "basis": standpoint.basis,
+        "thread": release_position.thread,
+        "gen": release_position.gen,
+        "basis": release_position.basis,
         "checkpoint": target.entry.hex(),
         "held": target.held,
         "newest": is_newest,
@@ -183,10 +189,10 @@ def make_release(
     }
     return Release(
         digest=sha256(_encode_json(document)).hexdigest(),
-        thread=standpoint.thread,
-        gen=standpoint.gen,
-        basis=standpoint.basis,
-        fence=standpoint.fence,
+        thread=release_position.thread,
+        gen=release_position.gen,
+        basis=release_position.basis,
+        fence=release_position.fence,
         session=target.session,
         id=target.key.id,
         lane=target.key.lane,
@@ -206,8 +212,8 @@ def make_release(
     )
 
 
-def _gone(given_up: PruneBody | None) -> Gone:
-    return (lambda _seq: False) if given_up is None else given_up.covers
+def _gone(removals: PruneBody | None) -> Gone:
+    return (lambda _seq: False) if removals is None else removals.covers
 
 
 def _results(index: CheckpointIndex, key: Key, since: int, gone: Gone) -> tuple[PendingResult, ...]:
@@ -245,10 +251,10 @@ def _question(
 
 
 def _deleted(
-    index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
+    index: CheckpointIndex, target: CheckpointPlace, release_position: ReleasePosition
 ) -> tuple[Deleted, ...]:
     """Return the entries that were removed since a session saved, and would count otherwise."""
-    now, before = standpoint.given_up, standpoint.given_up_before
+    now, before = release_position.removals, release_position.removals_before
     if now is None or now is before:
         return ()
     gone, was_gone = _gone(now), _gone(before)

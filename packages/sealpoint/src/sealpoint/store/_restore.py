@@ -45,16 +45,16 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import PrivateKey, check_reason
 from sealpoint.storage import Record
-from sealpoint.store._call_trust import verify_renewed
-from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core
+from sealpoint.store._garbage_collection import drop_orphans
 from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import label_of, thread_slot
-from sealpoint.store._roster import append_restore
-from sealpoint.store._sweep import drop_orphans
+from sealpoint.store._store_chain_cache import verify_renewed
+from sealpoint.store._store_chain_writer import append_restore
+from sealpoint.store._store_parts import Core
 from sealpoint.store._thread_list import all_threads
-from sealpoint.store._vouch import judge_unvouched
-from sealpoint.store._walk import ThreadWalk
+from sealpoint.store._thread_walk import ThreadWalk
+from sealpoint.store._unvouched_entries import judge_unvouched
+from sealpoint.store._verified_chain import Chain
 
 Progress = Callable[[int, int], object]
 _Line = tuple[bytes, int, bytes]

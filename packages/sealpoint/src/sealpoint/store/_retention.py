@@ -24,14 +24,14 @@ from sealpoint.ledger import (
     ResultsBody,
 )
 from sealpoint.signing import check_reason, check_reason_size
-from sealpoint.store._append import EntryDraft
-from sealpoint.store._chain import entry_body
-from sealpoint.store._index import Key
+from sealpoint.store._append_entries import EntryDraft
+from sealpoint.store._checkpoint_index import Key
+from sealpoint.store._garbage_collection import Swept, sweep, would_sweep
 from sealpoint.store._names import check_name
-from sealpoint.store._reader import list_checkpoints
-from sealpoint.store._refs import CheckpointRef, Erasure, Pruning
-from sealpoint.store._state import ThreadState
-from sealpoint.store._sweep import Swept, sweep, would_sweep
+from sealpoint.store._return_values import CheckpointRef, Erasure, Pruning
+from sealpoint.store._thread_reader import list_checkpoints
+from sealpoint.store._thread_state import ThreadState
+from sealpoint.store._verified_chain import entry_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +113,29 @@ class ThreadRetention:
 
     def _would_prune(self, rule: _Keep) -> Pruning:
         self._state.refresh()
-        given_up, body = self._plan(rule, None)
-        swept = would_sweep(self._chain, prune=body if given_up else None)
-        return _pruning(given_up, swept, None)
+        removals, body = self._plan(rule, None)
+        swept = would_sweep(self._chain, prune=body if removals else None)
+        return _pruning(removals, swept, None)
 
     def _prune(self, rule: _Keep, reason: str | None, *, compact: bool) -> Pruning:
         while True:
             self._state.refresh()
-            given_up, body = self._plan(rule, reason)
-            if not given_up:
+            removals, body = self._plan(rule, reason)
+            if not removals:
                 return _pruning([], self._sweep(compact=compact), None)
             seq = self._state.record(EntryDraft(Kind.PRUNE, body))
             if seq is not None:
-                gone = [msgspec.structs.replace(ref, pruned=True) for ref in given_up]
+                gone = [msgspec.structs.replace(ref, pruned=True) for ref in removals]
                 return _pruning(gone, self._sweep(compact=compact), seq)
 
     def _plan(self, rule: _Keep, reason: str | None) -> tuple[list[CheckpointRef], PruneBody]:
         """Return the checkpoints that the rule removes now, and the entry for all removals."""
-        earlier, holding = self._given_up_before(), list(self._holding())
-        kept, given_up = self._divide(rule, {each.seq: each.rank for each in holding})
+        earlier, holding = self._removals_before(), list(self._holding())
+        kept, removals = self._divide(rule, {each.seq: each.rank for each in holding})
         # A checkpoint that another one of the same name superseded is removed with that name.
-        gone = _keys(given_up) - _keys(kept)
+        gone = _keys(removals) - _keys(kept)
         results = [each for each in holding if each.kind is Kind.RESULTS]
-        lost = {ref.seq for ref in given_up} | {each.seq for each in results if each.key in gone}
+        lost = {ref.seq for ref in removals} | {each.seq for each in results if each.key in gone}
         rest = {ref.seq for ref in kept}
         rest |= {each.seq for each in results if not earlier.covers(each.seq)} - lost
         before = max(earlier.before, max(lost, default=-1) + 1)
@@ -147,7 +147,7 @@ class ThreadRetention:
             kept=tuple(sorted(seq for seq in rest if seq < before)),
             reason=reason,
         )
-        return given_up, body
+        return removals, body
 
     def _divide(
         self, rule: _Keep, ranks: Mapping[int, int]
@@ -158,7 +158,7 @@ class ThreadRetention:
             UnknownCheckpoint: A checkpoint to keep does not exist.
         """
         kept: list[CheckpointRef] = []
-        given_up: list[CheckpointRef] = []
+        removals: list[CheckpointRef] = []
         places: Counter[str] = Counter()
         all_listed = list_checkpoints(self._state, self._chain, self._state.retention.newest())
         listed = [ref for ref in all_listed if not ref.pruned]
@@ -166,15 +166,15 @@ class ThreadRetention:
         last = {ref.lane: ref.seq for ref in reversed(listed)}
         for ref in sorted(listed, key=lambda ref: ranks[ref.seq], reverse=True):
             keeps = rule.keeps(places[ref.lane], ref) or ref.seq == last[ref.lane]
-            (kept if keeps else given_up).append(ref)
+            (kept if keeps else removals).append(ref)
             places[ref.lane] += 1
         if missing := rule.ids - {ref.id for ref in kept}:
             raise UnknownCheckpoint(
                 f"thread {self._state.name!r}: it has no checkpoint {min(missing)!r} with its state"
             )
-        return kept, given_up
+        return kept, removals
 
-    def _given_up_before(self) -> PruneBody:
+    def _removals_before(self) -> PruneBody:
         earlier = self._state.retention.newest()
         return PruneBody(salt="", before=0) if earlier is None else earlier
 
@@ -203,7 +203,7 @@ class ThreadRetention:
     def _delete(self, names: frozenset[Key] | None, reason: str | None) -> int | None:
         while True:
             self._state.refresh()
-            earlier = self._given_up_before()
+            earlier = self._removals_before()
             places = sorted(
                 (each.seq, names is None or each.key in names) for each in self._holding()
             )
@@ -266,9 +266,9 @@ def _spans(places: Iterable[tuple[int, bool]]) -> tuple[tuple[int, int], ...]:
     return tuple(spans)
 
 
-def _pruning(given_up: Sequence[CheckpointRef], swept: Swept, entry: int | None) -> Pruning:
+def _pruning(removals: Sequence[CheckpointRef], swept: Swept, entry: int | None) -> Pruning:
     return Pruning(
-        pruned=tuple(given_up), blobs=swept.blobs, size_bytes=swept.size_bytes, entry=entry
+        pruned=tuple(removals), blobs=swept.blobs, size_bytes=swept.size_bytes, entry=entry
     )
 
 

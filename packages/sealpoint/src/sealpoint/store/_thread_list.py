@@ -8,10 +8,10 @@ from typing import NamedTuple
 from sealpoint.anchor import Position
 from sealpoint.errors import Forked, NotTrusted, RolledBack, Tampered, Unanchored
 from sealpoint.ledger import STORE_CHAIN, GenesisBody, Kind, Place, parse_body, parse_header
-from sealpoint.store._call_trust import verify_renewed
-from sealpoint.store._core import Core
 from sealpoint.store._genesis import newest_genesis
 from sealpoint.store._names import thread_slot
+from sealpoint.store._store_chain_cache import verify_renewed
+from sealpoint.store._store_parts import Core
 
 
 class ListedThread(NamedTuple):

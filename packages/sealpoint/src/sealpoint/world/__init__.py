@@ -8,9 +8,9 @@ reads sources and revisions.
 
 from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff
 from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_data, json_form
-from sealpoint.world._syntax import Import, Syntax, read_imports, read_syntax
+from sealpoint.world._python_syntax import Import, Syntax, read_imports, read_syntax
 from sealpoint.world._tool import Tool
-from sealpoint.world._visible import escape, escape_unprintable, isolate, quoted, visible
+from sealpoint.world._visible_text import escape, escape_unprintable, isolate, quoted, visible
 from sealpoint.world._world import Code, World
 
 __all__ = [

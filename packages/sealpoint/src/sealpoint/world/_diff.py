@@ -18,7 +18,7 @@ from typing import Any
 
 from sealpoint.world._json import encode_json
 from sealpoint.world._tool import tool_fields
-from sealpoint.world._visible import escape, quoted, unescape
+from sealpoint.world._visible_text import escape, quoted, unescape
 
 _AGENT = "agent."
 _MODULE = "module."

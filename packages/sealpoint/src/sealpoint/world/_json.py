@@ -16,7 +16,7 @@ import msgspec
 
 from sealpoint.errors import SealpointError, WorldInvalid
 from sealpoint.limits import JSON_DEPTH_MAX, WORLD_BYTES_MAX
-from sealpoint.world._visible import quoted
+from sealpoint.world._visible_text import quoted
 
 JSON: TypeAlias = Any
 """A value of JSON: text, true, false, null, finite numbers of 64 bits, lists and mappings of them.

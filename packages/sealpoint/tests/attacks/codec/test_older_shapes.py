@@ -15,7 +15,7 @@ import ormsgpack
 import pytest
 
 from sealpoint import Registry
-from sealpoint.codec._shape import ClassShape
+from sealpoint.codec._class_shape import ClassShape
 from sealpoint.errors import BytesMalformed, DecodeError, ShapeChanged
 from tests.wire import extension
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.codec._wire import Tag
+from sealpoint.codec._wire_format import Tag
 from sealpoint.errors import DecodeError, UnknownType
 from tests.allowed import foreign_types
 from tests.application import make_registry

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from sealpoint.api import examine, verify_bundle
 from sealpoint.audit import UNJUSTIFIED
-from sealpoint.cli._statement import print_examined
+from sealpoint.cli._request_display import print_examined
 from sealpoint.errors import NeedsApproval, RequestClosed
 from sealpoint.gate import Request, Status
 from sealpoint.ledger import (

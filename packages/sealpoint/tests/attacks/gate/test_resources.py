@@ -11,7 +11,7 @@ import pytest
 from sealpoint.errors import Edited, NeedsApproval, PolicyInvalid, Tampered
 from sealpoint.gate import ROLLOUTS
 from sealpoint.gate._policy import Policies
-from sealpoint.gate._rollout_book import RolloutBook
+from sealpoint.gate._rollout_records import RolloutBook
 from sealpoint.ledger import (
     STORE_CHAIN,
     Entry,
@@ -24,7 +24,7 @@ from sealpoint.ledger import (
 from sealpoint.limits import BODY_BYTES_MAX
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
-from sealpoint.store import Chain, _call_trust
+from sealpoint.store import Chain, _store_chain_cache
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.cpu_time import CpuTime
 from tests.ledgers import key
@@ -76,7 +76,7 @@ def test_a_read_of_the_book_verifies_each_entry_once(
         seen[raw] += 1
         return verify_entry(raw, *args, **named)
 
-    monkeypatch.setattr(_call_trust, "verify_entry", counted)
+    monkeypatch.setattr(_store_chain_cache, "verify_entry", counted)
     for read in (RolloutBook.all, RolloutBook.history):
         core = attacked.world.core("ann")
         seen.clear()

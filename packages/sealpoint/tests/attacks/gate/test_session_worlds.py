@@ -13,7 +13,7 @@ import pytest
 
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval, NotTrusted
-from sealpoint.gate import Request, _worlds
+from sealpoint.gate import Request, _session_worlds
 from sealpoint.ledger import CheckpointBody, Kind, PruneBody, ResumeBody, link_hash
 from sealpoint.storage import Record
 from sealpoint.world import World
@@ -231,14 +231,14 @@ def _read_for(
         member.adapter.begin(world=World.from_dict(READ), token=token)
         saved(member, put({"n": number}, "again", world=World.from_dict(READ)))
         member.adapter.end(token)
-    numbers, parse = [0], _worlds.parse_body  # type: ignore[attr-defined]
+    numbers, parse = [0], _session_worlds.parse_body  # type: ignore[attr-defined]
 
     def counted(*args: Any) -> Any:
         numbers[0] += 1
         return parse(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_worlds, "parse_body", counted)
+        patch.setattr(_session_worlds, "parse_body", counted)
         resumed = attacked.fresh(name=name).resume(world=READ)
     assert resumed.state == {"n": sessions - 1}
     return numbers[0]

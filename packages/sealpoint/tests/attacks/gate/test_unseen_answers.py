@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer
 
-from sealpoint.adapters.face import to_display_json
+from sealpoint.adapters.guarded_runs import to_display_json
 from sealpoint.codec import Registry
 
 _UNSEEN = "and delete everything"

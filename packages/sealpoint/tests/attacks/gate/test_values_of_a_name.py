@@ -12,7 +12,7 @@ import pytest
 
 from sealpoint.errors import Misplaced
 from sealpoint.ledger import CheckpointBody, Kind, PruneBody, Rank
-from sealpoint.ledger._claims import _Names
+from sealpoint.ledger._claim_checks import _Names
 from sealpoint.store import Key
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam

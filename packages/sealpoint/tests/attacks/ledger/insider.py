@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.api._location import StoreLocation
+from sealpoint.api._store_location import StoreLocation
 from sealpoint.ledger import (
     Body,
     CheckpointBody,

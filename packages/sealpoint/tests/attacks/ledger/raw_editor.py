@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sealpoint.storage import Record
-from sealpoint.storage._packing import _DICTIONARY
+from sealpoint.storage._record_packing import _DICTIONARY
 from sealpoint.storage.memory import MemoryStorage
 from tests.postgres_server import schema_of, shared_admin
 

@@ -8,7 +8,7 @@ import pytest
 
 from sealpoint.errors import NotTrusted, ResumeRefused, UsageError
 from sealpoint.ledger import CheckpointBody, Kind
-from sealpoint.store._append import EntryDraft, append
+from sealpoint.store._append_entries import EntryDraft, append
 from tests.attacks.ledger.insider import Insider, key_of, put
 from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
 from tests.ledgers import SALT

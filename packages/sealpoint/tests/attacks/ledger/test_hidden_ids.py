@@ -21,7 +21,7 @@ from sealpoint.ledger import (
     parse_body,
     parse_header,
 )
-from sealpoint.store._append import EntryDraft, append
+from sealpoint.store._append_entries import EntryDraft, append
 from tests.deployment import Deployment
 from tests.unit.store.laned import put, saved
 

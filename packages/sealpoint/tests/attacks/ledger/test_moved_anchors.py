@@ -43,8 +43,8 @@ from sealpoint.ledger import (
 )
 from sealpoint.storage import Record, Storage
 from sealpoint.store import Core, ThreadOutcome, plan_restore, store_slot
-from sealpoint.store._revocation import find_key_usage
-from sealpoint.store._roster import anchored_positions
+from sealpoint.store._key_revocation import find_key_usage
+from sealpoint.store._store_chain_writer import anchored_positions
 from tests.deployment import Deployment, Opened, SimulatedAnchor
 from tests.ledgers import SALT, key, seals
 from tests.unit.gate.team import READ, Team, policy

@@ -20,7 +20,7 @@ from typing import NoReturn
 import pytest
 
 from sealpoint import disk
-from sealpoint.config._group import Group, group_faults, make_shared_directory
+from sealpoint.config._group_sharing import Group, group_faults, make_shared_directory
 from sealpoint.disk import make_directory
 from sealpoint.errors import SealpointError
 from sealpoint.storage._file_root import create_root

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.adapters.face import question_to_display_json, to_display_json
+from sealpoint.adapters.guarded_runs import question_to_display_json, to_display_json
 from sealpoint.codec import Registry
 from sealpoint.errors import UsageError
 from sealpoint.limits import BODY_BYTES_MAX, QUESTION_BYTES_MAX

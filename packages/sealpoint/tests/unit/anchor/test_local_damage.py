@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.anchor import RESERVED_SEQ, Position
-from sealpoint.anchor._table import CAPACITY_MIN, COPIES, HEADER_BYTES, SLOT_BYTES
+from sealpoint.anchor._slot_table import CAPACITY_MIN, COPIES, HEADER_BYTES, SLOT_BYTES
 from sealpoint.errors import AnchorUnavailable
 from tests.unit.anchor.places import KEY, NAME, STORE, chained, opened, position, slot
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sealpoint.anchor import RESERVED_SEQ, Holder, Position
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.anchor.together import AnchorsTogether, newer_position
+from sealpoint.anchor.paired import PairedAnchors, newer_position
 from sealpoint.errors import AnchorUnavailable, Forked, UsageError
 from tests.deployment import SimulatedAnchor
 
@@ -38,8 +38,8 @@ class _Two:
         self.together = self._as_one(read_only=False)
         self.reading = self._as_one(read_only=True)
 
-    def _as_one(self, *, read_only: bool) -> AnchorsTogether:
-        return AnchorsTogether(self.shared, self.local, judge=self._judge, read_only=read_only)
+    def _as_one(self, *, read_only: bool) -> PairedAnchors:
+        return PairedAnchors(self.shared, self.local, judge=self._judge, read_only=read_only)
 
     def _judge(self, _slot: bytes, local: Position, shared: Position) -> tuple[Position, bool]:
         return newer_position(local, shared), self.shown
@@ -291,7 +291,7 @@ def test_both_are_closed_even_if_one_fails(two: _Two) -> None:
         def close(self) -> None:
             closed.append("local")
 
-    together = AnchorsTogether(_Failing(), _Closing(), judge=two._judge)
+    together = PairedAnchors(_Failing(), _Closing(), judge=two._judge)
     with pytest.raises(AnchorUnavailable):
         together.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api
-from sealpoint.api._location import StoreLocation
+from sealpoint.api._store_location import StoreLocation
 from sealpoint.config import KeyFiles
 from sealpoint.errors import KeyLocked, StoreExists, UsageError
 from sealpoint.signing import PrivateKey

@@ -240,7 +240,7 @@ def test_a_directory_of_keys_that_cannot_be_written_stops_nothing(
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("sealpoint.config._files.replace_file", refuse)
+    monkeypatch.setattr("sealpoint.config._store_files.replace_file", refuse)
     _save(made, "a", 1)
 
     assert not list(made.folder.rglob("roster-*.json"))

@@ -16,7 +16,7 @@ from sealpoint.errors import RolledBack, SealpointError
 from sealpoint.gate import Thread
 from sealpoint.ledger import STORE_CHAIN, Origin, link_hash, parse_header
 from sealpoint.signing import PrivateKey
-from sealpoint.signing import _workers as workers_module
+from sealpoint.signing import _signature_workers as workers_module
 from sealpoint.storage import Record
 from sealpoint.store import Key, ResultsDraft, SaveDraft
 from tests.deployment import Deployment

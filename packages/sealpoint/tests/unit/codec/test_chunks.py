@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpoint.codec._chunks import (
+from sealpoint.codec._chunking import (
     CutBytes,
     byte_ends,
     bytes_target,

@@ -11,7 +11,7 @@ import pytest
 
 from sealpoint import Registry
 from sealpoint.codec import TreeMemo
-from sealpoint.codec._wire import BlobId
+from sealpoint.codec._wire_format import BlobId
 from sealpoint.errors import BytesMalformed
 from sealpoint.store._blobs import blob_digest
 from tests.arrays import ARRAYS, needs_arrays, np, torch

@@ -11,7 +11,7 @@ import pytest
 
 from sealpoint import Limits, Registry
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.codec._wire import Get
+from sealpoint.codec._wire_format import Get
 from sealpoint.errors import (
     BlobMismatch,
     BytesMalformed,

@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from sealpoint import Registry
-from sealpoint.codec._rules import Label
+from sealpoint.codec._type_rules import Label
 from sealpoint.errors import BytesMalformed, RuleFailed, UnknownType, VersionUnknown
 from tests.blobs import Blobs
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sealpoint.codec import _msgpack as _scan
 from sealpoint.codec._msgpack import ReferenceScan
-from sealpoint.codec._wire import TIMESTAMP, Tag
+from sealpoint.codec._wire_format import TIMESTAMP, Tag
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
 from tests import strategies
 from tests.application import Step, make_registry

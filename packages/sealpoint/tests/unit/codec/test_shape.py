@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 from sealpoint import Registry
-from sealpoint.codec._shape import annotation_text
+from sealpoint.codec._class_shape import annotation_text
 from sealpoint.errors import ShapeChanged
 
 _FUTURE = """

@@ -18,9 +18,9 @@ from sealpoint.config import (
     read_application,
     read_data_files,
 )
-from sealpoint.config import _application as application
+from sealpoint.config import _application_code as application
 from sealpoint.config import _code_cache as code_cache
-from sealpoint.config import _installed as installed
+from sealpoint.config import _installed_packages as installed
 from sealpoint.errors import WorldInvalid
 from sealpoint.world import Syntax, read_syntax
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.config._files import keep_roster, kept_roster
+from sealpoint.config._store_files import keep_roster, kept_roster
 from sealpoint.errors import KeyFileUnsafe, Missing
 
 _HASHES = [bytes([number]) * 32 for number in range(4)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sealpoint.config import StoreFiles, StoreUrl, load_settings
-from sealpoint.config._secret_files import read_descriptor, read_mounted
+from sealpoint.config._protected_files import read_descriptor, read_mounted
 from sealpoint.errors import ConfigError, DirectoryUnusable, KeyFileUnsafe, KeyMissing
 
 _MAX = 1024

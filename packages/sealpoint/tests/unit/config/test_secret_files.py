@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.config._secret_files import (
+from sealpoint.config._protected_files import (
     check_directory,
     make_directory,
     read_file,

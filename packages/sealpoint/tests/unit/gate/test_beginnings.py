@@ -12,7 +12,7 @@ import pytest
 from sealpoint.errors import NeedsApproval, UnknownCheckpoint
 from sealpoint.ledger import GenesisBody, Kind, ResumeBody
 from sealpoint.store import EntryDraft
-from sealpoint.store._append import append_all, reserve
+from sealpoint.store._append_entries import append_all, reserve
 from tests.ledgers import SALT
 from tests.unit.gate.team import READ, SHELL, Team
 

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from sealpoint.gate._facts import difference
+from sealpoint.gate._decision_facts import difference
 from sealpoint.world import World, WorldDiff
 
 _READ = World(tools=["read"])

@@ -308,8 +308,8 @@ def test_a_desk_of_many_threads_is_read_whole(
     """On all cores or on one: every request in its order, and every thread that cannot be read."""
     if batch is not None:
         monkeypatch.setattr("sealpoint.gate._request_list._FEW", 1)
-        monkeypatch.setattr("sealpoint.signing._workers._FEW", 0)
-        monkeypatch.setattr("sealpoint.signing._workers._BATCH", batch)
+        monkeypatch.setattr("sealpoint.signing._signature_workers._FEW", 0)
+        monkeypatch.setattr("sealpoint.signing._signature_workers._BATCH", batch)
         monkeypatch.setattr("os.cpu_count", lambda: 2)
     names = [f"run {number}" for number in range(7)]
     asked = _ask(memory, *names)
@@ -339,8 +339,8 @@ def test_a_signature_that_is_not_good_is_found_by_processes_too(
         memory.world.put(thread, seq, replace(record, seals=edited))
     here = memory.store("ann").requests()
     monkeypatch.setattr("sealpoint.gate._request_list._FEW", 1)
-    monkeypatch.setattr("sealpoint.signing._workers._FEW", 0)
-    monkeypatch.setattr("sealpoint.signing._workers._BATCH", 2)
+    monkeypatch.setattr("sealpoint.signing._signature_workers._FEW", 0)
+    monkeypatch.setattr("sealpoint.signing._signature_workers._BATCH", 2)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
 
     assert len(here.requests) == len(asked) - 2
@@ -361,7 +361,7 @@ def test_what_is_written_while_a_thread_is_read_is_no_damage(
         team.approve(request, "bob")
         return made
 
-    monkeypatch.setattr("sealpoint.gate._thread_look.NearEntries", read_then_approved)
+    monkeypatch.setattr("sealpoint.gate._thread_status.NearEntries", read_then_approved)
     found = team.store("ann").requests()
 
     assert found.failures == ()

@@ -16,7 +16,7 @@ from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.audit._trail import UNREADABLE
 from sealpoint.errors import NeedsApproval, Paused, RequestClosed, ResumeRefused, SealpointError
 from sealpoint.gate import Request, Thread
-from sealpoint.gate import _checkpoint_log as log_module
+from sealpoint.gate import _reviewed_checkpoints as log_module
 from sealpoint.ledger import (
     Body,
     ExpiryBody,

@@ -66,7 +66,7 @@ def test_it_says_by_whom_and_why_a_thread_is_paused(memory: Team) -> None:
         "ann",
         "looks odd",
     )
-    assert paused.said_by == "operator for ann"
+    assert paused.author_text == "operator for ann"
     assert paused.at == memory.world.clock
 
 

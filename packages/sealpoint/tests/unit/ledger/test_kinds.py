@@ -105,7 +105,7 @@ def test_what_anybody_may_write_tells_no_time() -> None:
 
 def test_roles_are_said_in_words() -> None:
     """A message names one role, all that would do, or that any would."""
-    said = {kind: KINDS[kind].said_roles for kind in (Kind.PAUSE, Kind.REQUEST, Kind.APPROVAL)}
+    said = {kind: KINDS[kind].roles_text for kind in (Kind.PAUSE, Kind.REQUEST, Kind.APPROVAL)}
 
     assert said == {
         Kind.PAUSE: "operator",

@@ -46,7 +46,7 @@ def _enrol(made: Authenticator, **changes: Any) -> Passkey:
         "relying_party": made.relying_party,
         "origin": made.origin,
     }
-    return Passkey.enrol(**(options | changes))
+    return Passkey.enroll(**(options | changes))
 
 
 def _refused(assertion: PasskeyAssertion, by: Authenticator = _ONE) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from sealpoint.errors import Forged, Missing
 from sealpoint.signing import Check, PublicKey, SignaturePool, Signed
-from sealpoint.signing import _workers as workers_module
+from sealpoint.signing import _signature_workers as workers_module
 from tests.ledgers import key
 
 _Found = list[tuple[Signed, bool]]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpoint.errors import Edited
-from sealpoint.storage import _packing
-from sealpoint.storage._packing import PACKED_BYTES_MORE, pack, unpack
+from sealpoint.storage import _record_packing
+from sealpoint.storage._record_packing import PACKED_BYTES_MORE, pack, unpack
 
 _FORMAT = Path(__file__).parents[5] / "docs/formats/storage.md"
 
@@ -50,4 +50,4 @@ def test_what_was_not_packed_is_refused() -> None:
 
 def test_the_dictionary_is_the_one_of_the_format() -> None:
     """The page that specifies the format has the dictionary to the letter."""
-    assert _packing._DICTIONARY.decode() in _FORMAT.read_text(encoding="utf-8")
+    assert _record_packing._DICTIONARY.decode() in _FORMAT.read_text(encoding="utf-8")

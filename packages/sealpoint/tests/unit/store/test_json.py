@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpoint.errors import ValueNotAllowed
-from sealpoint.store._save_draft import plain_object
+from sealpoint.store._drafts import plain_object
 from tests.deployment import Deployment
 from tests.sameness import same
 

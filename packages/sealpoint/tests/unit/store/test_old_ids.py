@@ -324,7 +324,7 @@ def test_ids_with_the_same_print_are_told_apart(
     def print_of(_lane: str, name: str) -> bytes:
         return prints.get(name, b"\x81\x80\x80\x81" if int(name) % 2 else b"\x80\x81\x81\x81")
 
-    for module in ("_index", "_writer"):
+    for module in ("_checkpoint_index", "_thread_writer"):
         monkeypatch.setattr(f"sealpoint.store.{module}.id_print", print_of)
     store = _filled(memory, TABLE_EVERY + 4)
     index = CheckpointIndex(store.thread("t")._state.chain)

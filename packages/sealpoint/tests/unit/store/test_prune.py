@@ -234,7 +234,7 @@ def test_many_blobs_are_swept_in_batches(
     world: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lists of fresh blobs that are blobs themselves, and more blobs than one batch takes."""
-    monkeypatch.setattr("sealpoint.store._sweep._BATCH", 7)
+    monkeypatch.setattr("sealpoint.store._garbage_collection._BATCH", 7)
     store = world.open()
     thread = store.thread("t")
     states = [{"n": n, "text": [f"{n} {place} " * 30 for place in range(3000)]} for n in range(3)]
@@ -322,7 +322,7 @@ def test_saves_in_the_middle_of_a_prune_are_kept(
     world: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often somebody saves before a batch is dropped, nothing of it goes."""
-    monkeypatch.setattr("sealpoint.store._sweep._BATCH", 4)
+    monkeypatch.setattr("sealpoint.store._garbage_collection._BATCH", 4)
     worker, cron = world.open(), world.open()
     filled(worker, 4)
     numbers = iter(range(4, 9))

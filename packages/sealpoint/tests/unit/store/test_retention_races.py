@@ -23,7 +23,7 @@ _SECONDS = 1.5
 def _small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every save puts blobs ahead of its entry, and every sweep takes several batches."""
     monkeypatch.setattr("sealpoint.store._blobs._PENDING_BYTES_MAX", 2000)
-    monkeypatch.setattr("sealpoint.store._sweep._BATCH", 3)
+    monkeypatch.setattr("sealpoint.store._garbage_collection._BATCH", 3)
 
 
 def _together(*jobs: Callable[[], Iterator[object]]) -> list[int]:
@@ -111,10 +111,10 @@ def test_a_session_survives_a_prune_after_every_save(world: Deployment) -> None:
 
 _PROGRAM = """
 import sys, time, sealpoint
-from sealpoint.store import _blobs, _sweep
+from sealpoint.store import _blobs, _garbage_collection
 from tests.unit.store.retained import state_of
 
-_blobs._PENDING_BYTES_MAX, _sweep._BATCH = 2000, 3
+_blobs._PENDING_BYTES_MAX, _garbage_collection._BATCH = 2000, 3
 job, url, config, state, seconds = sys.argv[1:]
 with sealpoint.open_store(url, config_dir=config, state_dir=state) as store:
     thread = store.thread("t")

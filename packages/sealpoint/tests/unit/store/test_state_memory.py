@@ -7,7 +7,7 @@ import threading
 from sealpoint.codec import TreeMemo
 from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 from sealpoint.store._blobs import BlobCache
-from sealpoint.store._state_memory import StateMemory
+from sealpoint.store._state_cache import StateMemory
 from tests.deployment import Deployment
 
 _MIB = 1024 * 1024

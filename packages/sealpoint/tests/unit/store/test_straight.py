@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from sealpoint.errors import AnchorUnavailable, HeadMoved, SealpointError, StorageUnavailable
 from sealpoint.signing import Role
-from sealpoint.store import Outcome, _append, _blobs
-from sealpoint.store._append import _admit, _grant
+from sealpoint.store import Outcome, _append_entries, _blobs
+from sealpoint.store._append_entries import _admit, _grant
 from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
 from tests.unit.store.ended import end, expire
@@ -282,12 +282,12 @@ def _both_ways(tell: Callable[[_Story], None]) -> tuple[_Story, _Story, int]:
     counted = _Counted()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.urandom", _Draws())
-        patch.setattr(_append, "_admit", counted.admit)
+        patch.setattr(_append_entries, "_admit", counted.admit)
         straight = _Story()
         tell(straight)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.urandom", _Draws())
-        patch.setattr(_append, "_grant", _no_grant)
+        patch.setattr(_append_entries, "_grant", _no_grant)
         patch.setattr(_blobs.BlobCaches, "take_root", lambda *_given: None)
         long = _Story()
         tell(long)

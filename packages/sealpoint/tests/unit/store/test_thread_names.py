@@ -9,7 +9,7 @@ import pytest
 from sealpoint.errors import ListIncomplete, UnknownThread
 from sealpoint.signing import Role
 from sealpoint.storage import Record
-from sealpoint.store import LeftOut
+from sealpoint.store import UnlistedThread
 from tests.deployment import Deployment
 from tests.ledgers import identity
 
@@ -47,7 +47,7 @@ def test_a_dropped_thread_makes_the_list_incomplete(memory: Deployment) -> None:
 
     assert found.names == tuple(found) == ("b",)
     assert not found.complete
-    assert found.left_out == (LeftOut(thread=thread.hex(), name=None, anchored=True),)
+    assert found.left_out == (UnlistedThread(thread=thread.hex(), name=None, anchored=True),)
     assert not memory.open(namespace="billing").threads().complete
 
 
@@ -80,7 +80,9 @@ def test_a_shortened_thread_makes_the_list_incomplete(memory: Deployment) -> Non
     found = store.threads(partial=True)
 
     assert found.names == ()
-    assert found.left_out == (LeftOut(thread=memory.thread_id("a").hex(), name="a", anchored=True),)
+    assert found.left_out == (
+        UnlistedThread(thread=memory.thread_id("a").hex(), name="a", anchored=True),
+    )
 
 
 def test_an_incomplete_list_gives_no_name_unasked(memory: Deployment) -> None:
@@ -120,7 +122,9 @@ def test_a_thread_that_only_the_store_knows_is_told(memory: Deployment) -> None:
     store = memory.open()
     memory.forget_slot(memory.slot("theirs", "billing"))
 
-    assert store.threads().left_out == (LeftOut(thread=other.hex(), name="mine", anchored=False),)
+    assert store.threads().left_out == (
+        UnlistedThread(thread=other.hex(), name="mine", anchored=False),
+    )
     assert [each.name for each in memory.open(namespace="billing").threads().left_out] == ["theirs"]
 
 

@@ -46,7 +46,7 @@ from agent_framework_orchestrations._base_group_chat_orchestrator import (
 )
 
 from sealpoint.codec import Registry
-from sealpoint_agent_framework._types import allow_framework_types
+from sealpoint_agent_framework._framework_types import allow_framework_types
 from tests.sameness import same
 
 CALL = Content.from_function_call("call-1", "pay", arguments={"amount": 42}, id="fc-1")

@@ -9,7 +9,7 @@ from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler,
 
 from sealpoint.codec import Registry
 from sealpoint.errors import RuleInvalid, UsageError
-from sealpoint_agent_framework._declared import allow_types_of, types_of_workflow
+from sealpoint_agent_framework._declared_types import allow_types_of, types_of_workflow
 
 
 @dataclass

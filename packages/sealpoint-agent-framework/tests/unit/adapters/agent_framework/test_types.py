@@ -20,7 +20,7 @@ from agent_framework._types import _CONTENT_TYPES
 from sealpoint.codec import Registry
 from sealpoint.errors import RuleInvalid, TypeNotAllowed, ValueNotAllowed
 from sealpoint_agent_framework import framework
-from sealpoint_agent_framework._types import WORKFLOW_TYPES, allow_framework_types
+from sealpoint_agent_framework._framework_types import WORKFLOW_TYPES, allow_framework_types
 from tests.unit.adapters.agent_framework.samples import CONTENTS, SAMPLES, registry, same_parts
 
 REGISTRY = registry()

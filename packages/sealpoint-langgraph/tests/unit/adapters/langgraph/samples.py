@@ -35,7 +35,7 @@ from langgraph.types import (
 )
 
 from sealpoint.codec import Registry
-from sealpoint_langgraph._types import allow_framework_types
+from sealpoint_langgraph._framework_types import allow_framework_types
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 CALL = {"name": "pay", "args": {"amount": 120}, "id": "call-1", "type": "tool_call"}

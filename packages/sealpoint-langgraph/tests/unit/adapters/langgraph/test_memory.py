@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
-from sealpoint.adapters.search import Memory
+from sealpoint.adapters.object_search import Memory
 from sealpoint_langgraph._world import world_again
 
 

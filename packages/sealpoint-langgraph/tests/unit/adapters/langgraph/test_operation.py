@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, Interrupt, Send, StateUpdate
 
-from sealpoint.adapters.face import to_display_json
+from sealpoint.adapters.guarded_runs import to_display_json
 from sealpoint.codec import Registry
 from sealpoint.errors import TypeNotAllowed
 from sealpoint.limits import JSON_DEPTH_MAX
 from sealpoint.store import plain_value
 from sealpoint_langgraph._call_gate import Stops, edit_operation, run_operation
 from sealpoint_langgraph._conversion import shown_question
-from sealpoint_langgraph._types import allow_framework_types
+from sealpoint_langgraph._framework_types import allow_framework_types
 
 
 @dataclass(frozen=True)

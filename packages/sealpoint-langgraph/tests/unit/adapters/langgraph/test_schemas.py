@@ -33,7 +33,7 @@ from typing_extensions import TypeAliasType, TypedDict
 from sealpoint.adapters.declared_types import rule_name
 from sealpoint.codec import Registry
 from sealpoint.errors import RuleInvalid, TypeNotAllowed, UsageError
-from sealpoint_langgraph._schemas import (
+from sealpoint_langgraph._declared_types import (
     allow_types,
     graph_types,
     types_of_allowlist,

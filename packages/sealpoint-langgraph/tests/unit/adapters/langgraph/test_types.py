@@ -16,7 +16,7 @@ from langgraph.types import Command, Send
 from pydantic import BaseModel, ConfigDict
 
 import sealpoint
-from sealpoint.adapters.face import extra_missing
+from sealpoint.adapters.guarded_runs import extra_missing
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Registry
 from sealpoint.errors import (
     BytesMalformed,
@@ -26,12 +26,12 @@ from sealpoint.errors import (
     ValueNotAllowed,
     VersionUnknown,
 )
-from sealpoint_langgraph._types import (
+from sealpoint_langgraph._framework_models import model_pair
+from sealpoint_langgraph._framework_types import (
     FRAMEWORK_TYPES,
     allow_framework_types,
     storable_error,
 )
-from sealpoint_langgraph._types_models import model_pair
 from tests.effort import examples
 from tests.unit.adapters.langgraph.samples import SAMPLES, registry
 

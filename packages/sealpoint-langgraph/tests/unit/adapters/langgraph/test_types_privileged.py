@@ -17,7 +17,7 @@ from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
 from sealpoint.errors import TypeNotAllowed
-from sealpoint_langgraph._types import check_privileged
+from sealpoint_langgraph._framework_types import check_privileged
 
 _SEND = Send("pay", {"amount": 1})
 _COMMAND = Command(goto=[_SEND, "audit"], update={"messages": [HumanMessage("a")]}, resume="yes")
