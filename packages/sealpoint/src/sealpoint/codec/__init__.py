@@ -6,8 +6,8 @@ registry wrote. `docs/formats/values.md` specifies the bytes.
 """
 
 from sealpoint.codec._builtin_types import BUILTINS, PLAIN_REASONS, BuiltinType
+from sealpoint.codec._changed_class import where_registry_goes
 from sealpoint.codec._class_kinds import DictForm
-from sealpoint.codec._class_shape import where_registry_goes
 from sealpoint.codec._dict_keys import collision_fault
 from sealpoint.codec._encoding_memo import TreeMemo
 from sealpoint.codec._explain import Explanation, TypeUse, allow_line, is_builtin

@@ -15,19 +15,21 @@ from typing import Any, cast
 
 from sealpoint.codec._class_kinds import (
     Body,
-    Defaults,
     DictForm,
-    attrs_defaults,
     check_fields,
     completed,
-    dataclass_defaults,
-    pydantic_defaults,
     run_application,
     storage_setter,
-    struct_defaults,
 )
 from sealpoint.codec._class_shape import ClassShape, resolved_annotations
 from sealpoint.codec._dict_keys import generated_hash
+from sealpoint.codec._field_defaults import (
+    Defaults,
+    attrs_defaults,
+    dataclass_defaults,
+    pydantic_defaults,
+    struct_defaults,
+)
 from sealpoint.codec._wire_format import array_header, map_header
 from sealpoint.errors import BytesMalformed, RuleInvalid, ValueNotAllowed
 

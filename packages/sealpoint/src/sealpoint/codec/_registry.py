@@ -12,8 +12,8 @@ from typing import Any, TypeVar, overload
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._bounds import ENCODING, Bounds
 from sealpoint.codec._builtin_types import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._changed_class import where_registry_goes
 from sealpoint.codec._class_kinds import DictForm
-from sealpoint.codec._class_shape import where_registry_goes
 from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
 from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short, may_be_short
 from sealpoint.codec._encoding_memo import TreeMemo

@@ -14,6 +14,13 @@ from typing import Any
 
 import msgspec
 
+from sealpoint.codec._changed_class import (
+    RuleText,
+    another_kind,
+    fields_changed,
+    member_gone,
+    where_registry_goes,
+)
 from sealpoint.codec._class_kinds import (
     Body,
     ClassKind,
@@ -23,14 +30,7 @@ from sealpoint.codec._class_kinds import (
     PairKind,
     run_application,
 )
-from sealpoint.codec._class_shape import (
-    SHAPE_BYTES,
-    RuleText,
-    another_kind,
-    fields_changed,
-    member_gone,
-    where_registry_goes,
-)
+from sealpoint.codec._class_shape import SHAPE_BYTES
 from sealpoint.codec._model_kinds import PydanticKind, StructKind, attrs_kind, dataclass_kind
 from sealpoint.errors import BytesMalformed, RuleInvalid, UnknownType, VersionUnknown
 
