@@ -23,8 +23,8 @@ from sealpoint.config._group_sharing import (
     share_secret,
 )
 from sealpoint.config._installed_packages import is_application_file
-from sealpoint.config._key_files import (
-    KeyFiles,
+from sealpoint.config._key_files import KeyFiles
+from sealpoint.config._passphrases import (
     PassphraseSource,
     PasswordSource,
     anchor_password,
