@@ -2,12 +2,8 @@
 """Anchors, which record thread heads outside the store: the contract, and a module for each."""
 
 from sealpoint.anchor._backend import AnchorBackend, AnchorUrl, OpenAnchor, SharedAnchor
-from sealpoint.anchor._contract import (
-    RESERVED_SEQ,
-    Anchor,
-    Hold,
-    Holder,
-    Position,
+from sealpoint.anchor._contract import RESERVED_SEQ, Anchor, Hold, Holder, Position
+from sealpoint.anchor._position_rules import (
     is_behind,
     is_rising,
     require_holder,

@@ -46,10 +46,8 @@ from pathlib import Path
 import msgspec
 
 from sealpoint import disk
-from sealpoint.anchor._contract import (
-    Hold,
-    Holder,
-    Position,
+from sealpoint.anchor._contract import Hold, Holder, Position
+from sealpoint.anchor._position_rules import (
     require_holder,
     require_position,
     require_rising,

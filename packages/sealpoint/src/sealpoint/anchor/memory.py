@@ -11,10 +11,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from sealpoint.anchor._contract import (
-    Hold,
-    Holder,
-    Position,
+from sealpoint.anchor._contract import Hold, Holder, Position
+from sealpoint.anchor._position_rules import (
     require_holder,
     require_position,
     require_rising,

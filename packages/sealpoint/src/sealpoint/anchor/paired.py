@@ -35,7 +35,8 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from sealpoint.anchor._contract import Anchor, Hold, Holder, Position, is_behind
+from sealpoint.anchor._contract import Anchor, Hold, Holder, Position
+from sealpoint.anchor._position_rules import is_behind
 from sealpoint.errors import AnchorUnavailable, Forked
 
 __all__ = ["FORKED_HINT", "PairedAnchors", "newer_position"]
