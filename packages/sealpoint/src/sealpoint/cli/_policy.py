@@ -16,13 +16,14 @@ from sealpoint.cli.terminal import (
     print_table,
     working,
 )
+from sealpoint.durations import duration_text
 from sealpoint.errors import PolicyInvalid
 from sealpoint.gate import SHIPPED_POLICIES, Policy, shipped_policy
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
 from sealpoint.views.documents import policy_document
 from sealpoint.views.requests import measure_text
-from sealpoint.views.words import Styled, duration_text
+from sealpoint.views.words import Styled
 from sealpoint.world import visible
 
 _NUMBERS = {1: "one person", 2: "two people", 3: "three people"}

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from sealpoint import _parts
+from sealpoint.durations import parse_duration
 from sealpoint.errors import ExtraMissing, ObjectNotFound, UsageError
 
 __all__ = [
@@ -199,12 +200,10 @@ def wants_json(ctx: click.Context) -> bool:
 # Times as people write them on the command line: a day, a time, or a span from now.
 
 
-_SPAN = re.compile(r"([1-9][0-9]{0,5})([smhdw])")
 _MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
     r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?"
 )
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def time_option(
@@ -235,9 +234,8 @@ def parse_time(text: str, now: datetime, option: str, *, past: bool) -> datetime
     """
     found = None
     with suppress(OverflowError, ValueError):  # no such day, or out of range
-        if span := _SPAN.fullmatch(text):
-            time = timedelta(**{_UNITS[span[2]]: int(span[1])})
-            found = now - time if past else now + time
+        if span := parse_duration(text, "smhdw"):
+            found = now - span if past else now + span
         elif _MOMENT.fullmatch(text):
             found = datetime.fromisoformat(text)
     if found is None:

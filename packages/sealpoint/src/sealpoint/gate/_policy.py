@@ -22,6 +22,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
+from sealpoint.durations import duration_text, parse_duration
 from sealpoint.errors import PolicyInvalid, UsageError
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.limits import POLICY_BYTES_MAX
@@ -35,9 +36,8 @@ SHIPPED_POLICIES = ("dev", "solo", "team")
 # A dotted key of n parts costs the TOML parser n squared steps, and a key ends with its line.
 _LINE_BYTES_MAX = 512
 _NAME_BYTES_MAX = 64
+_MINUTE, _MONTH, _YEAR = timedelta(minutes=1), timedelta(days=30), timedelta(days=365)
 _VERSION = 2
-_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -280,14 +280,14 @@ class Policy:
             digest=hashlib.sha256(data).hexdigest(),
             name=name,
             rules=MappingProxyType(rules),
-            expires=_duration("approvals.expires", document.approvals.expires, "1m", "30d"),
+            expires=_duration("approvals.expires", document.approvals.expires, _MINUTE, _MONTH),
             age_max=(
                 None
                 if document.age is None
-                else _duration("age.max", document.age.max, "1m", "3650d")
+                else _duration("age.max", document.age.max, _MINUTE, 10 * _YEAR)
             ),
             takeover_after=_duration(
-                "session.takeover_after", document.session.takeover_after, "0s", "30d"
+                "session.takeover_after", document.session.takeover_after, timedelta(0), _MONTH
             ),
         )
 
@@ -356,21 +356,15 @@ def _rules(found: Mapping[str, object]) -> dict[Rule, Measure]:
     return rules
 
 
-def _duration(key: str, text: str, least: str, most: str) -> timedelta:
+def _duration(key: str, text: str, least: timedelta, most: timedelta) -> timedelta:
     """Parse a whole number with its unit, within bounds."""
-    seconds = _seconds(text)
-    if not _seconds(least) <= seconds <= _seconds(most):
+    found = parse_duration(text, "smhd")
+    if found is None or not least <= found <= most:
         raise PolicyInvalid(
-            f"policy: {key}: expected a whole number with one of s, m, h, d, from {least} to "
-            f"{most}, found {text[:64]!r}"
+            f"policy: {key}: expected a whole number with one of s, m, h, d, from "
+            f"{duration_text(least)} to {duration_text(most)}, found {text[:64]!r}"
         )
-    return timedelta(seconds=seconds)
-
-
-def _seconds(text: str) -> int:
-    """Return a duration in seconds; -1, which is below every bound, if the text is invalid."""
-    match = _DURATION.fullmatch(text)
-    return -1 if match is None else int(match[1]) * _SECONDS[match[2]]
+    return found
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
+from sealpoint.durations import duration_text
 from sealpoint.errors import SealpointError
 from sealpoint.gate import (
     Decision,
@@ -29,7 +30,6 @@ from sealpoint.gate import (
 from sealpoint.signing import Statement
 from sealpoint.store import CheckpointRef, Loaded, ThreadNames
 from sealpoint.views.values import json_fault, render, untyped_json
-from sealpoint.views.words import duration_text
 from sealpoint.world import WorldDiff, json_form
 
 if TYPE_CHECKING:  # what shows neither requests nor administration does not load them

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from sealpoint.errors import IdMalformed
 from sealpoint.ids import CheckpointId
@@ -22,7 +22,6 @@ __all__ = [
     "Span",
     "Styled",
     "count_text",
-    "duration_text",
     "exact_size_text",
     "short_hex",
     "short_id",
@@ -36,7 +35,6 @@ _KEY_PREFIX = "key:"
 _ID_DIGITS = 12
 _SIZE_UNITS = ("kB", "MB", "GB", "TB")
 _SIZE_STEP = 1000
-_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _ESCAPED = re.compile(r"(\\u\{[0-9a-f]{1,6}\})")
 
 
@@ -89,15 +87,6 @@ def exact_size_text(size_bytes: int) -> str:
 def when(time: datetime) -> str:
     """Return a time for people, in UTC, to the second."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-
-
-def duration_text(time: timedelta) -> str:
-    """Return a duration in the form that policies use, in the largest whole unit."""
-    seconds = int(time.total_seconds())
-    for unit, size in _UNITS:
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds // size}{unit}"
-    return "0s"
 
 
 def shown_words(text: str) -> str:
