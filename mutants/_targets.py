@@ -21,10 +21,13 @@ REASONS = Path(__file__).with_name("reasons.toml")
 TARGETS = (
     "ledger/_entry_bodies.py",
     "ledger/_claim_checks.py",
+    "ledger/_cutoffs.py",
     "ledger/_entry.py",
     "ledger/_thread_chain.py",
     "ledger/_entry_kinds.py",
     "ledger/_roster_copy.py",
+    "ledger/_position_lists.py",
+    "ledger/_restores.py",
     "ledger/_store_chain.py",
     "signing/_attestation.py",
     "signing/_statement.py",

@@ -26,7 +26,7 @@ from sealpoint.gate import (
     read_statuses,
     unreadable,
 )
-from sealpoint.ledger import StoreChain
+from sealpoint.ledger import StoreChain, accepted_until
 from sealpoint.limits import WATCH_AGAIN_MAX, WATCH_EVENTS_MAX, WATCH_PATROL_MAX
 from sealpoint.store import (
     Core,
@@ -342,7 +342,7 @@ class WatchedThreads:
         if look is None or look.pending.asked:
             return not known.is_foreign
         try:
-            trust.accepted_until(look.head.header, look.head.hash)
+            accepted_until(trust, look.head.header, look.head.hash)
         except SealpointError:
             return True
         return False

@@ -4,7 +4,18 @@
 Everything here is pure. Bytes come in as arguments; the store reads them.
 """
 
-from sealpoint.ledger._claim_checks import ClaimCheck, Rank
+from sealpoint.ledger._claim_checks import (
+    ClaimCheck,
+    Rank,
+)
+from sealpoint.ledger._cutoffs import (
+    CutoffCheck,
+    accepted_until,
+    carried_attestations,
+    counted_attestations,
+    require_attestations,
+    require_counted,
+)
 from sealpoint.ledger._entry import (
     NO_ID,
     PRINT_BYTES,
@@ -55,12 +66,15 @@ from sealpoint.ledger._entry_bodies import (
     readable_body,
     require_past,
 )
-from sealpoint.ledger._entry_kinds import KINDS, Kind, KindRule
+from sealpoint.ledger._entry_kinds import (
+    KINDS,
+    Kind,
+    KindRule,
+)
 from sealpoint.ledger._entry_rules import (
     RESERVED,
     ROLLOUTS,
     Marks,
-    carried_attestations,
     check_generation,
     check_handoff,
     check_key_expiry,
@@ -70,14 +84,21 @@ from sealpoint.ledger._entry_rules import (
     check_session,
     check_succession,
     check_world,
-    counted_attestations,
-    require_attestations,
 )
-from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
-from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain
+from sealpoint.ledger._position_lists import (
+    PositionList,
+    PositionLists,
+)
+from sealpoint.ledger._roster_copy import (
+    CopiedEntry,
+    RosterCopy,
+)
+from sealpoint.ledger._store_chain import (
+    STORE_CHAIN,
+    StoreChain,
+)
 from sealpoint.ledger._thread_chain import (
     ChainStep,
-    CutoffCheck,
     Follower,
     begin,
     claimed_signatures,
@@ -140,6 +161,7 @@ __all__ = [
     "UnpauseBody",
     "Unreadable",
     "VerdictBody",
+    "accepted_until",
     "begin",
     "carried_attestations",
     "check_generation",
@@ -172,6 +194,7 @@ __all__ = [
     "read_owner_entry",
     "readable_body",
     "require_attestations",
+    "require_counted",
     "require_past",
     "skip_seq",
     "verify_entry",

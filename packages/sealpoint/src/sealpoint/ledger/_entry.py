@@ -132,6 +132,11 @@ def _is_earlier_version(data: bytes) -> bool:
 
 
 @lru_cache(maxsize=128)
+def entry_label(header: Header) -> str:
+    """Return the name of an entry in messages."""
+    return f"entry {header.seq} of thread {header.thread[:12]}"
+
+
 def link_hash(header: bytes) -> bytes:
     """Return the SHA-256 of the header bytes alone, which identifies an entry in later entries."""
     return hashlib.sha256(header).digest()

@@ -22,21 +22,18 @@ Everything here is pure. `_thread_chain.py` applies the rules entry by entry;
 """
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sealpoint.errors import Misplaced, NotTrusted
-from sealpoint.ledger._entry import Entry, Fence, Header
+from sealpoint.ledger._cutoffs import counted_attestations
+from sealpoint.ledger._entry import Entry, Fence, Header, entry_label
 from sealpoint.ledger._entry_bodies import (
     HandoffBody,
-    ResumeBody,
-    Unreadable,
-    VerdictBody,
     parse_body,
-    read_body,
 )
 from sealpoint.ledger._entry_kinds import KINDS, Kind
 from sealpoint.ledger._store_chain import StoreChain
-from sealpoint.signing import Action, Attestation, Role, Roster, Statement, count
+from sealpoint.signing import Action, Role, Roster, Statement, count
 
 RESERVED = "sealpoint:"
 """The prefix of the names of Sealpoint's own threads."""
@@ -69,11 +66,6 @@ class Marks(NamedTuple):
             seq if rule.settles_pause else self.pause,
             seq if rule.settles_owner else self.owner,
         )
-
-
-def entry_label(header: Header) -> str:
-    """Return the name of an entry in messages."""
-    return f"entry {header.seq} of thread {header.thread[:12]}"
 
 
 def check_succession(before: Header, header: Header) -> None:
@@ -305,58 +297,3 @@ def check_key_expiry(header: Header, time: datetime, chain: StoreChain) -> None:
             hint="Find out who uses the key, and revoke it: sealpoint keys revoke NAME --reason "
             "WHY; sealpoint audit shows the entry.",
         )
-
-
-# Attestations in bodies. An attestation counts only if an entry by its key would count there:
-# otherwise a revoked approver could still approve under an older roster, which an entry is free to
-# name.
-
-
-def carried_attestations(header: Header, data: bytes | None) -> tuple[Attestation, ...]:
-    """Return the attestations in an entry's body; none if the body is gone or malformed.
-
-    Raises:
-        Edited: It is not the body that was sealed.
-    """
-    if data is None or not KINDS[header.kind].carries_attestations:
-        return ()
-    try:
-        return _attestations_of(read_body(header.kind, header.body, data))
-    except Unreadable:
-        return ()
-
-
-def counted_attestations(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestation, ...]:
-    """Return the attestations in a parsed body, without those of keys that had ended before.
-
-    Raises:
-        Missing, Edited: The list of a cutoff is missing or has changed.
-    """
-    return tuple(word for word in _attestations_of(body) if chain.believes(entry, word.credential))
-
-
-def require_attestations(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
-    """Refuse a handoff that depends on keys that had ended when it was written.
-
-    Returns:
-        The entry; one of any other kind unchanged.
-
-    Raises:
-        NotTrusted: It carries attestations, and all of their keys had ended.
-        Edited: The body is not the one that was sealed.
-    """
-    if entry.header.kind is not Kind.HANDOFF:
-        return entry
-    carried = carried_attestations(entry.header, data)
-    if carried and not any(chain.believes(entry, word.credential) for word in carried):
-        raise NotTrusted(
-            f"{entry_label(entry.header)}: expected the keys of those who approved it in force, "
-            "found them ended before it was written"
-        )
-    return entry
-
-
-def _attestations_of(body: Any) -> tuple[Attestation, ...]:
-    if isinstance(body, VerdictBody):
-        return (body.attestation,)
-    return body.attestations if isinstance(body, HandoffBody | ResumeBody) else ()

@@ -18,9 +18,10 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sealpoint.errors import Edited, Forged, Forked, Misplaced, Missing, NotTrusted, RolledBack
+from sealpoint.errors import Edited, Forged, Misplaced, Missing, NotTrusted, RolledBack
 from sealpoint.ids import KeyId
 from sealpoint.ledger._claim_checks import ClaimCheck
+from sealpoint.ledger._cutoffs import CutoffCheck, require_attestations, require_counted
 from sealpoint.ledger._entry import (
     Entry,
     Fence,
@@ -29,6 +30,7 @@ from sealpoint.ledger._entry import (
     Place,
     SkipHashes,
     Tip,
+    entry_label,
     link_hash,
     parse_header,
 )
@@ -43,7 +45,6 @@ from sealpoint.ledger._entry_kinds import KINDS, Kind
 from sealpoint.ledger._entry_rules import (
     RESERVED,
     Marks,
-    carried_attestations,
     check_generation,
     check_handoff,
     check_key_expiry,
@@ -53,8 +54,6 @@ from sealpoint.ledger._entry_rules import (
     check_session,
     check_succession,
     check_world,
-    entry_label,
-    require_attestations,
 )
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
@@ -106,7 +105,7 @@ def verify_entry(
     entry = Entry.verified(raw, header, writer.name)
     # (3) and (4) again, now that the position is certain: refuse what a restore cut off, and what a
     # key signed after its end
-    chain.require_counted(header, entry.hash)
+    require_counted(chain, header, entry.hash)
     return entry
 
 
@@ -339,68 +338,6 @@ def read_owner_entry(entry: Entry, body: bytes | None) -> OwnerEntry:
         genesis: GenesisBody = parse_body(header.kind, header.body, body)
         reserved = genesis.name.startswith(RESERVED)
     return OwnerEntry(entry.seq, entry.hash, reserved)
-
-
-class CutoffCheck:
-    """The entries that a chain must still reach, because cutoffs of revoked keys list them.
-
-    An entry below a cutoff counts as an ancestor of the listed entry, and not because its position
-    is low. Otherwise an attacker with the key could write another history up to there, for a reader
-    whose anchor has seen less. An entry that carries an attestation of such a key counts as one of
-    its entries.
-    """
-
-    __slots__ = ("due",)
-
-    def __init__(self) -> None:
-        self.due: dict[int, bytes] = {}
-        """The hashes of the entries still ahead, by position."""
-
-    def follow(self, entry: Entry, body: bytes | None, chain: StoreChain) -> None:
-        """Take the next verified entry of the chain into account.
-
-        Args:
-            entry: The entry.
-            body: Its body, if it exists.
-            chain: The store chain.
-
-        Raises:
-            Forked: The entry is not the one that a cutoff lists at its position.
-            NotTrusted: The entry is beyond the cutoff of its key.
-            Edited: The body is not the one that was sealed.
-        """
-        seq = entry.header.seq
-        expected = self.due.get(seq)
-        if expected is not None and expected != entry.hash:
-            raise Forked(
-                f"entry {seq} of thread {entry.header.thread[:12]}: it is not the one that "
-                "the cutoff of a revoked key lists"
-            )
-        self._expect(entry, chain.accepted_until(entry.header, entry.hash))
-        if chain.rosters and chain.rosters[-1].cutoffs:
-            for attestation in carried_attestations(entry.header, body):
-                # An attestation beyond its cutoff does not count; a rule that needs it refuses the
-                # entry.
-                with suppress(NotTrusted):
-                    last = chain.accepted_until(entry.header, entry.hash, attestation.credential)
-                    self._expect(entry, last)
-        self.due.pop(seq, None)
-
-    def _expect(self, entry: Entry, last: tuple[int, bytes] | None) -> None:
-        if last is not None and last[0] > entry.seq:
-            self.due[last[0]] = last[1]
-
-    def require_settled(self, where: str) -> None:
-        """Require that no listed entry is missing at the end of the chain.
-
-        Raises:
-            RolledBack: The chain ends before an entry that a cutoff lists.
-        """
-        if self.due:
-            raise RolledBack(
-                f"{where}: expected entry {max(self.due)}, which the cutoff of a revoked key "
-                "lists, found the store to end before it"
-            )
 
 
 class ChainStep(NamedTuple):

@@ -37,12 +37,14 @@ from sealpoint.ledger import (
     Marks,
     StoreChain,
     Tip,
+    accepted_until,
     begin,
     check_key_expiry,
     encode_body,
     encode_header,
     extend,
     require_attestations,
+    require_counted,
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Roster, encode_seal, pae
 from sealpoint.storage import Record
@@ -207,7 +209,7 @@ def _admit(chain: Chain, trust: StoreChain, tip: Tip, drafts: Sequence[EntryDraf
         if grant.writer is not None and {draft.kind for draft in drafts} <= _SAVED:
             return grant.writer
     # Nothing may follow an entry that a restore cut off, or that a key signed after its end.
-    trust.require_counted(newest, tip.entry.hash)
+    require_counted(trust, newest, tip.entry.hash)
     _require_running(chain, trust, tip, drafts)
     return None
 
@@ -318,7 +320,7 @@ def _require_standing(chain: Chain, newest: StoreChain, entry: Entry, body: byte
             hint="It does not count. Load the thread again and decide again; who accepted "
             "the restore runs sealpoint accept-restore once more, which takes it away.",
         ) from exc
-    newest.accepted_until(entry.header, entry.hash)
+    accepted_until(newest, entry.header, entry.hash)
     require_attestations(entry, body, newest)
     where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
     require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)

@@ -54,6 +54,7 @@ from sealpoint.ledger import (
     read_basis_and_time,
     read_fence,
     read_owner_entry,
+    require_counted,
 )
 from sealpoint.storage import Record
 
@@ -373,7 +374,7 @@ def _walk_down(entries: LinkedEntries, above: Header, owner: int, trust: StoreCh
     """Make sure that nothing was left out between a handoff and the owner's entry before it."""
     for header, record in entries.walk(above):
         check_succession(header, above)
-        trust.require_counted(header, link_hash(record.header))
+        require_counted(trust, header, link_hash(record.header))
         if header.seq == owner:
             return
         above = header
@@ -416,7 +417,7 @@ def _judge_lost_pause(entries: LinkedEntries, head: Header, trust: StoreChain) -
             break
         if header.seq != head.seq:
             check_succession(header, above)
-        trust.require_counted(header, link_hash(record.header))
+        require_counted(trust, header, link_hash(record.header))
         above = header
 
 
@@ -462,7 +463,7 @@ def _judge_session(
         if opened.by == header.by:
             # The usual case: the signature of the later entry covers that one too.
             opening = Entry.verified(record.header, opened, entry.writer)
-            trust.require_counted(opened, opening.hash)
+            require_counted(trust, opened, opening.hash)
         else:
             opening = entries.verify(record, header.fence)
         _judge_owned(entries, opening, owned, trust)

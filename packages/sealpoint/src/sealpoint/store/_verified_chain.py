@@ -44,6 +44,7 @@ from sealpoint.ledger import (
     SkipHashes,
     StoreChain,
     Tip,
+    accepted_until,
     begin,
     extend,
     link_hash,
@@ -268,7 +269,7 @@ class Chain:
         known = self.head
         if known is not None:
             # Its key may have ended since this handle verified it.
-            trust.accepted_until(known.header, known.hash)
+            accepted_until(trust, known.header, known.hash)
         # A first refresh skips the version, because there may be no second one.
         version = None if known is None else self.core.storage.version()
         if version is None or version != self._version or (self._is_unread and reads_back):

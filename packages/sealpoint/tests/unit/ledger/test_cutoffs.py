@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sealpoint.errors import Edited, Missing, NotTrusted
 from sealpoint.ledger import PositionList, PositionLists
-from sealpoint.ledger import _store_chain as module
+from sealpoint.ledger import _position_lists as module
 from sealpoint.limits import POSITION_LIST_BYTES_MAX
 
 _POSITIONS = st.dictionaries(

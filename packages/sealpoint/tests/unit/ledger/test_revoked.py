@@ -18,6 +18,7 @@ from sealpoint.ledger import (
     link_hash,
     parse_header,
 )
+from sealpoint.ledger._cutoffs import accepted_until, attestation_counts
 from sealpoint.signing import Cutoff, Pool, Role
 from sealpoint.storage import Record
 from tests.ledgers import (
@@ -462,9 +463,9 @@ def test_threads_without_such_keys_owe_nothing() -> None:
     thread = _thread(store)
 
     _followed(thread, thread.records[:2]).require_settled("thread 't'")
-    assert store.chain.accepted_until(thread.verify(thread.records[0], 0).header, b"") is None
+    assert accepted_until(store.chain, thread.verify(thread.records[0], 0).header, b"") is None
     assert (
-        StoreChain(store.chain.pin).accepted_until(thread.verify(thread.records[0], 0).header, b"")
+        accepted_until(StoreChain(store.chain.pin), thread.verify(thread.records[0], 0).header, b"")
         is None
     )
     assert bytes.fromhex(thread.place.thread) == THREAD
@@ -509,8 +510,8 @@ def test_a_word_is_judged_by_the_cut_of_its_own_key() -> None:
         thread.records[4].header, parse_header(thread.records[4].header), "worker"
     )
 
-    assert chain.accepted_until(entry.header, entry.hash) is None
+    assert accepted_until(chain, entry.header, entry.hash) is None
     with pytest.raises(NotTrusted, match="of this thread up to 3"):
-        chain.accepted_until(entry.header, entry.hash, key("ann").key)
-    assert not chain.believes(entry, key("ann").key)
-    assert chain.believes(entry, key("bob").key)
+        accepted_until(chain, entry.header, entry.hash, key("ann").key)
+    assert not attestation_counts(chain, entry, key("ann").key)
+    assert attestation_counts(chain, entry, key("bob").key)
