@@ -26,7 +26,7 @@ _LAYERS = [
     "ledger | storage | anchor",
     "codec | signing | world",
     "ids | disk | _parts",
-    "errors | limits | pickled_types",
+    "errors | limits | durations | pickled_types",
 ]
 _NEEDED = ("tests/__init__.py", "tests/repo/part_contract.py", "docs/reference/parts.md", _CONTRACT)
 
