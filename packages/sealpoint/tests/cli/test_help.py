@@ -64,7 +64,7 @@ def test_the_help_loads_no_verb_and_nothing_of_the_store() -> None:
 
     assert {name for name in loaded if name.startswith("sealpoint.")} == {
         *("sealpoint.cli", "sealpoint.cli._app", "sealpoint.cli.options", "sealpoint.errors"),
-        "sealpoint._parts",
+        *("sealpoint._parts", "sealpoint.durations"),
     }
     assert not loaded & {"rich", "msgspec", "nacl", "asyncio"}
 
