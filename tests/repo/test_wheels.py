@@ -13,6 +13,7 @@ from tests.repo._tree import ROOT
 _PARTS = sorted(path.name for path in (ROOT / "packages").iterdir())
 _NEEDS = {"sealpoint-agent-framework": ("sealpoint-models",)}
 _VERBS = {
+    "openclaw": "sealpoint-openclaw",
     "scan": "sealpoint-models",
     "serve": "sealpoint-console",
     "provision postgres": "sealpoint-postgres",

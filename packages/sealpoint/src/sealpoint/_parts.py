@@ -52,6 +52,7 @@ _OURS = {
     VERBS: {
         "import.agent-framework": "sealpoint-agent-framework",
         "model": "sealpoint-models",
+        "openclaw": "sealpoint-openclaw",
         "provision.postgres": "sealpoint-postgres",
         "scan": "sealpoint-models",
         "serve": "sealpoint-console",

@@ -39,7 +39,9 @@ __all__ = [
     "FormatRefused",
     "GateRefused",
     "GlobalNotAllowed",
+    "GuardExposed",
     "HeadMoved",
+    "HistoryChanged",
     "IdMalformed",
     "IdReused",
     "IntegrityError",
@@ -82,6 +84,8 @@ __all__ = [
     "ShapeChanged",
     "SignerFailed",
     "SparseInvalid",
+    "StateChanged",
+    "StateUnsealed",
     "StorageUnavailable",
     "StoreExists",
     "StoreMisplaced",
@@ -513,6 +517,37 @@ class BundleInvalid(IntegrityError):
     hint = "Do not rely on it: ask for a new export, and compare the pin with its origin."
 
 
+class StateChanged(IntegrityError):
+    """The state of an application that a guard seals is not what was sealed.
+
+    Somebody changed it while the application was stopped, past the guard. The message names the
+    table or file and the row.
+
+    Attributes:
+        differences: Every difference, in a line each.
+    """
+
+    code = "state-changed"
+    hint = "Find out who changed it. If the change is meant, accept it, with a reason."
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, differences: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.differences = differences
+
+
+class HistoryChanged(StateChanged):
+    """A history that a guard seals has another past than was sealed.
+
+    Messages, approvals or events were edited, inserted or removed, or the application's state is an
+    older copy.
+    """
+
+    code = "history-changed"
+    hint = "Find out who changed it: what the agents were told or did is not what this says."
+
+
 # ---------------------------------------------------------------------- trust
 
 
@@ -884,6 +919,16 @@ class KeyFileUnsafe(ConfigError):
     )
 
 
+class GuardExposed(ConfigError):
+    """The keys, the store or the anchor of a guard are within reach of what it guards.
+
+    Whoever changes the guarded state could seal the change.
+    """
+
+    code = "guard-exposed"
+    hint = "Run the guard as another user, with its files outside of what it guards."
+
+
 class KeyMissing(ConfigError):
     """This machine has no private key of this identity, or too few root keys to sign a roster."""
 
@@ -1030,6 +1075,25 @@ class Paused(GateRefused):
         "Keep the state. An operator ends the pause with sealpoint unpause THREAD --reason WHY; "
         "then save again."
     )
+
+
+class StateUnsealed(GateRefused):
+    """The application ran and ended without its guard, and nobody saw what it wrote since.
+
+    What was sealed before is unchanged. The message lists what came after.
+
+    Attributes:
+        differences: Every difference, in a line each.
+    """
+
+    code = "state-unsealed"
+    hint = "Look at what is listed. If it is what the application wrote, accept it, with a reason."
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, differences: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.differences = differences
 
 
 class RequestClosed(GateRefused):

@@ -25,6 +25,7 @@ OWN = {
     "sealpoint_console": "sealpoint-console",
     "sealpoint_langgraph": "sealpoint-langgraph",
     "sealpoint_models": "sealpoint-models",
+    "sealpoint_openclaw": "sealpoint-openclaw",
     "sealpoint_postgres": "sealpoint-postgres",
     "sealpoint_testing": "sealpoint-testing",
 }

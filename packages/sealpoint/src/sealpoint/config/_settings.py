@@ -46,7 +46,7 @@ _APPLICATION = "sealpoint"
 _FILE_NAME = "config.toml"
 _FILE_BYTES_MAX = 64 * 1024
 _FILE_KEYS = ("identity", "namespace", "store")
-_TABLES = ("console",)
+_TABLES = ("console", "openclaw")
 _NAMESPACE = "default"
 
 

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the databases of OpenClaw: one read transaction each, also while the gateway runs.
+
+Nothing is written to them, and nothing of them is run: triggers do not fire on a read, and views
+and virtual tables are not read. Every table counts, known or not. The content of a virtual table is
+in the tables that it is built from; those are left out, and its definition is part of the schema.
+
+A gateway that was stopped leaves a write-ahead log. SQLite cannot read it where this user may not
+write the folder, so a copy of both files is read then. A copy is never made of a database in use.
+"""
+
+import json
+import shutil
+import sqlite3
+import tempfile
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sealpoint.errors import StorageUnavailable
+from sealpoint_openclaw._classes import DatabaseKind, StateClass, TableRule, table_rule
+from sealpoint_openclaw._inventory import Database, Digests, NumberedRows, Table
+
+_BUSY_SECONDS = 10
+_KEY_LETTERS_MAX = 200
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading, inside a transaction.
+
+    Raises:
+        StorageUnavailable: It cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="sealpoint-") as spare, reading(path):
+        try:
+            connection = _connect(path)
+        except sqlite3.OperationalError:
+            # The user of the guard may not write the shared memory file next to the log.
+            connection = _connect(_copied(path, Path(spare)))
+        with closing(connection):
+            yield connection
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say of which database an error of SQLite is."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as exc:
+        raise StorageUnavailable(
+            f"{path}: this database of OpenClaw cannot be read: {exc}",
+            hint="Run this as the user of the guard, with OpenClaw stopped or healthy: openclaw "
+            "database preflight",
+        ) from exc
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    connection = sqlite3.connect(
+        f"file:{quoted}?mode=ro", uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+    )
+    try:
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _copied(path: Path, spare: Path) -> Path:
+    for suffix in ("", "-wal"):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            shutil.copyfile(source, spare / source.name)
+    return spare / path.name
+
+
+def read_database(
+    path: Path, kind: DatabaseKind, digests: Digests, before: Database | None = None
+) -> Database:
+    """Return the inventory of a database.
+
+    Args:
+        path: The database.
+        kind: Which of OpenClaw's databases it is.
+        digests: Makes the digests.
+        before: An earlier inventory. Of ordered tables, only rows after those in it are read, so an
+            edit of an older row is not noticed. Without it, every row is read.
+    """
+    with open_database(path) as connection, reading(path):
+        return _read(connection, kind, digests, before)
+
+
+def _read(
+    connection: sqlite3.Connection,
+    kind: DatabaseKind,
+    digests: Digests,
+    before: Database | None,
+) -> Database:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    tables = {}
+    for name in _table_names(connection):
+        rule = table_rule(kind, name)
+        if rule.state_class is StateClass.IGNORED:
+            continue
+        known = None if before is None else before.tables.get(name)
+        tables[name] = _TableReader(connection, name, rule, digests).read(known)
+    return Database(version=version, schema=_schema(connection, digests), tables=tables)
+
+
+def _schema(connection: sqlite3.Connection, digests: Digests) -> bytes:
+    """Return a digest of what the database is made of; a planted trigger would change it."""
+    found = connection.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+        r" WHERE name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY type, name"
+    )
+    return digests.row(
+        (f"{kind} {name}", f"{table} {sql or ''}") for kind, name, table, sql in found
+    )
+
+
+def _table_names(connection: sqlite3.Connection) -> list[str]:
+    """Return the tables that hold rows of their own."""
+    return [
+        name
+        for schema, name, kind, *_ in connection.execute("PRAGMA table_list").fetchall()
+        if schema == "main" and kind == "table" and not name.startswith("sqlite_")
+    ]
+
+
+class _TableReader:
+    """Reads the rows of one table."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, name: str, rule: TableRule, digests: Digests
+    ) -> None:
+        self._connection = connection
+        self._name = name
+        self._rule = rule
+        self._digests = digests
+        columns = connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
+        keyed = sorted((column[5], column[1]) for column in columns if column[5])
+        self._key = [column for _, column in keyed]
+        # Sorted, so that the order in which a migration adds columns does not count.
+        self._columns = sorted(column[1] for column in columns)
+        self._counted = [
+            (place, column)
+            for place, column in enumerate(self._columns)
+            if column not in rule.skips
+        ]
+        self._quiet = [tuple(path.split(".")) for path in rule.quiet]
+        self._key_places = [self._columns.index(column) for column in self._key]
+
+    def read(self, before: Table | None) -> Table:
+        """Return the inventory of the table."""
+        if self._rule.ordered and self._key:
+            return self._read_ordered(before)
+        rows: dict[str, bytes] = {}
+        partial: dict[str, bytes] = {}
+        shown: dict[str, Mapping[str, Any]] = {}
+        for row in self._select():
+            digest = self._digest(row)
+            key = self._key_text(row, digest, rows)
+            rows[key] = digest
+            if self._rule.completes:
+                partial[key] = self._digest(row, without=self._rule.completes)
+            if self._rule.shows:
+                shown[key] = dict(self._shown(row))
+        return Table(rows=rows, partial=partial, shown=shown)
+
+    def _shown(self, row: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        """Yield what a world shows of a row; what is not there is left out."""
+        for each in self._rule.shows:
+            column, _, path = each.partition(":")
+            if column not in self._columns:
+                continue
+            value = row[self._columns.index(column)]
+            if path:
+                value = _at(_quietened(value, self._quiet), path.split("."))
+            if value is not None and not isinstance(value, bytes):
+                yield path or column, value
+
+    def _read_ordered(self, before: Table | None) -> Table:
+        rows: dict[str, bytes] = {}
+        numbers: dict[str, array[int]] = {}
+        parts: dict[str, list[bytes]] = {}
+        kept, query, arguments = self._kept(before)
+        for name, group in kept.items():
+            numbers[name] = array("q", group.numbers)
+            parts[name] = [group.digests]
+        for row in self._select(query, arguments):
+            digest = self._digest(row)
+            *group_key, number = (row[place] for place in self._key_places)
+            if not isinstance(number, int):  # SQLite stores any type in any column
+                rows[self._key_text(row, digest, rows)] = digest
+                continue
+            name = _key_of(group_key)
+            numbers.setdefault(name, array("q")).append(number)
+            parts.setdefault(name, []).append(digest)
+        groups = {
+            name: NumberedRows(numbers=each, digests=b"".join(parts[name]))
+            for name, each in numbers.items()
+        }
+        return Table(rows=rows, groups=groups)
+
+    def _kept(self, before: Table | None) -> tuple[Mapping[str, NumberedRows], str, list[Any]]:
+        """Return the groups that need not be read again, and a condition for the other rows."""
+        if before is None or before.rows or not before.groups:
+            return {}, "", []
+        *group_columns, number = (_quoted(column) for column in self._key)
+        listed = ", ".join(group_columns)
+        counts = self._connection.execute(
+            f"SELECT {listed}{', ' if listed else ''}count(*), max({number})"  # noqa: S608
+            f" FROM {_quoted(self._name)}{f' GROUP BY {listed}' if listed else ''}"
+        )
+        kept: dict[str, NumberedRows] = {}
+        conditions: list[str] = []
+        arguments: list[Any] = []
+        for *group_key, count, newest in counts:
+            group = before.groups.get(_key_of(group_key))
+            if group is None or not group.numbers or newest is None:
+                continue
+            last = group.numbers[-1]
+            same = " AND ".join([*(f"{column} IS ?" for column in group_columns), "1"])
+            (older,) = self._connection.execute(
+                f"SELECT count(*) FROM {_quoted(self._name)}"  # noqa: S608
+                f" WHERE {same} AND {number} <= ?",
+                [*group_key, last],
+            ).fetchone()
+            if older != len(group.numbers) or count < older:
+                continue
+            kept[_key_of(group_key)] = group
+            conditions.append(f"NOT ({same} AND {number} <= ?)")
+            arguments += [*group_key, last]
+        return kept, " AND ".join(conditions), arguments
+
+    def _select(self, condition: str = "", arguments: Sequence[Any] = ()) -> sqlite3.Cursor:
+        listed = ", ".join(_quoted(column) for column in self._columns)
+        order = ", ".join(_quoted(column) for column in self._key)
+        return self._connection.execute(
+            f"SELECT {listed} FROM {_quoted(self._name)}"  # noqa: S608
+            f"{f' WHERE {condition}' if condition else ''}{f' ORDER BY {order}' if order else ''}",
+            arguments,
+        )
+
+    def _digest(self, row: Sequence[Any], without: Collection[str] = ()) -> bytes:
+        quiet = self._quiet
+        return self._digests.row(
+            (column, _quietened(row[place], quiet) if quiet else row[place])
+            for place, column in self._counted
+            if column not in without
+        )
+
+    def _key_text(self, row: Sequence[Any], digest: bytes, taken: Mapping[str, bytes]) -> str:
+        """Return the key of a row as text, unique in its table."""
+        if self._key and not self._rule.hidden:
+            return _key_of([row[place] for place in self._key_places])
+        # The key is a secret, or there is none: then rows may be alike.
+        secret = [(self._columns[place], row[place]) for place in self._key_places]
+        name = f"#{(self._digests.row(secret) if secret else digest).hex()}"
+        key, number = name, 1
+        while key in taken:
+            number += 1
+            key = f"{name}-{number}"
+        return key
+
+
+def _key_of(values: Sequence[Any]) -> str:
+    """Return the values of key columns as JSON: different keys never have the same text."""
+    plain = [value.hex() if isinstance(value, bytes) else value for value in values]
+    tagged = [
+        {"bytes": shown} if isinstance(value, bytes) else shown
+        for value, shown in zip(values, plain, strict=True)
+    ]
+    return json.dumps(tagged, ensure_ascii=True, separators=(",", ":"))
+
+
+def _quietened(value: Any, quiet: Collection[tuple[str, ...]]) -> Any:
+    """Return the JSON text of a column without the paths that the gateway keeps up to date."""
+    if not isinstance(value, str) or value[:1] not in "{[":
+        return value
+    try:
+        return json.dumps(_without(json.loads(value), quiet), sort_keys=True)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _at(text: Any, path: Sequence[str]) -> Any:
+    """Return what a path leads to in a JSON text; None if that is nothing."""
+    try:
+        node = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    for key in path:
+        if not isinstance(node, dict):
+            return None
+        node = node.get(key)
+    return node
+
+
+def _without(node: Any, paths: Collection[tuple[str, ...]]) -> Any:
+    """Return a JSON value without what some paths lead to; `*` is any key or place in a list."""
+    if isinstance(node, list):
+        below = [path[1:] for path in paths if path[0] == "*" and len(path) > 1]
+        return [_without(each, below) for each in node] if below else node
+    if not isinstance(node, dict):
+        return node
+    kept = {}
+    for key, value in node.items():
+        fitting = [path[1:] for path in paths if path[0] in {"*", key}]
+        if () in fitting:
+            continue
+        kept[key] = _without(value, fitting) if fitting else value
+    return kept
+
+
+def _quoted(name: str) -> str:
+    """Return an identifier of SQL in quotes."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenClaw's folder: where its databases and files are, and an inventory of all of them.
+
+Links are not followed: a link counts by where it leads to, and what lies there counts only if a
+folder of the settings covers it. A file is opened without following links or waiting for a pipe.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sealpoint.errors import StorageUnavailable, UsageError
+from sealpoint_openclaw._classes import DatabaseKind, StateClass, file_class
+from sealpoint_openclaw._databases import open_database, read_database
+from sealpoint_openclaw._inventory import Digests, Inventory
+
+STATE_DATABASE = "state/openclaw.sqlite"
+
+_AGENT_DATABASES = "agents/*/agent/openclaw-agent.sqlite"
+_SKIPPED = frozenset({"tmp", "logs"})
+_READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """The folder of an OpenClaw gateway, and other folders that it uses."""
+
+    root: Path
+    """The state folder: `OPENCLAW_STATE_DIR`, or `~/.openclaw`."""
+    others: Mapping[str, Path] = field(default_factory=dict)
+    """Folders elsewhere by the names that paths in them begin with, such as `workspace`."""
+
+    def require(self) -> None:
+        """Refuse a folder without the databases of OpenClaw.
+
+        Raises:
+            UsageError: It holds no such database, or only the files of an older version.
+        """
+        if (self.root / STATE_DATABASE).is_file():
+            return
+        if any(self.root.glob("agents/*/sessions/sessions.json")):
+            raise UsageError(
+                f"{self.root}: OpenClaw keeps its sessions in files here, as before 2026.8",
+                hint="Upgrade OpenClaw, start it once, and run this again.",
+            )
+        raise UsageError(
+            f"{self.root}: there is no {STATE_DATABASE} here",
+            hint="Start OpenClaw once, or name its state folder: --folder DIR",
+        )
+
+    def databases(self) -> dict[str, tuple[Path, DatabaseKind]]:
+        """Return every database, by its path from the folder."""
+        found = {STATE_DATABASE: (self.root / STATE_DATABASE, DatabaseKind.STATE)}
+        for path in [*sorted(self.root.glob(_AGENT_DATABASES)), *self._registered()]:
+            with suppress(ValueError):
+                found.setdefault(self._name(path), (path, DatabaseKind.AGENT))
+        return found
+
+    def _registered(self) -> list[Path]:
+        """Return the databases of agents that the gateway has on record and that exist."""
+        with open_database(self.root / STATE_DATABASE) as connection:
+            names = {row[1] for row in connection.execute("PRAGMA table_list")}
+            if "agent_databases" not in names:
+                return []
+            rows = connection.execute("SELECT path FROM agent_databases ORDER BY path").fetchall()
+        paths = [self.root / path for (path,) in rows if isinstance(path, str)]
+        return [path for path in paths if path.is_file()]
+
+    def _name(self, path: Path) -> str:
+        """Return the path of something from the folder, or its whole path if it is elsewhere."""
+        if path.is_relative_to(self.root):
+            return path.relative_to(self.root).as_posix()
+        return path.as_posix()
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Yield every file and link that counts, by its path from the folder."""
+        skipped = {path.resolve() for path, _ in self.databases().values()}
+        inner = {path.resolve() for path in self.others.values()}
+        for prefix, root in [("", self.root), *self.others.items()]:
+            for path in _walk(root, inner if not prefix else frozenset()):
+                name = _text(path.relative_to(root))
+                name = f"{prefix}/{name}" if prefix else name
+                if file_class(name) is not StateClass.IGNORED and path not in skipped:
+                    yield name, path
+
+    def inventory(self, digests: Digests, before: Inventory | None = None) -> Inventory:
+        """Return the inventory of the folder; with `before`, see `read_database`.
+
+        Raises:
+            StorageUnavailable: Something of it cannot be read.
+        """
+        known = {} if before is None else before.databases
+        databases = {
+            name: read_database(path, kind, digests, known.get(name))
+            for name, (path, kind) in self.databases().items()
+        }
+        files = {}
+        for name, path in self.files():
+            with suppress(FileNotFoundError):  # the gateway has removed it meanwhile
+                files[name] = _file_digest(path, digests)
+        return Inventory(databases=databases, files=files)
+
+
+def _walk(root: Path, elsewhere: frozenset[Path] | set[Path]) -> Iterator[Path]:
+    """Yield all that is no directory, in the order of names."""
+    for directory, names, entries in os.walk(root, onerror=_unreadable):
+        here = Path(directory)
+        names[:] = sorted(
+            name
+            for name in names
+            if not (here == root and name in _SKIPPED) and (here / name) not in elsewhere
+        )
+        links = [name for name in names if (here / name).is_symlink()]
+        yield from sorted(here / name for name in [*entries, *links])
+
+
+def _unreadable(error: OSError) -> None:
+    raise StorageUnavailable(
+        f"{error.filename}: this folder of OpenClaw cannot be read: {error.strerror}",
+        hint="Run this as a user who may read all of OpenClaw's folder.",
+    ) from error
+
+
+def _text(path: Path) -> str:
+    """Return a path as text; bytes that are no UTF-8 are written so that no two names agree."""
+    try:
+        text = path.as_posix()
+        text.encode()
+    except UnicodeEncodeError:
+        return f"bytes:{os.fsencode(path).hex()}"
+    return f"./{text}" if text.startswith("bytes:") else text
+
+
+def _file_digest(path: Path, digests: Digests) -> bytes:
+    """Return the digest of a file, of where a link leads, or of the kind of anything else."""
+    digest = digests.file()
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        digest.update(b"link\0" + os.fsencode(path.readlink()))
+        return digest.digest()
+    if not stat.S_ISREG(mode):
+        digest.update(b"kind\0" + str(stat.S_IFMT(mode)).encode())
+        return digest.digest()
+    digest.update(b"file\0")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            while data := file.read(_READ_BYTES):
+                digest.update(data)
+    except FileNotFoundError:
+        raise
+    except OSError as exc:
+        raise StorageUnavailable(
+            f"{path}: this file of OpenClaw cannot be read: {exc.strerror}",
+            hint="Run this as a user who may read all of OpenClaw's folder.",
+        ) from exc
+    return digest.digest()

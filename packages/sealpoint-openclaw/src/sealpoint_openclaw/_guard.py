@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard of one gateway: seals its state, verifies it before a start, and records what changed.
+
+A seal is a checkpoint of one thread: its state is the inventory, its world what an operator
+decided. A start, and everything that people accept, is a run of that thread, so the gate of
+Sealpoint decides about it by the policy in force.
+
+Changes are judged by when they happened. While the gateway was stopped, nothing may change past the
+guard. While it ran under a guard, exact rows may change: that is a decision of the gateway's users,
+which the guard records at once if the policy allows it, and asks about at the end otherwise.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sealpoint.errors import (
+    HistoryChanged,
+    NeedsApproval,
+    ResumeRefused,
+    RolledBack,
+    StateChanged,
+    StateUnsealed,
+    UnknownThread,
+    UsageError,
+)
+from sealpoint.gate import Outcome, Thread
+from sealpoint.store import CheckpointRef
+from sealpoint.views.words import count_text
+from sealpoint.world import World
+from sealpoint_openclaw._differences import Concern, Difference, digest_of, find_differences
+from sealpoint_openclaw._folder import Folder
+from sealpoint_openclaw._inventory import Digests, Inventory
+from sealpoint_openclaw._world import read_world
+
+_OLDER_SEALS_MAX = 50
+_SHOWN = 20
+
+
+class Moment(StrEnum):
+    """When a seal was taken."""
+
+    FIRST = "first"
+    STARTED = "started"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    CRASHED = "crashed"
+    COMMAND = "command"
+    ACCEPTED = "accepted"
+
+
+_GATEWAY_RUNS = frozenset({Moment.STARTED, Moment.RUNNING})
+"""After these seals the gateway may have written more than the guard saw."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seal:
+    """A seal as it was saved."""
+
+    ref: CheckpointRef
+    moment: Moment
+    inventory: Inventory
+    accepted: str | None
+    world: World | None
+
+    @property
+    def time(self) -> datetime:
+        """When it was taken, as its guard said."""
+        return self.ref.time
+
+    @property
+    def may_have_run(self) -> bool:
+        """Whether the gateway may have run since, without a guard that saw it end."""
+        return self.moment in _GATEWAY_RUNS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """The folder as it is, compared with the newest seal."""
+
+    seal: Seal
+    inventory: Inventory
+    world: World
+    differences: tuple[Difference, ...]
+
+    def of(self, concern: Concern) -> tuple[Difference, ...]:
+        """Return the differences of one concern."""
+        return tuple(each for each in self.differences if each.concern is concern)
+
+
+class Guard:
+    """Seals and verifies the state of one gateway.
+
+    Args:
+        thread: The thread of the seals.
+        folder: The gateway's folder.
+        digests: Makes the digests of rows and files, with the guard's secret.
+        runtime: Versions of what runs the gateway, as far as they are known.
+    """
+
+    def __init__(
+        self,
+        thread: Thread,
+        folder: Folder,
+        digests: Digests,
+        runtime: Mapping[str, str] | None = None,
+    ) -> None:
+        self._thread = thread
+        self._folder = folder
+        self._digests = digests
+        self._runtime = dict(runtime or {})
+
+    # ------------------------------------------------------------------ reading
+
+    def newest(self) -> Seal:
+        """Return the newest seal, verified.
+
+        Raises:
+            UsageError: There is none.
+            RolledBack, Tampered, Forked, Unanchored: The store of the seals is not what it was.
+        """
+        try:
+            return self._seal_of(None)
+        except UnknownThread:
+            raise UsageError(
+                f"{self._folder.root}: no seal of it exists",
+                hint="Make the first one: sealpoint openclaw init",
+            ) from None
+
+    def _seal_of(self, ref: CheckpointRef | None) -> Seal:
+        loaded = self._thread.load() if ref is None else self._thread.load(ref)
+        inventory = Inventory.from_state(loaded.state)
+        return Seal(
+            ref=loaded.ref,
+            moment=Moment(loaded.state["moment"]),
+            inventory=inventory,
+            accepted=loaded.state["accepted"],
+            world=None if loaded.world is None else World.from_dict(loaded.world),
+        )
+
+    def check(self, before: Seal | None = None) -> Check:
+        """Compare the folder with the newest seal; every row is read."""
+        self._folder.require()
+        seal = self.newest() if before is None else before
+        inventory = self._folder.inventory(self._digests)
+        return Check(
+            seal=seal,
+            inventory=inventory,
+            world=self._world(inventory, seal.accepted),
+            differences=find_differences(seal.inventory, inventory, may_have_run=seal.may_have_run),
+        )
+
+    def verify(self) -> Check:
+        """Compare the folder with the newest seal, and refuse any difference that nobody decided.
+
+        Raises:
+            StateChanged: Something changed that must not change while the gateway is stopped.
+            HistoryChanged: The past of a history changed.
+            RolledBack: The folder is an older copy.
+            StateUnsealed: The gateway has run without a guard since the newest seal.
+        """
+        check = self.check()
+        if not check.differences:
+            return check
+        self._refuse_older_copy(check)
+        lines = tuple(each.words for each in check.differences)
+        since = f"since the seal of {check.seal.time:%Y-%m-%d %H:%M:%S} UTC ({check.seal.moment})"
+        for concern, error, said in (
+            (Concern.STATE, StateChanged, "OpenClaw's state was changed"),
+            (Concern.HISTORY, HistoryChanged, "a history of OpenClaw was changed"),
+            (Concern.UNSEALED, StateUnsealed, "OpenClaw ran without a guard"),
+        ):
+            found = check.of(concern)
+            if found:
+                more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
+                raise error(
+                    f"{self._folder.root}: {said} {since}: {found[0].words}{more}",
+                    hint="sealpoint openclaw diff lists every difference. If they are meant: "
+                    "sealpoint openclaw accept --reason WHY",
+                    differences=lines,
+                )
+        raise AssertionError(check.differences)
+
+    def _refuse_older_copy(self, check: Check) -> None:
+        """Refuse a folder that is exactly what an older seal says."""
+        for count, ref in enumerate(self._thread.history()):
+            if count > _OLDER_SEALS_MAX:
+                return
+            if count == 0 or ref.pruned:
+                continue
+            older = self._seal_of(ref)
+            if not find_differences(older.inventory, check.inventory, may_have_run=False):
+                raise RolledBack(
+                    f"{self._folder.root}: OpenClaw's state is the one that was sealed at "
+                    f"{older.time:%Y-%m-%d %H:%M:%S} UTC; {count_text(count, 'newer seal')} "
+                    f"{'exists' if count == 1 else 'exist'}",
+                    hint="Bring back the newest copy. If the older one is meant: sealpoint "
+                    "openclaw accept --reason WHY",
+                )
+
+    def _world(self, inventory: Inventory, accepted: str | None) -> World:
+        return read_world(self._folder, inventory, runtime=self._runtime, accepted=accepted)
+
+    # ------------------------------------------------------------------ sealing
+
+    def seal_first(self) -> CheckpointRef:
+        """Take the first seal, of the folder as it is.
+
+        Raises:
+            UsageError: There is a seal already.
+        """
+        self._folder.require()
+        if next(iter(self._history()), None) is not None:
+            raise UsageError(
+                f"{self._folder.root}: a seal of it exists",
+                hint="sealpoint openclaw status shows it.",
+            )
+        inventory = self._folder.inventory(self._digests)
+        return self._save(inventory, Moment.FIRST, None, world=self._world(inventory, None))
+
+    def _history(self) -> list[CheckpointRef]:
+        try:
+            return list(self._thread.history())
+        except UnknownThread:
+            return []
+
+    def accept(self, reason: str, actor: str | None = None) -> tuple[Check, CheckpointRef]:
+        """Seal the folder as it is, by a decision about everything that differs.
+
+        What people approve binds the digest of all of it. So if anything changes meanwhile, they
+        have to be asked again.
+
+        Raises:
+            NeedsApproval: Other people have to approve it first.
+            ResumeRefused: The policy does not allow it.
+        """
+        check = self.check()
+        accepted = check.seal.accepted
+        if check.differences:
+            accepted = digest_of(check.differences, check.inventory)
+        world = self._world(check.inventory, accepted)
+        with self._thread.run(world=world, deliberate=reason, actor=actor):
+            ref = self._save(check.inventory, Moment.ACCEPTED, accepted, by=actor)
+        return check, ref
+
+    def seal_command(
+        self, before: Check, reason: str | None, actor: str | None
+    ) -> tuple[Check, CheckpointRef | None]:
+        """Seal what a command of OpenClaw changed, which this guard ran after `verify`.
+
+        Returns:
+            The folder compared with the seal from before, and the new seal; None if nothing
+            changed.
+
+        Raises:
+            NeedsApproval: Other people have to approve the change of the world.
+            ResumeRefused: The policy requires a reason, or does not allow it.
+        """
+        check = self.check(before.seal)
+        if not check.differences:
+            return check, None
+        decision = self._thread.judge(world=check.world, deliberate=reason)
+        if decision.outcome is not Outcome.ALLOW and reason is not None:
+            return self.accept(reason, actor)
+        with self._thread.run(world=check.world, deliberate=reason, actor=actor):
+            ref = self._save(check.inventory, Moment.COMMAND, check.seal.accepted, by=actor)
+        return check, ref
+
+    def seal_stopped(self, *, crashed: bool) -> CheckpointRef:
+        """Seal what a gateway left that a service manager started and has just seen end.
+
+        Raises:
+            UsageError: No verified start is on record, so nobody vouches for what is there.
+        """
+        seal = self.newest()
+        if not seal.may_have_run:
+            raise UsageError(
+                f"{self._folder.root}: no start of OpenClaw is on record since the newest seal",
+                hint="Compare first: sealpoint openclaw verify",
+            )
+        with self._watching(self._world_of(seal), None, None) as watch:
+            watch.latest = seal
+            return watch.end(crashed=crashed)
+
+    def _world_of(self, seal: Seal) -> World:
+        if seal.world is None:
+            raise UsageError("the newest seal has no world; make a new one with accept")
+        return seal.world
+
+    def _save(
+        self,
+        inventory: Inventory,
+        moment: Moment,
+        accepted: str | None,
+        *,
+        world: World | None = None,
+        by: str | None = None,
+        changes: int = 0,
+    ) -> CheckpointRef:
+        state: dict[str, Any] = inventory.to_state()
+        state |= {"moment": str(moment), "accepted": accepted}
+        metadata: dict[str, Any] = {"seal": str(moment)}
+        if by is not None:
+            metadata["by"] = by
+        if changes:
+            metadata["changes"] = changes
+        return self._thread.save(state, metadata=metadata, world=world)
+
+    # ------------------------------------------------------------------ running
+
+    @contextmanager
+    def running(self, *, reason: str | None = None, actor: str | None = None) -> Iterator["Watch"]:
+        """Verify the folder, and hold the thread while the gateway runs.
+
+        Raises:
+            StateChanged, HistoryChanged, RolledBack, StateUnsealed: See `verify`.
+            NeedsApproval, ResumeRefused, Busy: The gate does not let it start.
+        """
+        check = self.verify()
+        with self._watching(check.world, reason, actor) as watch:
+            watch.begin(check)
+            yield watch
+
+    def verify_start(self) -> Check:
+        """Verify the folder for a gateway that a service manager starts, and record the start.
+
+        Whoever sees it end calls `seal_stopped`.
+
+        Raises:
+            StateChanged, HistoryChanged, RolledBack, StateUnsealed: See `verify`.
+            NeedsApproval, ResumeRefused, Busy: The gate does not let it start.
+        """
+        check = self.verify()
+        with self._watching(check.world, None, None) as watch:
+            watch.begin(check)
+        return check
+
+    @contextmanager
+    def _watching(self, world: World, reason: str | None, actor: str | None) -> Iterator["Watch"]:
+        with ExitStack() as stack:
+            run = stack.enter_context(ExitStack())
+            run.enter_context(self._thread.run(world=world, deliberate=reason, actor=actor))
+            yield Watch(self, run, world)
+
+
+class Watch:
+    """The guard of a gateway that runs: it seals what the gateway writes."""
+
+    def __init__(self, guard: Guard, run: ExitStack, world: World) -> None:
+        self._guard = guard
+        self._run = run
+        self._world = world
+        self.latest: Seal
+        """The newest seal."""
+        self._refused: World | None = None
+        """The world of the gateway, if the policy does not let it pass by itself."""
+        self.waits: tuple[str, ...] = ()
+        """Changes of the world that the next start has to be approved for, in a line each."""
+
+    def begin(self, check: Check) -> CheckpointRef:
+        """Record the verified start."""
+        return self._save(check.inventory, Moment.STARTED, check.seal.accepted)
+
+    def seal(self) -> CheckpointRef | None:
+        """Seal the state of the running gateway; None if nothing has changed.
+
+        Of long histories, only the rows since the newest seal are read.
+        """
+        guard, latest = self._guard, self.latest
+        inventory = guard._folder.inventory(guard._digests, latest.inventory)  # noqa: SLF001
+        if inventory == latest.inventory:
+            return None
+        self._follow_world(guard._world(inventory, latest.accepted))  # noqa: SLF001
+        return self._save(inventory, Moment.RUNNING, latest.accepted)
+
+    def end(self, *, crashed: bool) -> CheckpointRef:
+        """Seal what the gateway left; every row is read.
+
+        If the policy wants approvals for what changed while it ran, the request for the next start
+        is made now.
+        """
+        guard, latest = self._guard, self.latest
+        inventory = guard._folder.inventory(guard._digests)  # noqa: SLF001
+        world = guard._world(inventory, latest.accepted)  # noqa: SLF001
+        self._follow_world(world)
+        moment = Moment.CRASHED if crashed else Moment.STOPPED
+        ref = self._save(inventory, moment, latest.accepted)
+        self._run.close()
+        if self.waits:
+            with suppress(NeedsApproval, ResumeRefused):  # the next start says the same
+                guard._thread.resume(world=world, deliberate=_reason(self.waits))  # noqa: SLF001
+        return ref
+
+    def _follow_world(self, world: World) -> None:
+        """Continue in the world as it is now, if the policy lets this pass; otherwise note it."""
+        if world == self._world:
+            self._refused, self.waits = None, ()
+            return
+        if world == self._refused:
+            return
+        thread, lines = self._guard._thread, self._world.diff(world).lines()  # noqa: SLF001
+        reason = _reason(lines)
+        self._run.close()  # the gate would say that this run is busy
+        if thread.judge(world=world, deliberate=reason).outcome is Outcome.ALLOW:
+            self._run.enter_context(thread.run(world=world, deliberate=reason))
+            self._world, self._refused, self.waits = world, None, ()
+        else:
+            self._run.enter_context(thread.run(world=self._world))
+            self._refused, self.waits = world, lines
+
+    def _save(self, inventory: Inventory, moment: Moment, accepted: str | None) -> CheckpointRef:
+        ref = self._guard._save(inventory, moment, accepted)  # noqa: SLF001
+        self.latest = Seal(
+            ref=ref, moment=moment, inventory=inventory, accepted=accepted, world=self._world
+        )
+        return ref
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """Return the reason that the guard records for changes of the world that it saw."""
+    more = f"; and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    return f"changed while OpenClaw ran: {'; '.join(lines[:_SHOWN])}{more}"

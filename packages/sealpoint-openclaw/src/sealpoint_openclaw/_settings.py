@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of a guard: the table `[openclaw]` of config.toml, and the secret of its digests.
+
+Both are in the configuration directory of the guard, which only its user may change. What the
+gateway's user could reach is refused: whoever can seal a change can hide it.
+"""
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sealpoint
+from sealpoint.api import Store
+from sealpoint.cli.stores import asked_passphrase
+from sealpoint.config import (
+    load_settings,
+    read_passphrase_file,
+    read_settings_file,
+    replace_file,
+    write_new_file,
+)
+from sealpoint.errors import ConfigError, GuardExposed, UsageError
+from sealpoint_openclaw._folder import Folder
+from sealpoint_openclaw._guard import Guard
+from sealpoint_openclaw._inventory import KEY_BYTES, Digests
+
+DEFAULT_THREAD = "openclaw"
+
+_TABLE = "openclaw"
+_KEYS = {"folder": str, "store": str, "thread": str, "same_user": bool, "folders": dict}
+_SECRET = "openclaw.key"  # noqa: S105 - the name of a file
+_NAME = "config.toml"
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardSettings:
+    """Where a gateway is, and where its guard keeps the seals."""
+
+    folder: Folder
+    store: str
+    """The URL of the store."""
+    thread: str = DEFAULT_THREAD
+    namespace: str = "default"
+    same_user: bool = False
+    """Whether guard and gateway are known to run as one user."""
+    config_dir: Path
+    state_dir: Path
+    runtime: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, *, config_dir: str | None, state_dir: str | None) -> "GuardSettings":
+        """Read the settings that `init` wrote.
+
+        Raises:
+            UsageError: There are none.
+            ConfigError: They are malformed.
+        """
+        found = load_settings(config_dir=config_dir, state_dir=state_dir)
+        table = read_settings_file(found.config_dir).get(_TABLE)
+        path = found.config_dir / _NAME
+        if table is None:
+            raise UsageError(
+                f"{path}: no OpenClaw is guarded from here",
+                hint="Make the first seal: sealpoint openclaw init --folder DIR",
+            )
+        for key, value in table.items():
+            if key not in _KEYS or not isinstance(value, _KEYS[key]):
+                known = ", ".join(_KEYS)
+                raise ConfigError(f"{path}: openclaw.{key}: unknown, or malformed; known: {known}")
+        if not {"folder", "store"} <= table.keys():
+            raise ConfigError(f"{path}: [openclaw] needs folder and store")
+        others = table.get("folders", {})
+        return cls(
+            folder=Folder(
+                root=Path(table["folder"]),
+                others={name: Path(str(other)) for name, other in others.items()},
+            ),
+            store=table["store"],
+            thread=table.get("thread", DEFAULT_THREAD),
+            namespace=found.namespace,
+            same_user=table.get("same_user", False),
+            config_dir=found.config_dir,
+            state_dir=found.state_dir,
+        )
+
+    def write(self) -> None:
+        """Add the table to config.toml, unless it has one.
+
+        Raises:
+            UsageError: It has one.
+        """
+        path = self.config_dir / _NAME
+        if _TABLE in read_settings_file(self.config_dir):
+            raise UsageError(
+                f"{path}: it has a table [openclaw] already",
+                hint="sealpoint openclaw status shows it. For another gateway, use another "
+                "directory: --config-dir DIR",
+            )
+        before = path.read_text("utf-8") if path.exists() else ""
+        replace_file(path, f"{before}{'' if not before else _gap(before)}{self._toml()}".encode())
+
+    def _toml(self) -> str:
+        lines = [
+            f"[{_TABLE}]",
+            f"folder = {json.dumps(str(self.folder.root))}",
+            f"store = {json.dumps(self.store)}",
+            f"thread = {json.dumps(self.thread)}",
+            f"same_user = {json.dumps(self.same_user)}",
+        ]
+        if self.folder.others:
+            lines += ["", f"[{_TABLE}.folders]"]
+            lines += [
+                f"{json.dumps(name)} = {json.dumps(str(other))}"
+                for name, other in self.folder.others.items()
+            ]
+        return "\n".join(lines) + "\n"
+
+    # ------------------------------------------------------------------ who can reach what
+
+    def check_reach(self) -> None:
+        """Refuse keys, a store or an anchor that the gateway's user can reach.
+
+        Raises:
+            GuardExposed: They are inside the gateway's folder, or its user could change them.
+        """
+        own = [self.config_dir, self.state_dir, *self.store_directory()]
+        guarded = [self.folder.root, *self.folder.others.values()]
+        for path in own:
+            for folder in guarded:
+                if path.resolve().is_relative_to(folder.resolve()):
+                    raise GuardExposed(
+                        f"{path}: keys, seals and anchor must be outside of {folder}",
+                        hint="Name other directories: --config-dir, --state-dir and --store.",
+                    )
+        if self.is_same_user():
+            if not self.same_user:
+                raise GuardExposed(
+                    f"{self.folder.root}: OpenClaw's files belong to the user of this guard, so "
+                    "the gateway and its agents could read the guard's keys",
+                    hint="Run the guard as root or another user. If you accept that it protects "
+                    "only against others: sealpoint openclaw init --same-user",
+                )
+            return
+        gateway = self.folder.root.stat().st_uid
+        for path in own:
+            for each in _ancestors(path):
+                if _may_replace(each, gateway):
+                    raise GuardExposed(
+                        f"{each}: the user of the gateway (uid {gateway}) can replace what is in "
+                        "this directory",
+                        hint=f"Name other directories than {path}, or take the right away: "
+                        f"chmod go-w {each}",
+                    )
+
+    def is_same_user(self) -> bool:
+        """Whether the gateway's user can do whatever the guard's user can."""
+        return self.folder.root.stat().st_uid in {0, os.geteuid()}
+
+    def store_directory(self) -> list[Path]:
+        """Return the directory of the store, if it is on this machine."""
+        for scheme in (_SQLITE, "file://"):
+            if self.store.startswith(scheme):
+                return [Path(self.store.removeprefix(scheme)).absolute().parent]
+        return []
+
+    # ------------------------------------------------------------------ opening
+
+    def make_secret(self) -> None:
+        """Make the secret of the digests, unless it exists."""
+        write_new_file(self.config_dir / _SECRET, f"{secrets.token_hex(KEY_BYTES)}\n".encode())
+
+    def digests(self) -> Digests:
+        """Return what makes digests with the guard's secret.
+
+        Raises:
+            ConfigError: There is no secret.
+            KeyFileUnsafe: Others can read it.
+        """
+        path = self.config_dir / _SECRET
+        text = read_passphrase_file(str(path), _SECRET)
+        try:
+            return Digests(bytes.fromhex(text))
+        except ValueError as exc:
+            raise ConfigError(f"{path}: expected {KEY_BYTES} bytes in hexadecimal digits") from exc
+
+    def open_store(self, *, identity: str | None = None, read_only: bool = False) -> Store:
+        """Open the store of the seals."""
+        return sealpoint.open_store(
+            self.store,
+            identity=identity,
+            namespace=self.namespace,
+            config_dir=self.config_dir,
+            state_dir=self.state_dir,
+            read_only=read_only,
+            passphrase=None if read_only else asked_passphrase,
+        )
+
+    def guard(self, store: Store) -> Guard:
+        """Return the guard of the gateway."""
+        return Guard(store.thread(self.thread), self.folder, self.digests(), self.runtime)
+
+
+def _gap(text: str) -> str:
+    return "\n" if text.endswith("\n") else "\n\n"
+
+
+def _ancestors(path: Path) -> Iterator[Path]:
+    """Yield the existing directories that lead to a path, itself included."""
+    resolved = path.resolve()
+    for each in (resolved, *resolved.parents):
+        if each.is_dir():
+            yield each
+
+
+def _may_replace(directory: Path, uid: int) -> bool:
+    """Whether a user may replace names in a directory; a sticky one lets nobody replace ours."""
+    found = directory.stat()
+    if found.st_uid == uid:
+        return True
+    return bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+
+
+def default_store(state_dir: Path) -> str:
+    """Return the URL of the store that `init` makes if none is named."""
+    return f"{_SQLITE}{state_dir.with_name(f'{state_dir.name}-openclaw') / 'seals.db'}"
+
+
+def default_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return OpenClaw's state folder as OpenClaw finds it."""
+    named: Any = (os.environ if environ is None else environ).get("OPENCLAW_STATE_DIR")
+    return Path(named) if named else Path.home() / ".openclaw"

@@ -1,0 +1,514 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint openclaw`: a guard for the state of an OpenClaw gateway."""
+
+import dataclasses
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+import sealpoint
+from sealpoint.cli.options import Verb, VerbGroup, common_option, json_option
+from sealpoint.cli.terminal import (
+    print_code,
+    print_fields,
+    print_json,
+    print_line,
+    print_lines,
+    print_note,
+    working,
+)
+from sealpoint.config import load_settings
+from sealpoint.errors import SealpointError, StoreExists, UsageError
+from sealpoint.views.words import Styled, count_text, when
+from sealpoint_openclaw._folder import Folder
+from sealpoint_openclaw._guard import Check, Guard, Watch
+from sealpoint_openclaw._runtime import openclaw_version, starts_gateway
+from sealpoint_openclaw._settings import (
+    DEFAULT_THREAD,
+    GuardSettings,
+    default_folder,
+    default_store,
+)
+
+_SHOWN = 40
+_SECONDS = 10.0
+_CLEAN = frozenset({0, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT})
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
+_BY_SIGNAL = 128
+
+
+@click.group(cls=VerbGroup)
+def openclaw() -> None:
+    """Seal and verify the state of an OpenClaw gateway.
+
+    OpenClaw continues after every start with whatever is in its folder. The guard keeps a seal of
+    that folder, outside of it, and compares both before each start.
+    """
+
+
+def _directories(function: Callable[..., Any]) -> Callable[..., Any]:
+    decorated: Callable[..., Any] = common_option("config_dir")(
+        common_option("state_dir")(function)
+    )
+    return decorated
+
+
+_reason = click.option("--reason", metavar="TEXT", help="Why the change is meant.")
+_actor = click.option("--actor", metavar="PERSON", help="Who decided it, for the record.")
+
+
+@contextmanager
+def _guarding(
+    config_dir: str | None, state_dir: str | None, command: Sequence[str] = ()
+) -> Iterator[tuple[GuardSettings, Guard]]:
+    """Open the store of the seals, and give the guard."""
+    settings = GuardSettings.load(config_dir=config_dir, state_dir=state_dir)
+    settings.check_reach()
+    version = openclaw_version(command)
+    if version is not None:
+        settings = dataclasses.replace(settings, runtime={"openclaw": version})
+    with settings.open_store() as store:
+        yield settings, settings.guard(store)
+
+
+# ---------------------------------------------------------------------- setting up
+
+
+@openclaw.command("init", cls=Verb)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="OpenClaw's state folder; else OPENCLAW_STATE_DIR, or ~/.openclaw.",
+)
+@click.option(
+    "--also",
+    "others",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="A folder elsewhere that OpenClaw uses: workspace=DIR, lobster=DIR, plugins=DIR; may be "
+    "repeated.",
+)
+@click.option("--policy", default="solo", show_default=True, metavar="solo|team|FILE")
+@click.option("--thread", default=DEFAULT_THREAD, show_default=True, metavar="NAME")
+@click.option(
+    "--same-user",
+    is_flag=True,
+    help="Let the guard run as the gateway's own user: it protects only against others.",
+)
+@common_option("store")
+@_directories
+@json_option
+def init(
+    *,
+    folder: Path | None,
+    others: tuple[str, ...],
+    policy: str,
+    thread: str,
+    same_user: bool,
+    store: str | None,
+    config_dir: str | None,
+    state_dir: str | None,
+    as_json: bool,
+) -> None:
+    """Make store, keys and anchor of a guard, and the first seal.
+
+    The gateway should be stopped, so that the first seal is of a state that nobody changes.
+    """
+    found = load_settings(store=store, config_dir=config_dir, state_dir=state_dir)
+    settings = GuardSettings(
+        folder=Folder(
+            root=(folder or default_folder()).absolute(),
+            others=dict(_named_folder(each) for each in others),
+        ),
+        store=found.store or default_store(found.state_dir),
+        thread=thread,
+        namespace=found.namespace,
+        same_user=same_user,
+        config_dir=found.config_dir,
+        state_dir=found.state_dir,
+    )
+    settings.folder.require()
+    settings.check_reach()
+    with working("making keys, store and the first seal"):
+        _make_store(settings, policy)
+        settings.make_secret()
+        with settings.open_store() as opened:
+            ref = settings.guard(opened).seal_first()
+        settings.write()
+    if as_json:
+        print_json(
+            {
+                "folder": str(settings.folder.root),
+                "store": settings.store,
+                "thread": settings.thread,
+                "same_user": settings.is_same_user(),
+                "seal": ref.id,
+            }
+        )
+        return
+    print_line(Styled("OpenClaw's state is sealed.", "good"))
+    _print_place(settings)
+    print_lines(["", "Start OpenClaw with its guard from now on:"])
+    print_code(["  sealpoint openclaw run -- openclaw gateway"])
+    print_lines(["", "Commands that change its state, while it is stopped:"])
+    print_code(["  sealpoint openclaw run --reason WHY -- openclaw config set ..."])
+
+
+def _make_store(settings: GuardSettings, policy: str) -> None:
+    """Make the store, or use the one of an interrupted or earlier init."""
+    for directory in settings.store_directory():
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    text = policy if policy in {"dev", "solo", "team"} else Path(policy).read_bytes()
+    try:
+        sealpoint.init(
+            settings.store,
+            config_dir=settings.config_dir,
+            state_dir=settings.state_dir,
+            policy=text,
+        )
+    except StoreExists:
+        return
+
+
+def _named_folder(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path or "/" in name:
+        raise UsageError(
+            f"--also {text!r}: expected NAME=DIR", hint="Such as --also workspace=/home/ann/clawd"
+        )
+    return name, Path(path).absolute()
+
+
+def _print_place(settings: GuardSettings) -> None:
+    fields: list[tuple[str, Any]] = [
+        ("folder", str(settings.folder.root)),
+        *((f"and {name}", str(path)) for name, path in settings.folder.others.items()),
+        ("seals", f"thread {settings.thread!r} of {settings.store}"),
+        ("keys", str(settings.config_dir)),
+    ]
+    print_fields(fields)
+    if settings.is_same_user():
+        print_line(
+            Styled(
+                "Guard and gateway run as one user. This protects against other users and other "
+                "machines, and against edits by mistake. An agent of this gateway that runs "
+                "commands can read the guard's key.",
+                "warning",
+            )
+        )
+
+
+# ---------------------------------------------------------------------- comparing
+
+
+@openclaw.command("verify", cls=Verb)
+@click.option(
+    "--starting",
+    is_flag=True,
+    help="A service manager starts the gateway now: ask the policy, and record the start.",
+)
+@_directories
+@json_option
+def verify(*, starting: bool, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
+    """Compare OpenClaw's folder with its newest seal, and refuse any difference."""
+    with _guarding(config_dir, state_dir) as (_, guard), working("reading OpenClaw's state"):
+        check = guard.verify_start() if starting else guard.verify()
+    if as_json:
+        print_json(_check_document(check))
+        return
+    print_line(
+        Styled(
+            f"OpenClaw's state is the one that was sealed {when(check.seal.time)} "
+            f"({check.seal.moment}).",
+            "good",
+        )
+    )
+
+
+@openclaw.command("diff", cls=Verb)
+@_directories
+@json_option
+def diff(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
+    """List what differs between OpenClaw's folder and its newest seal; decide nothing."""
+    with _guarding(config_dir, state_dir) as (_, guard), working("reading OpenClaw's state"):
+        check = guard.check()
+    if as_json:
+        print_json(_check_document(check))
+        return
+    _print_check(check)
+
+
+def _check_document(check: Check) -> dict[str, Any]:
+    before = check.seal.world
+    return {
+        "seal": {
+            "id": check.seal.ref.id,
+            "time": check.seal.time,
+            "moment": str(check.seal.moment),
+        },
+        "differences": [
+            {
+                "concern": str(each.concern),
+                "place": each.place,
+                "row": each.row,
+                "change": str(each.change),
+                "class": str(each.state_class),
+            }
+            for each in check.differences
+        ],
+        "world": [] if before is None else list(before.diff(check.world).lines()),
+    }
+
+
+def _print_check(check: Check) -> None:
+    print_line(f"The newest seal is of {when(check.seal.time)} ({check.seal.moment}).")
+    if not check.differences:
+        print_line(Styled("Nothing differs.", "good"))
+        return
+    for concern in dict.fromkeys(each.concern for each in check.differences):
+        found = check.of(concern)
+        print_line("")
+        print_line(Styled(f"{concern} ({len(found)})", "heading"))
+        print_lines(f"  {each.words}" for each in found[:_SHOWN])
+        if len(found) > _SHOWN:
+            print_line(f"  and {len(found) - _SHOWN} more; --json lists all")
+    before = check.seal.world
+    lines = () if before is None else before.diff(check.world).lines()
+    if lines:
+        print_line("")
+        print_line(Styled("What OpenClaw could do differently", "heading"))
+        print_lines(f"  {line}" for line in lines[:_SHOWN])
+
+
+@openclaw.command("status", cls=Verb)
+@_directories
+@json_option
+def status(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
+    """Show what is sealed, since when, whether it still is, and what is not protected."""
+    with _guarding(config_dir, state_dir) as (settings, guard), working("reading OpenClaw's state"):
+        check = guard.check()
+    document = _check_document(check) | {
+        "folder": str(settings.folder.root),
+        "same_user": settings.is_same_user(),
+        "running": check.seal.may_have_run,
+    }
+    if as_json:
+        print_json(document)
+        return
+    _print_place(settings)
+    print_line("")
+    _print_check(check)
+    if check.seal.may_have_run:
+        print_line("")
+        print_line(
+            "A guarded gateway was started, and no seal of its end exists: it runs, or its "
+            "guard was killed."
+        )
+
+
+# ---------------------------------------------------------------------- deciding
+
+
+@openclaw.command("accept", cls=Verb)
+@click.option("--reason", metavar="TEXT", required=True, help="Why the state is meant.")
+@_actor
+@_directories
+@json_option
+def accept(
+    *,
+    reason: str,
+    actor: str | None,
+    config_dir: str | None,
+    state_dir: str | None,
+    as_json: bool,
+) -> None:
+    """Seal OpenClaw's folder as it is now, by a decision about everything that differs.
+
+    Read `sealpoint openclaw diff` first. Under a policy that wants approvals this makes a request;
+    run the same again when it is approved. If anything changes meanwhile, it is another request.
+    """
+    with _guarding(config_dir, state_dir) as (_, guard):
+        check, ref = guard.accept(reason, actor)
+    if as_json:
+        print_json(_check_document(check) | {"accepted": ref.id})
+        return
+    _print_check(check)
+    print_line("")
+    print_line(Styled("This state is sealed now.", "good"))
+
+
+@openclaw.command("seal", cls=Verb)
+@click.option("--stopped", is_flag=True, help="A service manager has just seen the gateway stop.")
+@click.option("--crashed", is_flag=True, help="The same, and it ended by itself or was killed.")
+@_directories
+@json_option
+def seal(
+    *,
+    stopped: bool,
+    crashed: bool,
+    config_dir: str | None,
+    state_dir: str | None,
+    as_json: bool,
+) -> None:
+    """Seal what a gateway left that a service manager started after `verify --starting`.
+
+    Without a verified start on record it refuses: use `accept` for a state that nobody saw.
+    """
+    if stopped == crashed:
+        raise UsageError("seal: name how the gateway ended: --stopped or --crashed")
+    with _guarding(config_dir, state_dir) as (_, guard):
+        ref = guard.seal_stopped(crashed=crashed)
+    if as_json:
+        print_json({"seal": ref.id})
+        return
+    print_line(Styled("OpenClaw's state is sealed.", "good"))
+
+
+# ---------------------------------------------------------------------- running
+
+
+@openclaw.command(
+    "run",
+    cls=Verb,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@_reason
+@_actor
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.5),
+    default=_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to seal what a gateway writes.",
+)
+@click.option("--gateway", is_flag=True, help="CMD is a gateway, whatever it is called.")
+@_directories
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CMD...")
+@click.pass_context
+def run(
+    context: click.Context,
+    *,
+    reason: str | None,
+    actor: str | None,
+    every: float,
+    gateway: bool,
+    config_dir: str | None,
+    state_dir: str | None,
+    command: tuple[str, ...],
+) -> None:
+    """Verify OpenClaw's state, then run CMD under the guard.
+
+    A gateway is sealed while it runs and when it ends. After any other command, such as `openclaw
+    doctor`, the changes are shown and sealed; give --reason if it changes what OpenClaw may do.
+    """
+    with _guarding(config_dir, state_dir, command) as (_, guard):
+        if gateway or starts_gateway(command):
+            context.exit(_run_gateway(guard, command, reason, actor, every))
+        context.exit(_run_command(guard, command, reason, actor))
+
+
+def _run_gateway(
+    guard: Guard, command: Sequence[str], reason: str | None, actor: str | None, every: float
+) -> int:
+    """Run a gateway as a child, and seal until it has ended."""
+    with guard.running(reason=reason, actor=actor) as watch:
+        print_note(f"OpenClaw's state is verified; starting {shlex.join(command)}")
+        process = _start(command)
+        with _forwarding(process):
+            while _waits(process, every):
+                _seal(watch)
+        status = process.returncode
+        watch.end(crashed=status not in _CLEAN)
+        print_note(
+            "OpenClaw has stopped; its state is sealed"
+            if status in _CLEAN
+            else f"OpenClaw has ended with status {status}; its state is sealed"
+        )
+        _print_waiting(watch)
+    return status if status >= 0 else _BY_SIGNAL - status
+
+
+def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(list(command))  # noqa: S603 - the command that the user named
+    except OSError as exc:
+        raise UsageError(f"{command[0]}: it cannot be started: {exc.strerror}") from exc
+
+
+def _waits(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Wait for a process to end; whether it still runs."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+@contextmanager
+def _forwarding(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Hand signals on to a child, and wait for it to end by them."""
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        del frame
+        process.send_signal(number)
+
+    before = {number: signal.signal(number, forward) for number in _FORWARDED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _seal(watch: Watch) -> None:
+    """Seal a running gateway; a fault is said, and tried again later."""
+    waited = watch.waits
+    try:
+        watch.seal()
+    except SealpointError as error:
+        print_note(Styled(f"not sealed: {error.message}", "warning"))
+        return
+    if watch.waits and watch.waits != waited:
+        _print_waiting(watch)
+
+
+def _print_waiting(watch: Watch) -> None:
+    if not watch.waits:
+        return
+    print_note(
+        Styled(
+            f"The next start needs approval for {count_text(len(watch.waits), 'change')}: "
+            f"{'; '.join(watch.waits[:5])}",
+            "warning",
+        )
+    )
+
+
+def _run_command(
+    guard: Guard, command: Sequence[str], reason: str | None, actor: str | None
+) -> int:
+    """Run a command of OpenClaw, and seal what it changed."""
+    before = guard.verify()
+    process = _start(command)
+    with _forwarding(process):
+        status = process.wait()
+    try:
+        check, ref = guard.seal_command(before, reason, actor)
+    except SealpointError:
+        _print_check(guard.check())
+        raise
+    if ref is None:
+        print_note("OpenClaw's state did not change")
+    else:
+        _print_check(check)
+        print_note("The change is sealed")
+    return status if status >= 0 else _BY_SIGNAL - status

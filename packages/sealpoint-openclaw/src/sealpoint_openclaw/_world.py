@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The world of a gateway: what an operator decided, as its exact rows and files say it.
+
+Every exact row and file is in exactly one leaf, with its keyed digest. So a change of any of them
+is a difference of the world, whatever the guard knows about its meaning. Names and settings that
+classes.toml and `_CONFIG_SHOWN` list are shown too; tokens, keys and message histories never are.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sealpoint.errors import StorageUnavailable
+from sealpoint.world import World
+from sealpoint_openclaw._classes import (
+    DatabaseKind,
+    StateClass,
+    TableRule,
+    file_class,
+    is_known_version,
+    table_rule,
+)
+from sealpoint_openclaw._folder import STATE_DATABASE, Folder
+from sealpoint_openclaw._inventory import Inventory, Table
+
+ACCEPTED = "accepted by people"
+"""The leaf with the digest of the differences that people accepted last."""
+
+_CONFIG = "openclaw.json"
+_EXEC_POLICY = "exec_approvals_config"
+_CONFIG_BYTES_MAX = 4 << 20
+_TEXT_LETTERS_MAX = 200
+# The settings that are shown, by the beginnings of their paths, and the class that each belongs to.
+_CONFIG_SHOWN = {
+    "agents.defaults.model": "model",
+    "agents.defaults.heartbeat": "topology",
+    "gateway.bind": "permissions",
+    "gateway.mode": "permissions",
+    "gateway.auth.mode": "permissions",
+    "plugins.load.paths": "permissions",
+    "plugins.entries": "permissions",
+    "tools": "permissions",
+}
+_PROMPTS = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", "BOOT.md")
+
+
+def read_world(
+    folder: Folder,
+    inventory: Inventory,
+    *,
+    runtime: Mapping[str, str] | None = None,
+    accepted: str | None = None,
+) -> World:
+    """Return the world of a folder whose inventory has just been read.
+
+    Args:
+        folder: The folder.
+        inventory: Its inventory, read from the folder and not from a seal.
+        runtime: Versions of what runs the gateway.
+        accepted: The digest of the differences that people accepted last.
+    """
+    draft = _Draft()
+    versions = dict(runtime or {})
+    for path, database in inventory.databases.items():
+        kind = DatabaseKind.STATE if path == STATE_DATABASE else DatabaseKind.AGENT
+        place = "" if kind is DatabaseKind.STATE else f" of {path}"
+        versions[f"schema{place or ' of the gateway'}"] = str(database.version)
+        draft.other[f"tables{place or ' of the gateway'}"] = database.schema.hex()
+        if not is_known_version(kind, database.version):
+            draft.other[f"unknown schema version{place}"] = database.version
+        for name, table in database.tables.items():
+            rule = table_rule(kind, name)
+            if not rule.known:
+                draft.other[f"unknown table {name}{place}"] = True
+            elif rule.state_class is StateClass.EXACT:
+                draft.add_rows(name, place, rule, table)
+    for path, digest in inventory.files.items():
+        if file_class(path) is StateClass.EXACT:
+            draft.add_file(path, digest)
+    draft.add_config(folder)
+    if accepted is not None:
+        draft.other[ACCEPTED] = accepted
+    return World(
+        permissions=draft.permissions,
+        model=draft.model or None,
+        prompts=draft.prompts,
+        tools=[{"name": name, "digest": digest} for name, digest in draft.tools.items()],
+        topology=draft.topology,
+        runtime=versions,
+        extra=draft.other,
+    )
+
+
+class _Draft:
+    """The leaves of a world that is being read."""
+
+    def __init__(self) -> None:
+        self.permissions: list[str] = []
+        self.model: dict[str, Any] = {}
+        self.prompts: dict[str, str] = {}
+        self.tools: dict[str, str] = {}
+        self.topology: dict[str, Any] = {}
+        self.other: dict[str, Any] = {}
+
+    def add_rows(self, name: str, place: str, rule: TableRule, table: Table) -> None:
+        """Add a leaf for each row of an exact table."""
+        for key, digest in table.rows.items():
+            shown = table.shown.get(key, {})
+            if name == _EXEC_POLICY:
+                self.permissions += _exec_policy(shown)
+                shown = {}
+            called = f"{rule.label or name} {_row_name(key, shown)}{place}"
+            if rule.world == "permissions":
+                # The digest is part of the text: any change of the row is a new permission.
+                words = [f"{path} {_short(value)}" for path, value in shown.items()]
+                self.permissions.append(", ".join([called, *words, f"row {digest.hex()[:16]}"]))
+            elif rule.world == "topology":
+                self.topology[called] = {"row": digest.hex()} | {
+                    path: _short(value) for path, value in shown.items()
+                }
+            else:
+                self.other[called] = digest.hex()
+
+    def add_file(self, path: str, digest: bytes) -> None:
+        """Add a leaf for an exact file."""
+        name = path.rpartition("/")[2]
+        if name in _PROMPTS:
+            self.prompts[path] = digest.hex()
+        elif "skills/" in path:
+            self.prompts[f"skill {path}"] = digest.hex()
+        elif path.startswith(("plugins", "extensions/", "hooks/")) or "/hooks/" in path:
+            self.tools[path] = digest.hex()
+        else:
+            self.other[f"file {path}"] = digest.hex()
+
+    def add_config(self, folder: Folder) -> None:
+        """Add what the configuration says, if it is plain JSON; its digest counts in any case."""
+        path = folder.root / _CONFIG
+        try:
+            if not path.is_file() or path.stat().st_size > _CONFIG_BYTES_MAX:
+                return
+            document = json.loads(path.read_text("utf-8"))
+        except OSError as exc:
+            raise StorageUnavailable(f"{path}: it cannot be read: {exc.strerror}") from exc
+        except (ValueError, RecursionError):
+            return
+        for setting, value in _settings(document):
+            for start, world in _CONFIG_SHOWN.items():
+                if setting == start or setting.startswith(f"{start}."):
+                    self._add_setting(world, setting, value)
+
+    def _add_setting(self, world: str, setting: str, value: Any) -> None:
+        if world == "model":
+            self.model[setting] = value
+        elif world == "topology":
+            self.topology[f"setting {setting}"] = value
+        else:
+            self.permissions.append(f"setting {setting}: {_short(value)}")
+
+
+def _exec_policy(shown: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a permission for each setting of the approval policy for commands."""
+    for name, policy in [("defaults", shown.get("defaults")), *_agents(shown)]:
+        if not isinstance(policy, dict):
+            continue
+        for setting, value in sorted(policy.items()):
+            if setting == "allowlist" and isinstance(value, list):
+                for entry in value:
+                    pattern = entry.get("pattern") if isinstance(entry, dict) else entry
+                    yield f"exec policy of {name}: may run {_short(pattern)}"
+            else:
+                yield f"exec policy of {name}: {setting} {_short(value)}"
+
+
+def _agents(shown: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    agents = shown.get("agents")
+    return sorted(agents.items()) if isinstance(agents, dict) else []
+
+
+def _settings(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each setting of a configuration that is no object, with its path."""
+    if isinstance(node, dict) and node:
+        for key, value in node.items():
+            yield from _settings(value, f"{path}.{key}" if path else key)
+    else:
+        yield path, node
+
+
+def _row_name(key: str, shown: Mapping[str, Any]) -> str:
+    """Return what people call a row: its name, and as much of its key as tells it from others."""
+    parts = json.loads(key) if key.startswith("[") else [key]
+    texts = [str(part) for part in parts if part is not None]
+    named = next((str(shown[each]) for each in ("name", "display_name") if shown.get(each)), None)
+    return _short(f"{named} ({texts[-1]})" if named else "/".join(texts))
+
+
+def _short(value: Any) -> str:
+    """Return a value as a short text."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= _TEXT_LETTERS_MAX else f"{text[:_TEXT_LETTERS_MAX]}..."
