@@ -91,7 +91,7 @@ def read_database(
         kind: Which of OpenClaw's databases it is.
         digests: Makes the digests.
         before: An earlier inventory. Of ordered tables, only rows after those in it are read, so an
-            edit of an older row is not noticed. Without it, every row is read.
+            edit of an older row is not noticed. None: every row is read.
     """
     with open_database(path) as connection, reading(path):
         return _read(connection, kind, digests, before)

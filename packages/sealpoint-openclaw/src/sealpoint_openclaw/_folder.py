@@ -7,15 +7,16 @@ folder of the settings covers it. A file is opened without following links or wa
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint_openclaw._classes import DatabaseKind, StateClass, file_class
 from sealpoint_openclaw._databases import open_database, read_database
-from sealpoint_openclaw._inventory import Digests, Inventory
+from sealpoint_openclaw._inventory import Database, Digests, Inventory
 
 STATE_DATABASE = "state/openclaw.sqlite"
 
@@ -86,22 +87,75 @@ class Folder:
                 if file_class(name) is not StateClass.IGNORED and path not in skipped:
                     yield name, path
 
-    def inventory(self, digests: Digests, before: Inventory | None = None) -> Inventory:
-        """Return the inventory of the folder; with `before`, see `read_database`.
+    def inventory(self, digests: Digests, seen: "Seen | None" = None) -> Inventory:
+        """Return the inventory of the folder.
+
+        Args:
+            digests: Makes the digests.
+            seen: What the last inventory of the running gateway read. A file that has the same
+                times and size is not read again, and of a history only the newer rows. Without it,
+                every row and file is read.
 
         Raises:
             StorageUnavailable: Something of it cannot be read.
         """
-        known = {} if before is None else before.databases
+        seen = Seen() if seen is None else seen
         databases = {
-            name: read_database(path, kind, digests, known.get(name))
+            name: seen.database(
+                name,
+                [path, path.with_name(f"{path.name}-wal")],
+                partial(read_database, path, kind, digests),
+            )
             for name, (path, kind) in self.databases().items()
         }
         files = {}
         for name, path in self.files():
             with suppress(FileNotFoundError):  # the gateway has removed it meanwhile
-                files[name] = _file_digest(path, digests)
+                files[name] = seen.file(name, path, partial(_file_digest, path, digests))
         return Inventory(databases=databases, files=files)
+
+
+class Seen:
+    """What was read of a running gateway, by the times and sizes of its files.
+
+    A process of the gateway's user could keep those while it changes a file. So this serves only
+    seals between a verified start and the end of the gateway, where such a process can do anything.
+    """
+
+    def __init__(self) -> None:
+        self._databases: dict[str, tuple[list[object], Database]] = {}
+        self._files: dict[str, tuple[object, bytes]] = {}
+
+    def database(
+        self, name: str, paths: list[Path], read: Callable[[Database | None], Database]
+    ) -> Database:
+        """Return the inventory of a database, read again where a file of it has changed."""
+        stamps = [_stamp(path) for path in paths]
+        known = self._databases.get(name)
+        if known is not None and known[0] == stamps:
+            return known[1]
+        database = read(None if known is None else known[1])
+        self._databases[name] = stamps, database
+        return database
+
+    def file(self, name: str, path: Path, read: Callable[[], bytes]) -> bytes:
+        """Return the digest of a file, read again if it has changed."""
+        stamp = _stamp(path)
+        known = self._files.get(name)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        digest = read()
+        self._files[name] = stamp, digest
+        return digest
+
+
+def _stamp(path: Path) -> object:
+    """Return what changes with a file; None if it does not exist."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _walk(root: Path, elsewhere: frozenset[Path] | set[Path]) -> Iterator[Path]:

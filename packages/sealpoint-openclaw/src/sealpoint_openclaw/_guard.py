@@ -32,7 +32,7 @@ from sealpoint.store import CheckpointRef
 from sealpoint.views.words import count_text
 from sealpoint.world import World
 from sealpoint_openclaw._differences import Concern, Difference, digest_of, find_differences
-from sealpoint_openclaw._folder import Folder
+from sealpoint_openclaw._folder import Folder, Seen
 from sealpoint_openclaw._inventory import Digests, Inventory
 from sealpoint_openclaw._world import read_world
 
@@ -108,8 +108,8 @@ class Guard:
         digests: Digests,
         runtime: Mapping[str, str] | None = None,
     ) -> None:
-        self._thread = thread
-        self._folder = folder
+        self.thread = thread
+        self.folder = folder
         self._digests = digests
         self._runtime = dict(runtime or {})
 
@@ -126,12 +126,12 @@ class Guard:
             return self._seal_of(None)
         except UnknownThread:
             raise UsageError(
-                f"{self._folder.root}: no seal of it exists",
+                f"{self.folder.root}: no seal of it exists",
                 hint="Make the first one: sealpoint openclaw init",
             ) from None
 
     def _seal_of(self, ref: CheckpointRef | None) -> Seal:
-        loaded = self._thread.load() if ref is None else self._thread.load(ref)
+        loaded = self.thread.load() if ref is None else self.thread.load(ref)
         inventory = Inventory.from_state(loaded.state)
         return Seal(
             ref=loaded.ref,
@@ -143,13 +143,13 @@ class Guard:
 
     def check(self, before: Seal | None = None) -> Check:
         """Compare the folder with the newest seal; every row is read."""
-        self._folder.require()
+        self.folder.require()
         seal = self.newest() if before is None else before
-        inventory = self._folder.inventory(self._digests)
+        inventory, world = self.read(seal.accepted)
         return Check(
             seal=seal,
             inventory=inventory,
-            world=self._world(inventory, seal.accepted),
+            world=world,
             differences=find_differences(seal.inventory, inventory, may_have_run=seal.may_have_run),
         )
 
@@ -177,7 +177,7 @@ class Guard:
             if found:
                 more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
                 raise error(
-                    f"{self._folder.root}: {said} {since}: {found[0].words}{more}",
+                    f"{self.folder.root}: {said} {since}: {found[0].words}{more}",
                     hint="sealpoint openclaw diff lists every difference. If they are meant: "
                     "sealpoint openclaw accept --reason WHY",
                     differences=lines,
@@ -186,7 +186,7 @@ class Guard:
 
     def _refuse_older_copy(self, check: Check) -> None:
         """Refuse a folder that is exactly what an older seal says."""
-        for count, ref in enumerate(self._thread.history()):
+        for count, ref in enumerate(self.thread.history()):
             if count > _OLDER_SEALS_MAX:
                 return
             if count == 0 or ref.pruned:
@@ -194,15 +194,23 @@ class Guard:
             older = self._seal_of(ref)
             if not find_differences(older.inventory, check.inventory, may_have_run=False):
                 raise RolledBack(
-                    f"{self._folder.root}: OpenClaw's state is the one that was sealed at "
+                    f"{self.folder.root}: OpenClaw's state is the one that was sealed at "
                     f"{older.time:%Y-%m-%d %H:%M:%S} UTC; {count_text(count, 'newer seal')} "
                     f"{'exists' if count == 1 else 'exist'}",
                     hint="Bring back the newest copy. If the older one is meant: sealpoint "
                     "openclaw accept --reason WHY",
                 )
 
-    def _world(self, inventory: Inventory, accepted: str | None) -> World:
-        return read_world(self._folder, inventory, runtime=self._runtime, accepted=accepted)
+    def read(self, accepted: str | None, seen: Seen | None = None) -> tuple[Inventory, World]:
+        """Return the folder as it is, and the world that it makes.
+
+        Args:
+            accepted: The digest of the differences that people accepted last.
+            seen: See `Folder.inventory`.
+        """
+        inventory = self.folder.inventory(self._digests, seen)
+        world = read_world(self.folder, inventory, runtime=self._runtime, accepted=accepted)
+        return inventory, world
 
     # ------------------------------------------------------------------ sealing
 
@@ -212,18 +220,18 @@ class Guard:
         Raises:
             UsageError: There is a seal already.
         """
-        self._folder.require()
+        self.folder.require()
         if next(iter(self._history()), None) is not None:
             raise UsageError(
-                f"{self._folder.root}: a seal of it exists",
+                f"{self.folder.root}: a seal of it exists",
                 hint="sealpoint openclaw status shows it.",
             )
-        inventory = self._folder.inventory(self._digests)
-        return self._save(inventory, Moment.FIRST, None, world=self._world(inventory, None))
+        inventory, world = self.read(None)
+        return self.save(inventory, Moment.FIRST, None, world=world)
 
     def _history(self) -> list[CheckpointRef]:
         try:
-            return list(self._thread.history())
+            return list(self.thread.history())
         except UnknownThread:
             return []
 
@@ -238,12 +246,14 @@ class Guard:
             ResumeRefused: The policy does not allow it.
         """
         check = self.check()
-        accepted = check.seal.accepted
+        accepted, world = check.seal.accepted, check.world
         if check.differences:
             accepted = digest_of(check.differences, check.inventory)
-        world = self._world(check.inventory, accepted)
-        with self._thread.run(world=world, deliberate=reason, actor=actor):
-            ref = self._save(check.inventory, Moment.ACCEPTED, accepted, by=actor)
+            world = read_world(
+                self.folder, check.inventory, runtime=self._runtime, accepted=accepted
+            )
+        with self.thread.run(world=world, deliberate=reason, actor=actor):
+            ref = self.save(check.inventory, Moment.ACCEPTED, accepted, by=actor)
         return check, ref
 
     def seal_command(
@@ -262,11 +272,11 @@ class Guard:
         check = self.check(before.seal)
         if not check.differences:
             return check, None
-        decision = self._thread.judge(world=check.world, deliberate=reason)
+        decision = self.thread.judge(world=check.world, deliberate=reason)
         if decision.outcome is not Outcome.ALLOW and reason is not None:
             return self.accept(reason, actor)
-        with self._thread.run(world=check.world, deliberate=reason, actor=actor):
-            ref = self._save(check.inventory, Moment.COMMAND, check.seal.accepted, by=actor)
+        with self.thread.run(world=check.world, deliberate=reason, actor=actor):
+            ref = self.save(check.inventory, Moment.COMMAND, check.seal.accepted, by=actor)
         return check, ref
 
     def seal_stopped(self, *, crashed: bool) -> CheckpointRef:
@@ -278,7 +288,7 @@ class Guard:
         seal = self.newest()
         if not seal.may_have_run:
             raise UsageError(
-                f"{self._folder.root}: no start of OpenClaw is on record since the newest seal",
+                f"{self.folder.root}: no start of OpenClaw is on record since the newest seal",
                 hint="Compare first: sealpoint openclaw verify",
             )
         with self._watching(self._world_of(seal), None, None) as watch:
@@ -290,7 +300,7 @@ class Guard:
             raise UsageError("the newest seal has no world; make a new one with accept")
         return seal.world
 
-    def _save(
+    def save(
         self,
         inventory: Inventory,
         moment: Moment,
@@ -298,16 +308,14 @@ class Guard:
         *,
         world: World | None = None,
         by: str | None = None,
-        changes: int = 0,
     ) -> CheckpointRef:
+        """Save a seal in the session under way."""
         state: dict[str, Any] = inventory.to_state()
         state |= {"moment": str(moment), "accepted": accepted}
         metadata: dict[str, Any] = {"seal": str(moment)}
         if by is not None:
             metadata["by"] = by
-        if changes:
-            metadata["changes"] = changes
-        return self._thread.save(state, metadata=metadata, world=world)
+        return self.thread.save(state, metadata=metadata, world=world)
 
     # ------------------------------------------------------------------ running
 
@@ -342,7 +350,7 @@ class Guard:
     def _watching(self, world: World, reason: str | None, actor: str | None) -> Iterator["Watch"]:
         with ExitStack() as stack:
             run = stack.enter_context(ExitStack())
-            run.enter_context(self._thread.run(world=world, deliberate=reason, actor=actor))
+            run.enter_context(self.thread.run(world=world, deliberate=reason, actor=actor))
             yield Watch(self, run, world)
 
 
@@ -353,6 +361,7 @@ class Watch:
         self._guard = guard
         self._run = run
         self._world = world
+        self._seen = Seen()
         self.latest: Seal
         """The newest seal."""
         self._refused: World | None = None
@@ -367,13 +376,13 @@ class Watch:
     def seal(self) -> CheckpointRef | None:
         """Seal the state of the running gateway; None if nothing has changed.
 
-        Of long histories, only the rows since the newest seal are read.
+        Files that have not changed are not read again, and of long histories only newer rows.
         """
-        guard, latest = self._guard, self.latest
-        inventory = guard._folder.inventory(guard._digests, latest.inventory)  # noqa: SLF001
+        latest = self.latest
+        inventory, world = self._guard.read(latest.accepted, self._seen)
         if inventory == latest.inventory:
             return None
-        self._follow_world(guard._world(inventory, latest.accepted))  # noqa: SLF001
+        self._follow_world(world)
         return self._save(inventory, Moment.RUNNING, latest.accepted)
 
     def end(self, *, crashed: bool) -> CheckpointRef:
@@ -382,16 +391,15 @@ class Watch:
         If the policy wants approvals for what changed while it ran, the request for the next start
         is made now.
         """
-        guard, latest = self._guard, self.latest
-        inventory = guard._folder.inventory(guard._digests)  # noqa: SLF001
-        world = guard._world(inventory, latest.accepted)  # noqa: SLF001
+        latest = self.latest
+        inventory, world = self._guard.read(latest.accepted)
         self._follow_world(world)
         moment = Moment.CRASHED if crashed else Moment.STOPPED
         ref = self._save(inventory, moment, latest.accepted)
         self._run.close()
         if self.waits:
             with suppress(NeedsApproval, ResumeRefused):  # the next start says the same
-                guard._thread.resume(world=world, deliberate=_reason(self.waits))  # noqa: SLF001
+                self._guard.thread.resume(world=world, deliberate=_reason(self.waits))
         return ref
 
     def _follow_world(self, world: World) -> None:
@@ -401,7 +409,7 @@ class Watch:
             return
         if world == self._refused:
             return
-        thread, lines = self._guard._thread, self._world.diff(world).lines()  # noqa: SLF001
+        thread, lines = self._guard.thread, self._world.diff(world).lines()
         reason = _reason(lines)
         self._run.close()  # the gate would say that this run is busy
         if thread.judge(world=world, deliberate=reason).outcome is Outcome.ALLOW:
@@ -412,7 +420,7 @@ class Watch:
             self._refused, self.waits = world, lines
 
     def _save(self, inventory: Inventory, moment: Moment, accepted: str | None) -> CheckpointRef:
-        ref = self._guard._save(inventory, moment, accepted)  # noqa: SLF001
+        ref = self._guard.save(inventory, moment, accepted)
         self.latest = Seal(
             ref=ref, moment=moment, inventory=inventory, accepted=accepted, world=self._world
         )

@@ -6,9 +6,10 @@ shortened, and keys are replaced. `Recorded` makes the folder anew for each test
 attacker or as the gateway would, and opens guards of it.
 """
 
-import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,17 @@ from sealpoint_openclaw import Folder, Guard, GuardSettings
 
 STATE = "state/openclaw.sqlite"
 AGENT = "agents/main/agent/openclaw-agent.sqlite"
+
+_DIED = 9
+_DYING = f"""
+import os, sys
+from pathlib import Path
+from tests.openclaw.recorded_folder import Recorded
+recorded = Recorded(Path(sys.argv[1]), folder=Path(sys.argv[2]))
+with recorded.guard() as guard, guard.running():
+    recorded.turn()
+    os._exit({_DIED})
+"""
 
 _RECORDED = Path(__file__).parent / "recorded"
 _FILES = {
@@ -118,13 +130,10 @@ class Recorded:
 
     def die_running(self) -> None:
         """Start under a guard whose process dies without a word, after a turn."""
-        child = os.fork()
-        if child == 0:
-            with self.guard() as guard, guard.running():
-                self.turn()
-                os._exit(0)
-        _, status = os.waitpid(child, 0)
-        assert status == 0
+        died = subprocess.run(
+            [sys.executable, "-c", _DYING, str(self.home), str(self.folder)], check=False
+        )
+        assert died.returncode == _DIED
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the folder."""

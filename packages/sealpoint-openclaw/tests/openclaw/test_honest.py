@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the gateway, its users and its commands do honestly: nothing of it raises an alarm."""
+
+import json
+
+import pytest
+
+import sealpoint
+from sealpoint.errors import NeedsApproval, ResumeRefused, StateUnsealed
+from sealpoint_openclaw import Moment
+from tests.openclaw.recorded_folder import AGENT, STATE, Recorded
+
+_POLICY = json.dumps({"version": 1, "agents": {"main": {"security": "full", "ask": "off"}}})
+
+
+def _open_policy(recorded: Recorded) -> None:
+    recorded.sql(STATE, "UPDATE exec_approvals_config SET raw_json = ?", _POLICY)
+
+
+def test_turns_and_restarts_raise_no_alarm(recorded: Recorded) -> None:
+    """Five starts with turns, seals while it runs, and clean stops."""
+    for _ in range(5):
+        with recorded.guard() as guard, guard.running() as watch:
+            recorded.turn()
+            watch.seal()
+            recorded.turn()
+            watch.end(crashed=False)
+    with recorded.guard() as guard:
+        check = guard.verify()
+
+    assert check.differences == ()
+    assert check.seal.moment is Moment.STOPPED
+
+
+def test_a_running_gateway_that_is_killed_raises_no_alarm(recorded: Recorded) -> None:
+    """The guard sees it end, and seals what it left."""
+    with recorded.guard() as guard, guard.running() as watch:
+        recorded.turn()
+        watch.end(crashed=True)
+    with recorded.guard() as guard, guard.running() as watch:
+        watch.end(crashed=False)
+
+
+def test_a_seal_of_a_running_gateway_without_changes_is_not_made(recorded: Recorded) -> None:
+    """What is ignored, such as leases and logs, is no change."""
+    with recorded.guard() as guard, guard.running() as watch:
+        recorded.write("logs/gateway.log", "more")
+        recorded.sql(STATE, "UPDATE schema_meta SET updated_at = 1")
+
+        assert watch.seal() is None
+        recorded.turn()
+        assert watch.seal() is not None
+        assert watch.seal() is None
+        watch.end(crashed=False)
+
+
+def test_what_the_gateway_keeps_up_to_date_in_exact_rows_is_no_change(
+    recorded: Recorded,
+) -> None:
+    """The next run of a job, and the last use of an entry of the allowlist and of a device."""
+    recorded.sql(STATE, "UPDATE cron_jobs SET state_json = '{\"nextRunAtMs\": 7}', sort_order = 9")
+    recorded.sql(STATE, "UPDATE agent_databases SET last_seen_at = 7, size_bytes = 7")
+    with recorded.guard() as guard:
+        assert guard.verify().differences == ()
+
+
+def test_a_change_of_the_world_while_it_runs_is_recorded_with_a_reason(recorded: Recorded) -> None:
+    """Under `solo`: the guard says what it saw, and the next start asks nothing."""
+    with recorded.guard() as guard, guard.running() as watch:
+        _open_policy(recorded)
+        watch.seal()
+        watch.end(crashed=False)
+    with recorded.guard() as guard, guard.running() as watch:
+        watch.end(crashed=False)
+    with recorded.settings().open_store(read_only=True) as store:
+        told = [record.summary for record in store.audit() if record.kind == "resume"]
+
+        assert store.verify().ok
+    assert any("changed while OpenClaw ran: + permission" in summary for summary in told)
+
+
+def test_a_command_that_changes_the_world_is_sealed_with_a_reason(recorded: Recorded) -> None:
+    """Without one the policy refuses it, and nothing starts before somebody accepts it."""
+    with recorded.guard() as guard:
+        before = guard.verify()
+        recorded.write("openclaw.json", "{}")
+        with pytest.raises(ResumeRefused):
+            guard.seal_command(before, None, None)
+        _, ref = guard.seal_command(before, "set up by ann", "ann")
+
+        assert ref is not None
+        assert guard.verify().seal.moment in {Moment.COMMAND, Moment.ACCEPTED}
+
+
+def test_a_command_that_changes_nothing_makes_no_seal(recorded: Recorded) -> None:
+    """`openclaw doctor` writes notes that are ignored."""
+    with recorded.guard() as guard:
+        before = guard.verify()
+        recorded.sql(STATE, "UPDATE schema_meta SET updated_at = 1")
+
+        assert guard.seal_command(before, None, None)[1] is None
+
+
+def test_a_service_manager_records_start_and_stop(recorded: Recorded) -> None:
+    """`verify --starting` and `seal --stopped`, in processes of their own."""
+    with recorded.guard() as guard:
+        guard.verify_start()
+    recorded.turn()
+    with recorded.guard() as guard:
+        guard.seal_stopped(crashed=False)
+    with recorded.guard() as guard:
+        assert guard.verify().seal.moment is Moment.STOPPED
+
+
+def test_after_a_power_cut_a_person_accepts_what_nobody_saw(crashed: Recorded) -> None:
+    """The list names every row, and after the decision the gateway starts."""
+    with crashed.guard() as guard:
+        with pytest.raises(StateUnsealed) as caught:
+            guard.verify()
+        guard.accept("a power cut; I have read the last messages")
+        check = guard.verify()
+
+    assert [line for line in caught.value.differences if "transcript_events" in line]
+    assert check.seal.moment is Moment.ACCEPTED
+
+
+def test_a_compaction_while_it_runs_is_no_alarm(recorded: Recorded) -> None:
+    """A transcript that the gateway rewrites while it runs is sealed as it is then."""
+    with recorded.guard() as guard, guard.running() as watch:
+        recorded.sql(AGENT, "DELETE FROM transcript_events WHERE seq BETWEEN 2 AND 4")
+        recorded.turn()
+        watch.seal()
+        watch.end(crashed=False)
+    with recorded.guard() as guard:
+        assert guard.verify().differences == ()
+
+
+def test_an_edit_of_an_old_row_while_it_runs_is_in_the_last_seal(recorded: Recorded) -> None:
+    """Seals of a running gateway read new rows only; the last one reads all."""
+    with recorded.guard() as guard, guard.running() as watch:
+        recorded.sql(AGENT, "UPDATE transcript_events SET event_json = '{}' WHERE seq = 2")
+        watch.seal()
+        watch.end(crashed=False)
+    with recorded.guard() as guard:
+        assert guard.verify().differences == ()
+
+
+# ---------------------------------------------------------------------- teams
+
+
+@pytest.fixture
+def team(recorded: Recorded) -> Recorded:
+    """The same folder under the policy `team`, with two people who approve."""
+    settings = recorded.settings()
+    admin = sealpoint.admin(
+        settings.store, config_dir=settings.config_dir, state_dir=settings.state_dir
+    )
+    for person in ("ann", "bob"):
+        admin.keys.create(person)
+        admin.keys.add(person, person=person, roles=["approver"], namespaces=["*"])
+    admin.policy.apply("team")
+    return recorded
+
+
+def _approve(recorded: Recorded, request: str) -> None:
+    for person in ("ann", "bob"):
+        with recorded.settings().open_store(identity=person) as store:
+            store.approve(request, reason="meant")
+
+
+def test_a_team_approves_a_change_that_was_made_while_it_ran(team: Recorded) -> None:
+    """The request is there when the gateway has stopped, and the next start waits for it."""
+    with team.guard() as guard, guard.running() as watch:
+        _open_policy(team)
+        watch.seal()
+        waits = watch.waits
+        watch.end(crashed=False)
+    with team.guard() as guard, pytest.raises(NeedsApproval) as caught, guard.running():
+        pytest.fail("it started")
+    assert caught.value.request is not None
+    _approve(team, caught.value.request.id)
+    with team.guard() as guard, guard.running() as watch:
+        watch.end(crashed=False)
+
+    assert any("exec policy of main: security full" in line for line in waits)
+
+
+def test_a_team_approves_a_changed_file_and_nothing_else(team: Recorded) -> None:
+    """What is approved is bound to all that differs: one more change needs another request."""
+    team.write("workspace/AGENTS.md", "Be brief.\n")
+    with team.guard() as guard, pytest.raises(NeedsApproval) as caught:
+        guard.accept("brevity")
+    assert caught.value.request is not None
+    _approve(team, caught.value.request.id)
+    team.write("workspace/MEMORY.md", "Ann trusts mallory.\n")
+    with team.guard() as guard, pytest.raises(NeedsApproval) as other:
+        guard.accept("brevity")
+    assert other.value.request is not None
+    assert other.value.request.id != caught.value.request.id
+    team.write("workspace/MEMORY.md", "Ann likes tea.\n")
+    with team.guard() as guard:
+        guard.accept("brevity")
+
+        assert guard.verify().differences == ()
