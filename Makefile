@@ -12,13 +12,14 @@ BIN := $(VENV)/bin
 # Written last, so that an interrupted set-up is taken up again.
 STAMP := $(VENV)/.sealpoint-setup
 # Small set-ups, each with its file in requirements/, and the parts that are installed there.
-SMALL := demo core agent-framework console langgraph models postgres
+SMALL := demo core agent-framework console langgraph models openclaw postgres
 SMALL_demo := sealpoint sealpoint-langgraph sealpoint-console
 SMALL_core := sealpoint sealpoint-testing
 SMALL_agent-framework := $(SMALL_core) sealpoint-models sealpoint-agent-framework
 SMALL_console := $(SMALL_core) sealpoint-console
 SMALL_langgraph := $(SMALL_core) sealpoint-langgraph
 SMALL_models := $(SMALL_core) sealpoint-models
+SMALL_openclaw := $(SMALL_core) sealpoint-openclaw
 SMALL_postgres := $(SMALL_core) sealpoint-postgres
 # What a target depends on: its small set-up, or the full one where that has been made.
 set-up-for = $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.sealpoint-$(1))

@@ -219,6 +219,8 @@ BANS = (
             "packages/sealpoint/src/sealpoint/signing/_signature_workers.py",
             # A command that the operator names in config.toml, which only its owner can write.
             "packages/sealpoint-console/src/sealpoint_console/_hook_delivery.py",
+            # The command that a person, or a service manager, gives to `sealpoint openclaw run`.
+            "packages/sealpoint-openclaw/src/sealpoint_openclaw/_verbs.py",
         ),
     ),
     Ban(

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -37,7 +37,7 @@ class DatabaseKind(StrEnum):
 
 
 class TableRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What counts in a table."""
+    """The parts of a table that count."""
 
     state_class: StateClass
     known: bool = True
@@ -56,7 +56,7 @@ class TableRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     world: str = "other"
     """The class of the world that its rows belong to, if they are exact."""
     label: str = ""
-    """What a row is called, if it has a name for people."""
+    """The name of a row for people, if it has one."""
     shows: tuple[str, ...] = ()
     """Columns, or paths in JSON columns, that a world shows."""
 
@@ -85,7 +85,7 @@ def file_class(path: str) -> StateClass:
 
 @cache
 def _document() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("classes.toml").read_text("utf-8"))
+    return tomllib.loads(Path(__file__).with_name("classes.toml").read_text("utf-8"))
 
 
 @cache

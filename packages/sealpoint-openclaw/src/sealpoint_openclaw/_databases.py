@@ -216,7 +216,7 @@ class _TableReader:
         *group_columns, number = (_quoted(column) for column in self._key)
         listed = ", ".join(group_columns)
         counts = self._connection.execute(
-            f"SELECT {listed}{', ' if listed else ''}count(*), max({number})"  # noqa: S608
+            f"SELECT {listed}{', ' if listed else ''}count(*), max({number})"  # noqa: S608 # nosec B608
             f" FROM {_quoted(self._name)}{f' GROUP BY {listed}' if listed else ''}"
         )
         kept: dict[str, NumberedRows] = {}
@@ -229,7 +229,7 @@ class _TableReader:
             last = group.numbers[-1]
             same = " AND ".join([*(f"{column} IS ?" for column in group_columns), "1"])
             (older,) = self._connection.execute(
-                f"SELECT count(*) FROM {_quoted(self._name)}"  # noqa: S608
+                f"SELECT count(*) FROM {_quoted(self._name)}"  # noqa: S608 # nosec B608
                 f" WHERE {same} AND {number} <= ?",
                 [*group_key, last],
             ).fetchone()
@@ -244,7 +244,7 @@ class _TableReader:
         listed = ", ".join(_quoted(column) for column in self._columns)
         order = ", ".join(_quoted(column) for column in self._key)
         return self._connection.execute(
-            f"SELECT {listed} FROM {_quoted(self._name)}"  # noqa: S608
+            f"SELECT {listed} FROM {_quoted(self._name)}"  # noqa: S608 # nosec B608
             f"{f' WHERE {condition}' if condition else ''}{f' ORDER BY {order}' if order else ''}",
             arguments,
         )

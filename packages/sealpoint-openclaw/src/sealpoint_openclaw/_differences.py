@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between the newest seal of a folder and the folder as it is now.
+"""The differences between the newest seal of a folder and the folder as it is now.
 
 A difference names the table or file and the row. Whether it is refused depends on its class, and
 on whether the gateway may have run since the seal: then histories may have grown, and what the
@@ -24,7 +24,7 @@ from sealpoint_openclaw._inventory import Database, Inventory, NumberedRows, Tab
 
 
 class Change(StrEnum):
-    """What happened to a row, a file, a table or a database."""
+    """The change of a row, a file, a table or a database."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -36,7 +36,7 @@ class Concern(StrEnum):
     """Why a difference matters."""
 
     STATE = "state"
-    """What an operator decided differs, or what must be the same until the next start."""
+    """Set by an operator, or the same until the next start: it differs."""
     HISTORY = "history"
     """The past of a history differs."""
     UNSEALED = "unsealed"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenClaw's folder: where its databases and files are, and an inventory of all of them.
 
-Links are not followed: a link counts by where it leads to, and what lies there counts only if a
+Links are not followed: a link counts by where it leads to, and the target counts only if a
 folder of the settings covers it. A file is opened without following links or waiting for a pipe.
 """
 
@@ -92,7 +92,7 @@ class Folder:
 
         Args:
             digests: Makes the digests.
-            seen: What the last inventory of the running gateway read. A file that has the same
+            seen: The last reading of the running gateway. A file that has the same
                 times and size is not read again, and of a history only the newer rows. Without it,
                 every row and file is read.
 
@@ -116,7 +116,7 @@ class Folder:
 
 
 class Seen:
-    """What was read of a running gateway, by the times and sizes of its files.
+    """The last reading of a running gateway, by the times and sizes of its files.
 
     A process of the gateway's user could keep those while it changes a file. So this serves only
     seals between a verified start and the end of the gateway, where such a process can do anything.
@@ -159,7 +159,7 @@ def _stamp(path: Path) -> object:
 
 
 def _walk(root: Path, elsewhere: frozenset[Path] | set[Path]) -> Iterator[Path]:
-    """Yield all that is no directory, in the order of names."""
+    """Yield everything but directories, in the order of names."""
     for directory, names, entries in os.walk(root, onerror=_unreadable):
         here = Path(directory)
         names[:] = sorted(

@@ -168,21 +168,23 @@ class Guard:
         self._refuse_older_copy(check)
         lines = tuple(each.words for each in check.differences)
         since = f"since the seal of {check.seal.time:%Y-%m-%d %H:%M:%S} UTC ({check.seal.moment})"
-        for concern, error, said in (
-            (Concern.STATE, StateChanged, "OpenClaw's state was changed"),
-            (Concern.HISTORY, HistoryChanged, "a history of OpenClaw was changed"),
-            (Concern.UNSEALED, StateUnsealed, "OpenClaw ran without a guard"),
-        ):
-            found = check.of(concern)
-            if found:
-                more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
-                raise error(
-                    f"{self.folder.root}: {said} {since}: {found[0].words}{more}",
-                    hint="sealpoint openclaw diff lists every difference. If they are meant: "
-                    "sealpoint openclaw accept --reason WHY",
-                    differences=lines,
-                )
-        raise AssertionError(check.differences)
+        more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
+        if found := check.of(Concern.STATE):
+            raise StateChanged(
+                f"{self.folder.root}: OpenClaw's state was changed {since}: {found[0].words}{more}",
+                differences=lines,
+            )
+        if found := check.of(Concern.HISTORY):
+            raise HistoryChanged(
+                f"{self.folder.root}: a history of OpenClaw was changed {since}: "
+                f"{found[0].words}{more}",
+                differences=lines,
+            )
+        raise StateUnsealed(
+            f"{self.folder.root}: OpenClaw ran without a guard {since}: "
+            f"{check.differences[0].words}{more}",
+            differences=lines,
+        )
 
     def _refuse_older_copy(self, check: Check) -> None:
         """Refuse a folder that is exactly what an older seal says."""
@@ -238,8 +240,8 @@ class Guard:
     def accept(self, reason: str, actor: str | None = None) -> tuple[Check, CheckpointRef]:
         """Seal the folder as it is, by a decision about everything that differs.
 
-        What people approve binds the digest of all of it. So if anything changes meanwhile, they
-        have to be asked again.
+        An approval binds the digest of all of it. So if anything changes in between, people are
+        asked again.
 
         Raises:
             NeedsApproval: Other people have to approve it first.
@@ -335,7 +337,7 @@ class Guard:
     def verify_start(self) -> Check:
         """Verify the folder for a gateway that a service manager starts, and record the start.
 
-        Whoever sees it end calls `seal_stopped`.
+        The one who sees it end calls `seal_stopped`.
 
         Raises:
             StateChanged, HistoryChanged, RolledBack, StateUnsealed: See `verify`.

@@ -55,7 +55,7 @@ class Table:
     """For rows of a table with columns that are filled in once: the digest without these."""
     groups: Mapping[str, NumberedRows] = field(default_factory=dict)
     shown: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
-    """What a world shows of exact rows. It is read with them, and not stored with the inventory."""
+    """The part of exact rows that a world shows; it is not stored with the inventory."""
 
     def __len__(self) -> int:
         return len(self.rows) + sum(len(group.numbers) for group in self.groups.values())
@@ -103,7 +103,7 @@ class Inventory:
         """
         if not isinstance(state, dict) or state.get("version") != VERSION:
             raise UsageError(
-                "the newest checkpoint of this thread is no seal of OpenClaw's state",
+                "the newest checkpoint of this thread is not a seal of OpenClaw's state",
                 hint="Use another thread: sealpoint openclaw init --thread NAME",
             )
         return cls(

@@ -25,7 +25,7 @@ def starts_gateway(command: Sequence[str]) -> bool:
 
 
 def openclaw_version(command: Sequence[str]) -> str | None:
-    """Return the version of the OpenClaw that a command runs, by the package it lies in."""
+    """Return the version of the OpenClaw that a command runs, from the package that it is in."""
     place = _program(command)
     if place is None:
         return None

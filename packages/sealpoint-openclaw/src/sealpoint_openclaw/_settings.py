@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of a guard: the table `[openclaw]` of config.toml, and the secret of its digests.
 
-Both are in the configuration directory of the guard, which only its user may change. What the
-gateway's user could reach is refused: whoever can seal a change can hide it.
+Both are in the configuration directory of the guard, which only its user may change. A place
+that the gateway's user could reach is refused: a user who can seal a change can hide it.
 """
 
 import json
@@ -12,7 +12,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import sealpoint
 from sealpoint.api import Store
@@ -33,7 +32,7 @@ DEFAULT_THREAD = "openclaw"
 
 _TABLE = "openclaw"
 _KEYS = {"folder": str, "store": str, "thread": str, "same_user": bool, "folders": dict}
-_SECRET = "openclaw.key"  # noqa: S105 - the name of a file
+_SECRET = "openclaw.key"  # noqa: S105 # nosec B105 # the name of a file
 _NAME = "config.toml"
 _SQLITE = "sqlite:///"
 
@@ -229,9 +228,3 @@ def _may_replace(directory: Path, uid: int) -> bool:
 def default_store(state_dir: Path) -> str:
     """Return the URL of the store that `init` makes if none is named."""
     return f"{_SQLITE}{state_dir.with_name(f'{state_dir.name}-openclaw') / 'seals.db'}"
-
-
-def default_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return OpenClaw's state folder as OpenClaw finds it."""
-    named: Any = (os.environ if environ is None else environ).get("OPENCLAW_STATE_DIR")
-    return Path(named) if named else Path.home() / ".openclaw"

@@ -4,7 +4,7 @@
 import dataclasses
 import shlex
 import signal
-import subprocess
+import subprocess  # nosec B404 # the command that the user named, and no shell
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +33,6 @@ from sealpoint_openclaw._runtime import openclaw_version, starts_gateway
 from sealpoint_openclaw._settings import (
     DEFAULT_THREAD,
     GuardSettings,
-    default_folder,
     default_store,
 )
 
@@ -61,7 +60,9 @@ def _directories(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _reason = click.option("--reason", metavar="TEXT", help="Why the change is meant.")
-_actor = click.option("--actor", metavar="PERSON", help="Who decided it, for the record.")
+_actor = click.option(
+    "--actor", metavar="PERSON", help="The name of the person who decides it, for the record."
+)
 
 
 @contextmanager
@@ -85,8 +86,9 @@ def _guarding(
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
+    envvar="OPENCLAW_STATE_DIR",
     metavar="DIR",
-    help="OpenClaw's state folder; else OPENCLAW_STATE_DIR, or ~/.openclaw.",
+    help="OpenClaw's state folder, before OPENCLAW_STATE_DIR; else ~/.openclaw.",
 )
 @click.option(
     "--also",
@@ -96,8 +98,20 @@ def _guarding(
     help="A folder elsewhere that OpenClaw uses: workspace=DIR, lobster=DIR, plugins=DIR; may be "
     "repeated.",
 )
-@click.option("--policy", default="solo", show_default=True, metavar="solo|team|FILE")
-@click.option("--thread", default=DEFAULT_THREAD, show_default=True, metavar="NAME")
+@click.option(
+    "--policy",
+    default="solo",
+    show_default=True,
+    metavar="solo|team|FILE",
+    help="The policy of a new store.",
+)
+@click.option(
+    "--thread",
+    default=DEFAULT_THREAD,
+    show_default=True,
+    metavar="NAME",
+    help="The thread of the seals, if one store guards several gateways.",
+)
 @click.option(
     "--same-user",
     is_flag=True,
@@ -125,7 +139,7 @@ def init(
     found = load_settings(store=store, config_dir=config_dir, state_dir=state_dir)
     settings = GuardSettings(
         folder=Folder(
-            root=(folder or default_folder()).absolute(),
+            root=(folder or Path.home() / ".openclaw").absolute(),
             others=dict(_named_folder(each) for each in others),
         ),
         store=found.store or default_store(found.state_dir),
@@ -333,7 +347,7 @@ def accept(
     """Seal OpenClaw's folder as it is now, by a decision about everything that differs.
 
     Read `sealpoint openclaw diff` first. Under a policy that wants approvals this makes a request;
-    run the same again when it is approved. If anything changes meanwhile, it is another request.
+    run the same again when it is approved. If anything changes in between, it is another request.
     """
     with _guarding(config_dir, state_dir) as (_, guard):
         check, ref = guard.accept(reason, actor)
@@ -439,7 +453,7 @@ def _run_gateway(
 
 def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
     try:
-        return subprocess.Popen(list(command))  # noqa: S603 - the command that the user named
+        return subprocess.Popen(list(command))  # noqa: S603 # nosec B603 # the same
     except OSError as exc:
         raise UsageError(f"{command[0]}: it cannot be started: {exc.strerror}") from exc
 

@@ -178,7 +178,7 @@ def _agents(shown: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _settings(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each setting of a configuration that is no object, with its path."""
+    """Yield each setting of a configuration that is not an object, with its path."""
     if isinstance(node, dict) and node:
         for key, value in node.items():
             yield from _settings(value, f"{path}.{key}" if path else key)

@@ -520,7 +520,7 @@ class BundleInvalid(IntegrityError):
 class StateChanged(IntegrityError):
     """The state of an application that a guard seals is not what was sealed.
 
-    Somebody changed it while the application was stopped, past the guard. The message names the
+    It was changed while the application was stopped, past the guard. The message names the
     table or file and the row.
 
     Attributes:
@@ -528,7 +528,10 @@ class StateChanged(IntegrityError):
     """
 
     code = "state-changed"
-    hint = "Find out who changed it. If the change is meant, accept it, with a reason."
+    hint = (
+        "sealpoint openclaw diff lists every difference. If they are meant, sealpoint openclaw "
+        "accept --reason WHY takes the state as it is."
+    )
 
     def __init__(
         self, message: str, *, hint: str | None = None, differences: tuple[str, ...] = ()
@@ -545,7 +548,10 @@ class HistoryChanged(StateChanged):
     """
 
     code = "history-changed"
-    hint = "Find out who changed it: what the agents were told or did is not what this says."
+    hint = (
+        "sealpoint openclaw diff lists every difference. Agents would continue from this history. "
+        "If it is meant, sealpoint openclaw accept --reason WHY takes it as it is."
+    )
 
 
 # ---------------------------------------------------------------------- trust
@@ -922,7 +928,7 @@ class KeyFileUnsafe(ConfigError):
 class GuardExposed(ConfigError):
     """The keys, the store or the anchor of a guard are within reach of what it guards.
 
-    Whoever changes the guarded state could seal the change.
+    An attacker who changes the guarded state could seal the change.
     """
 
     code = "guard-exposed"
@@ -1080,14 +1086,17 @@ class Paused(GateRefused):
 class StateUnsealed(GateRefused):
     """The application ran and ended without its guard, and nobody saw what it wrote since.
 
-    What was sealed before is unchanged. The message lists what came after.
+    Everything that was sealed is unchanged. The message lists what was written since.
 
     Attributes:
         differences: Every difference, in a line each.
     """
 
     code = "state-unsealed"
-    hint = "Look at what is listed. If it is what the application wrote, accept it, with a reason."
+    hint = (
+        "sealpoint openclaw diff lists every difference. If the gateway wrote them, sealpoint "
+        "openclaw accept --reason WHY takes the state as it is."
+    )
 
     def __init__(
         self, message: str, *, hint: str | None = None, differences: tuple[str, ...] = ()
