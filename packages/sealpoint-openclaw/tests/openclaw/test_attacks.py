@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.errors import HistoryChanged, RolledBack, StateChanged, StateUnsealed
+from sealpoint.errors import (
+    HistoryChanged,
+    RolledBack,
+    SealpointError,
+    StateChanged,
+    StateUnsealed,
+)
 from tests.openclaw.recorded_folder import AGENT, STATE, Recorded
 
 _JOB = (
