@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import Enum, auto
+from hashlib import sha256
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -41,6 +42,7 @@ from sealpoint.ledger import (
     ResultsBody,
     ResumeBody,
     StoreChain,
+    encode_body,
     parse_body,
 )
 from sealpoint.storage import Record
@@ -623,6 +625,10 @@ class ThreadState:
             self.refresh()
             self.require_moved(before)
             return None
+        except BaseException:
+            self.uncertain = True
+            self.own = frozenset({sha256(encode_body(draft.body)).hexdigest()})
+            raise
         self.core.emit(draft.kind.word, entry.header.thread, entry.seq, entry.hash)
         return entry.seq
 

@@ -221,6 +221,31 @@ def test_an_outcome_that_cannot_be_looked_up_is_looked_up_later(world: Deploymen
     _check_signed(store)
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_prune_with_an_unknown_outcome_is_looked_up_before_the_next_save(
+    world: Deployment,
+    after: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Nothing else is signed for its position, whether it stood or not, and the session goes on."""
+    store = world.open()
+    thread = store.thread("t")
+    for number in range(3):
+        thread.save(number)
+
+    def gone() -> None:
+        raise StorageUnavailable("storage: expected it, found it gone")
+
+    store.storage.fail(StorageUnavailable("storage: expected it, found it gone"), after=after)
+    store.storage.reading.before = gone
+    with pytest.raises(StorageUnavailable):
+        thread.prune(keep_last=1)
+    store.storage.reading.before = None
+    thread.save(3)
+
+    assert thread.load().state == 3
+    _check_signed(store)
+
+
 def test_somebody_else_wrote_while_the_outcome_was_unknown(world: Deployment) -> None:
     """The own entry never came to stand, another's did: that is HeadMoved and not a loss."""
     one, two = world.open(), world.open()
