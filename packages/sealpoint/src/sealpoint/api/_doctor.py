@@ -631,6 +631,8 @@ def _look_at_parts(
         anchor=location.files.shared_anchor.url(),
         commands=fixes,
         works_here=works_here,
+        config_dir=location.settings.config_dir,
+        state_dir=location.settings.state_dir,
         store_password=location.password,
         anchor_password=location.anchor_password,
     )

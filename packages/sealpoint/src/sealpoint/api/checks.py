@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from sealpoint import _parts
@@ -272,6 +273,10 @@ class Examined:
     """Makes the command lines of fixes."""
     works_here: bool
     """Whether this machine has the key of a worker."""
+    config_dir: Path | None = None
+    """The directory of pins and keys; None if only a shared anchor is examined."""
+    state_dir: Path | None = None
+    """The directory of the local anchor, likewise."""
     store_password: Callable[[], str] | None = field(default=None, repr=False)
     anchor_password: Callable[[], str] | None = field(default=None, repr=False)
 
