@@ -42,7 +42,7 @@ TESTS := $(if $(PART),packages/$(if $(filter core sealpoint,$(PART)),sealpoint,s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo demo-agent-framework format lint types test check docs screenshots bench \
+.PHONY: help setup demo demo-agent-framework demo-openclaw format lint types test check docs screenshots bench \
 	fuzz mutants soak vectors coverage requirements clean
 
 help: ## Say what each target does.
@@ -88,6 +88,9 @@ demo: $(call set-up-for,demo) ## Run an agent that moves money, attack its datab
 
 demo-agent-framework: setup ## The same with a workflow of Microsoft Agent Framework.
 	@$(BIN)/python examples/demo/workflows.py
+
+demo-openclaw: $(call set-up-for,openclaw) ## Edit the state of an OpenClaw gateway, and see it refused before the start.
+	@$(BIN)/python examples/demo/openclaw.py
 
 format: setup ## Rewrite the code in the house format.
 	$(BIN)/ruff format $(CODE)

@@ -15,6 +15,15 @@ _SECONDS_MAX = 240
 _COLUMNS_MAX = 80
 _LINES_MAX = 124
 _GRAPH = ("A forged approval", "An edited amount", "A rollback", "A new tool at resume")
+_GATEWAY = (
+    "The approval policy is opened",
+    "A cron job is planted",
+    "A message of the transcript is rewritten",
+    "A device is paired",
+    "Instructions are planted",
+    "A memory is planted",
+    "A plugin is loaded",
+)
 _WORKFLOW = ("An edited amount", "Planted code", "A rollback", "A replay")
 
 
@@ -28,6 +37,12 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> "Told":
 def workflow(tmp_path_factory: pytest.TempPathFactory) -> "Told":
     """What `make demo-agent-framework` says."""
     return _run("demo/workflows.py", tmp_path_factory.mktemp("workflow"), _WORKFLOW)
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> "Told":
+    """What `make demo-openclaw` says."""
+    return _run("demo/openclaw.py", tmp_path_factory.mktemp("gateway"), _GATEWAY)
 
 
 @pytest.fixture(params=["graph", "workflow"])
@@ -173,3 +188,35 @@ def test_demo_leaves_a_store_that_can_be_opened(told: Told) -> None:
     assert f". {settings}" in told.text
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("All good")
+
+
+def test_openclaw_demo_refuses_each_edit_by_its_place(gateway: Told) -> None:
+    """Each names the table or the file, and nothing starts."""
+    places = [
+        re.findall(r"refused (?:state|history)-changed: .*: ((?:table|file) \S+)", attack)
+        for attack in gateway.attacks(2)
+    ]
+
+    assert places == [
+        ["table exec_approvals_config"],
+        ["table cron_jobs"],
+        ["table transcript_events"],
+        ["table device_pairing_paired"],
+        ["file workspace/AGENTS.md:"],
+        ["file workspace/MEMORY.md:"],
+        ["file openclaw.json:"],
+    ]
+    assert "ACCEPTED" not in gateway.text
+    assert not [line for line in gateway.text.splitlines() if len(line) > _COLUMNS_MAX]
+
+
+def test_openclaw_demo_lets_people_decide(gateway: Told) -> None:
+    """A change, an older copy and a crash: each is refused until two people approve it."""
+    accepted = "approval by ann approval by bob $ sealpoint openclaw accept"
+
+    assert "[needs-approval]" in gateway.scene(3)
+    assert accepted in gateway.scene(3)
+    assert "refused rolled-back" in gateway.scene(4)
+    assert "refused state-unsealed" in gateway.scene(5)
+    assert accepted in gateway.scene(5)
+    assert "0 findings" in gateway.scene(6)

@@ -6,6 +6,7 @@ on whether the gateway may have run since the seal: then histories may have grow
 gateway writes in ordinary work may differ, but nobody has seen these changes: they are unsealed.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,6 +44,15 @@ class Concern(StrEnum):
     """The gateway may have written it since the newest seal, and nobody saw that."""
 
 
+def _shown(row: str) -> str:
+    """Return the key of a row for people: its values, without the marks of JSON."""
+    try:
+        values, end = json.JSONDecoder().raw_decode(row)
+    except ValueError:
+        return row  # the key is secret, or there is none
+    return ", ".join([*(str(value) for value in values), *row[end:].split()])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Difference:
     """One difference."""
@@ -58,7 +68,7 @@ class Difference:
     @property
     def words(self) -> str:
         """The difference in a line."""
-        row = "" if self.row is None else f", row {self.row}"
+        row = "" if self.row is None else f", row {_shown(self.row)}"
         return f"{self.place}{row}: {self.change}"
 
 
