@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sealpoint.cli import main
-from tests.openclaw.recorded_folder import Recorded
+from tests.openclaw.recorded_folder import AGENT, STATE, Recorded
 
 _OPENCLAW = f"""#!{sys.executable}
 import os, pathlib, signal, sys, time
@@ -34,6 +34,7 @@ match sys.argv[1:]:
 """
 _ROOT = Path(__file__).parents[1]
 _SECONDS_MAX = 60
+_GATEWAY_UID = 64002
 
 
 class _Laptop:
@@ -229,6 +230,22 @@ def test_one_user_for_both_is_refused_unless_it_is_accepted(tmp_path: Path) -> N
 
     assert result.exit_code == 60
     assert "--same-user" in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to another user")
+def test_a_guard_of_root_leaves_every_file_to_the_gateway(recorded: Recorded) -> None:
+    """SQLite makes files next to a database that it reads: they belong to the gateway's user."""
+    for path in (STATE, AGENT):
+        recorded.sql(path, "PRAGMA journal_mode = WAL")
+    for path in (recorded.folder, *recorded.folder.rglob("*")):
+        os.chown(path, _GATEWAY_UID, _GATEWAY_UID)
+    with recorded.guard() as guard:
+        guard.check()
+
+    assert recorded.settings().is_same_user() is False
+    owners = {path: path.stat().st_uid for path in recorded.folder.rglob("*")}
+    assert {*owners.values()} == {_GATEWAY_UID}
+    assert any(path.name.endswith("-shm") for path in owners)
 
 
 def _doctor(recorded: Recorded) -> dict[str, bool]:
