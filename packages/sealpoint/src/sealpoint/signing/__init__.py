@@ -16,7 +16,7 @@ from sealpoint.signing._attestation import (
     persons_asking,
     verify_attestation,
 )
-from sealpoint.signing._key_encoding import (
+from sealpoint.signing._key_file_format import (
     KeyFacts,
     Passphrase,
     Unlock,

@@ -14,7 +14,7 @@ from sealpoint.errors import KeyFileUnsafe, KeyLocked
 from sealpoint.signing import (
     Passphrase,
     PrivateKey,
-    _key_encoding,
+    _key_file_format,
     decode_key_file,
     describe_key_file,
     encode_key_file,
@@ -239,7 +239,7 @@ def test_the_passphrase_is_asked_for_only_where_there_is_one() -> None:
 
 def test_what_was_parsed_does_not_show_itself() -> None:
     """Not even a tool that prints local variables shows the secret through these objects."""
-    parsed = _key_encoding._parse(_GOOD)
+    parsed = _key_file_format._parse(_GOOD)
 
     assert parsed is not None
     assert _HEX[:8] not in f"{parsed!r} {parsed.document!r}"

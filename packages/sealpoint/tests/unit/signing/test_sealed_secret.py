@@ -9,7 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 
 from sealpoint.errors import ConfigError, SealpointError, UsageError
 from sealpoint.signing import Passphrase
-from sealpoint.signing._key_encoding import SCRYPT_N, seal_secret, unseal_secret
+from sealpoint.signing._key_file_format import SCRYPT_N, seal_secret, unseal_secret
 
 _FAST = 16  # what scrypt costs here; the frozen key file has the real cost
 _SECRET = bytes(range(32))
