@@ -70,7 +70,7 @@ PROGRAMS = {
                     "scan/_numpy_arrays",
                     "scan/_known_types",
                     "scan/_pickle_machine",
-                    "scan/_pickle_meaning",
+                    "scan/_pickle_allowed_calls",
                     "scan/_pickle_reader",
                     "scan/_pickle_symbols",
                     "scan/_torch_tensors",

@@ -10,12 +10,12 @@ or numpy: tensors are descriptions here, and `sealpoint_models` creates them.
 from sealpoint_models.scan._file_scan import scan_bytes, scan_path
 from sealpoint_models.scan._known_types import DeviceName, Maker, SizeMeaning, TorchName
 from sealpoint_models.scan._numpy_arrays import ArrayMeaning, ArrayScalar, ArrayType
-from sealpoint_models.scan._pickle_machine import UNNAMED
-from sealpoint_models.scan._pickle_meaning import (
+from sealpoint_models.scan._pickle_allowed_calls import (
     KNOWN_NAMES,
     Unknown,
     read_meaning,
 )
+from sealpoint_models.scan._pickle_machine import UNNAMED
 from sealpoint_models.scan._pickle_reader import ANY_PICKLE, OBJECT_PICKLE, run_pickle
 from sealpoint_models.scan._pickle_symbols import (
     Call,

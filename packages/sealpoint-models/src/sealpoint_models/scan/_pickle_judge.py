@@ -24,7 +24,7 @@ from sealpoint_models.scan._format_detection import END_LINES, names_as_opcodes
 from sealpoint_models.scan._hidden_code import literals, may_hide, may_name_code, names_of_code
 from sealpoint_models.scan._joblib import WRAPPER, ArraySkipper
 from sealpoint_models.scan._known_classes import KnownClass
-from sealpoint_models.scan._pickle_meaning import KNOWN_NAMES, read_meaning
+from sealpoint_models.scan._pickle_allowed_calls import KNOWN_NAMES, read_meaning
 from sealpoint_models.scan._pickle_reader import run_pickle
 from sealpoint_models.scan._pickle_symbols import Global, Mentions, Program, Reading
 from sealpoint_models.scan._report import ScanFinding
