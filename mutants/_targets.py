@@ -37,8 +37,8 @@ TARGETS = (
     "gate/_decision.py",
     "gate/_resume_call.py",
     "gate/_resume_review.py",
-    "gate/_rollout_records.py",
-    "gate/_rollouts.py",
+    "gate/_rollouts_in_force.py",
+    "gate/_rollout_actions.py",
     "store/_release.py",
 )
 """The rules of the gate, its rollouts, what it releases and the second look at it, the verification

@@ -34,8 +34,8 @@ from sealpoint.gate._requests import (
     why_closed,
 )
 from sealpoint.gate._resume_review import Newest, Reviewer
-from sealpoint.gate._rollout_records import RolloutBook
-from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
+from sealpoint.gate._rollout_actions import PlannedWorld, RolloutPlan, Rollouts
+from sealpoint.gate._rollouts_in_force import RolloutBook
 from sealpoint.gate._shown_standing import Standing, StandingPause
 from sealpoint.gate._thread import AdapterThread, Thread
 from sealpoint.gate._thread_status import (

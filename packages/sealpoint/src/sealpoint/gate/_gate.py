@@ -34,7 +34,7 @@ from sealpoint.gate._last_session import LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import Asked, denied_first, grant_of
 from sealpoint.gate._resume_call import ResumeCall
-from sealpoint.gate._rollout_records import Rollout
+from sealpoint.gate._rollouts_in_force import Rollout
 from sealpoint.gate._session_worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import KINDS, Entry, Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Attestation, Statement, count

@@ -10,7 +10,7 @@ from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pause, Pending, PendingReader, Request, make_request
 from sealpoint.gate._resume_call import check_actor
-from sealpoint.gate._rollout_records import Rollout, RolloutBook
+from sealpoint.gate._rollouts_in_force import Rollout, RolloutBook
 from sealpoint.gate._shown_standing import Standing, StandingPause
 from sealpoint.ledger import ROLLOUTS, Body, Kind, RequestBody
 from sealpoint.signing import Action, Identity, Statement

@@ -33,7 +33,7 @@ from sealpoint.gate._requests import (
     make_request,
     read_pending,
 )
-from sealpoint.gate._rollout_records import RolloutBook
+from sealpoint.gate._rollouts_in_force import RolloutBook
 from sealpoint.gate._thread_status import foresee
 from sealpoint.ledger import KINDS, ROLLOUTS, Kind, link_hash, parse_header
 from sealpoint.signing import (

@@ -46,7 +46,7 @@ from sealpoint.gate._requests import (
     spending_faults,
 )
 from sealpoint.gate._reviewed_checkpoints import CheckpointLog, Outline
-from sealpoint.gate._rollout_records import RolloutHistory, rollout_faults
+from sealpoint.gate._rollouts_in_force import RolloutHistory, rollout_faults
 from sealpoint.gate._session_worlds import SLACK, forgiving, rollout_facts
 from sealpoint.ledger import (
     KINDS,

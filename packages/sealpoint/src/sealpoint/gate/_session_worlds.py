@@ -49,7 +49,7 @@ from sealpoint.gate._requests import (
     spending_faults,
 )
 from sealpoint.gate._reviewed_checkpoints import Resumes, Settled
-from sealpoint.gate._rollout_records import RolloutBook, rollout_faults
+from sealpoint.gate._rollouts_in_force import RolloutBook, rollout_faults
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,

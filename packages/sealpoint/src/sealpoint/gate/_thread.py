@@ -29,7 +29,7 @@ from sealpoint.gate._operator_actions import OperatorActions
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
-from sealpoint.gate._rollout_records import RolloutBook
+from sealpoint.gate._rollouts_in_force import RolloutBook
 from sealpoint.gate._shown_standing import Standing
 from sealpoint.store import (
     CheckpointRef,

@@ -11,7 +11,7 @@ import pytest
 from sealpoint.errors import Edited, NeedsApproval, PolicyInvalid, Tampered
 from sealpoint.gate import ROLLOUTS
 from sealpoint.gate._policy import Policies
-from sealpoint.gate._rollout_records import RolloutBook
+from sealpoint.gate._rollouts_in_force import RolloutBook
 from sealpoint.ledger import (
     STORE_CHAIN,
     Entry,

@@ -30,7 +30,7 @@ from sealpoint.gate._operator_actions import OperatorActions
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._request_list import only_one
 from sealpoint.gate._requests import Request, Status, why_closed
-from sealpoint.gate._rollout_records import Rollout, RolloutBook
+from sealpoint.gate._rollouts_in_force import Rollout, RolloutBook
 from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
     KINDS,
