@@ -15,10 +15,11 @@ from sealpoint.codec._builtin_types import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._changed_class import where_registry_goes
 from sealpoint.codec._class_kinds import DictForm
 from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
-from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short, may_be_short
+from sealpoint.codec._encode import Encoding
 from sealpoint.codec._encoding_memo import TreeMemo
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
 from sealpoint.codec._scalars import known_zones
+from sealpoint.codec._tree_encoding import TreeEncoding, encode_short, may_be_short
 from sealpoint.codec._type_rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._wire_format import BlobId, Get, GetMany, Put, id_bytes
 from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
