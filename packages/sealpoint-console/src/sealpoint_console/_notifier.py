@@ -6,9 +6,8 @@ reported positions, to the disk before anything is sent; so after a restart or a
 events since then, and repeats no earlier event. The first run sends no past events, only current
 problems.
 
-Each hook has an OS thread of its own, which sends in order and retries failed deliveries with
-growing waits; after a day it gives an event up and records that. A dead or slow hook does not delay
-another one. Pages and entries never depend on any of this.
+The events of each hook wait in the outbox for its own worker (`_hook_worker.py`), so a dead or slow
+hook does not delay another one. Pages and entries never depend on any of this.
 """
 
 import logging
@@ -31,7 +30,8 @@ from sealpoint.errors import (
     StorageUnavailable,
 )
 from sealpoint.signing import Roster
-from sealpoint_console._hook_delivery import Deliver, NotTaken, Pace, Sender, make_deliver
+from sealpoint_console._hook_delivery import Pace, Sender, make_deliver
+from sealpoint_console._hook_worker import HookWorker, OnDelivery
 from sealpoint_console._notification_events import (
     ConsoleEvent,
     expiry_events,
@@ -39,8 +39,8 @@ from sealpoint_console._notification_events import (
     record_event,
     resume_event,
 )
-from sealpoint_console._outbox import HookStatus, Outbox, OutboxChange, Waiting
-from sealpoint_console.settings import ConsoleSettings, HookSettings
+from sealpoint_console._outbox import HookStatus, Outbox, OutboxChange
+from sealpoint_console.settings import ConsoleSettings
 
 _LOG = logging.getLogger("sealpoint.console")
 _KEPT_EVERY_S = 5.0
@@ -57,9 +57,6 @@ _NOBODY_CAN_LOOK = frozenset({StorageUnavailable.code, AnchorUnavailable.code})
 
 Read = Callable[[str], Iterable[AuditRecord]]
 """The function that returns the verified records of a thread by its id."""
-
-OnDelivery = Callable[[str, str], object]
-"""Called with the name of a hook and `delivered`, `failed` or `given-up`."""
 
 
 def outbox_path(state_dir: Path, store_id: str, namespace: str) -> Path:
@@ -115,7 +112,7 @@ class Notifier:
         self._namespace = namespace
         self._outbox: Outbox | None = None
         self._looking = threading.Lock()
-        self._couriers: list[_Courier] = []
+        self._workers: list[HookWorker] = []
         self._unread: set[str] = set()
         self._open_requests: Collection[str] = ()
         self._kept_at = time.monotonic()
@@ -135,20 +132,20 @@ class Notifier:
         self._found = self._outbox.findings()
         self._keys = self._outbox.keys()
         for hook, deliver in senders:
-            self._couriers.append(_Courier(hook, deliver, self._outbox, pace, on_delivery))
+            self._workers.append(HookWorker(hook, deliver, self._outbox, pace, on_delivery))
 
     def start(self) -> None:
         """Begin to send waiting events."""
-        for courier in self._couriers:
-            courier.start()
+        for worker in self._workers:
+            worker.start()
 
     def close(self) -> None:
         """Stop sending; the next run of the console sends waiting events."""
-        for courier in self._couriers:
-            courier.stop()
+        for worker in self._workers:
+            worker.stop()
         until = time.monotonic() + _CLOSE_S
-        for courier in self._couriers:
-            courier.join(max(0.0, until - time.monotonic()))
+        for worker in self._workers:
+            worker.join(max(0.0, until - time.monotonic()))
         if self._outbox is not None:
             with self._looking, suppress(SealpointError):
                 self._keep_moved()
@@ -375,8 +372,8 @@ class Notifier:
         self._told.update(change.threads)
         self._found.update(change.findings)
         self._keys.update(change.keys)
-        for courier in self._couriers:
-            courier.wake()
+        for worker in self._workers:
+            worker.wake()
 
     def _keep_moved(self) -> None:
         moved = {thread: self._told[thread] for thread in self._moved}
@@ -401,81 +398,3 @@ def _answer_key(event: ConsoleEvent) -> tuple[str, ...]:
         return (event.id,)
     # Of events without effect, one by each writer is enough.
     return (event.kind, event.by, "" if event.code == NotTrusted.code else event.request)
-
-
-class _Courier:
-    """Sends to one hook, in order, one event at a time."""
-
-    def __init__(
-        self,
-        hook: HookSettings,
-        deliver: Deliver,
-        outbox: Outbox,
-        pace: Pace,
-        on_delivery: OnDelivery | None,
-    ) -> None:
-        self._name = hook.name
-        self._deliver = deliver
-        self._outbox = outbox
-        self._pace = pace
-        self._on_delivery = on_delivery
-        self._awake = threading.Event()
-        self._ending = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name=f"sealpoint-hook-{hook.name}", daemon=True
-        )
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def wake(self) -> None:
-        self._awake.set()
-
-    def stop(self) -> None:
-        self._ending.set()
-        self._awake.set()
-
-    def join(self, wait_s: float) -> None:
-        if self._thread.is_alive():
-            self._thread.join(wait_s)
-
-    def _run(self) -> None:
-        failures = 0
-        while not self._ending.is_set():
-            self._awake.clear()
-            try:
-                waiting = self._outbox.first(self._name)
-                if waiting is None:
-                    self._awake.wait()
-                    continue
-                wait_s = self._send(waiting, failures)
-            except SealpointError as error:
-                _LOG.error("hook=%s code=%s: %s", self._name, error.code, error.message)
-                wait_s = self._wait_s(failures)
-            except Exception:  # noqa: BLE001 (whatever it is, what waits is tried again)
-                _LOG.exception("hook=%s failed", self._name)
-                wait_s = self._wait_s(failures)
-            failures = failures + 1 if wait_s else 0
-            self._ending.wait(wait_s)
-
-    def _send(self, waiting: Waiting, failures: int) -> float:
-        """Send one event; returns the wait before the next attempt."""
-        try:
-            self._deliver(waiting.event)
-        except NotTaken as fault:
-            now = time.time()
-            give_up = now - waiting.since >= self._pace.give_up_s
-            self._outbox.failed(self._name, waiting.number, str(fault), now, give_up=give_up)
-            _LOG.warning("hook=%s did not take event=%s: %s", self._name, waiting.event.id, fault)
-            self._note("given-up" if give_up else "failed")
-            return max(self._wait_s(failures), fault.wait_s)
-        self._outbox.delivered(self._name, waiting.number, time.time())
-        self._note("delivered")
-        return 0.0
-
-    def _wait_s(self, failures: int) -> float:
-        return min(self._pace.first_wait_s * float(1 << min(failures, 30)), self._pace.wait_max_s)
-
-    def _note(self, outcome: str) -> None:
-        if self._on_delivery is not None:
-            self._on_delivery(self._name, outcome)
