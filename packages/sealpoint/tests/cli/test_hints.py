@@ -107,15 +107,21 @@ def test_a_machine_without_keys_makes_one(machine: Machine, tmp_path: Path) -> N
 
 
 def test_what_was_denied_is_asked_for_otherwise(team: Machine) -> None:
-    """A denial is for good, the hint says where to read it, and another answer may be asked for."""
+    """The hint says where a denial is read, and how long it stands: until the thread moves on."""
     request = ask(team)
     team.done("deny", request, "--reason", "no shell", "--identity", "ann")
     with team.open() as store, pytest.raises((ResumeRefused, RequestClosed)) as caught:
         store.thread("t").resume(world=SHELL, deliberate="a new tool")
 
     assert request[:8] in team.done(*_command(caught.value.hint, "requests")[:2])
-    assert "Only something else can be asked for" in caught.value.hint
+    assert "until the request expires or the thread moves on" in caught.value.hint
+    assert "only something else can be asked for" in caught.value.hint
     assert ask(team, answer={"shell": "ls only"}) != request
+    with team.open() as store:
+        store.thread("t").save(2)
+    again = ask(team)
+    assert again != request
+    assert again[:8] in team.done("requests")
 
 
 def test_a_rolled_back_store_without_a_newer_copy_is_accepted(machine: Machine) -> None:

@@ -18,8 +18,9 @@ from sealpoint.store import Release
 from sealpoint.world import LeafClass, WorldDiff
 
 DENIED_HINT = (
-    "A denial is for good: sealpoint requests --all shows who said no, and why. Only something "
-    "else can be asked for: another answer, checkpoint or world."
+    "The denial stands until the request expires or the thread moves on: sealpoint requests --all "
+    "shows who said no, and why. Until then, only something else can be asked for: another answer, "
+    "checkpoint or world."
 )
 
 _BUSY = "busy"
