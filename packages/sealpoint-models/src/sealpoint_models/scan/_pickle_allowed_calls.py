@@ -341,6 +341,7 @@ class _MeaningReader:
         return Inert(str(name))
 
     def _called(self, node: Call | New) -> Any:
+        # REDUCE, INST and OBJ are a `Call`, NEWOBJ a `New`: only names of the tables mean anything.
         function = node.function
         if node.receiver is not None:
             return self._inert(node)

@@ -409,7 +409,8 @@ _STEPS: dict[int, Step] = {
         "\x8f": lambda m, at: steps.push_act(m, Set(), at),
         "\x90": steps.add_members,
         "\x91": steps.freeze,
-        # Calls.
+        # Calls: REDUCE, NEWOBJ, NEWOBJ_EX, INST, OBJ, BUILD. Here they only become symbols;
+        # `_pickle_allowed_calls.py` judges them.
         "R": lambda m, at: steps.call(m, Call, at),
         "\x81": lambda m, at: steps.call(m, New, at),
         "\x92": steps.call_with_keywords,

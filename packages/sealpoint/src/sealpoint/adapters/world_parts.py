@@ -87,7 +87,10 @@ _SECRET = frozenset(
 )
 _SECRET_ENDS = ("credential", "credentials", "key", "password", "secret", "token")
 """A name that contains one of these words, or a word with one of these endings (`authtoken`), marks
-a text under it as a secret."""
+a text under it as a secret.
+
+Only a world leaves these out. Displays of a state hide fewer names, which are listed in
+`views/masking.py`."""
 _NO_SECRET = (bool, int, float, type, types.FunctionType, types.MethodType)
 _UNSTABLE = frozenset({"callbacks", "id", "uuid"})
 _CACHE = frozenset({"cache", "cached", "lock"})

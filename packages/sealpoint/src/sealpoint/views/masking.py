@@ -29,7 +29,10 @@ SECRET_NAMES: Final = (
     ),
     *("*bearer*", "*credential*", "*cookie*", "*privatekey*", "*accesskey*", "*signingkey*"),
 )
-"""The names that are masked by default: they match `api_token`, but not `max_tokens`."""
+"""The names that are masked by default: they match `api_token`, but not `max_tokens`.
+
+Approvers must see everything else. A world leaves out more names, which are listed in
+`adapters/world_parts.py`."""
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _CACHED_CHARS_MAX = 64
