@@ -21,7 +21,8 @@ from sealpoint.ledger._entry_bodies import CheckpointBody, IdTable, PruneBody
 from sealpoint.ledger._entry_kinds import KINDS, Kind
 
 _NOTHING = PruneBody(salt="", before=0)
-_MARK_BYTES = 8
+_MARK_BYTES = 16
+"""The bytes of a name's mark: whoever chooses the names must not find two with the same mark."""
 _NO_MARK = bytes(_MARK_BYTES)
 _FILTER_BYTES_MIN = 1024
 
@@ -247,7 +248,7 @@ class _Names:
         self.skip_to(place.seq)
         mark = _mark(lane, name)
         self._marks += mark
-        if len(self._marks) > len(self._filter):
+        if len(self._marks) > 2 * len(self._filter):
             self._filter = bytearray(4 * len(self._filter))
             for at in range(0, len(self._marks), _MARK_BYTES):
                 self._set(bytes(self._marks[at : at + _MARK_BYTES]))
@@ -280,7 +281,10 @@ class _Names:
 
 
 def _mark(lane: str, name: str) -> bytes:
-    return hashlib.sha256(f"{name}\0{lane}".encode()).digest()[:_MARK_BYTES]
+    """Return the bytes that represent a name; the lane's length tells where its id begins."""
+    first, second = lane.encode(), name.encode()
+    framed = len(first).to_bytes(8, "big") + first + second
+    return hashlib.sha256(framed).digest()[:_MARK_BYTES]
 
 
 class _Lane:

@@ -7,12 +7,13 @@ would give up the wrong one.
 """
 
 import hashlib
+from typing import Any
 
 import pytest
 
 from sealpoint.errors import Misplaced
 from sealpoint.ledger import CheckpointBody, Kind, PruneBody, Rank
-from sealpoint.ledger._claim_checks import _Names
+from sealpoint.ledger._claim_checks import _mark, _Names
 from sealpoint.store import Key
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
@@ -31,11 +32,9 @@ def _rogue(attacked: AttackedTeam) -> Rogue:
     return Rogue(attacked.store("spare").core, "spare")
 
 
-def _save(rogue: Rogue, name: str, *, again: int | None = None, prune: int | None = None) -> int:
+def _save(rogue: Rogue, name: str, **fields: Any) -> int:
     root = hashlib.sha256(_PAYLOAD).hexdigest()
-    body = CheckpointBody(
-        salt=SALT, id=name, root=root, world=_WORLD.digest, again=again, prune=prune
-    )
+    body = CheckpointBody(salt=SALT, id=name, root=root, world=_WORLD.digest, **fields)
     return rogue.write(Kind.CHECKPOINT, body, _PAYLOAD)
 
 
@@ -111,3 +110,22 @@ def test_every_name_is_found_and_no_other() -> None:
     ]
     assert not any(names.find("", f"other-{seq}") for seq in range(2000))
     assert names.find("lane", "name-0") is None
+
+
+def test_a_name_takes_no_place_of_another_lane(attacked: AttackedTeam) -> None:
+    """Not even if name and lane of both, one after the other, are the same text."""
+    attacked.shared("worker", "spare")
+    rogue = _rogue(attacked)
+    other = _save(rogue, "a", lane="b\0")
+    _save(rogue, "c9")
+    attacked.sound()
+    _save(rogue, "a\0b", again=other)
+    rogue.anchor()
+
+    _require_refused(attacked, "expected")
+
+
+def test_marks_of_names_are_too_long_to_collide() -> None:
+    """Whoever chooses both names finds a collision of 64 bits within minutes."""
+    assert len(_mark("", "a")) >= 16
+    assert _mark("b\0", "a") != _mark("", "a\0b")
