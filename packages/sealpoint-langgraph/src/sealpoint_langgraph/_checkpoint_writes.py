@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
-from msgspec.structs import replace
 
 from sealpoint.adapters.guarded_runs import (
     GuardedRuns,
@@ -86,7 +85,8 @@ class PutQueues:
         """Give a checkpoint its place in the order."""
         source = metadata.get("source")
         # In a namespace every run of the subgraph begins with an input: only an edit is a new run.
-        begins = source == _EDIT or (not address.lane and source in _BEGINNINGS)
+        edits = source == _EDIT
+        begins = edits or (not address.lane and source in _BEGINNINGS)
         draft = SaveDraft(
             state_of(checkpoint),
             checkpoint["id"],
@@ -97,7 +97,7 @@ class PutQueues:
             supersedes=True,
             holds=True,
             position=position_of(
-                address, config, self._store, begins=begins, answered=source == _EDIT
+                address, config, self._store, begins=begins, answered=edits, edits=edits
             ),
         )
         return self._enqueue(address, config, draft)
@@ -136,11 +136,10 @@ class PutQueues:
     ) -> RunPosition:
         begins = task_id == _NO_TASK and not address.lane
         answered = begins or RESUME in channels
-        found = position_of(address, config, self._store, begins=begins, answered=answered)
-        if found.token is None and found.run is None:
-            # An edit puts what it writes before its checkpoint, in the name of the task.
-            return replace(found, answered=True)
-        return found
+        # An edit puts what it writes before its checkpoint, in the name of the task.
+        return position_of(
+            address, config, self._store, begins=begins, answered=answered, edits=True
+        )
 
     def _world_of(self, address: Address, config: Mapping[str, Any]) -> World | None:
         token = token_of(config)

@@ -115,7 +115,13 @@ def map_of(found: object) -> dict[str, str]:
 
 
 def position_of(
-    address: Address, config: Mapping[str, Any], store: Store, *, begins: bool, answered: bool
+    address: Address,
+    config: Mapping[str, Any],
+    store: Store,
+    *,
+    begins: bool,
+    answered: bool,
+    edits: bool,
 ) -> RunPosition:
     """The position of a run that writes.
 
@@ -125,6 +131,7 @@ def position_of(
         store: The target store.
         begins: Whether a run or an edit begins with the write.
         answered: Whether the write answers or edits.
+        edits: Whether it is part of an edit, if it is not part of a run.
 
     Raises:
         UsageError: The value for a checkpoint is not a name, or a reason is empty.
@@ -136,13 +143,16 @@ def position_of(
     by_lane = map_of(named.get("checkpoint_map"))
     root = by_lane.get("") if address.lane else address.id
     around = task_on(address.thread, store)
+    run = _control_of(around or {}) or _control_of(named)
+    edits = edits and run is None
     return RunPosition(
-        run=_control_of(around or {}) or _control_of(named),
+        run=run,
         checkpoint=root or None,
         lanes={} if address.lane else {lane: id_ for lane, id_ in by_lane.items() if lane and id_},
         begins=begins,
         inside=around is not None,
-        answered=answered,
+        answered=answered or edits,
+        edits=edits and around is None,
         deliberate=named.get(DELIBERATE),
     )
 

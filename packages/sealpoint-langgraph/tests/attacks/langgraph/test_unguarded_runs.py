@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from sealpoint.errors import ResumeRefused
-from sealpoint_langgraph import SealedSaver, guard
+from sealpoint_langgraph import SealedSaver, deliberately, guard
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
 from tests.attacks.langgraph.office import Office
 
@@ -191,3 +191,32 @@ def test_a_node_may_read_with_its_own_configuration(office: Office, thread: str,
 
     assert len(found) == 4
     assert all(found)
+
+
+class _PowerCut(BaseException):
+    """The process is gone: no code of the graph catches it."""
+
+
+def _dies() -> None:
+    raise _PowerCut
+
+
+@pytest.mark.parametrize("kind", ["guarded", "bare"])
+@_every_face
+def test_an_edit_settles_no_unknown_outcome(
+    calm: Office, desk: Desk, thread: str, face: str, kind: str
+) -> None:
+    """A run died in the payment; the edit, whatever reason it has, is not what came of that."""
+    guarded, where = calm.waiting(desk, thread), config_of(thread)
+    desk.during["pay"] = _dies
+    with pytest.raises(_PowerCut):
+        run(face, guarded, Command(resume="yes"), where)
+    bare = desk.builder().compile(checkpointer=SealedSaver(calm.worker))
+    _edit(face, guarded if kind == "guarded" else bare, deliberately(where, "a typo"))
+    desk.ran.clear()
+
+    with pytest.raises(ResumeRefused, match=r"edited at .* what came of an answer"):
+        run(face, guarded, None, where)
+    assert desk.ran == []
+    run(face, guarded, None, deliberately(where, "the bank has no such payment"))
+    assert guarded.get_state(where).interrupts

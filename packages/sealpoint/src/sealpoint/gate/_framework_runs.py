@@ -95,6 +95,8 @@ class Run:
         """Whether a write cannot belong to this run, at any position."""
         if position.begins or draft.declared != self._world:
             return True
+        if self.position.edits and not position.edits:
+            return True
         if not draft.lane and position.lanes and position.lanes != self.position.lanes:
             return True
         # A save after a question means that the answer has arrived.

@@ -672,6 +672,7 @@ class Gate:
             policy=_digest(policy),
             actor=None if run is None else run.actor,
             held=run is not None and self._is_held(run.position.token),
+            edits=run is not None and run.position.edits,
         )
         judged = self._judge_run(run, draft, trust, policy)
         release = None if judged is None else judged.release
@@ -720,6 +721,7 @@ class Gate:
             session=self._state.session,
             unknown=self._last.unknown(died=liveness.died),
             holder=liveness.holder,
+            edits=position.edits,
             world=draft.declared,
             read_world=lambda: self._reader.read_world(release),
             allowed=allowed,

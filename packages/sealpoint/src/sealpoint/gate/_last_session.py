@@ -138,7 +138,8 @@ class LastSession:
             # It is not the one that died, and another member may have left out that one did.
             if died and not body.held:
                 continue
-            if self._has_saved(session, above):
+            # Nothing runs in an edit, so what it saved did not come of the answer before it.
+            if not body.edits and self._has_saved(session, above):
                 return None
         return None
 

@@ -124,6 +124,8 @@ class RunPosition(msgspec.Struct, frozen=True, kw_only=True):
     """Whether code of a task of the run itself writes it, in addition to the run's own writes."""
     answered: bool = False
     """Whether the write brings an answer or an edit from outside."""
+    edits: bool = False
+    """Whether it is part of an edit from outside of a run, so that nothing runs in its session."""
     deliberate: str | None = None
     """Why this is intended, if the policy asks for that."""
 

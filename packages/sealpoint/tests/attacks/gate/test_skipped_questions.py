@@ -5,6 +5,8 @@ Each session records what was not known when it began. A member with other code 
 its session, in which nothing was saved, does not answer for what lies before it.
 """
 
+from typing import Any
+
 import pytest
 
 from sealpoint.audit import CALLED_IDEMPOTENT
@@ -19,9 +21,7 @@ from tests.unit.store.backup import accepted
 from tests.unit.store.laned import put
 
 
-def _bare_resume(
-    attacked: AttackedTeam, *rules: str, saves: bool = False, idempotent: bool = False
-) -> None:
+def _bare_resume(attacked: AttackedTeam, *rules: str, saves: bool = False, **fields: Any) -> None:
     """A session of the member `spare`, well made but for what it leaves out."""
     core, handle = attacked.store("spare").core, attacked.fresh("spare")
     release, head = handle.release(), handle._state.chain.verified_head().header
@@ -38,16 +38,15 @@ def _bare_resume(
         decided=head.fence if decided is None else decided,
         policy=trust.roster.policy_digest("default"),
         rules=rules,
-        idempotent=idempotent,
+        **fields,
     )
     if saves:
         rogue.save(world=release.world)
     rogue.anchor()
 
 
-@pytest.mark.parametrize("times", [0, 1, 3])
-def test_an_unknown_outcome_is_asked_about(attacked: AttackedTeam, times: int) -> None:
-    """A run was given an answer and died; members' sessions since then do not make that known."""
+def _answered(attacked: AttackedTeam) -> None:
+    """A run was given an answer, and has saved nothing since."""
     attacked.apply(policy("p", answer="record", unknown_outcome="approve 2"))
     attacked.shared("worker", "spare")
     asking = attacked.fresh()
@@ -55,6 +54,12 @@ def test_an_unknown_outcome_is_asked_about(attacked: AttackedTeam, times: int) -
     world = World.from_dict(READ)
     asking.adapter.commit([put({"pay": 1}, "q1", world=world, question={"pay?": 1})])
     attacked.fresh().resume(world=READ, answer="yes")
+
+
+@pytest.mark.parametrize("times", [0, 1, 3])
+def test_an_unknown_outcome_is_asked_about(attacked: AttackedTeam, times: int) -> None:
+    """A run was given an answer and died; members' sessions since then do not make that known."""
+    _answered(attacked)
     for _ in range(times):
         _bare_resume(attacked, "answer")
 
@@ -72,6 +77,35 @@ def test_a_run_that_died_is_asked_about(attacked: AttackedTeam, times: int) -> N
     with pytest.raises(NeedsApproval, match="did not come to its end"):
         attacked.fresh().adapter.begin(world=World.from_dict(READ), token="next")  # noqa: S106
     assert not _notes(attacked)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("died", [True, False])
+def test_what_a_members_edit_saves_settles_nothing(
+    attacked: AttackedTeam, times: int, *, held: bool, died: bool
+) -> None:
+    """Nothing runs in an edit: what it saves is not what came of an answer."""
+    (_died if died else _answered)(attacked)
+    for _ in range(times):
+        _bare_resume(attacked, saves=True, edits=True, held=held)
+    begin = attacked.fresh().adapter.begin
+
+    with pytest.raises(NeedsApproval, match="may happen again"):
+        begin(world=World.from_dict(READ), token="next")  # noqa: S106
+
+
+def test_a_colleagues_edit_after_a_run_that_ended_is_no_question(attacked: AttackedTeam) -> None:
+    """The control: the answer was acted on, and what came of it was saved."""
+    _answered(attacked)
+    attacked.approve(attacked.ask(world=READ, answer="yes"))
+    asked = attacked.thread()
+    asked.resume(world=READ, answer="yes")
+    asked.save({"paid": 1}, world=READ)
+    _bare_resume(attacked, saves=True, edits=True)
+
+    attacked.fresh().resume(world=READ)
+    attacked.sound()
 
 
 def test_that_a_colleague_was_asked_about_a_death_is_enough(attacked: AttackedTeam) -> None:
