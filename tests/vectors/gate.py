@@ -461,6 +461,10 @@ def _verdicts() -> Iterator[dict[str, Any]]:
     for field in ("checkpoint", "release"):
         made = replace(gated, **{field: None})
         yield case(f"a resume without its {field}", "edited", Kind.RESUME, made, "worker")
+    for field in ("released", "decided"):
+        made = replace(gated, checkpoint=None, release=None, **{field: 2})
+        name = f"a resume without a checkpoint that names what it {field}"
+        yield case(name, "edited", Kind.RESUME, made, "worker")
     for field in ("checkpoint", "release", "world", "policy", "request", "answer"):
         made = replace(gated, **{field: "AB" * 32})
         yield case(f"a resume whose {field} is no digest", "edited", Kind.RESUME, made, "worker")

@@ -108,6 +108,8 @@ def judge(kind: str, body: dict[str, Any]) -> None:
     named = [body[name] for name in _DIGESTS.get(kind, ()) if name in body]
     require(all(map(DIGEST.fullmatch, named)), "digests")
     require(kind != "resume" or ("checkpoint" in body) == ("release" in body), "release")
+    named_without = "checkpoint" not in body and {"released", "decided"} & body.keys()
+    require(kind != "resume" or not named_without, "positions without a checkpoint")
     require(not any(body.get(name) is False for name in _RUN), "written default")
     texts = [*body.get("rules", []), *body.get("reasons", [])]
     require(all(type(text) is str for text in texts), "texts")

@@ -149,7 +149,8 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     leaves: dict[str, Any] | None = None
     """That world, unless `decided` names the resume that contains it."""
     decided: int | None = None
-    """The position of the resume that decided about this world; None: this one."""
+    """The position of the resume that decided about this world; None: this one. A session keeps
+    the world of the checkpoint that it resumes, so without a checkpoint it is None."""
     policy: str | None = None
     """The digest of the policy that judged it."""
     rules: tuple[str, ...] = ()
@@ -479,6 +480,8 @@ def _require_hexadecimal(named: list[str], digits: int = _DIGEST_DIGITS) -> None
 def _require_gate_digests(body: ResumeBody) -> None:
     if (body.checkpoint is None) != (body.release is None):
         raise ValueError("expected a checkpoint with the release that it is part of")
+    if body.checkpoint is None and (body.released, body.decided) != (None, None):
+        raise ValueError("expected no position of a checkpoint, or of its world, without one")
     if body.rollout is not None:
         Statement.parse(body.rollout.encode())
     for word in body.attestations:

@@ -12,10 +12,19 @@ from typing import Any
 import pytest
 
 from sealpoint.audit import UNJUSTIFIED
-from sealpoint.errors import NeedsApproval, NotTrusted
+from sealpoint.errors import Edited, NeedsApproval, NotTrusted
 from sealpoint.gate import Request, _session_worlds
-from sealpoint.ledger import CheckpointBody, Kind, PruneBody, ResumeBody, link_hash
+from sealpoint.ledger import (
+    CheckpointBody,
+    GenesisBody,
+    Kind,
+    PruneBody,
+    ResumeBody,
+    link_hash,
+    parse_header,
+)
 from sealpoint.storage import Record
+from sealpoint.store import SessionStart
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.attacks.gate.test_policy_changes import _Change
@@ -133,6 +142,59 @@ def test_a_session_in_a_wider_world_is_not_continued(attacked: AttackedTeam, way
 
     assert "compared with what was allowed" in needs.value.message
     assert UNJUSTIFIED in codes
+
+
+@pytest.mark.parametrize("field", ["decided", "released"])
+@pytest.mark.parametrize("buried", [True, False])
+def test_a_session_from_nothing_names_no_earlier_decision(
+    attacked: AttackedTeam, field: str, *, buried: bool
+) -> None:
+    """Its world was decided when it began: there is no checkpoint whose world it could keep."""
+    attacked.pool("pods", "worker", "spare")
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    attacked.thread().handoff(to="pods", reason="shared")
+    warm = attacked.fresh("operator")
+    warm.load()
+    attacked.thread("officer").erase(reason="asked for")
+    rogue = Rogue(attacked.store().core, "worker")
+    gen = parse_header(rogue.rows[-1].header).gen + 1
+    rogue.write(Kind.GENESIS, GenesisBody(salt=attacked.salt, name="t", owner="pods"), gen=gen)
+    named: dict[str, Any] = {"policy": attacked.digest}
+    first = rogue.resume("pods", **named)
+    rogue.resume("pods", **named, **{field: first})
+    rogue.save()
+    if buried:
+        rogue.resume("pods", **named)
+        rogue.save()
+    rogue.anchor()
+
+    if not buried:
+        for thread in (attacked.fresh("spare"), warm):
+            assert attacked.ending(thread.load) is Edited
+    assert attacked.resumed("spare") is Edited
+    assert not attacked.world.open(None, read_only=True).verify().ok
+
+
+@pytest.mark.parametrize("field", ["decided", "released"])
+def test_a_session_from_nothing_that_names_one_is_not_written(
+    attacked: AttackedTeam, field: str
+) -> None:
+    """A writer refuses it before it signs."""
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    handle, rows = attacked.fresh(), len(attacked.rows())
+    handle.load()
+    body = ResumeBody(
+        salt=attacked.salt,
+        owner="worker",
+        basis=rows - 1,
+        policy=attacked.digest,
+        **{field: attacked.find(Kind.RESUME)},  # type: ignore[arg-type]
+    )
+    start = SessionStart(body, handle._state.core.trust())
+
+    with pytest.raises(Edited):
+        handle._gate.writer.open_session(start)
+    assert len(attacked.rows()) == rows
 
 
 def test_what_was_allowed_before_goes_on(attacked: AttackedTeam) -> None:

@@ -181,6 +181,17 @@ def test_a_resume_has_a_checkpoint_with_its_release_or_neither() -> None:
         _refused(Kind.RESUME, encode_body(replace(both, **{name: None})))
 
 
+@pytest.mark.parametrize("field", ["released", "decided"])
+def test_a_resume_without_a_checkpoint_names_no_position(field: str) -> None:
+    """Neither of the checkpoint, nor of the session whose world it keeps."""
+    both = _BODIES[Kind.RESUME]
+    neither = replace(both, checkpoint=None, release=None)
+    named: dict[str, Any] = {field: 0}
+
+    assert _parse(Kind.RESUME, encode_body(replace(both, **named))) == replace(both, **named)
+    _refused(Kind.RESUME, encode_body(replace(neither, **named)))
+
+
 def test_a_resume_names_as_little_as_it_can() -> None:
     """One without what the gate decided begins a thread, which holds nothing yet."""
     plain = ResumeBody(salt=SALT, owner="worker", basis=4)
