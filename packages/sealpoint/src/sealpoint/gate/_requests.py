@@ -24,6 +24,7 @@ from sealpoint.ledger import (
     Body,
     Entry,
     ExpiryBody,
+    HandoffBody,
     Header,
     Kind,
     RequestBody,
@@ -197,8 +198,7 @@ def fold_found(
                     body,
                     basis=basis[1].hex(),
                     epoch=trust.epoch,
-                    roster=trust.roster_at(header.roster),
-                    then=roster_then(entry, body, trust),
+                    trust=trust,
                 )
     return pending
 
@@ -210,10 +210,12 @@ def fold_entry(
     *,
     basis: str,
     epoch: int,
-    roster: Roster | None = None,
-    then: Roster | None = None,
+    trust: StoreChain,
 ) -> None:
     """Add a verified entry that concerns requests; other entries are ignored.
+
+    The gate and an audit both count answers by this function alone. An answer of a key that had
+    ended counts towards the limit of the key that recorded it, and for nothing else.
 
     Args:
         asked: The requests so far, by their ids; it is changed.
@@ -221,10 +223,8 @@ def fold_entry(
         body: Its body, of any kind.
         basis: The hash of the basis that the entry was written on, in hexadecimal.
         epoch: The epoch that a request must name.
-        roster: The roster that the entry names; it shows who may record that a request expired.
-            Without it, only the requester may.
-        then: The roster that a denial was recorded under. Without it, a denial counts only by the
-            newest roster.
+        trust: The store chain. It has the roster that the entry names, which shows who may record
+            a denial or that a request expired, and the keys that had ended by then.
     """
     if isinstance(body, RequestBody):
         if is_bound(body.statement, entry, basis, epoch) and _is_shown(body):
@@ -241,10 +241,10 @@ def fold_entry(
                 found,
                 attestations=(*found.attestations, word),
                 relayed=(*found.relayed, entry.seq),
-                denials=(*found.denials, *_denials(found, word, entry, then)),
+                denials=(*found.denials, *_denials(found, body, entry, trust)),
             )
         case ExpiryBody():
-            asked[found.id] = _ended(found, entry, body, roster)
+            asked[found.id] = _ended(found, entry, body, trust.roster_at(entry.header.roster))
         case _:
             pass  # it concerns no request
 
@@ -278,15 +278,8 @@ def _request_of(body: Body) -> str:
             return ""
 
 
-def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:
-    """Return the roster that an answer was recorded under; None if its key had expired by then."""
-    if not isinstance(body, VerdictBody) or not counted_attestations(entry, body, trust):
-        return None
-    return trust.roster_at(entry.header.roster)
-
-
 def _denials(
-    asked: Asked, word: Attestation, entry: Entry, then: Roster | None
+    asked: Asked, body: VerdictBody, entry: Entry, trust: StoreChain
 ) -> Iterator[tuple[str, datetime | None]]:
     """Yield a denial by a person who had that right at the time; it stays when their key ends.
 
@@ -294,8 +287,11 @@ def _denials(
     and counts only if the writer denies for themselves or may list positions: otherwise anyone
     could copy a denial to an earlier time.
     """
+    word, then = body.attestation, trust.roster_at(entry.header.roster)
     if then is None or word.verdict is not Verdict.DENY:
         return
+    if not counted_attestations(entry, body, trust):
+        return  # its key had ended
     statement = asked.body.statement
     tally = count([word], statement=statement, roster=then, now=entry.header.at)
     for name in tally.denied_by:
@@ -472,10 +468,12 @@ def _grant(asked: Asked, now: datetime, tally: Tally, policy: Policy | None) -> 
     )
 
 
-def as_spent(asked: Asked, entry: Entry, body: ResumeBody, chain: StoreChain) -> Asked:
-    """Return a request with the counted approvals of the resume that uses it.
+def as_spent(
+    asked: Asked, entry: Entry, body: ResumeBody | HandoffBody, chain: StoreChain
+) -> Asked:
+    """Return a request with the counted approvals of the resume or handoff that uses it.
 
-    The resume names a roster, and could name one from before a key was ended. So its approvals are
+    That entry names a roster, and could name one from before a key was ended. So its approvals are
     judged by its position.
     """
     counted = counted_attestations(entry, body, chain)

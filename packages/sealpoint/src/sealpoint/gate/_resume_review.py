@@ -59,8 +59,6 @@ from sealpoint.ledger import (
     ResumeBody,
     StoreChain,
     Tip,
-    VerdictBody,
-    counted_attestations,
 )
 from sealpoint.signing import Identity, Role, Roster, Statement, count
 from sealpoint.store import Release
@@ -142,6 +140,8 @@ class Reviewer:
         """The worlds that sessions were allowed, for those that name another one."""
         self._log = CheckpointLog()
         self._asked: dict[str, Asked] = {}
+        """The requests that are bound to the basis and to the epoch."""
+        self._epoch = 0
         self._basis_at: datetime | None = None
         self._latest: datetime | None = None
         self._executed_epoch = 0
@@ -176,6 +176,9 @@ class Reviewer:
         roster = chain.roster_at(header.roster)
         unjustified: tuple[str, ...] = ()
         self.release = None
+        if header.epoch != self._epoch:
+            self._asked.clear()  # a restore makes every earlier request void
+            self._epoch = header.epoch
         if roster is not None and before is not None:
             if isinstance(body, ResumeBody):
                 if body.world is not None and body.leaves is not None:
@@ -240,17 +243,13 @@ class Reviewer:
 
     def _fold(self, entry: Entry, body: Any, before: Tip, chain: StoreChain) -> None:
         """Record requests that are bound to the basis, and answers to them."""
-        if isinstance(body, VerdictBody) and not counted_attestations(entry, body, chain):
-            return  # its key had ended
-        roster = chain.roster_at(entry.header.roster)
         fold_entry(
             self._asked,
             entry,
             body,
             basis=before.basis[1].hex(),
             epoch=entry.header.epoch,
-            roster=roster,
-            then=roster,
+            trust=chain,
         )
 
     # ------------------------------------------------------------------ resumes
@@ -546,8 +545,7 @@ class Reviewer:
         if asked is None:
             yield f"{what}: there was no open request {statement.digest[:12]}"
             return
-        words = (*asked.attestations, *counted_attestations(entry, body, chain))
-        asked, now = replace(asked, attestations=words), self._now(entry)
+        asked, now = as_spent(asked, entry, body, chain), self._now(entry)
         yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
         yield from self._denied_before(asked, now, policy, what)
 

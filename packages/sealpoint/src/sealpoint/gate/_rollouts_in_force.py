@@ -31,7 +31,6 @@ from sealpoint.gate._requests import (
     fold_entry,
     fold_found,
     make_request,
-    roster_then,
     short_digest,
 )
 from sealpoint.ledger import (
@@ -232,8 +231,7 @@ class RolloutBook:
                     body,
                     basis=body.statement.basis if isinstance(body, RequestBody) else "",
                     epoch=header.epoch,
-                    roster=trust.roster_at(header.roster),
-                    then=roster_then(entry, body, trust),
+                    trust=trust,
                 )
         return {
             each.id: RolloutEnd(next((at for _, at in each.denials if at), None), each.positions)

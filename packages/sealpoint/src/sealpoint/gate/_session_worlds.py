@@ -45,7 +45,6 @@ from sealpoint.gate._requests import (
     denied_alike,
     fold_entry,
     grant_of,
-    roster_then,
     spending_faults,
 )
 from sealpoint.gate._reviewed_checkpoints import Resumes, Settled
@@ -479,9 +478,8 @@ class SessionWorlds:
                 each,
                 body,
                 basis=basis.hex(),
-                epoch=each.header.epoch,
-                roster=trust.roster_at(each.header.roster),
-                then=roster_then(each, body, trust),
+                epoch=entry.header.epoch,
+                trust=trust,
             )
         return asked
 

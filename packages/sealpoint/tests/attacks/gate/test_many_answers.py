@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from nacl.bindings import crypto_sign_open
 
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.audit import audit_trail, read_timeline
-from sealpoint.errors import Forged, NotTrusted, Tampered, UsageError
+from sealpoint.audit import UNJUSTIFIED, audit_trail, read_timeline
+from sealpoint.errors import Forged, NeedsApproval, NotTrusted, Tampered, UsageError
 from sealpoint.gate import ROLLOUTS, Status
 from sealpoint.ledger import Entry, Kind, VerdictBody, parse_header
 from sealpoint.limits import REQUEST_ANSWERS_MAX
@@ -31,6 +31,7 @@ from sealpoint.store import (
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.deployment import SimulatedAnchor
 from tests.ledgers import identity, key, seals
+from tests.rogue import Rogue
 from tests.unit.gate.team import READ, SHELL
 from tests.unit.store.backup import planned
 
@@ -64,9 +65,11 @@ def _answer(
     request: str = _NO_REQUEST,
     verdict: Verdict = Verdict.APPROVE,
     signer: str = "reader",
+    *,
+    attester: str | None = None,
 ) -> None:
-    """Add an answer of somebody to rows that are not in the store yet."""
-    word = attest(key(signer), request, verdict, "junk")
+    """Add an answer of somebody, recorded by somebody, to rows that are not in the store yet."""
+    word = attest(key(attester or signer), request, verdict, "junk")
     kind = Kind.APPROVAL if verdict is Verdict.APPROVE else Kind.DENIAL
     body = VerdictBody(salt=attacked.salt, attestation=word)
     rows[len(rows)] = attacked.forged(kind, body, signer, rows=rows, roster=_roster(attacked))
@@ -179,6 +182,60 @@ def test_a_key_does_not_record_more_answers_than_count(audited: AttackedTeam) ->
         audited.store("reader").relay(word)
 
     assert audited.store("officer").relay(word) == len(audited.rows()) - 1
+
+
+def _beyond_the_limit(audited: AttackedTeam, request: str, verdict: Verdict) -> None:
+    """Record bob's answer with a key whose limit answers of a revoked key have used up."""
+    audited.end("carl")
+    rows = audited.rows()
+    for _ in range(REQUEST_ANSWERS_MAX):
+        _answer(audited, rows, request, attester="carl")
+    _answer(audited, rows, request, verdict, attester="bob")
+    with audited.landing():
+        audited.put(dict(rows))
+
+
+def test_an_audit_leaves_out_a_denial_that_the_gate_leaves_out(audited: AttackedTeam) -> None:
+    """Answers of a revoked key count towards the limit of the key that records them, for both."""
+    audited.world.enrol(identity("dora", Role.APPROVER))
+    request = audited.ask()
+    _beyond_the_limit(audited, request.id, Verdict.DENY)
+    audited.approve(request, "ann", "dora")
+
+    assert audited.fresh().resume(world=SHELL).state == {"n": 2}
+    assert audited.world.open("operator", gated=True).verify().findings == ()
+
+
+def test_an_audit_leaves_out_an_approval_that_the_gate_leaves_out(audited: AttackedTeam) -> None:
+    """A worker that uses it has not got it, although its person has really approved."""
+    request = audited.ask()
+    _beyond_the_limit(audited, request.id, Verdict.APPROVE)
+    audited.approve(request, "ann")
+    with pytest.raises(NeedsApproval, match="1 of 2 approvals"):
+        audited.fresh().resume(world=SHELL)
+    release, statement = audited.fresh().release(), request.statement
+    words = [
+        attest(key(who), request.id, Verdict.APPROVE, reason)
+        for who, reason in (("ann", "ann has looked"), ("bob", "junk"))
+    ]
+    rogue = Rogue(audited.store().core, "worker")
+    rogue.resume(
+        "worker",
+        checkpoint=release.entry,
+        release=release.digest,
+        released=release.seq,
+        world=statement.world_to,
+        leaves=SHELL,
+        policy=audited.digest,
+        rules=("tools",),
+        request=request.id,
+        attestations=tuple(words),
+    )
+    rogue.anchor()
+    findings = audited.world.open("operator", gated=True).verify().findings
+
+    assert {each.code for each in findings} == {UNJUSTIFIED}
+    assert any("needed 2 approvals" in each.message for each in findings)
 
 
 # ---------------------------------------------------------------------- and nothing is believed

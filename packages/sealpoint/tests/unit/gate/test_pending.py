@@ -15,10 +15,11 @@ from sealpoint.ledger import (
     Header,
     Kind,
     RequestBody,
+    StoreChain,
     VerdictBody,
 )
 from sealpoint.signing import Action, Role, Roster, Statement, Verdict, attest
-from tests.ledgers import SALT, identity, key, roster
+from tests.ledgers import SALT, identity, key, pin, roster
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _EXPIRES = _START + timedelta(hours=1)
@@ -36,6 +37,7 @@ _ROSTER = Roster(
     ),
     seq=0,
 )
+_TRUST = StoreChain(pin(), rosters=(_ROSTER,))
 _STATEMENT = Statement(
     store="11" * 16,
     ns="default",
@@ -83,10 +85,8 @@ def _entry(kind: Kind, who: str, at: datetime = _START, seq: int = 3) -> Entry:
     return Entry(b"", header, who, bytes(32))
 
 
-def _fold(
-    asked: dict[str, Asked], entry: Entry, body: Body, *, by: Roster | None = _ROSTER
-) -> None:
-    fold_entry(asked, entry, body, basis=_BASIS, epoch=0, roster=by)
+def _fold(asked: dict[str, Asked], entry: Entry, body: Body, *, trust: StoreChain = _TRUST) -> None:
+    fold_entry(asked, entry, body, basis=_BASIS, epoch=0, trust=trust)
 
 
 def _asked(**changes: Any) -> dict[str, Asked]:
@@ -137,7 +137,7 @@ def test_a_request_of_an_ended_epoch_is_left_out() -> None:
     """Also if its statement names the epoch in force, and its entry another."""
     found: dict[str, Asked] = {}
     body = RequestBody(salt=SALT, statement=replace(_STATEMENT, epoch=1))
-    fold_entry(found, _entry(Kind.REQUEST, "worker"), body, basis=_BASIS, epoch=1)
+    fold_entry(found, _entry(Kind.REQUEST, "worker"), body, basis=_BASIS, epoch=1, trust=_TRUST)
 
     assert found == {}
 
@@ -202,9 +202,9 @@ def test_an_expiry_is_for_the_requester_and_those_who_could_stop_it(
 ) -> None:
     """Anybody else could end what they like by a wrong clock; without a roster, only the first."""
     body = ExpiryBody(salt=SALT, request=_STATEMENT.digest)
-    for by, expected in ((_ROSTER, counts), (None, who == "worker")):
+    for trust, expected in ((_TRUST, counts), (StoreChain(pin()), who == "worker")):
         asked = _asked()
-        _fold(asked, _entry(Kind.EXPIRY, who, _AFTER), body, by=by)
+        _fold(asked, _entry(Kind.EXPIRY, who, _AFTER), body, trust=trust)
         assert _the(asked).expired is expected
 
 

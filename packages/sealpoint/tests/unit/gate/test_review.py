@@ -756,6 +756,32 @@ def test_a_body_that_is_another_is_damage(crew: Team) -> None:
     assert [(each.code, each.refuses) for each in _verified(crew).findings] == [("edited", True)]
 
 
+def test_a_denial_from_before_a_restore_is_over(crew: Team) -> None:
+    """For the gate that asks again, for an audit, and for the colleague who continues."""
+    crew.pool("pods", "worker", "spare")
+    crew.thread().save({"n": 1}, world=READ)
+    crew.thread().handoff(to="pods", reason="shared")
+    crew.thread("spare").resume(world=READ)
+    crew.thread("spare").save({"n": 2}, world=READ)
+    denied = crew.ask(world=SHELL)
+    crew.store("ann").deny(denied.id, reason="not now")
+    lost = crew.thread(name="other").save(1).seq
+    crew.world.put(crew.world.thread_id("other"), lost, None)
+    crew.world.using(
+        lambda core: accept_restore(core, plan_restore(core), "disk died", roots=[key("root")]),
+        "operator",
+    )
+    for store in crew._open.values():
+        store.core.renewed_trust()
+    crew.approve(crew.ask(world=SHELL))
+    approved = crew.fresh()
+    approved.resume(world=SHELL)
+    approved.save({"n": 3}, world=SHELL)
+
+    assert _found(crew) == ""
+    assert crew.fresh("spare").resume(world=SHELL).state == {"n": 3}
+
+
 def test_nonsense_that_a_thread_depends_on_is_damage(crew: Team) -> None:
     """Without the body of a resume or a checkpoint nobody can go on."""
     crew.thread().save(1, world=READ)
