@@ -59,6 +59,7 @@ from sealpoint.ledger import (
     ResumeBody,
     StoreChain,
     Tip,
+    time_at,
 )
 from sealpoint.signing import Identity, Role, Roster, Statement, count
 from sealpoint.store import Release
@@ -112,6 +113,11 @@ class _Resume(NamedTuple):
     """The policy that judges the resume."""
 
     @property
+    def time(self) -> datetime:
+        """Return the effective time of the gate when it decided."""
+        return time_at(self.entry.header, self.before.time)
+
+    @property
     def judged_by(self) -> str | None:
         """Return the digest of the policy that judges the resume."""
         return None if self.policy is None else self.policy.digest
@@ -143,7 +149,6 @@ class Reviewer:
         """The requests that are bound to the basis and to the epoch."""
         self._epoch = 0
         self._basis_at: datetime | None = None
-        self._latest: datetime | None = None
         self._executed_epoch = 0
         self._held = False
         """Whether a run held the thread in the current session, so that its end is not visible."""
@@ -194,8 +199,6 @@ class Reviewer:
         self._log.take(entry, body)
         if KINDS[header.kind].holds_payload:
             self._note_author(entry, roster)
-        if KINDS[header.kind].tells_time:
-            self._latest = self._now(entry)
         if KINDS[header.kind].moves_basis:
             self._asked.clear()
             self._basis_at = header.at
@@ -235,11 +238,6 @@ class Reviewer:
         return Newest(entry, outline.seq, outline.time, outline.world, question)
 
     # ------------------------------------------------------------------ state before an entry
-
-    def _now(self, entry: Entry) -> datetime:
-        """Return the time of an entry, or the latest before it, so that no clock goes back."""
-        at = entry.header.at
-        return at if self._latest is None else max(at, self._latest)
 
     def _fold(self, entry: Entry, body: Any, before: Tip, chain: StoreChain) -> None:
         """Record requests that are bound to the basis, and answers to them."""
@@ -314,15 +312,14 @@ class Reviewer:
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
                 spent = as_spent(asked, entry, body, resume.chain)
-                grant = grant_of(spent, resume.roster, forgiving(self._now(entry)))
+                grant = grant_of(spent, resume.roster, forgiving(resume.time))
         # (6) The rollout that it names allowed exactly this change of worlds.
         rollout = None
         if body.rollout is not None:
             faults = tuple(self._rollout_faults(resume, body.rollout, before))
             yield from faults
             if not faults:
-                at = self._now(entry)
-                rollout = rollout_facts(body.rollout, entry, body, resume.chain, at)
+                rollout = rollout_facts(body.rollout, entry, body, resume.chain, resume.time)
         # (7) The gate would have decided the same, and the resume records every rule that applied.
         if release is None:
             facts = self._facts_far_back(resume, outline, grant)
@@ -364,7 +361,7 @@ class Reviewer:
             owner=True,  # the walk has checked it
             diff=self._diff(body, before),
             world_now=body.world is not None,
-            now=forgiving(self._now(entry)),
+            now=forgiving(resume.time),
             restored=self._restored(resume),
             living_session=self._living_session(resume, release),
             unknown=None if body.idempotent else self._unknown,
@@ -407,7 +404,7 @@ class Reviewer:
             copied=False,
             question=False,
             answered=body.answer is not None,
-            age=forgiving(self._now(resume.entry)) - outline.time,
+            age=forgiving(resume.time) - outline.time,
             restored=self._restored(resume),
             living_session=self._living_session(resume),
             unknown=None if body.idempotent else self._unknown,
@@ -464,7 +461,7 @@ class Reviewer:
             return None
         if not fence.is_session or fence.by == resume.entry.header.by or self._basis_at is None:
             return None
-        return resume.entry.header.at - self._basis_at
+        return resume.time - self._basis_at
 
     def _spending(self, resume: _Resume, saved_world: str | None) -> Iterator[str]:
         """Yield why the request that a resume uses was not for exactly this, or was not granted."""
@@ -480,8 +477,8 @@ class Reviewer:
         yield from (f"{what}: {words}" for words in faults)
         # The number of approvals that the policy requires is judged with the rules that applied.
         spent = as_spent(asked, entry, body, resume.chain)
-        yield from _grant_faults(spent, self._now(entry), resume.policy, resume.roster, what)
-        yield from self._denied_before(asked, self._now(entry), resume.policy, what)
+        yield from _grant_faults(spent, resume.time, resume.policy, resume.roster, what)
+        yield from self._denied_before(asked, resume.time, resume.policy, what)
 
     # ------------------------------------------------------------------ rollouts
 
@@ -493,7 +490,7 @@ class Reviewer:
         faults = rollout_faults(
             statement,
             header,
-            at=self._now(resume.entry),
+            at=resume.time,
             change=(saved_world, resume.body.world),
             policy=resume.judged_by,
             history=self._rollouts.get(header.ns),
@@ -545,7 +542,7 @@ class Reviewer:
         if asked is None:
             yield f"{what}: there was no open request {statement.digest[:12]}"
             return
-        asked, now = as_spent(asked, entry, body, chain), self._now(entry)
+        asked, now = as_spent(asked, entry, body, chain), time_at(header, before.time)
         yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
         yield from self._denied_before(asked, now, policy, what)
 

@@ -64,6 +64,7 @@ from sealpoint.ledger import (
     parse_body,
     read_basis_and_time,
     read_body,
+    time_at,
 )
 from sealpoint.signing import Statement, count
 from sealpoint.storage import Record
@@ -413,11 +414,10 @@ class SessionWorlds:
         diff = WorldDiff() if same and body.world is not None else None
         if worlds[0] is not None and worlds[1] is not None and not same:
             diff = worlds[0].diff(worlds[1])
-        # Setting back a clock must not revive anything.
-        latest = read_basis_and_time(
+        before_it = read_basis_and_time(
             (header, record.header) for header, record in self._chain.walk(opened.entry.header)
         )[1]
-        now = max(opened.entry.header.at, latest)
+        now = time_at(opened.entry.header, before_it)
         grant, approved = self._grant(opened, policy, trust, now)
         facts = world_facts(
             self._chain.name,

@@ -84,6 +84,7 @@ from sealpoint.ledger._entry_rules import (
     check_session,
     check_succession,
     check_world,
+    time_at,
 )
 from sealpoint.ledger._position_lists import (
     PositionList,
@@ -197,5 +198,6 @@ __all__ = [
     "require_counted",
     "require_past",
     "skip_seq",
+    "time_at",
     "verify_entry",
 ]

@@ -273,6 +273,20 @@ def check_world(where: str, world: str | None, session: str | None) -> None:
         )
 
 
+def time_at(header: Header, time: datetime) -> datetime:
+    """Return the time that counts for an entry: when what it records was decided.
+
+    That is its own, or the time of the thread before it if that is later: setting a clock back
+    revives nothing. The time of an entry that any member may write does not count, not even for
+    itself. The gate, every reader and an audit take the time of an entry from here.
+
+    Args:
+        header: The header of the entry.
+        time: The time of the thread before it.
+    """
+    return max(header.at, time) if KINDS[header.kind].tells_time else time
+
+
 def check_key_expiry(header: Header, time: datetime, chain: StoreChain) -> None:
     """Rule 10: an expired key writes nothing, even if an anchor has seen the entry.
 
@@ -281,16 +295,14 @@ def check_key_expiry(header: Header, time: datetime, chain: StoreChain) -> None:
 
     Args:
         header: The header of the entry.
-        time: The time of the thread before it: setting a clock back revives no key.
+        time: The time of the thread before it.
         chain: The rosters.
 
     Raises:
         NotTrusted: The key had expired.
     """
     roster = chain.roster_at(header.roster)
-    # The time of an entry that any member may write does not count, not even for its own key.
-    now = max(header.at, time) if KINDS[header.kind].tells_time else time
-    if roster is not None and roster.key_expired_at(header.by, now):
+    if roster is not None and roster.key_expired_at(header.by, time_at(header, time)):
         raise NotTrusted(
             f"{entry_label(header)}: the key {header.by[:12]} that signed it had expired when it "
             f"was written, by roster {header.roster}",

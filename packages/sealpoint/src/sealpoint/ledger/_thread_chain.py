@@ -54,6 +54,7 @@ from sealpoint.ledger._entry_rules import (
     check_session,
     check_succession,
     check_world,
+    time_at,
 )
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
@@ -234,10 +235,7 @@ def extend(
 
 def next_time(header: Header, time: datetime) -> datetime:
     """Return the time of a thread after an entry; some kinds of entries do not change it."""
-    rule = KINDS[header.kind]
-    if rule.blocked_by_pause:
-        return header.at
-    return max(time, header.at) if rule.tells_time else time
+    return header.at if KINDS[header.kind].blocked_by_pause else time_at(header, time)
 
 
 def next_pause(header: Header, paused: int | None) -> int | None:
@@ -296,7 +294,7 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Fen
             body,
             owner=tip.fence.owner,
             basis=tip.basis[1].hex(),
-            now=max(header.at, tip.time),
+            now=time_at(header, tip.time),
             chain=chain,
         )
         return read_fence(entry, None if tip.fence.owner is None else body)

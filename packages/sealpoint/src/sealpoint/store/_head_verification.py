@@ -55,6 +55,7 @@ from sealpoint.ledger import (
     read_fence,
     read_owner_entry,
     require_counted,
+    time_at,
 )
 from sealpoint.storage import Record
 
@@ -357,7 +358,7 @@ def _handed_over(
         record.body,
         owner=before.name,
         basis=basis[1].hex(),
-        now=max(header.at, time),
+        now=time_at(header, time),
         chain=trust,
     )
     if is_alone:

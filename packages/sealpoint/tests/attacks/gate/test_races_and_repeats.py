@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two that go on at once, and what is written twice; clocks."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +21,7 @@ from sealpoint.errors import (
     Superseded,
 )
 from sealpoint.gate import Thread
-from sealpoint.ledger import ExpiryBody, Kind, parse_header
+from sealpoint.ledger import CheckpointBody, ExpiryBody, Kind, parse_header
 from sealpoint.signing import Role
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
@@ -150,6 +151,44 @@ def test_a_clock_turned_back_spends_no_expired_grant(attacked: AttackedTeam) -> 
 
     assert attacked.resumed() is NeedsApproval
     assert attacked.newest(Kind.REQUEST).statement.digest != request.id
+
+
+def _ahead_and_back(attacked: AttackedTeam) -> None:
+    """An operator's clock was far ahead; a member's save, by other code, has the right time."""
+    attacked.shared("worker", "spare")
+    attacked.fresh("spare").resume(world=READ)
+    start = attacked.world.clock
+    attacked.later(days=30)
+    attacked.thread("operator").pause("a look")
+    attacked.thread("operator").unpause("fine")
+    attacked.world.clock = start
+    rogue, payload = Rogue(attacked.store("spare").core, "spare"), b"\x81\xa1n\x02"
+    world, root = World.from_dict(READ).digest, hashlib.sha256(payload).hexdigest()
+    body = CheckpointBody(salt=attacked.salt, id="c2", root=root, world=world)
+    rogue.write(Kind.CHECKPOINT, body, payload, at=start)
+
+
+def test_a_clock_that_was_ahead_once_expires_no_later_approval(attacked: AttackedTeam) -> None:
+    """The time of the thread is what its newest checkpoint says, for an audit as for the gate."""
+    _ahead_and_back(attacked)
+    attacked.approve(attacked.ask())
+    handle = attacked.fresh()
+    assert handle.resume(world=SHELL).state == {"n": 2}
+    handle.save({"n": 3}, world=SHELL)
+
+    findings = attacked.world.open(None, read_only=True).verify().findings
+    assert {each.code for each in findings} == {"time"}
+    assert attacked.fresh("spare").resume(world=SHELL).state == {"n": 3}
+
+
+def test_a_clock_that_was_ahead_once_makes_no_checkpoint_old(attacked: AttackedTeam) -> None:
+    """An ordinary continuation within the age that the policy allows stays one."""
+    _ahead_and_back(attacked)
+    attacked.fresh().resume(world=READ)
+
+    assert attacked.newest(Kind.RESUME).rules == ()
+    findings = attacked.world.open(None, read_only=True).verify().findings
+    assert {each.code for each in findings} == {"time"}
 
 
 def test_an_expiry_before_its_time_ends_nothing(attacked: AttackedTeam) -> None:
