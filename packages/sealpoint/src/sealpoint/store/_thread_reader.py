@@ -49,12 +49,14 @@ from sealpoint.store._blobs import BlobReader, PayloadReader
 from sealpoint.store._checkpoint_index import (
     CheckpointIndex,
     CheckpointPlace,
+    Gone,
     Key,
     ResultPlace,
     checkpoint_place,
     require_named,
     require_newest_kept,
 )
+from sealpoint.store._lane_descent import LaneDescent
 from sealpoint.store._names import check_name
 from sealpoint.store._release import PendingResult, Release, make_release, pending_result
 from sealpoint.store._return_values import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
@@ -88,12 +90,37 @@ class _FoundCheckpoint(NamedTuple):
 
 
 class RunScope:
-    """The checkpoints that a current run may read: those released to it, and its own."""
+    """The checkpoints that a current run may read: those released to it, and its own.
 
-    def __init__(self, state: ThreadState) -> None:
+    Args:
+        state: The state of the handle.
+        lanes: Says what comes along in other lanes.
+    """
+
+    def __init__(self, state: ThreadState, lanes: LaneDescent) -> None:
         self._state = state
+        self._lanes = lanes
         self._released = state.released
         self._session = state.session
+
+    def came_along(self, lane: str, seq: int) -> bool:
+        """Whether an entry of a lane comes with what was released to the run, or is its own.
+
+        Before the session has begun, that is the newest checkpoint of the main lane.
+        """
+        if not lane:
+            return True
+        if self._released is not None and self._session is not None:
+            return self._lanes.reaches(seq, self._released.session)
+        session = self._session
+        if session is None:
+            main = self._state.checkpoints.newest("")
+            session = None if main is None else main.session
+        return session is not None and self._lanes.reaches(seq, session)
+
+    def is_gone_from(self, lane: str, is_given_up: Gone) -> Gone:
+        """Return the function that says whether an entry was given up, or never came along."""
+        return lambda seq: is_given_up(seq) or not self.came_along(lane, seq)
 
     def find_name(self, lane: str, name: str | None) -> str | None:
         """Return the checkpoint that the run continues from, which may not be the newest.
@@ -125,7 +152,7 @@ class RunScope:
         """
         state = self._state
         index = state.checkpoints.get()
-        place = index.newest(lane, state.retention.deletes)
+        place = index.newest(lane, self.is_gone_from(lane, state.retention.deletes))
         if self._session is None:
             # Nothing is written yet: the gate decided about the main lane, if it has a checkpoint,
             # and has judged earlier deletions.
@@ -135,7 +162,7 @@ class RunScope:
         found = place if name is None else index.find(Key(lane, name))
         if found is None or found.seq > self._session:
             return True
-        if self._released is None:
+        if self._released is None or not self.came_along(lane, found.seq):
             return False
         self._require_released(self._released, found, name)
         return True
@@ -169,7 +196,8 @@ class RunScope:
         for each in state.checkpoints.get().saved_after(first - 1):
             was_there = before is None or not before.deletes(each.seq)
             newer = left is None or each.rank > left.rank
-            if each.key.lane == lane and newer and was_there and now.deletes(each.seq):
+            taken = newer and was_there and now.deletes(each.seq)
+            if each.key.lane == lane and taken and self.came_along(lane, each.seq):
                 raise Superseded(
                     f"thread {state.name!r}: checkpoint {each.key.id!r} was deleted after the "
                     "run began, and what is left is older"
@@ -185,9 +213,8 @@ class RunScope:
         elif name is None or not released.newest:
             fits = True  # the checkpoints of other lanes come with it
         else:
-            newest = state.checkpoints.get().newest(
-                lane, lambda seq: seq > session or state.retention.deletes(seq)
-            )
+            is_gone = self.is_gone_from(lane, state.retention.deletes)
+            newest = state.checkpoints.get().newest(lane, lambda seq: seq > session or is_gone(seq))
             fits = place == newest or state.released_lanes.get(lane) == name
         if not fits:
             where = f" of lane {lane!r}" if lane else ""
@@ -208,6 +235,7 @@ class ThreadReader:
         self.payloads = PayloadReader(state.core, state.chain, state.caches)
         self._openings: tuple[StoreChain | None, dict[int, tuple[Entry, ResumeBody]]] = None, {}
         """The proven openings, with the store chain used: a restore makes a new chain."""
+        self._lanes = LaneDescent(state.chain, self.opening)
 
     # ------------------------------------------------------------------ loading
 
@@ -494,7 +522,7 @@ class ThreadReader:
         if not holds:
             return None
         judge_unvouched(self._chain)
-        scope = RunScope(self._state)
+        scope = RunScope(self._state, self._lanes)
         name = scope.find_name(lane, name)
         released = scope.find_earlier(lane, name)
         if released is not None:
@@ -510,7 +538,13 @@ class ThreadReader:
         """Read a lane below the verified head; with a scope, for a current run."""
         state = self._state
         index = state.checkpoints.get()
-        place = self._newest_place(index, lane) if name is None else index.find(Key(lane, name))
+        if name is not None:
+            place = index.find(Key(lane, name))
+        elif scope is None:
+            place = self._newest_place(index, lane)
+        else:
+            self._require_newest_kept(index, lane)
+            place = index.newest(lane, scope.is_gone_from(lane, state.retention.covers))
         # (6) deleted, pruned or superseded
         if place is not None and state.retention.covers(place.seq):
             if self._is_pruned(place):
@@ -527,13 +561,15 @@ class ThreadReader:
     ) -> Snapshot:
         """(7) and (8): check the bodies and blobs against their digests, then decode."""
         state, place = self._state, found.place
+        places = state.checkpoints.get().results(place.key, place.since)
         if scope is not None:
-            for each in state.checkpoints.get().results(place.key, place.since):
+            places = [each for each in places if scope.came_along(each.key.lane, each.seq)]
+            for each in places:
                 scope.require_left(each)
         value = self.payloads.decode(found.header, found.record, found.body, keep=keep)
         results = (
             self.read_result(pending_result(each))
-            for each in state.checkpoints.get().results(place.key, place.since)
+            for each in places
             if not state.retention.covers(each.seq)
         )
         return Snapshot(state=value, ref=found.ref(self._core), results=tuple(results))
