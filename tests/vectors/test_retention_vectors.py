@@ -12,7 +12,7 @@ import pytest
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.audit import verify_thread
 from sealpoint.codec import Registry
-from sealpoint.errors import SealpointError
+from sealpoint.errors import Missing, SealpointError
 from sealpoint.ledger import (
     STORE_CHAIN,
     Kind,
@@ -111,10 +111,11 @@ class _Store:
             storage.append(thread, 0, self.records, blobs=_by_digest(self.blobs))
             verify_thread(core, thread)
         for record in self.records[-1:]:
-            # The thread counts without the reason of an erasure; the body is none all the same.
-            if record.body is not None:
-                header = parse_header(record.header)
-                parse_body(header.kind, header.body, record.body)
+            # The thread counts without the reason of an erasure; a full verification reports it.
+            header = parse_header(record.header)
+            if record.body is None:
+                raise Missing(f"entry {header.seq}: its body is missing")
+            parse_body(header.kind, header.body, record.body)
         return core
 
     def verify_again(self) -> tuple[list[str], list[int]]:

@@ -221,7 +221,7 @@ class Explaining:
             header = step.entry.header
             if header.seq == self._seq and step.before is not None:
                 self._newest = self._review.newest(header, step.before)
-            judged = self._review.take(step.entry, step.body, step.before, step.chain)
+            judged = self._review.take(step)
             if closing is not None:
                 released = released or _is_saved_in(step, closing)
                 continue

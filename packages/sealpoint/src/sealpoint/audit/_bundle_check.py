@@ -36,6 +36,7 @@ from sealpoint.ledger import (
     ExpiryBody,
     Follower,
     GenesisBody,
+    Kind,
     Place,
     PositionLists,
     StoreChain,
@@ -244,6 +245,7 @@ class _Check:
         judge = None if self._judge is None else self._judge(self._blobs)
         named: str | None = None
         name, count, unjustified = "", 0, list[str]()
+        missing = list[str]()
         while isinstance(line := reading.line, EntryLine | BlobLine):
             if isinstance(line, BlobLine):
                 _check_blob(line)
@@ -259,10 +261,14 @@ class _Check:
             if isinstance(step.body, GenesisBody):
                 name = step.body.name
             named = _named_blob(step.body)
+            if step.entry.header.kind is Kind.ERASE:
+                missing.clear()  # it accounts for them
             if step.unreadable:
-                unjustified.append(describe_unreadable(step.entry))
+                unjustified.append(describe_unreadable(step.entry, record.body))
+            elif step.lost:
+                missing.append(describe_unreadable(step.entry, None))
             if judge is not None:
-                unjustified += judge(step.entry, step.body, step.before, step.chain)
+                unjustified += judge(step)
             count += 1
             reading.advance()
         head = follower.finish().entry
@@ -270,7 +276,7 @@ class _Check:
         self._entries += count
         self._findings += [
             Finding(code=UNJUSTIFIED, thread=thread, name=name, message=words, refuses=False)
-            for words in unjustified
+            for words in (*unjustified, *missing)
         ]
         self._threads.append(
             BundleThread(

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from sealpoint.errors import SealpointError
-from sealpoint.ledger import KINDS, STORE_CHAIN, Entry, StoreChain
+from sealpoint.ledger import KINDS, STORE_CHAIN, Entry, StoreChain, is_lost
 from sealpoint.signing import STOPPED
 from sealpoint.store import EXPIRY_WARNING, Core
 from sealpoint.world import json_form
@@ -23,14 +23,17 @@ CALLED_IDEMPOTENT = "called-idempotent"
 because its worker said that doing it again is harmless. Only the application knows that."""
 
 
-def describe_unreadable(entry: Entry) -> str:
-    """Describe an entry whose body is as it was sealed but cannot be read."""
-    kind = entry.header.kind
+def describe_unreadable(entry: Entry, data: bytes | None) -> str:
+    """Describe an entry whose body cannot be read, and on which nothing depends."""
+    kind, writer = entry.header.kind, repr(entry.writer)
     counts = "it counts for nothing" if KINDS[kind].about_requests else "it counts all the same"
-    return (
-        f"entry {entry.seq}: expected the fields of a {kind.word}, found what {entry.writer!r} "
-        f"sealed and nobody can read; {counts}"
-    )
+    if data is None:
+        found = f"no body; {writer} wrote the entry, and nobody erased the body"
+    elif is_lost(entry.header, data):
+        found = f"another body than the one that {writer} sealed"
+    else:
+        found = f"what {writer} sealed and nobody can read"
+    return f"entry {entry.seq}: expected the fields of a {kind.word}, found {found}; {counts}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

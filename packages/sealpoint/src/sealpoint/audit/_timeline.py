@@ -174,11 +174,7 @@ class _Reader:
         is_erased = header.gen < head.header.gen or head.header.kind is Kind.ERASE
         if header.kind is Kind.ERASE and record.body is not None:
             is_erased = False  # the newest erasure keeps its body, which gives the reason
-        body = None
-        if record.body is not None and not is_erased:
-            body = readable_body(header, record.body)
-        elif not is_erased:
-            raise Missing(f"entry {header.seq} of thread {chain.name!r}: its body is missing")
+        body = None if is_erased else readable_body(header, record.body)
         return _make_entry(
             entry,
             body,

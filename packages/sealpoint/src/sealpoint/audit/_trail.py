@@ -41,8 +41,8 @@ from sealpoint.ledger import (
     VerdictBody,
     is_bound,
     link_hash,
-    parse_body,
     parse_header,
+    readable_body,
 )
 from sealpoint.signing import (
     Action,
@@ -632,7 +632,7 @@ def _store_chain(core: Core, chain: StoreChain) -> Iterator[_Keyed]:
 def store_chain_record(record: Record, chain: StoreChain, seq: int) -> AuditRecord:
     """Describe an entry of the verified store chain in plain words."""
     header = parse_header(record.header)
-    body = parse_body(header.kind, header.body, record.body or b"")
+    body = readable_body(header, record.body)
     roster = next((each for each in reversed(chain.rosters) if each.seq < seq), None)
     names, persons = _signers(record, roster)
     return AuditRecord(
@@ -644,7 +644,7 @@ def store_chain_record(record: Record, chain: StoreChain, seq: int) -> AuditReco
         by=", ".join(names),
         person=", ".join(persons),
         entry=chain.hashes[seq].hex(),
-        summary=describe_store_entry(body, chain, seq),
+        summary=UNREADABLE if body is None else describe_store_entry(body, chain, seq),
         people=tuple(sorted({*names, *persons})),
     )
 

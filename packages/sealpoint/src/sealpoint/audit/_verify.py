@@ -79,7 +79,7 @@ from sealpoint.store import (
 _TELL_EVERY = 64
 _FAR_AHEAD = timedelta(hours=24)
 
-Judge = Callable[[Entry, Any, Tip | None, StoreChain], Iterable[str]]
+Judge = Callable[[ChainStep], Iterable[str]]
 """Receives every verified entry of a thread, with its body and the end of the thread before it.
 Returns one sentence for each thing about the entry that was not justified."""
 
@@ -273,7 +273,7 @@ class _ThreadCheck:
         self._retention = retention = RetentionCheck(self._core, self._walk.thread)
         for record, step in self._walk.entries():
             retention.check(record, step)
-            self._remark(step)
+            self._remark(record, step)
             self.entries += 1
             if not self.entries % _TELL_EVERY:
                 yield self.entries
@@ -295,7 +295,7 @@ class _ThreadCheck:
         """Record why the thread does not verify."""
         self._add(error.code, error.message, refuses=True)
 
-    def _remark(self, step: ChainStep) -> None:
+    def _remark(self, record: Record, step: ChainStep) -> None:
         """Record what deserves a look but refuses nothing."""
         entry, header = step.entry, step.entry.header
         behind = step.before is not None and header.at < step.before.entry.header.at
@@ -303,7 +303,7 @@ class _ThreadCheck:
             what = "before its predecessor" if behind else "far in the future"
             self._add("time", f"entry {entry.seq}: its time {header.at.isoformat()} is {what}")
         if step.unreadable:
-            self._add(UNJUSTIFIED, describe_unreadable(entry))
+            self._add(UNJUSTIFIED, describe_unreadable(entry, record.body))
         if self._is_misplaced(header):
             words = f"a {header.kind.word} entry has no place in the book of rollouts"
             self._add(NotTrusted.code, f"entry {entry.seq}: {words}", refuses=True)
@@ -316,7 +316,7 @@ class _ThreadCheck:
         if told is not None:
             self._add(NotTrusted.code, f"entry {entry.seq}: {told}", refuses=True)
         if self._judge is not None:
-            for text in self._judge(entry, step.body, step.before, step.chain):
+            for text in self._judge(step):
                 self._add(UNJUSTIFIED, text)
 
     def _remark_idempotent(self, entry: Entry, body: Any) -> None:
@@ -443,7 +443,7 @@ class RetentionCheck:
         rule = KINDS[entry.header.kind]
         if self.claims.erased is not None and seq < self.claims.erased:
             return
-        if record.body is None:
+        if record.body is None and rule.needs_body:
             raise Missing(f"entry {seq}: its body is missing")
         if entry.header.kind is Kind.ERASE:
             self._erased, self._prune = seq, None

@@ -15,7 +15,7 @@ from enum import StrEnum, unique
 from itertools import islice
 from typing import Any, NamedTuple, TypeGuard
 
-from sealpoint.errors import Missing, RequestClosed, WorldInvalid
+from sealpoint.errors import RequestClosed, WorldInvalid
 from sealpoint.gate._decision import GrantFacts
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._resume_call import answer_digest
@@ -30,12 +30,12 @@ from sealpoint.ledger import (
     RequestBody,
     ResumeBody,
     StoreChain,
-    Unreadable,
     VerdictBody,
     counted_attestations,
     is_bound,
+    is_lost,
     link_hash,
-    read_body,
+    readable_body,
 )
 from sealpoint.limits import REQUEST_ANSWERS_MAX
 from sealpoint.signing import (
@@ -182,16 +182,20 @@ def fold_found(
         if header.kind in (Kind.UNPAUSE, Kind.ERASE):
             pending.paused = None
         elif header.kind is Kind.PAUSE:
-            entry, pause = _verified(chain, header, record), _body(chain, header, record)
-            # A pause counts even if its body is unreadable.
+            entry, pause = _verified(chain, header, record), readable_body(header, record.body)
+            # A pause counts even if its body is lost or unreadable.
             said = ("", None) if pause is None else (pause.reason, pause.actor)
             pending.paused = Pause(entry, *said)
         elif header.seq > basis[0] and KINDS[header.kind].about_requests:
             if not pending.asked and header.kind is not Kind.REQUEST:
                 continue  # it refers to no request
-            body = _body(chain, header, record)
-            if body is not None and _may_count(body, header, pending.asked):
-                entry, trust = _verified(chain, header, record), chain.core.trust()
+            body, trust = readable_body(header, record.body), chain.core.trust()
+            if body is None:
+                if is_lost(header, record.body):
+                    entry = _verified(chain, header, record)
+                    fold_lost(pending.asked, entry, trust.roster_at(header.roster))
+            elif _may_count(body, header, pending.asked):
+                entry = _verified(chain, header, record)
                 fold_entry(
                     pending.asked,
                     entry,
@@ -247,6 +251,32 @@ def fold_entry(
             asked[found.id] = _ended(found, entry, body, trust.roster_at(entry.header.roster))
         case _:
             pass  # it concerns no request
+
+
+def fold_lost(asked: dict[str, Asked], entry: Entry, roster: Roster | None) -> None:
+    """Add a verified entry about requests whose body is missing, or is not the one it sealed.
+
+    Its writer did that, or whoever edits the store. Nobody knows which request it was about, so it
+    grants nothing, and what it may have denied or ended is not granted any more. A denial by an
+    identity that may deny is final, as if it were about each request. Other identities can only
+    relay denials: the requests are then closed, and the same may be asked for again.
+
+    Args:
+        asked: The requests so far, by their ids; it is changed.
+        entry: The entry.
+        roster: The roster that the entry names.
+    """
+    writer, kind = entry.writer, entry.header.kind
+    identity = None if roster is None else roster.identity(writer)
+    for each in tuple(asked.values()):
+        statement = each.body.statement
+        if kind is Kind.DENIAL and may_list(identity, statement):
+            asked[each.id] = replace(each, denials=(*each.denials, (writer, None)))
+        elif kind is Kind.DENIAL:
+            del asked[each.id]
+        elif kind is Kind.EXPIRY and statement.expired_at(entry.header.at):
+            expired = each.expired or _may_expire(writer, statement, roster)
+            asked[each.id] = replace(each, expired=expired)
 
 
 def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) -> Asked:
@@ -328,20 +358,6 @@ def _verified(chain: Chain, header: Header, record: Record) -> Entry:
     """Verify an entry on its own."""
     head = chain.verified_head()
     return head if header.seq == head.seq else chain.verify(record, header.seq)
-
-
-def _body(chain: Chain, header: Header, record: Record) -> Any:
-    """Return the body of an entry; None if it is unreadable.
-
-    An unreadable body is not an error, because a member who may write such entries must not be able
-    to block the thread.
-    """
-    if record.body is None:
-        raise Missing(f"entry {header.seq} of thread {chain.name!r}: its body is missing")
-    try:
-        return read_body(header.kind, header.body, record.body)
-    except Unreadable:
-        return None
 
 
 def _is_shown(body: RequestBody) -> bool:
@@ -615,10 +631,10 @@ def find_closing(chain: Chain, request_id: str) -> RequestClosed | None:
     for header, record in islice(chain.walk(), _CLOSED_WITHIN):
         if KINDS[header.kind].moves_basis:
             closing = header
-        if header.kind is not Kind.REQUEST or closing is None or record.body is None:
+        if header.kind is not Kind.REQUEST or closing is None:
             continue
         _verified(chain, header, record)
-        body = _body(chain, header, record)
+        body = readable_body(header, record.body)
         if body is not None and body.statement.digest == request_id:
             what = f"the thread has continued since, with entry {closing.seq} ({closing.kind.word})"
             return _closed(request_id, chain.name, what)

@@ -39,6 +39,7 @@ from sealpoint.gate._requests import (
     as_spent,
     denied_alike,
     fold_entry,
+    fold_lost,
     grant_of,
     holds_too_long,
     is_too_early,
@@ -50,6 +51,7 @@ from sealpoint.gate._rollouts_in_force import RolloutHistory, rollout_faults
 from sealpoint.gate._session_worlds import SLACK, forgiving, rollout_facts
 from sealpoint.ledger import (
     KINDS,
+    ChainStep,
     Entry,
     ExpiryBody,
     HandoffBody,
@@ -163,20 +165,13 @@ class Reviewer:
         self.release: Release | None = None
         """The release of the last entry, made again; None if the entry was not a resume."""
 
-    def take(
-        self, entry: Entry, body: Any, before: Tip | None, chain: StoreChain
-    ) -> tuple[str, ...]:
+    def take(self, step: ChainStep) -> tuple[str, ...]:
         """Review the next verified entry.
-
-        Args:
-            entry: The entry.
-            body: Its body; None if an erasure has removed it, or it is unreadable.
-            before: The end of the thread before it.
-            chain: The store chain.
 
         Returns:
             Why it was not justified, one sentence each; empty if it was.
         """
+        entry, body, before, chain = step.entry, step.body, step.before, step.chain
         header = entry.header
         roster = chain.roster_at(header.roster)
         unjustified: tuple[str, ...] = ()
@@ -191,6 +186,8 @@ class Reviewer:
                 unjustified = tuple(self._resume(entry, body, before, chain, roster))
             elif isinstance(body, HandoffBody):
                 unjustified = tuple(self._handoff(entry, body, before, chain, roster))
+            elif step.lost:
+                fold_lost(self._asked, entry, roster)
             elif body is not None and KINDS[header.kind].about_requests:
                 self._fold(entry, body, before, chain)
                 unjustified = tuple(self._list_faults(entry, body))

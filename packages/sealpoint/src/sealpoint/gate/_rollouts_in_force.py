@@ -34,15 +34,15 @@ from sealpoint.gate._requests import (
     short_digest,
 )
 from sealpoint.ledger import (
+    KINDS,
     ROLLOUTS,
     ExpiryBody,
     Header,
     Kind,
     PositionLists,
     RequestBody,
-    Unreadable,
     VerdictBody,
-    read_body,
+    readable_body,
 )
 from sealpoint.limits import POSITION_LIST_BYTES_MAX, ROLLOUT_DAYS_MAX
 from sealpoint.signing import Action, Attestation, Roster, Statement, count
@@ -383,8 +383,5 @@ def _counted(asked: Asked, roster: Roster, needed: int, now: datetime) -> Rollou
 
 
 def _body(header: Header, record: Record) -> Any:
-    """Return the content of an entry; None if it has none or is unreadable."""
-    try:
-        return None if record.body is None else read_body(header.kind, header.body, record.body)
-    except Unreadable:
-        return None
+    """Return the content of an entry about requests; None if it cannot be read."""
+    return readable_body(header, record.body) if KINDS[header.kind].about_requests else None

@@ -19,7 +19,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sealpoint.errors import (
     Missing,
@@ -44,6 +44,7 @@ from sealpoint.gate._requests import (
     as_spent,
     denied_alike,
     fold_entry,
+    fold_lost,
     grant_of,
     spending_faults,
 )
@@ -58,12 +59,12 @@ from sealpoint.ledger import (
     PruneBody,
     ResumeBody,
     StoreChain,
-    Unreadable,
     counted_attestations,
+    is_lost,
     link_hash,
     parse_body,
     read_basis_and_time,
-    read_body,
+    readable_body,
     time_at,
 )
 from sealpoint.signing import Statement, count
@@ -466,12 +467,13 @@ class SessionWorlds:
                 basis = link_hash(record.header)
                 break
             if KINDS[header.kind].about_requests:
-                found.append((self._chain.verify(record, header.seq), _held_body(header, record)))
+                found.append((self._chain.verify(record, header.seq), record.body))
         asked: dict[str, Asked] = {}
         for each, data in reversed(found):
-            try:
-                body: Any = read_body(each.header.kind, each.header.body, data)
-            except Unreadable:
+            body = readable_body(each.header, data)
+            if body is None and is_lost(each.header, data):
+                fold_lost(asked, each, trust.roster_at(each.header.roster))
+            if body is None:
                 continue
             fold_entry(
                 asked,

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from sealpoint.errors import (
+    Edited,
     Forked,
     NotTrusted,
     RolledBack,
@@ -125,13 +126,17 @@ def carried_attestations(header: Header, data: bytes | None) -> tuple[Attestatio
     """Return the attestations in an entry's body; none if the body is gone or malformed.
 
     Raises:
-        Edited: It is not the body that was sealed.
+        Edited: It is not the body that was sealed, and the thread depends on it.
     """
     if data is None or not KINDS[header.kind].carries_attestations:
         return ()
     try:
         return _attestations_of(read_body(header.kind, header.body, data))
     except Unreadable:
+        return ()
+    except Edited:
+        if KINDS[header.kind].needs_body:
+            raise
         return ()
 
 

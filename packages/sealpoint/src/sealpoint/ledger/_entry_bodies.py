@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sealpoint.errors import Edited, Misplaced, SealpointError
+from sealpoint.errors import Edited, Misplaced, Missing, SealpointError
 from sealpoint.ledger._entry import PRINT_BYTES, Entry, Header
 from sealpoint.ledger._entry_kinds import KINDS, Kind
 from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
@@ -660,23 +660,36 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
     raise Unreadable("entry body: its fields are not in canonical form")
 
 
-def readable_body(header: Header, data: bytes) -> Any:
-    """Return the body of an entry; None if it is malformed and nothing depends on it.
+def readable_body(header: Header, data: bytes | None) -> Any:
+    """Return the body of an entry; None if it cannot be read and nothing depends on it.
 
     None is possible for the body of an entry about a request, which is ignored, and for a body that
-    only gives a reason. Otherwise, a member who seals a malformed body could make every audit, and
-    every restore, fail at that entry.
+    only gives a reason. Its writer may have sealed a malformed body, or appended the entry without
+    its body or with another one. If that were an error, any member could make every audit, every
+    restore and every answer to a request fail at that entry.
 
     Raises:
-        Edited: It is not the body that was sealed, or it is malformed and the thread depends on it.
+        Missing: It is missing, and the thread depends on it.
+        Edited: It is not the body that was sealed, or malformed, and the thread depends on it.
         Misplaced: It names a position that did not exist when it was written.
     """
+    needed = KINDS[header.kind].needs_body
+    if data is None:
+        if needed:
+            raise Missing(f"entry {header.seq}: its body is missing")
+        return None
     try:
         body = read_body(header.kind, header.body, data)
-    except Unreadable as exc:
-        rule = KINDS[header.kind]
-        if not (rule.about_requests or rule.only_says_why):
+    except Edited as exc:
+        if needed:
             raise Edited(exc.message) from exc
         return None
     require_past(header, body)
     return body
+
+
+def is_lost(header: Header, data: bytes | None) -> bool:
+    """Whether a body is missing, or is not the one that was sealed: nobody knows what that said."""
+    if data is None or len(data) > BODY_BYTES_MAX:
+        return True
+    return hashlib.sha256(data).hexdigest() != header.body

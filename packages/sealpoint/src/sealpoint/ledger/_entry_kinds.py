@@ -92,12 +92,12 @@ class KindRule:
     """Its body lists everything that the owner has given up so far."""
 
     about_requests: bool = False
-    """It is a request or an answer to one; nothing of the thread depends on it, so a malformed one
-    is ignored."""
+    """It is a request or an answer to one; nothing of the thread depends on it, so one without a
+    body that can be read is ignored."""
 
     only_says_why: bool = False
     """Its kind says everything, and its body only gives a reason: it counts even if the body is
-    malformed."""
+    missing or malformed."""
 
     carries_attestations: bool = False
     """Its body may hold attestations of people other than its writer."""
@@ -113,6 +113,11 @@ class KindRule:
 
     tells_time: bool = True
     """Its time counts for the thread; the time of entries that any member may write does not."""
+
+    @property
+    def needs_body(self) -> bool:
+        """Whether the thread depends on what the body of such an entry says."""
+        return not (self.about_requests or self.only_says_why)
 
     @property
     def roles_text(self) -> str:

@@ -232,7 +232,7 @@ class StoreChain:
         header = parse_header(raw)
         self._check_place(header, seq)
         self._check_seals(header, raw, seals)
-        if body is None:
+        if body is None and KINDS[header.kind].needs_body:
             raise Tampered(f"store chain entry {seq}: its body is missing")
         parsed = readable_body(header, body)
         hashes = (*self.hashes, link_hash(raw))

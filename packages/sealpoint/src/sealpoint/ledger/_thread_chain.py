@@ -38,6 +38,7 @@ from sealpoint.ledger._entry_bodies import (
     GenesisBody,
     HandoffBody,
     ResumeBody,
+    is_lost,
     parse_body,
     readable_body,
 )
@@ -343,9 +344,12 @@ class ChainStep(NamedTuple):
 
     entry: Entry
     body: Any
-    """The parsed body; None if an erasure removed it, or it is malformed."""
+    """The parsed body; None if an erasure removed it, or it cannot be read."""
     unreadable: bool
-    """Whether its writer sealed a malformed body, on which nothing depends."""
+    """Whether it has a body that cannot be read, and on which nothing depends."""
+    lost: bool
+    """Whether nobody knows what its body said, and nothing depends on that; also after an
+    erasure."""
     before: Tip | None
     """The end of the thread before it; None for the first entry."""
     tip: Tip
@@ -393,7 +397,9 @@ class Follower:
         self._cutoffs.follow(entry, data, chain)
         require_attestations(entry, data, chain)
         # (2) the body that the header binds
+        rule = KINDS[entry.header.kind]
         body = None if data is None else readable_body(entry.header, data)
+        lost = body is None and not rule.needs_body and is_lost(entry.header, data)
         # (3) links, fence, owner, pause
         if before is None:
             tip = begin(entry, data, chain)
@@ -406,12 +412,13 @@ class Follower:
         self._claims.follow(entry.header, body)
         if before is None:
             self._began = entry.header.epoch
-        if data is None:
+        if data is None and rule.needs_body:
             self._bare = entry.seq
         if entry.header.kind is Kind.ERASE:
             self._erased = entry.seq
         self._tip = tip
-        return ChainStep(entry, body, data is not None and body is None, before, tip, chain)
+        unreadable = data is not None and body is None
+        return ChainStep(entry, body, unreadable, lost, before, tip, chain)
 
     def finish(self) -> Tip:
         """Return the end of the thread, when there are no more entries.

@@ -97,7 +97,7 @@ class _Living:
 
     def _add_positions(self, header: Header, record: Record) -> None:
         """Keep the list that the end of a rollout names; an unreadable body names none."""
-        body: ExpiryBody | None = readable_body(header, _body(header, record))
+        body: ExpiryBody | None = readable_body(header, record.body)
         if body is not None and body.positions is not None:
             self.blobs.add(bytes.fromhex(body.positions))
 

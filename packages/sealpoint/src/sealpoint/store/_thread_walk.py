@@ -25,6 +25,7 @@ from sealpoint.errors import (
     Unanchored,
 )
 from sealpoint.ledger import (
+    KINDS,
     ChainStep,
     Entry,
     Follower,
@@ -145,10 +146,13 @@ class ThreadWalk:
         place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
         follower = self._follower = Follower(place, core.trust())
         covered = self._covered(follower) if takes_covered else None
-        rows = self._consecutive(as_stored=as_stored)
+        erased = None if as_stored else self._newest_erasure()
+        rows = self._consecutive(erased)
         for record, entry in self._verified(follower, rows, covered):
             step = follower.follow(entry, record.body)
             self._compare(record, step)
+            if step.lost and (erased is None or entry.seq >= erased):
+                step = step._replace(unreadable=True)
             yield record, step
 
     def finish(self) -> Tip | None:
@@ -193,8 +197,9 @@ class ThreadWalk:
         stop: SealpointError | None = None
         try:
             for record, step in self.entries(for_restore=True):
-                if record.body is None and stop is None:
-                    # Bodies may be missing only where an erasure follows.
+                needed = KINDS[step.entry.header.kind].needs_body
+                if record.body is None and needed and stop is None:
+                    # Such bodies may be missing only where an erasure follows.
                     where = f"entry {step.entry.seq} of {self._title()}"
                     stop = Missing(f"{where}: its body is missing")
                 if step.entry.header.kind is Kind.ERASE:
@@ -244,8 +249,7 @@ class ThreadWalk:
         )
         return entry
 
-    def _consecutive(self, *, as_stored: bool) -> Iterator[tuple[int, Record]]:
-        erased = None if as_stored else self._newest_erasure()
+    def _consecutive(self, erased: int | None) -> Iterator[tuple[int, Record]]:
         for expected, (seq, record) in enumerate(self._core.storage.scan(self.thread, 0)):
             if seq != expected:
                 raise Missing(

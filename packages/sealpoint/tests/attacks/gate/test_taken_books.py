@@ -152,7 +152,7 @@ def test_looks_at_an_unreadable_book_use_up_no_answers(attacked: AttackedTeam, l
     at = rogue.write(Kind.EXPIRY, ExpiryBody(salt=SALT, request=asked.id))
     rogue.anchor()
     rows = attacked.editor.rows(rogue.thread)
-    taken = Record(rows[at].header, rows[at].seals, None)
+    taken = Record(rows[at].header, b"[]", rows[at].body)
     attacked.editor.put_rows(rogue.thread, {**rows, at: taken})
     for _ in range(looks):
         with pytest.raises(NeedsApproval):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sealpoint.audit import Report
+from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.errors import StorageUnavailable
 from sealpoint.ledger import (
     Body,
@@ -244,11 +244,11 @@ def test_an_edited_body_is_a_finding(world: Deployment, seq: int) -> None:
 
 
 def test_the_body_of_an_erasure_must_stay(world: Deployment) -> None:
-    """It says why; without a later erasure it may not go."""
+    """It says why; without a later erasure it may not go, although the erasure counts."""
     _erase(world)
     _set(world, 10, body=None)
 
-    assert _codes(world) == ["missing"]
+    assert _codes(world) == [UNJUSTIFIED]
 
 
 def test_a_payload_that_went_without_a_prune_is_a_finding(world: Deployment) -> None:

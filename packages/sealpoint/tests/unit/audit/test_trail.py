@@ -149,12 +149,12 @@ def test_erased_bodies_are_said_to_be_erased(team: Team) -> None:
 def test_a_damaged_thread_is_told_as_far_as_it_verifies(team: Team) -> None:
     """Then a finding follows, whatever was asked for, and other threads are told."""
     thread = team.world.thread_id("t")
-    record = team.world.record("t", 4)
-    team.world.put(thread, 4, replace(record, body=(record.body or b"") + b" "))
+    record = team.world.record("t", 2)
+    team.world.put(thread, 2, replace(record, body=(record.body or b"") + b" "))
     found = _trail(team)
     mine = [record for record in found if record.thread_id == thread.hex()]
 
-    assert [record.seq for record in mine] == [0, 1, 2, 3, 4]
+    assert [record.seq for record in mine] == [0, 1, 2]
     assert mine[-1].finding is not None
     assert mine[-1].finding.code == "edited"
     assert any(record.thread == "u" for record in found)

@@ -305,6 +305,16 @@ def test_an_operator_of_all_namespaces_adopts() -> None:
     assert (chain.seq, chain.roster.seq) == (1, 0)
 
 
+@pytest.mark.parametrize("body", [None, b"", b"{}"])
+def test_an_adoption_counts_without_its_reason(body: bytes | None) -> None:
+    """An operator that appends it without the body, or with another, stops no reader."""
+    ledger = _begun()
+    record = ledger.adopt_record("operator")
+    chain = ledger.add(Record(record.header, record.seals, body))
+
+    assert (chain.seq, chain.roster.seq) == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("document", "by"),
     [
