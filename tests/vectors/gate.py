@@ -36,7 +36,16 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Pool, Statement, TrustPin
 from sealpoint.storage import Record
-from tests.ledgers import NOW, SALT, StoreLedger, ThreadLedger, genesis_body, pin, roster
+from tests.ledgers import (
+    NOW,
+    SALT,
+    StoreLedger,
+    ThreadLedger,
+    genesis_body,
+    pin,
+    resume_body,
+    roster,
+)
 from tests.unit.ledger.gating import (
     add,
     approve,
@@ -359,6 +368,9 @@ def _pauses() -> Iterator[dict[str, Any]]:
         made = cut("paused", after).record(Kind.HELD)
         yield _case("paused", after, f"a held at {after} while running", "not-trusted", made)
     running, halted = cut("paused", 3), cut("paused", 4)
+    for field, seq in (("released", 4), ("decided", 4), ("released", -1), ("decided", 10**6)):
+        made = running.record(Kind.RESUME, resume_body("worker", running.seq - 1, **{field: seq}))
+        yield _case("paused", 3, f"a resume with {field} {seq}", "misplaced", made)
     for kind, ledger in ((Kind.PAUSE, running), (Kind.UNPAUSE, halted)):
         for who in ("worker", "ann", "auditor", "officer", "elsewhere", "mallory"):
             made = record(ledger, kind, signer=who)

@@ -78,7 +78,10 @@ def judge(kind: str, body: Body) -> None:
 
 
 def judge_positions(header: dict[str, Any], body: Body) -> None:
-    """A checkpoint names only what lies before it."""
+    """A checkpoint or a resume names only what lies before it."""
+    if header["kind"] == "resume":
+        named = [body[name] for name in ("released", "decided") if name in body]
+        require(all(0 <= seq < header["seq"] for seq in named), "positions")
     if header["kind"] in STATES:
         named = [body[name] for name in ("again", "since", "prune") if name in body]
         require(all(0 <= seq < header["seq"] for seq in named), "positions")

@@ -41,6 +41,7 @@ from sealpoint.ledger._entry_bodies import (
     is_lost,
     parse_body,
     readable_body,
+    require_past,
 )
 from sealpoint.ledger._entry_kinds import KINDS, Kind
 from sealpoint.ledger._entry_rules import (
@@ -315,7 +316,11 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Fen
 
 
 def read_fence(entry: Entry, body: bytes | None) -> Fence:
-    """Return the fence that an already verified genesis, resume, handoff or erasure set."""
+    """Return the fence that an already verified genesis, resume, handoff or erasure set.
+
+    Raises:
+        Misplaced: It sets no fence, or it is a resume that names a position ahead of it.
+    """
     header = entry.header
     if not KINDS[header.kind].sets_fence or header.fence != header.seq:
         raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind.word}")
@@ -324,6 +329,7 @@ def read_fence(entry: Entry, body: bytes | None) -> Fence:
     owner = world = None
     if body is not None:
         parsed: GenesisBody | ResumeBody | HandoffBody = parse_body(header.kind, header.body, body)
+        require_past(header, parsed)
         owner = parsed.owner
         world = parsed.world if isinstance(parsed, ResumeBody) else None
     is_session = header.kind is Kind.RESUME

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A checkpoint that names positions which were not there when it was written.
+"""A checkpoint or a resume that names positions which were not there when it was written.
 
 Whoever has a worker's key can sign one. By a rank that lies ahead it would be the newest for ever,
 whatever honest workers save; by others, processes would read different things. Everybody refuses
@@ -14,7 +14,7 @@ import pytest
 
 from sealpoint.errors import Misplaced
 from sealpoint.gate import Thread
-from sealpoint.ledger import CheckpointBody, Kind
+from sealpoint.ledger import CheckpointBody, Kind, ResumeBody
 from sealpoint.storage import Record
 from sealpoint.world import World
 from tests.attacks.gate.attacked_team import AttackedTeam
@@ -71,6 +71,37 @@ def test_a_checkpoint_of_a_position_that_is_not_before_it_is_refused(
     for name, way in _WAYS.items():
         assert attacked.ending(lambda way=way: way(attacked.fresh())) is Misplaced, name  # type: ignore[misc]
         assert attacked.ending(lambda way=way: way(warm)) is Misplaced, name  # type: ignore[misc]
+    assert [(finding.code, "entry 5:" in finding.message) for finding in report.findings] == [
+        ("misplaced", True)
+    ]
+
+
+_AHEAD: dict[str, dict[str, Any]] = {
+    f"{field} {seq}": {field: seq}
+    for field in ("released", "decided")
+    for seq in (-1, 5, 6, 10**30)
+}
+
+
+@pytest.mark.parametrize("buried", [False, True])
+@pytest.mark.parametrize("lie", _AHEAD.values(), ids=_AHEAD)
+def test_a_resume_of_a_position_that_is_not_before_it_is_refused(
+    attacked: AttackedTeam, lie: dict[str, Any], *, buried: bool
+) -> None:
+    """By the same readers, also below a checkpoint of its session."""
+    warm = _scene(attacked)
+    basis = attacked.body(attacked.find(Kind.RESUME)).basis
+    body = ResumeBody(salt=attacked.salt, owner="worker", basis=basis, **lie)
+    with attacked.landing():
+        attacked.slip(Kind.RESUME, body, "worker")
+        if buried:
+            _slip(attacked)
+    report = attacked.world.open(None, read_only=True).verify()
+
+    for name, way in _WAYS.items():
+        assert attacked.ending(lambda way=way: way(attacked.fresh())) is Misplaced, name  # type: ignore[misc]
+        assert attacked.ending(lambda way=way: way(warm)) is Misplaced, name  # type: ignore[misc]
+    assert attacked.ending(lambda: attacked.fresh().save({"n": 9}, world=READ)) is Misplaced
     assert [(finding.code, "entry 5:" in finding.message) for finding in report.findings] == [
         ("misplaced", True)
     ]
