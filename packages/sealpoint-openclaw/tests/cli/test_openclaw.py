@@ -235,8 +235,8 @@ def test_one_user_for_both_is_refused_unless_it_is_accepted(tmp_path: Path) -> N
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to another user")
 def test_a_guard_of_root_leaves_every_file_to_the_gateway(recorded: Recorded) -> None:
     """SQLite makes files next to a database that it reads: they belong to the gateway's user."""
-    for path in (STATE, AGENT):
-        recorded.sql(path, "PRAGMA journal_mode = WAL")
+    for database in (STATE, AGENT):
+        recorded.sql(database, "PRAGMA journal_mode = WAL")
     for path in (recorded.folder, *recorded.folder.rglob("*")):
         os.chown(path, _GATEWAY_UID, _GATEWAY_UID)
     with recorded.guard() as guard:

@@ -161,7 +161,8 @@ def test_a_session_from_nothing_names_no_earlier_decision(
     rogue.write(Kind.GENESIS, GenesisBody(salt=attacked.salt, name="t", owner="pods"), gen=gen)
     named: dict[str, Any] = {"policy": attacked.digest}
     first = rogue.resume("pods", **named)
-    rogue.resume("pods", **named, **{field: first})
+    ahead: dict[str, Any] = named | {field: first}
+    rogue.resume("pods", **ahead)
     rogue.save()
     if buried:
         rogue.resume("pods", **named)
