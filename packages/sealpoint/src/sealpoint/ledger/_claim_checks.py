@@ -22,7 +22,7 @@ from sealpoint.ledger._entry_kinds import KINDS, Kind
 
 _NOTHING = PruneBody(salt="", before=0)
 _MARK_BYTES = 16
-"""The bytes of a name's mark: whoever chooses the names must not find two with the same mark."""
+"""The bytes of a name's mark: an attacker who chooses names must not find two with one mark."""
 _NO_MARK = bytes(_MARK_BYTES)
 _FILTER_BYTES_MIN = 1024
 
