@@ -28,12 +28,13 @@ from sealpoint.api._doctor import mounted_as
 from sealpoint.cli import main
 from sealpoint.cli._doctor import FINDINGS_STATUS
 from sealpoint_models.cli._scan import REFUSED_STATUS
-from sealpoint_postgres import _checks as _doctor_postgres
 from tests.cli.machine import Machine
 from tests.repo._tree import ROOT
 from tests.unit.signing.authenticator import Authenticator
 
-CHECKS = {**checks.CHECKS, **_doctor_postgres.CHECKS.lines}
+CHECKS = checks.CHECKS | {
+    code: line for part in checks.part_checks() for code, line in part.lines.items()
+}
 
 _IS_ROOT = os.geteuid() == 0
 _STRANGER = 12345

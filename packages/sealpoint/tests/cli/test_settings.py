@@ -104,6 +104,8 @@ def test_every_verb_of_a_store_is_listed_here() -> None:
             "serve",
         ),  # it runs until it is stopped: packages/sealpoint-console/tests/console/test_serve.py
         ("stores",),
+        # Their store is in config.toml: packages/sealpoint-openclaw/tests/cli/test_openclaw.py
+        *(words for words, _ in verbs() if words[:1] == ("openclaw",)),
         (
             "provision",
             "postgres",
