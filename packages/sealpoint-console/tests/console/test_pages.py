@@ -525,7 +525,7 @@ def test_the_glass_is_not_broken_for_a_request_that_lies(
         def lies(*_: object) -> None:
             raise NotTrusted("request: expected the world of its checkpoint, found another")
 
-        monkeypatch.setattr("sealpoint.gate._operator_actions.Operations.compare", lies)
+        monkeypatch.setattr("sealpoint.gate._operator_actions.OperatorActions.compare", lies)
         path = f"{path}/answer/begin"
         broken = olga.post(path, json={"verdict": "break-glass", **glass})
         approved = ann.post(path, json={"verdict": "approve", **word})

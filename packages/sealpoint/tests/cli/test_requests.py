@@ -567,7 +567,7 @@ def test_a_request_that_lies_can_be_denied_alone(
     def lies(*_: object) -> None:
         raise NotTrusted("request: expected the world of its checkpoint, found another")
 
-    monkeypatch.setattr("sealpoint.gate._operator_actions.Operations.compare", lies)
+    monkeypatch.setattr("sealpoint.gate._operator_actions.OperatorActions.compare", lies)
     yes = ("--yes-to", request)
 
     assert team.refused("approve", request, *yes, *_ANN) == (39, "not-trusted")
