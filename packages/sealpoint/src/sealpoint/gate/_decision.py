@@ -110,8 +110,8 @@ class Facts:
     also_older: tuple[str, ...] = ()
     """Descriptions of other starting points of the run that are not the newest."""
     stranger: str | None = None
-    """The identity that saved the state, if it is a stranger to the one that resumes, and the
-    thread has come by an unapproved handoff since."""
+    """What a stranger to the identity that resumes has saved or deleted of the state, if the thread
+    has come by an unapproved handoff since."""
     imported: bool = False
     """Whether the copy was imported from a file."""
     holder: str | None = None
@@ -375,10 +375,7 @@ def _older(facts: Facts) -> Iterator[str]:
     elif facts.copied:
         yield "the checkpoint is a copy of one of another thread"
     if facts.stranger is not None:
-        yield (
-            f"what would run was saved by {facts.stranger!r}, and the thread was handed over since "
-            "without approvals"
-        )
+        yield f"{facts.stranger}, and the thread was handed over since without approvals"
 
 
 def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:

@@ -6,7 +6,7 @@ lives, and releases it when it stops at a question, finishes or fails. The threa
 outcome of a session: a session that received an answer and has saved nothing may have acted on it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -51,6 +51,32 @@ def positions_of(release: Release) -> list[int]:
     """Where all lies that would run."""
     results = [*release.results, *(each for lane in release.lanes for each in lane.results)]
     return [release.seq, *(lane.seq for lane in release.lanes), *(each.seq for each in results)]
+
+
+def stranger_words(
+    author_of: Callable[[int], Identity | None],
+    *,
+    saved: Iterable[int],
+    deleted: Iterable[int],
+    works_with: Callable[[Identity], bool],
+) -> str | None:
+    """Say what a stranger did to what would run; None: no stranger did anything.
+
+    Args:
+        author_of: Returns the identity that signed the entry at a position, if it is known.
+        saved: Where that lies which would run.
+        deleted: Where deletions lie since a session last saved a new checkpoint.
+        works_with: Whether an identity works together with the one that resumes.
+    """
+    for words, places in (
+        ("what would run was saved by", saved),
+        ("what would have run was deleted by", deleted),
+    ):
+        for seq in places:
+            author = author_of(seq)
+            if author is None or not works_with(author):
+                return f"{words} {'unknown' if author is None else author.name!r}"
+    return None
 
 
 class Liveness(NamedTuple):
@@ -170,9 +196,10 @@ class LastSession:
         return is_same and (removed is None or removed < session)
 
     def stranger(self, release: Release, roster: Roster, who: str) -> str | None:
-        """The stranger that saved it, if the thread was handed over since; None: there is none.
+        """Say what a stranger saved or deleted of it, if the thread was handed over since.
 
-        None as well where another person approved the handoff, or a session began since.
+        None if no stranger did anything, if another person approved the handoff, or if a session
+        began since.
 
         Args:
             release: The release.
@@ -180,13 +207,15 @@ class LastSession:
             who: The identity that resumes.
         """
         head = self._chain.verified_head().header
-        if head.fence != head.owner or self._was_approved(head.owner, max(positions_of(release))):
+        if head.fence != head.owner:
             return None
-        for seq in positions_of(release):
-            author = self._author(self._chain.descend(seq)[1])
-            if author is None or not roster.work_together(who, author):
-                return "unknown" if author is None else author.name
-        return None
+        saved, deleted = positions_of(release), self._state.deletions_since_save()
+        return stranger_words(
+            lambda seq: self._author(self._chain.descend(seq)[1]),
+            saved=() if self._was_approved(head.owner, max(saved)) else saved,
+            deleted=() if deleted and self._was_approved(head.owner, max(deleted)) else deleted,
+            works_with=lambda author: roster.work_together(who, author),
+        )
 
     def _was_approved(self, owner: int, since: int) -> bool:
         """Whether an operator's handoff, which others approved, lies above a position.

@@ -108,7 +108,7 @@ class Rule(StrEnum):
 
     OLDER_CHECKPOINT = "older-checkpoint"
     """The checkpoint is not the newest of its thread, newer ones were deleted, or it is a copy, or
-    a stranger's that was handed over."""
+    was handed over by a stranger who saved it or deleted something."""
     TOOLS = "tools"
     """A tool was added, or the description of a tool for the model changed."""
     PERMISSIONS = "permissions"
@@ -148,7 +148,7 @@ class Rule(StrEnum):
 RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
     {
         Rule.OLDER_CHECKPOINT: "the checkpoint was not the newest, newer ones had been deleted, or "
-        "it was a copy, or a stranger had saved it",
+        "it was a copy, or a stranger had saved it or deleted something",
         Rule.TOOLS: "tools were added, or are not what they were",
         Rule.PERMISSIONS: "permissions were added",
         Rule.MODEL: "the model or its settings were not those of the checkpoint",

@@ -31,6 +31,7 @@ from sealpoint.gate._last_session import (
     acts_on_answer,
     positions_of,
     saves_outcome,
+    stranger_words,
     unknown_outcome,
 )
 from sealpoint.gate._policy import Measure, Policy, Rule
@@ -159,7 +160,7 @@ class Reviewer:
         self._unknown: str | None = None
         """A description of the session that resumed with an answer and has saved nothing since."""
         self._authors: list[tuple[int, Identity | None]] = []
-        """The identities that saved, each with the position where its row of saves begins."""
+        """The identities that saved or deleted, each with the position where its row begins."""
         self._approved = -1
         """The position of the newest handoff that other people approved."""
         self.release: Release | None = None
@@ -194,7 +195,7 @@ class Reviewer:
             elif isinstance(body, PruneBody):
                 unjustified = tuple(self._log.losses(header, body))
         self._log.take(entry, body)
-        if KINDS[header.kind].holds_payload:
+        if KINDS[header.kind].holds_payload or header.kind is Kind.DELETE:
             self._note_author(entry, roster)
         if KINDS[header.kind].moves_basis:
             self._asked.clear()
@@ -372,15 +373,20 @@ class Reviewer:
         )
 
     def _stranger(self, resume: _Resume, release: Release) -> str | None:
-        """The stranger that saved it, as `LastSession.stranger` finds it."""
-        head, places = resume.before.entry.header, positions_of(release)
-        if head.fence != head.owner or self._approved > max(places):
+        """Say what a stranger did to it, as `LastSession.stranger` does."""
+        head, saved, deleted = (
+            resume.before.entry.header,
+            positions_of(release),
+            self._log.deletions,
+        )
+        if head.fence != head.owner:
             return None
-        for seq in places:
-            author = self._authors[bisect_right(self._authors, seq, key=_first) - 1][1]
-            if author is None or not resume.roster.work_together(resume.entry.writer, author):
-                return "unknown" if author is None else author.name
-        return None
+        return stranger_words(
+            lambda seq: self._authors[bisect_right(self._authors, seq, key=_first) - 1][1],
+            saved=() if self._approved > max(saved) else saved,
+            deleted=() if self._approved > max(deleted, default=-1) else deleted,
+            works_with=lambda author: resume.roster.work_together(resume.entry.writer, author),
+        )
 
     def _facts_far_back(self, resume: _Resume, outline: Outline, grant: GrantFacts | None) -> Facts:
         """Return the facts of a resume that is too old for its release to be made again.

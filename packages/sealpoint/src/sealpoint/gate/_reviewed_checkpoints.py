@@ -160,6 +160,8 @@ class CheckpointLog:
         """By the hash of the entry, in the order of their positions."""
         self._removals: PruneBody | None = None
         self._resumes = Resumes()
+        self.deletions: list[int] = []
+        """The positions of the deletions since a session last saved a new checkpoint."""
         self._results = 0
         self._living: dict[int, tuple[Key, str]] = {}
         """The results that no prune has removed, by position: their checkpoint and their task."""
@@ -174,6 +176,8 @@ class CheckpointLog:
             self._newest_far_back = None
             if entry.header.kind is Kind.CHECKPOINT and body.is_new_in_main_lane:
                 self._resumes.settle()
+                settled = self._resumes.settled.resume
+                self.deletions = [seq for seq in self.deletions if seq > settled]
             if len(self._places) > AUDIT_CHECKPOINTS_MAX * 3 // 2:
                 self._forget()
         elif isinstance(body, ResultsBody) and not self.overflows:
@@ -185,6 +189,8 @@ class CheckpointLog:
                 self.overflows = self._results > AUDIT_RESULTS_MAX // 2
         elif isinstance(body, PruneBody):
             self._removals = body
+            if entry.header.kind is Kind.DELETE:
+                self.deletions.append(entry.seq)
             self._living = {at: each for at, each in self._living.items() if not body.covers(at)}
         elif entry.header.kind is Kind.RESUME:
             checkpoint = body.checkpoint if isinstance(body, ResumeBody) else None

@@ -133,6 +133,17 @@ class Retention:
             )
         return body
 
+    def deletions(self, since: int) -> list[int]:
+        """Return where the deletions above a position lie, newest first."""
+        found = self._find()
+        deletions: list[int] = []
+        while found is not None and found[0] > since:
+            seq, body = found
+            if self._chain.descend(seq)[1].kind is Kind.DELETE:
+                deletions.append(seq)
+            found = None if body.earlier is None else (body.earlier, self._read(body.earlier))
+        return deletions
+
     def _find(self) -> tuple[int, PruneBody] | None:
         if not self._is_known:
             seq = self._named_seq()
@@ -498,6 +509,10 @@ class ThreadState:
             ):
                 return header.fence
         return -1
+
+    def deletions_since_save(self) -> list[int]:
+        """Return where the deletions lie since a session last saved a new checkpoint."""
+        return self.retention.deletions(self._settled_resume())
 
     def removals_at_resume(self) -> PruneBody | None:
         """Return the prune or delete in force when the thread was last resumed."""
