@@ -130,9 +130,8 @@ class _Thread:
         return then
 
     def pending(self) -> set[int]:
-        """The results that a run would take, or whose question it waits with."""
-        found = {*self.results(self.target), *(seq for seq, _ in self._ahead())}
-        return found.union(*(results for _, _, results in self.lanes()))
+        """The results that a run would take."""
+        return set(self.results(self.target)).union(*(results for _, _, results in self.lanes()))
 
     def lanes(self) -> list[tuple[str, int, list[int]]]:
         """The other lanes in which something was written since."""
@@ -152,21 +151,10 @@ class _Thread:
             return said["question"]
         own, bodies = self.results(self.target), dict(self._writes())
         waiting: dict[str, Any] = {}
-        for body in (*(bodies[at] for at in own), *(body for _, body in self._ahead())):
+        for body in (bodies[at] for at in own):
             if "answers" not in body:
                 waiting[body["task"]] = body.get("question")
         return [each for each in waiting.values() if each is not None] or None
-
-    def _ahead(self) -> list[tuple[int, Body]]:
-        """Results that ask something, for a checkpoint that is still on its way."""
-        rank, lane = _rank(self.target), _name(self.target[1])[0]
-        after = {_name(body) for at, body in self._named.values() if at >= rank}
-        return [
-            (at, body)
-            for at, body in self._writes()
-            if at > rank and "question" in body and _name(body)[0] == lane
-            if _name(body) not in after
-        ]
 
     def deleted(self) -> list[int]:
         """What was given up since the last resume, and would count otherwise."""

@@ -169,12 +169,12 @@ _PENDING = (
     Said(4, 2, basis=3, results=(3,)),
     Said(5, 2, basis=4, results=(3, 4), question=[_PAY]),
     Said(6, 2, basis=5, results=(3, 4, 5), question=[_PAY]),
-    Said(7, 2, basis=6, results=(3, 4, 5), question=[_PAY, "sure?"]),
+    Said(7, 2, basis=6, results=(3, 4, 5), question=[_PAY]),
     Said(8, 2, basis=7, newest=False, results=(3, 4, 5), question=[_PAY]),
     Said(8, 7, basis=7, results=(6,), question=["sure?"]),
     Said(10, 7, basis=9, results=(6, 9)),
-    Said(11, 7, basis=10, results=(6, 9), question=["again?"]),
-    Said(12, 7, basis=11, results=(6, 9, 11), question=[["now?"], "again?"]),
+    Said(11, 7, basis=10, results=(6, 9)),
+    Said(12, 7, basis=11, results=(6, 9, 11), question=[["now?"]]),
     Said(13, 12, basis=12, question=_PAY),
 )
 _HELD = (

@@ -218,7 +218,7 @@ def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:
         results=results,
         lanes=tuple((head, _added(lines, head, gone)) for head in _heads(lines, target, gone)),
         deleted=tuple(_deleted(lines, target, gone)),
-        question=_question(lines, target, results, gone),
+        question=_question(target, results),
         basis=next(line.entry for line in reversed(lines) if line.moves),
         copied=target.body.origin is not None and target.seq > settled(lines),
     )
@@ -262,10 +262,9 @@ def _deleted(lines: Sequence[Line], target: Line, gone: set[int]) -> Iterable[Li
 
 
 def _pending(lines: Sequence[Line], target: Line, gone: set[int]) -> list[Line]:
-    """The results that a run would take, or whose question it waits with."""
+    """The results that a run would take."""
     heads = [target, *_heads(lines, target, gone)]
-    found = [line for head in heads for line in _added(lines, head, gone)]
-    return [*found, *_ahead(lines, target, gone)]
+    return [line for head in heads for line in _added(lines, head, gone)]
 
 
 def _heads(lines: Sequence[Line], target: Line, gone: set[int]) -> list[Line]:
@@ -277,29 +276,12 @@ def _heads(lines: Sequence[Line], target: Line, gone: set[int]) -> list[Line]:
     return [head for lane in sorted(busy) for head in living(lines, lane, gone)[:1]]
 
 
-def _ahead(lines: Sequence[Line], target: Line, gone: set[int]) -> list[Line]:
-    """Results that ask something, for a checkpoint that is still on its way."""
-    there = {line.name: line.seq for line in lines if line.kind in STATES}
-    return [
-        line
-        for line in lines
-        if line.kind is Kind.RESULTS
-        and line.seq > target.rank
-        and line.body.lane == target.body.lane
-        and line.body.question is not None
-        and line.seq not in gone
-        and there.get(line.name, -1) < target.rank
-    ]
-
-
-def _question(
-    lines: Sequence[Line], target: Line, results: tuple[Line, ...], gone: set[int]
-) -> Any:
+def _question(target: Line, results: tuple[Line, ...]) -> Any:
     """What the checkpoint asks, or else each task that goes on from it."""
     if target.body.question is not None:
         return target.body.question
     waiting: dict[str, Any] = {}
-    for line in (*results, *_ahead(lines, target, gone)):
+    for line in results:
         if not line.body.answers:
             waiting[line.body.task] = line.body.question
     return [question for question in waiting.values() if question is not None] or None

@@ -114,8 +114,6 @@ class CheckpointIndex:
         self._lowest_removals: PruneBody | None = None
         """The lowest prune or deletion on the way down."""
         self._results: dict[Key, list[ResultPlace]] = {}
-        self._asking: list[ResultPlace] = []
-        """The results that wait for an answer."""
         self._order: dict[str, list[tuple[int, str]]] = {}
         """By lane, in the order of their ranks."""
         self._saved: deque[tuple[int, Key]] = deque()
@@ -195,24 +193,6 @@ class CheckpointIndex:
         self._grow_down_to(since)
         return [place for place in self._results.get(key, ()) if place.seq >= since]
 
-    def asking(self, lane: str, since: int) -> list[ResultPlace]:
-        """Return results after a position that wait for an answer and have no checkpoint after it.
-
-        Earlier checkpoints are ignored even if they are known, as for `results`.
-        """
-        self._grow_down_to(since)
-
-        def has_checkpoint(key: Key) -> bool:
-            found = self._places.get(key)
-            return found is not None and found.seq >= since
-
-        found = [
-            place
-            for place in self._asking
-            if place.key.lane == lane and place.seq > since and not has_checkpoint(place.key)
-        ]
-        return sorted(found, key=_position)
-
     def earliest(self, key: Key, since: int, gone: Gone) -> int | None:
         """Return the position of the first results of a checkpoint that is about to be written.
 
@@ -273,7 +253,6 @@ class CheckpointIndex:
                 del self._results[key]
         self._saved = deque(saved for saved in self._saved if saved[1] in self._places)
         self._added = deque(added for added in self._added if added[1] in self._results)
-        self._asking = [place for place in self._asking if place.seq >= seq]
 
     def result_count(self) -> int:
         """Return how many results it holds."""
@@ -358,8 +337,6 @@ class CheckpointIndex:
         results = self._results.setdefault(place.key, [])
         results.insert(0 if older else len(results), place)
         (self._added.appendleft if older else self._added.append)((place.seq, place.key))
-        if place.question is not None:
-            self._asking.append(place)
 
     def _put(self, place: CheckpointPlace, *, older: bool) -> None:
         known = self._places.get(place.key)

@@ -168,7 +168,7 @@ def make_release(
         if place.key.lane != target.key.lane
     )
     deleted = _deleted(index, target, release_position)
-    question = _question(index, target, results, gone)
+    question = _question(target, results)
     is_newest = newest is not None and newest.entry == target.entry
     copied = target.origin is not None and target.seq > release_position.resumed
     document = {
@@ -234,19 +234,15 @@ def pending_result(place: ResultPlace) -> PendingResult:
     )
 
 
-def _question(
-    index: CheckpointIndex,
-    target: CheckpointPlace,
-    results: Iterable[PendingResult],
-    gone: Gone,
-) -> Any:
-    """Return the question that the checkpoint, or tasks that continue from it, wait for."""
+def _question(target: CheckpointPlace, results: Iterable[PendingResult]) -> Any:
+    """Return the question that the checkpoint, or tasks that continue from it, wait for.
+
+    Results may be there before their checkpoint. No run waits for their questions: it continues
+    from a checkpoint that exists, and its tasks ask again.
+    """
     if target.question is not None:
         return target.question
-    # A checkpoint that is not saved yet may have waiting tasks, too.
-    coming = [place for place in index.asking(target.key.lane, target.rank) if not gone(place.seq)]
     waiting = {each.task: each.question for each in results if not each.answers}
-    waiting |= {each.task: each.question for each in coming if not each.answers}
     return [question for question in waiting.values() if question is not None] or None
 
 
@@ -292,9 +288,6 @@ def _results_then(
         yield from (
             each for each in index.results(place.key, place.since) if not was_gone(each.seq)
         )
-    # The results of a checkpoint that is not saved yet.
-    coming = index.asking(target.key.lane, target.rank)
-    yield from (each for each in coming if not was_gone(each.seq))
 
 
 def _deleted_at(place: CheckpointPlace | ResultPlace, task: str | None) -> Deleted:
