@@ -110,8 +110,8 @@ class Facts:
     also_older: tuple[str, ...] = ()
     """Descriptions of other starting points of the run that are not the newest."""
     stranger: str | None = None
-    """What a stranger to the identity that resumes has saved or deleted of the state, if the thread
-    has come by an unapproved handoff since."""
+    """Says that a stranger to the identity that resumes saved the state or deleted something, if
+    the thread has come by an unapproved handoff since."""
     imported: bool = False
     """Whether the copy was imported from a file."""
     holder: str | None = None

@@ -256,10 +256,10 @@ def fold_entry(
 def fold_lost(asked: dict[str, Asked], entry: Entry, roster: Roster | None) -> None:
     """Add a verified entry about requests whose body is missing, or is not the one it sealed.
 
-    Its writer did that, or whoever edits the store. Nobody knows which request it was about, so it
-    grants nothing, and what it may have denied or ended is not granted any more. A denial by an
-    identity that may deny is final, as if it were about each request. Other identities can only
-    relay denials: the requests are then closed, and the same may be asked for again.
+    Its writer did that, or an attacker who edits the store. Nobody knows which request it was
+    about, so it grants nothing, and what it may have denied or ended is not granted any more. A
+    denial by an identity that may deny is final, as if it were about each request. Other identities
+    can only relay denials: the requests are then closed, and the same may be asked for again.
 
     Args:
         asked: The requests so far, by their ids; it is changed.

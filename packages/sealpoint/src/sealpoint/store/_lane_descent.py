@@ -4,8 +4,8 @@
 A run continues from one checkpoint of the main lane. That was saved in a session, which had
 released an earlier one, and so on down to a session that began from nothing. Work in another lane
 comes along if it was saved since that beginning: some session on the way saved it, or its gate
-released it. A session that began from nothing released nothing, so what already lay in the lanes is
-not part of its work, whoever saved it.
+released it. A session that began from nothing released nothing, so earlier work in the lanes is not
+part of its own.
 """
 
 from collections.abc import Callable
