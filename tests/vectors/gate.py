@@ -369,7 +369,8 @@ def _pauses() -> Iterator[dict[str, Any]]:
         yield _case("paused", after, f"a held at {after} while running", "not-trusted", made)
     running, halted = cut("paused", 3), cut("paused", 4)
     for field, seq in (("released", 4), ("decided", 4), ("released", -1), ("decided", 10**6)):
-        made = running.record(Kind.RESUME, resume_body("worker", running.seq - 1, **{field: seq}))
+        named = {"checkpoint": "22" * 32, "release": "77" * 32, field: seq}
+        made = running.record(Kind.RESUME, resume_body("worker", running.seq - 1, **named))
         yield _case("paused", 3, f"a resume with {field} {seq}", "misplaced", made)
     for kind, ledger in ((Kind.PAUSE, running), (Kind.UNPAUSE, halted)):
         for who in ("worker", "ann", "auditor", "officer", "elsewhere", "mallory"):

@@ -24,7 +24,7 @@ def _with_a_hole(rows: Rows) -> Rows:
 
 
 def _bodiless(rows: Rows) -> Rows:
-    return {**rows, max(rows): replace(rows[max(rows)], body=None)}
+    return {**rows, 1: replace(rows[1], body=None)}
 
 
 def _swapped(rows: Rows) -> Rows:
