@@ -153,7 +153,7 @@ def test_a_thread_that_cannot_be_read_is_named(asked: tuple[Machine, str]) -> No
     with team.open() as store:
         store.thread("other").save(1, world=READ)
     ask(team, "other")
-    statement = "UPDATE entries SET header = x'00' WHERE thread = ? AND seq = 3"
+    statement = "UPDATE entries SET body = x'00' WHERE thread = ? AND seq = 3"
     hurt = [each for each in team.json("requests")["requests"] if each["thread"] == "other"]
     team.sql(statement, [bytes.fromhex(hurt[0]["statement"]["thread"])])
     result, as_json = team.run("requests"), team.run("requests", "--json")

@@ -35,7 +35,7 @@ from sealpoint.gate._requests import (
 )
 from sealpoint.gate._rollouts_in_force import RolloutBook
 from sealpoint.gate._thread_status import foresee
-from sealpoint.ledger import KINDS, ROLLOUTS, Kind, link_hash, parse_header
+from sealpoint.ledger import KINDS, ROLLOUTS, Entry, Kind, link_hash, parse_header
 from sealpoint.signing import (
     DIGITS_LEAST,
     DIGITS_MAX,
@@ -73,8 +73,8 @@ class Requests:
 
     requests: tuple[Request, ...]
     failures: tuple[tuple[str, str], ...]
-    """The threads that could not be read, or that the anchor does not know: id, and the message.
-    Their requests are unknown."""
+    """The threads that could not be read completely, or that the anchor does not know: id, and the
+    message. Some or all of their requests are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,13 @@ class _Unverified:
 _Seen = _Known | Sequence[Request] | SealpointError
 """The pending state of a thread, the requests of the book of rollouts, or the error."""
 _Looked = tuple[ListedThread, _Seen]
+
+
+def _lost(name: str, entry: Entry) -> str:
+    return (
+        f"thread {name!r}: entry {entry.seq} by {entry.writer!r}, a {entry.header.kind.word}, has "
+        "lost its body: the store was edited, or its writer left the body out"
+    )
 
 
 def check_digits(text: str, what: str) -> None:
@@ -172,6 +179,9 @@ class RequestList:
                 if seen.named:
                     known[each.thread] = seen
                 found += self._shown(seen, roster, policy)
+                failures += [
+                    (each.thread.hex(), _lost(seen.name, entry)) for entry in seen.pending.lost
+                ]
             else:
                 found += seen
         self._known = known

@@ -114,6 +114,8 @@ class Pending:
     """The pause in force."""
     asked: dict[str, Asked] = field(default_factory=dict)
     """Every request, by the digest of its statement, oldest first."""
+    lost: tuple[Entry, ...] = ()
+    """The entries about requests whose body is missing, or is not the one that was sealed."""
 
 
 class PendingReader:
@@ -145,7 +147,8 @@ class PendingReader:
             if KINDS[header.kind].blocked_by_pause or header.kind is Kind.ERASE:
                 break
             if self._is_head(header, record) and self._known is not None:
-                pending = Pending(tip.time, self._known.paused, dict(self._known.asked))
+                known = self._known
+                pending = Pending(tip.time, known.paused, dict(known.asked), known.lost)
                 break
             found.append((header, record))
         fold_found(chain, tip.basis, reversed(found), pending)
@@ -193,6 +196,7 @@ def fold_found(
             if body is None:
                 if is_lost(header, record.body):
                     entry = _verified(chain, header, record)
+                    pending.lost = (*pending.lost, entry)
                     fold_lost(pending.asked, entry, trust.roster_at(header.roster))
             elif _may_count(body, header, pending.asked):
                 entry = _verified(chain, header, record)
