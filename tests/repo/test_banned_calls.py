@@ -220,7 +220,7 @@ BANS = (
             # A command that the operator names in config.toml, which only its owner can write.
             "packages/sealpoint-console/src/sealpoint_console/_hook_delivery.py",
             # The command that a person, or a service manager, gives to `sealpoint openclaw run`.
-            "packages/sealpoint-openclaw/src/sealpoint_openclaw/_verbs.py",
+            "packages/sealpoint-openclaw/src/sealpoint_openclaw/_gateway_process.py",
         ),
     ),
     Ban(
@@ -247,6 +247,8 @@ BANS = (
         except_in=(
             "packages/sealpoint/src/sealpoint/config.py",
             "packages/sealpoint/src/sealpoint/config/*",
+            # Handed on to the gateway, without what is Sealpoint's own.
+            "packages/sealpoint-openclaw/src/sealpoint_openclaw/_gateway_process.py",
         ),
     ),
 )

@@ -10,7 +10,7 @@ guard. While it ran under a guard, exact rows may change: that is a decision of 
 which the guard records at once if the policy allows it, and asks about at the end otherwise.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +20,7 @@ from typing import Any
 from sealpoint.errors import (
     HistoryChanged,
     NeedsApproval,
+    Paused,
     ResumeRefused,
     RolledBack,
     StateChanged,
@@ -31,6 +32,7 @@ from sealpoint.gate import Outcome, Thread
 from sealpoint.store import CheckpointRef
 from sealpoint.views.words import count_text
 from sealpoint.world import World
+from sealpoint_openclaw._acts import ActLog
 from sealpoint_openclaw._differences import Concern, Difference, digest_of, find_differences
 from sealpoint_openclaw._folder import Folder, Seen
 from sealpoint_openclaw._inventory import Digests, Inventory
@@ -65,6 +67,8 @@ class Seal:
     inventory: Inventory
     accepted: str | None
     world: World | None
+    started: int | None
+    """The position of the seal of the start, if the gateway has not been seen to end since."""
 
     @property
     def time(self) -> datetime:
@@ -95,7 +99,8 @@ class Guard:
     """Seals and verifies the state of one gateway.
 
     Args:
-        thread: The thread of the seals.
+        open_thread: Opens a thread of the guard's store by its name.
+        name: The name of the thread of the seals; those of the acts begin with it.
         folder: The gateway's folder.
         digests: Makes the digests of rows and files, with the guard's secret.
         runtime: Versions of what runs the gateway, as far as they are known.
@@ -103,12 +108,14 @@ class Guard:
 
     def __init__(
         self,
-        thread: Thread,
+        open_thread: Callable[[str], Thread],
+        name: str,
         folder: Folder,
         digests: Digests,
         runtime: Mapping[str, str] | None = None,
     ) -> None:
-        self.thread = thread
+        self.thread = open_thread(name)
+        self._open_thread = open_thread
         self.folder = folder
         self._digests = digests
         self._runtime = dict(runtime or {})
@@ -123,23 +130,23 @@ class Guard:
             RolledBack, Tampered, Forked, Unanchored: The store of the seals is not what it was.
         """
         try:
-            return self._seal_of(None)
+            seal = self._seal_of(None)
         except UnknownThread:
             raise UsageError(
                 f"{self.folder.root}: no seal of it exists",
                 hint="Make the first one: sealpoint openclaw init",
             ) from None
+        held = None if seal.started is None else self.acts(seal.started).held(seal.ref.id)
+        return seal if held is None else _seal(*held, seal.world)
 
     def _seal_of(self, ref: CheckpointRef | None) -> Seal:
         loaded = self.thread.load() if ref is None else self.thread.load(ref)
-        inventory = Inventory.from_state(loaded.state)
-        return Seal(
-            ref=loaded.ref,
-            moment=Moment(loaded.state["moment"]),
-            inventory=inventory,
-            accepted=loaded.state["accepted"],
-            world=None if loaded.world is None else World.from_dict(loaded.world),
-        )
+        world = None if loaded.world is None else World.from_dict(loaded.world)
+        return _seal(loaded.ref, loaded.state, world)
+
+    def acts(self, started: int) -> ActLog:
+        """Return the acts of the run that began with the seal at a position."""
+        return ActLog(self._open_thread(f"{self.thread.name}/acts/{started}"))
 
     def check(self, before: Seal | None = None) -> Check:
         """Compare the folder with the newest seal; every row is read."""
@@ -258,6 +265,13 @@ class Guard:
             ref = self.save(check.inventory, Moment.ACCEPTED, accepted, by=actor)
         return check, ref
 
+    def refusal(self) -> str | None:
+        """Return why no agent may run and no tool may be called now; None if they may."""
+        if not self.thread.paused:
+            return None
+        pause = self.thread.standing().paused
+        return None if pause is None else f"{pause.author_text} paused OpenClaw: {pause.reason}"
+
     def seal_command(
         self, before: Check, reason: str | None, actor: str | None
     ) -> tuple[Check, CheckpointRef | None]:
@@ -294,7 +308,7 @@ class Guard:
                 hint="Compare first: sealpoint openclaw verify",
             )
         with self._watching(self._world_of(seal), None, None) as watch:
-            watch.latest = seal
+            watch.latest, watch.basis = seal, seal.ref.id
             return watch.end(crashed=crashed)
 
     def _world_of(self, seal: Seal) -> World:
@@ -310,10 +324,10 @@ class Guard:
         *,
         world: World | None = None,
         by: str | None = None,
+        started: int | None = None,
     ) -> CheckpointRef:
         """Save a seal in the session under way."""
-        state: dict[str, Any] = inventory.to_state()
-        state |= {"moment": str(moment), "accepted": accepted}
+        state = _state(inventory, moment, accepted, started)
         metadata: dict[str, Any] = {"seal": str(moment)}
         if by is not None:
             metadata["by"] = by
@@ -366,6 +380,8 @@ class Watch:
         self._seen = Seen()
         self.latest: Seal
         """The newest seal."""
+        self.basis: str
+        """The id of the newest one in the thread of the seals."""
         self._refused: World | None = None
         """The world of the gateway, if the policy does not let it pass by itself."""
         self.waits: tuple[str, ...] = ()
@@ -374,6 +390,13 @@ class Watch:
     def begin(self, check: Check) -> CheckpointRef:
         """Record the verified start."""
         return self._save(check.inventory, Moment.STARTED, check.seal.accepted)
+
+    @property
+    def acts(self) -> ActLog:
+        """The acts of this run."""
+        if self.latest.started is None:
+            raise UsageError("acts: the run has ended, so nothing more is recorded of it")
+        return self._guard.acts(self.latest.started)
 
     def seal(self) -> CheckpointRef | None:
         """Seal the state of the running gateway; None if nothing has changed.
@@ -409,7 +432,7 @@ class Watch:
         if world == self._world:
             self._refused, self.waits = None, ()
             return
-        if world == self._refused:
+        if world == self._refused or self._guard.thread.paused:
             return
         thread, lines = self._guard.thread, self._world.diff(world).lines()
         reason = _reason(lines)
@@ -422,11 +445,50 @@ class Watch:
             self._refused, self.waits = world, lines
 
     def _save(self, inventory: Inventory, moment: Moment, accepted: str | None) -> CheckpointRef:
-        ref = self._guard.save(inventory, moment, accepted)
+        """Save a seal; while the gateway is paused, next to its acts."""
+        started = None if moment is Moment.STARTED else self.latest.started
+        kept = started if moment in _GATEWAY_RUNS else None
+        try:
+            ref = self._guard.save(inventory, moment, accepted, started=kept)
+            self.basis = ref.id
+        except Paused:
+            if started is None:
+                raise
+            state = _state(inventory, moment, accepted, kept)
+            ref = self._guard.acts(started).hold(state, self.basis)
         self.latest = Seal(
-            ref=ref, moment=moment, inventory=inventory, accepted=accepted, world=self._world
+            ref=ref,
+            moment=moment,
+            inventory=inventory,
+            accepted=accepted,
+            world=self._world,
+            started=ref.seq if moment is Moment.STARTED else kept,
         )
         return ref
+
+
+def _state(
+    inventory: Inventory, moment: Moment, accepted: str | None, started: int | None
+) -> dict[str, Any]:
+    """Return what a checkpoint of a seal stores."""
+    return inventory.to_state() | {
+        "moment": str(moment),
+        "accepted": accepted,
+        "started": started,
+    }
+
+
+def _seal(ref: CheckpointRef, state: Mapping[str, Any], world: World | None) -> Seal:
+    """Return the seal that a checkpoint stores."""
+    moment = Moment(state["moment"])
+    return Seal(
+        ref=ref,
+        moment=moment,
+        inventory=Inventory.from_state(state),
+        accepted=state["accepted"],
+        world=world,
+        started=ref.seq if moment is Moment.STARTED else state["started"],
+    )
 
 
 def _reason(lines: Sequence[str]) -> str:

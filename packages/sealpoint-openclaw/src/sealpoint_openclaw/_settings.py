@@ -31,10 +31,18 @@ from sealpoint_openclaw._inventory import KEY_BYTES, Digests
 DEFAULT_THREAD = "openclaw"
 
 _TABLE = "openclaw"
-_KEYS = {"folder": str, "store": str, "thread": str, "same_user": bool, "folders": dict}
+_KEYS = {
+    "folder": str,
+    "store": str,
+    "thread": str,
+    "same_user": bool,
+    "gate": str,
+    "folders": dict,
+}
 _SECRET = "openclaw.key"  # noqa: S105 # nosec B105 # the name of a file
 _NAME = "config.toml"
 _SQLITE = "sqlite:///"
+_GATE = Path("/var/lib/sealpoint-openclaw/gate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +56,8 @@ class GuardSettings:
     namespace: str = "default"
     same_user: bool = False
     """Whether guard and gateway are known to run as one user."""
+    gate: Path
+    """The folder of the plugin and its socket, which the gateway's user may read."""
     config_dir: Path
     state_dir: Path
     runtime: Mapping[str, str] = field(default_factory=dict)
@@ -72,8 +82,8 @@ class GuardSettings:
             if key not in _KEYS or not isinstance(value, _KEYS[key]):
                 known = ", ".join(_KEYS)
                 raise ConfigError(f"{path}: openclaw.{key}: unknown, or malformed; known: {known}")
-        if not {"folder", "store"} <= table.keys():
-            raise ConfigError(f"{path}: [openclaw] needs folder and store")
+        if not {"folder", "store", "gate"} <= table.keys():
+            raise ConfigError(f"{path}: [openclaw] needs folder, store and gate")
         others = table.get("folders", {})
         return cls(
             folder=Folder(
@@ -84,6 +94,7 @@ class GuardSettings:
             thread=table.get("thread", DEFAULT_THREAD),
             namespace=found.namespace,
             same_user=table.get("same_user", False),
+            gate=Path(table["gate"]),
             config_dir=found.config_dir,
             state_dir=found.state_dir,
         )
@@ -111,6 +122,7 @@ class GuardSettings:
             f"store = {json.dumps(self.store)}",
             f"thread = {json.dumps(self.thread)}",
             f"same_user = {json.dumps(self.same_user)}",
+            f"gate = {json.dumps(str(self.gate))}",
         ]
         if self.folder.others:
             lines += ["", f"[{_TABLE}.folders]"]
@@ -128,7 +140,7 @@ class GuardSettings:
         Raises:
             GuardExposed: They are inside the gateway's folder, or its user could change them.
         """
-        own = [self.config_dir, self.state_dir, *self.store_directory()]
+        own = [self.config_dir, self.state_dir, *self.store_directory(), self.gate]
         guarded = [self.folder.root, *self.folder.others.values()]
         for path in own:
             for folder in guarded:
@@ -202,7 +214,7 @@ class GuardSettings:
 
     def guard(self, store: Store) -> Guard:
         """Return the guard of the gateway."""
-        return Guard(store.thread(self.thread), self.folder, self.digests(), self.runtime)
+        return Guard(store.thread, self.thread, self.folder, self.digests(), self.runtime)
 
 
 def _gap(text: str) -> str:
@@ -228,3 +240,10 @@ def _may_replace(directory: Path, uid: int) -> bool:
 def default_store(state_dir: Path) -> str:
     """Return the URL of the store that `init` makes if none is named."""
     return f"{_SQLITE}{state_dir.with_name(f'{state_dir.name}-openclaw') / 'seals.db'}"
+
+
+def default_gate(folder: Path, store: str) -> Path:
+    """Return the folder of the plugin that `init` makes if none is named."""
+    if folder.stat().st_uid in {0, os.geteuid()} and store.startswith(_SQLITE):
+        return Path(store.removeprefix(_SQLITE)).parent / "gate"
+    return _GATE

@@ -3,12 +3,11 @@
 
 import dataclasses
 import shlex
-import signal
-import subprocess  # nosec B404 # the command that the user named, and no shell
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from math import inf
 from pathlib import Path
-from types import FrameType
+from time import monotonic
 from typing import Any
 
 import click
@@ -28,19 +27,33 @@ from sealpoint.config import load_settings
 from sealpoint.errors import SealpointError, StoreExists, UsageError
 from sealpoint.views.words import Styled, count_text, when
 from sealpoint_openclaw._folder import Folder
+from sealpoint_openclaw._gate_server import GateServer
+from sealpoint_openclaw._gateway_process import Child
 from sealpoint_openclaw._guard import Check, Guard, Watch
+from sealpoint_openclaw._plugin_folder import (
+    PATCH,
+    SOCKET,
+    UNIT,
+    WRAPPER,
+    require_readable,
+    write_plugin_folder,
+)
 from sealpoint_openclaw._runtime import openclaw_version, starts_gateway
 from sealpoint_openclaw._settings import (
     DEFAULT_THREAD,
     GuardSettings,
+    default_gate,
     default_store,
 )
 
 _SHOWN = 40
 _SECONDS = 10.0
-_CLEAN = frozenset({0, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT})
-_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
-_BY_SIGNAL = 128
+_REPORTS_SECONDS = 5.0
+_SILENT_SECONDS = 120.0
+_SILENT = (
+    "The gateway has not loaded the guard's plugin, so its agents run without asking. Load it by "
+    f"the settings in {PATCH}."
+)
 
 
 @click.group(cls=VerbGroup)
@@ -99,6 +112,12 @@ def _guarding(
     "repeated.",
 )
 @click.option(
+    "--gate",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to put the plugin and its socket; the gateway's user must be able to read it.",
+)
+@click.option(
     "--policy",
     default="solo",
     show_default=True,
@@ -124,6 +143,7 @@ def init(
     *,
     folder: Path | None,
     others: tuple[str, ...],
+    gate: Path | None,
     policy: str,
     thread: str,
     same_user: bool,
@@ -132,31 +152,35 @@ def init(
     state_dir: str | None,
     as_json: bool,
 ) -> None:
-    """Make store, keys and anchor of a guard, and the first seal.
+    """Make store, keys and anchor of a guard, its plugin for the gateway, and the first seal.
 
     The gateway should be stopped, so that the first seal is of a state that nobody changes.
     """
     found = load_settings(store=store, config_dir=config_dir, state_dir=state_dir)
+    guarded = Folder(
+        root=(folder or Path.home() / ".openclaw").absolute(),
+        others=dict(_named_folder(each) for each in others),
+    )
+    guarded.require()
+    url = found.store or default_store(found.state_dir)
     settings = GuardSettings(
-        folder=Folder(
-            root=(folder or Path.home() / ".openclaw").absolute(),
-            others=dict(_named_folder(each) for each in others),
-        ),
-        store=found.store or default_store(found.state_dir),
+        folder=guarded,
+        store=url,
+        gate=(gate or default_gate(guarded.root, url)).absolute(),
         thread=thread,
         namespace=found.namespace,
         same_user=same_user,
         config_dir=found.config_dir,
         state_dir=found.state_dir,
     )
-    settings.folder.require()
     settings.check_reach()
-    with working("making keys, store and the first seal"):
+    with working("making keys, store, plugin and the first seal"):
         _make_store(settings, policy)
         settings.make_secret()
         with settings.open_store() as opened:
             ref = settings.guard(opened).seal_first()
         settings.write()
+        _write_plugin(settings)
     if as_json:
         print_json(
             {
@@ -164,16 +188,41 @@ def init(
                 "store": settings.store,
                 "thread": settings.thread,
                 "same_user": settings.is_same_user(),
+                "gate": str(settings.gate),
                 "seal": ref.id,
             }
         )
         return
+    _print_next(settings)
+
+
+def _print_next(settings: GuardSettings) -> None:
+    """Print what is left to do after `init`."""
     print_line(Styled("OpenClaw's state is sealed.", "good"))
     _print_place(settings)
+    print_lines(["", "Let OpenClaw load the guard's plugin:"])
+    patch = shlex.quote(str(settings.gate / PATCH))
+    load = "  sealpoint openclaw run --reason 'the plugin of the guard' --"
+    print_code([f"{load} openclaw config patch --file {patch}"])
     print_lines(["", "Start OpenClaw with its guard from now on:"])
     print_code(["  sealpoint openclaw run -- openclaw gateway"])
     print_lines(["", "Commands that change its state, while it is stopped:"])
     print_code(["  sealpoint openclaw run --reason WHY -- openclaw config set ..."])
+    print_lines(["", "For a service manager:"])
+    print_fields(
+        [
+            ("unit of systemd", str(settings.gate / UNIT)),
+            ("OPENCLAW_WRAPPER", str(settings.gate / WRAPPER)),
+        ]
+    )
+
+
+def _write_plugin(settings: GuardSettings) -> None:
+    """Write the plugin of this version, and what loads it."""
+    verb = ("openclaw", "run", "--config-dir", settings.config_dir, "--state-dir")
+    write_plugin_folder(settings.gate, (*map(str, verb), str(settings.state_dir)))
+    if not settings.is_same_user():
+        require_readable(settings.gate, settings.folder.root.stat().st_uid)
 
 
 def _make_store(settings: GuardSettings, policy: str) -> None:
@@ -421,66 +470,55 @@ def run(
 ) -> None:
     """Verify OpenClaw's state, then run CMD under the guard.
 
-    A gateway is sealed while it runs and when it ends. After any other command, such as `openclaw
-    doctor`, the changes are shown and sealed; give --reason if it changes what OpenClaw may do.
+    CMD runs as the user who owns OpenClaw's folder. A gateway is sealed while it runs and when it
+    ends, and its plugin asks the guard before each agent run and tool call. After any other
+    command, such as `openclaw doctor`, the changes are shown and sealed; give --reason if it
+    changes what OpenClaw may do.
     """
-    with _guarding(config_dir, state_dir, command) as (_, guard):
+    with _guarding(config_dir, state_dir, command) as (settings, guard):
         if gateway or starts_gateway(command):
-            context.exit(_run_gateway(guard, command, reason, actor, every))
-        context.exit(_run_command(guard, command, reason, actor))
+            made = guard.running(reason=reason, actor=actor)
+            context.exit(_run_gateway(settings, guard, made, command, every))
+        context.exit(_run_command(settings, guard, command, reason, actor))
 
 
 def _run_gateway(
-    guard: Guard, command: Sequence[str], reason: str | None, actor: str | None, every: float
+    settings: GuardSettings,
+    guard: Guard,
+    running: AbstractContextManager[Watch],
+    command: Sequence[str],
+    every: float,
 ) -> int:
-    """Run a gateway as a child, and seal until it has ended."""
-    with guard.running(reason=reason, actor=actor) as watch:
-        print_note(f"OpenClaw's state is verified; starting {shlex.join(command)}")
-        process = _start(command)
-        with _forwarding(process):
-            while _waits(process, every):
-                _seal(watch)
-        status = process.returncode
-        watch.end(crashed=status not in _CLEAN)
+    """Run a gateway as a child, answer its plugin, and seal until it has ended."""
+    _write_plugin(settings)
+    with running as watch:
+        server = GateServer(settings.gate / SOCKET, watch.acts.record, guard.refusal)
+        server.listen()
+        try:
+            print_note(f"OpenClaw's state is verified; starting {shlex.join(command)}")
+            child = Child(command, settings.folder.root)
+            child.drop_rights()
+            server.serve(child.pid)
+            with child.forwarding():
+                silent_after = monotonic() + _SILENT_SECONDS
+                while child.runs(every):
+                    _seal(watch)
+                    if monotonic() > silent_after and not server.greeted:
+                        silent_after = inf
+                        print_note(Styled(_SILENT, "warning"))
+        finally:
+            server.close(_REPORTS_SECONDS)
+        watch.end(crashed=not child.ended_cleanly)
+        status = child.wait()
         print_note(
             "OpenClaw has stopped; its state is sealed"
-            if status in _CLEAN
+            if child.ended_cleanly
             else f"OpenClaw has ended with status {status}; its state is sealed"
         )
+        if server.lost:
+            print_note(Styled("Some reports of the plugin could not be recorded.", "warning"))
         _print_waiting(watch)
-    return status if status >= 0 else _BY_SIGNAL - status
-
-
-def _start(command: Sequence[str]) -> "subprocess.Popen[bytes]":
-    try:
-        return subprocess.Popen(list(command))  # noqa: S603 # nosec B603 # the same
-    except OSError as exc:
-        raise UsageError(f"{command[0]}: it cannot be started: {exc.strerror}") from exc
-
-
-def _waits(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Wait for a process to end; whether it still runs."""
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return True
-    return False
-
-
-@contextmanager
-def _forwarding(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Hand signals on to a child, and wait for it to end by them."""
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        del frame
-        process.send_signal(number)
-
-    before = {number: signal.signal(number, forward) for number in _FORWARDED}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return status
 
 
 def _seal(watch: Watch) -> None:
@@ -508,13 +546,17 @@ def _print_waiting(watch: Watch) -> None:
 
 
 def _run_command(
-    guard: Guard, command: Sequence[str], reason: str | None, actor: str | None
+    settings: GuardSettings,
+    guard: Guard,
+    command: Sequence[str],
+    reason: str | None,
+    actor: str | None,
 ) -> int:
     """Run a command of OpenClaw, and seal what it changed."""
     before = guard.verify()
-    process = _start(command)
-    with _forwarding(process):
-        status = process.wait()
+    child = Child(command, settings.folder.root)
+    with child.forwarding():
+        status = child.wait()
     try:
         check, ref = guard.seal_command(before, reason, actor)
     except SealpointError:
@@ -525,4 +567,4 @@ def _run_command(
     else:
         _print_check(check)
         print_note("The change is sealed")
-    return status if status >= 0 else _BY_SIGNAL - status
+    return status

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import sealpoint
+from sealpoint.gate import Thread
 from sealpoint_openclaw import Folder, Guard, GuardSettings
 
 STATE = "state/openclaw.sqlite"
@@ -117,6 +118,7 @@ class Recorded:
             folder=Folder(root=self.folder),
             store=f"sqlite:///{self.home / 'store' / 'seals.db'}",
             same_user=True,
+            gate=self.home / "gate",
             config_dir=self.home / "config",
             state_dir=self.home / "state",
         )
@@ -127,6 +129,13 @@ class Recorded:
         settings = self.settings()
         with settings.open_store() as store:
             yield settings.guard(store)
+
+    @contextmanager
+    def operator(self) -> Iterator[Thread]:
+        """The thread of the seals, as a person who may pause it has it."""
+        settings = self.settings()
+        with settings.open_store(identity="operator") as store:
+            yield store.thread(settings.thread)
 
     def die_running(self) -> None:
         """Start under a guard whose process dies without a word, after a turn."""

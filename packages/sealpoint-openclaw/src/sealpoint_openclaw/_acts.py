@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The acts of a gateway in one run, in the order in which its plugin reported it.
+
+Each run has a thread of its own, next to that of the seals, and each checkpoint of it is a group of
+acts. A new thread needs no decision of the gate, so recording never waits for people. While the
+thread of the seals is paused, this thread also holds the seals that cannot be saved there.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sealpoint.errors import UnknownThread
+from sealpoint.gate import Thread
+from sealpoint.store import CheckpointRef
+
+_HELD = "held"
+
+
+class ActLog:
+    """The acts of one run.
+
+    Args:
+        thread: The thread of the run.
+    """
+
+    def __init__(self, thread: Thread) -> None:
+        self._thread = thread
+
+    def record(self, acts: Sequence[Mapping[str, Any]]) -> None:
+        """Record acts in order; when it returns, they survive a power cut."""
+        self._thread.save({"acts": list(acts)}, metadata={"acts": len(acts)})
+
+    def hold(self, seal: Mapping[str, Any], basis: str) -> CheckpointRef:
+        """Keep a seal that a pause keeps out of the thread of the seals.
+
+        Args:
+            seal: Its state.
+            basis: The id of the newest seal there.
+        """
+        return self._thread.save({_HELD: dict(seal)}, metadata={_HELD: basis})
+
+    def held(self, basis: str) -> tuple[CheckpointRef, Mapping[str, Any]] | None:
+        """Return the seal that was kept last; None if acts or another seal came after it."""
+        try:
+            loaded = self._thread.load()
+        except UnknownThread:
+            return None
+        if loaded.ref.metadata.get(_HELD) != basis:
+            return None
+        return loaded.ref, loaded.state[_HELD]

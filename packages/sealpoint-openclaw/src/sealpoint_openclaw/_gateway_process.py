@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of OpenClaw as children of the guard: as whom they run, and how they end.
+
+A command runs as the user who owns OpenClaw's folder, with that folder, and without the settings
+and secrets of the guard. A guard that runs as root for another user keeps two rights once the
+gateway runs: to read all files, and to signal the gateway. It cannot write the files of others.
+"""
+
+import ctypes
+import os
+import pwd
+import signal
+import subprocess  # nosec B404 # the command that the user named, and no shell
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from sealpoint.errors import UsageError
+
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
+_BY_SIGNAL = 128
+_CLEAN = frozenset({0, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT})
+
+# From linux/capability.h and linux/prctl.h.
+_CAP_DAC_READ_SEARCH, _CAP_KILL, _CAPS = 2, 5, 41
+_CAPABILITY_VERSION_3 = 0x20080522
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+
+
+class Child:
+    """A command that runs as a child of the guard.
+
+    Args:
+        command: The command.
+        folder: OpenClaw's folder.
+
+    Raises:
+        UsageError: It cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        kept = {key: text for key, text in os.environ.items() if not key.startswith("SEALPOINT_")}
+        # The gateway stays the process that the guard started.
+        kept |= {"OPENCLAW_STATE_DIR": str(folder), "OPENCLAW_NO_RESPAWN": "1"}
+        owner, options = folder.stat().st_uid, dict[str, Any]()
+        self._is_foreign = os.geteuid() == 0 and owner != 0
+        if self._is_foreign:
+            try:
+                user = pwd.getpwuid(owner)
+            except KeyError as exc:
+                raise UsageError(
+                    f"{folder}: expected a user of this machine as owner, found uid {owner}"
+                ) from exc
+            kept |= {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
+            groups = os.getgrouplist(user.pw_name, user.pw_gid)
+            options = {"user": owner, "group": user.pw_gid, "extra_groups": groups}
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 # nosec B603 # the same
+                list(command), env=kept, **options
+            )
+        except (OSError, subprocess.SubprocessError) as exc:
+            why = exc.strerror if isinstance(exc, OSError) else str(exc)
+            raise UsageError(f"{command[0]}: it cannot be started: {why}") from exc
+        self.pid = self._process.pid
+
+    def drop_rights(self) -> None:
+        """Keep only the rights of a guard, if it runs as root for a gateway of another user."""
+        if self._is_foreign and sys.platform == "linux":
+            _keep_rights((1 << _CAP_DAC_READ_SEARCH) | (1 << _CAP_KILL))
+
+    def runs(self, seconds: float) -> bool:
+        """Wait for it to end; whether it still runs after some seconds."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return True
+        return False
+
+    def wait(self) -> int:
+        """Wait for it to end, and return the status that a shell would show."""
+        status = self._process.wait()
+        return status if status >= 0 else _BY_SIGNAL - status
+
+    @property
+    def ended_cleanly(self) -> bool:
+        """Whether it has ended as a gateway that was stopped."""
+        return self._process.returncode in _CLEAN
+
+    @contextmanager
+    def forwarding(self) -> Iterator[None]:
+        """Hand signals on to it, and wait for it to end by them; a guard that fails stops it."""
+
+        def forward(number: int, frame: FrameType | None) -> None:
+            del frame
+            self._process.send_signal(number)
+
+        before = {number: signal.signal(number, forward) for number in _FORWARDED}
+        try:
+            yield
+        except BaseException:
+            self._process.terminate()
+            self._process.wait()
+            raise
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _keep_rights(kept: int) -> None:
+    """Give up all capabilities of this thread and of those it starts but some, for good."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for right in range(_CAPS):
+        if not kept >> right & 1:
+            libc.prctl(_PR_CAPBSET_DROP, right, 0, 0, 0)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    # Effective, permitted, inheritable; the second three are those of numbers from 32 on.
+    data = (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0)
+    if libc.capset(header, data) != 0:
+        number = ctypes.get_errno()
+        raise UsageError(f"the guard cannot give up its rights: {os.strerror(number)}")
