@@ -7,6 +7,7 @@ thread of the seals is paused, this thread also holds the seals that cannot be s
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sealpoint.errors import UnknownThread
@@ -29,6 +30,18 @@ class ActLog:
     def record(self, acts: Sequence[Mapping[str, Any]]) -> None:
         """Record acts in order; when it returns, they survive a power cut."""
         self._thread.save({"acts": list(acts)}, metadata={"acts": len(acts)})
+
+    def since(self, start: datetime) -> list[Mapping[str, Any]]:
+        """Return the acts from a time on, in order; some from before it may be among them."""
+        groups = []
+        try:
+            for ref in self._thread.history():
+                groups.append(self._thread.load(ref).state.get("acts", []))
+                if ref.time < start:
+                    break
+        except UnknownThread:
+            return []
+        return [act for group in reversed(groups) for act in group]
 
     def hold(self, seal: Mapping[str, Any], basis: str) -> CheckpointRef:
         """Keep a seal that a pause keeps out of the thread of the seals.

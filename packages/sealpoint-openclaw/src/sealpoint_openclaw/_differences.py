@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias
 
 from sealpoint_openclaw._classes import (
     DatabaseKind,
@@ -42,6 +42,8 @@ class Concern(StrEnum):
     """The past of a history differs."""
     UNSEALED = "unsealed"
     """The gateway may have written it since the newest seal, and nobody saw that."""
+    REPORTED = "reported"
+    """The gateway has written it since the newest seal, and reported it to the guard before."""
 
 
 def _shown(row: str) -> str:
@@ -72,8 +74,21 @@ class Difference:
         return f"{self.place}{row}: {self.change}"
 
 
+RowName: TypeAlias = tuple[str, str]
+"""A place and a row, as a difference names them."""
+
+
+def row_name(table: str, path: str, group: str, number: int) -> RowName:
+    """Return the name of a row of an ordered table."""
+    return f"table {table} of {path}", f"{group} {number}"
+
+
 def find_differences(
-    sealed: Inventory, now: Inventory, *, may_have_run: bool
+    sealed: Inventory,
+    now: Inventory,
+    *,
+    may_have_run: bool,
+    reported: Collection[RowName] = frozenset(),
 ) -> tuple[Difference, ...]:
     """Return what differs, sorted by concern.
 
@@ -81,8 +96,9 @@ def find_differences(
         sealed: The inventory of the newest seal.
         now: The inventory of the folder.
         may_have_run: Whether the gateway may have run since the seal without a guard.
+        reported: Added rows that the gateway had reported to the guard.
     """
-    finder = _Finder(may_have_run=may_have_run)
+    finder = _Finder(may_have_run=may_have_run, reported=reported)
     return tuple(sorted(finder.find(sealed, now)))
 
 
@@ -107,6 +123,7 @@ def digest_of(differences: Collection[Difference], now: Inventory) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Finder:
     may_have_run: bool
+    reported: Collection[RowName]
 
     def find(self, sealed: Inventory, now: Inventory) -> Iterator[Difference]:
         for path in sorted({*sealed.databases, *now.databases}):
@@ -180,8 +197,11 @@ class _Finder:
         grown = change in {Change.ADDED, Change.COMPLETED}
         expired = change is Change.REMOVED and rule.expires
         unsealed = self.may_have_run and (grown or expired)
+        concern = Concern.UNSEALED if unsealed else Concern.HISTORY
+        if unsealed and change is Change.ADDED and (place, key) in self.reported:
+            concern = Concern.REPORTED
         return Difference(
-            concern=Concern.UNSEALED if unsealed else Concern.HISTORY,
+            concern=concern,
             place=place,
             row=key,
             change=change,

@@ -13,7 +13,7 @@ which the guard records at once if the policy allows it, and asks about at the e
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -33,13 +33,22 @@ from sealpoint.store import CheckpointRef
 from sealpoint.views.words import count_text
 from sealpoint.world import World
 from sealpoint_openclaw._acts import ActLog
-from sealpoint_openclaw._differences import Concern, Difference, digest_of, find_differences
+from sealpoint_openclaw._differences import (
+    Concern,
+    Difference,
+    RowName,
+    digest_of,
+    find_differences,
+)
 from sealpoint_openclaw._folder import Folder, Seen
 from sealpoint_openclaw._inventory import Digests, Inventory
+from sealpoint_openclaw._transcripts import reported_rows
 from sealpoint_openclaw._world import read_world
 
 _OLDER_SEALS_MAX = 50
 _SHOWN = 20
+_STORED_WITHIN = timedelta(minutes=10)
+"""A message is stored at once after it was reported; this is far longer."""
 
 
 class Moment(StrEnum):
@@ -157,8 +166,20 @@ class Guard:
             seal=seal,
             inventory=inventory,
             world=world,
-            differences=find_differences(seal.inventory, inventory, may_have_run=seal.may_have_run),
+            differences=find_differences(
+                seal.inventory,
+                inventory,
+                may_have_run=seal.may_have_run,
+                reported=self._reported(seal, inventory),
+            ),
         )
+
+    def _reported(self, seal: Seal, now: Inventory) -> frozenset[RowName]:
+        """Return the messages that the gateway had reported before it stored them."""
+        if seal.started is None:
+            return frozenset()
+        reports = self.acts(seal.started).since(seal.time - _STORED_WITHIN)
+        return reported_rows(self.folder.databases(), seal.inventory, now, reports)
 
     def verify(self) -> Check:
         """Compare the folder with the newest seal, and refuse any difference that nobody decided.
@@ -170,7 +191,7 @@ class Guard:
             StateUnsealed: The gateway has run without a guard since the newest seal.
         """
         check = self.check()
-        if not check.differences:
+        if len(check.differences) == len(check.of(Concern.REPORTED)):
             return check
         self._refuse_older_copy(check)
         lines = tuple(each.words for each in check.differences)
