@@ -91,7 +91,7 @@ def test_a_resume_of_a_position_that_is_not_before_it_is_refused(
     """By the same readers, also below a checkpoint of its session."""
     warm = _scene(attacked)
     basis = attacked.body(attacked.find(Kind.RESUME)).basis
-    named = {"checkpoint": "22" * 32, "release": "77" * 32}
+    named: dict[str, Any] = {"checkpoint": "22" * 32, "release": "77" * 32}
     body = ResumeBody(salt=attacked.salt, owner="worker", basis=basis, **named, **lie)
     with attacked.landing():
         attacked.slip(Kind.RESUME, body, "worker")
