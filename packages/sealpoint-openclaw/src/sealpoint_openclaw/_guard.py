@@ -124,7 +124,7 @@ class Guard:
         runtime: Mapping[str, str] | None = None,
     ) -> None:
         self.thread = open_thread(name)
-        self._open_thread = open_thread
+        self.open_thread = open_thread
         self.folder = folder
         self._digests = digests
         self._runtime = dict(runtime or {})
@@ -155,7 +155,7 @@ class Guard:
 
     def acts(self, started: int) -> ActLog:
         """Return the acts of the run that began with the seal at a position."""
-        return ActLog(self._open_thread(f"{self.thread.name}/acts/{started}"))
+        return ActLog(self.open_thread(f"{self.thread.name}/acts/{started}"))
 
     def check(self, before: Seal | None = None) -> Check:
         """Compare the folder with the newest seal; every row is read."""

@@ -25,6 +25,7 @@ from sealpoint.config import (
 )
 from sealpoint.errors import ConfigError, GuardExposed, UsageError
 from sealpoint_openclaw._folder import Folder
+from sealpoint_openclaw._gateway_client import GatewayClient, read_access
 from sealpoint_openclaw._guard import Guard
 from sealpoint_openclaw._inventory import KEY_BYTES, Digests
 
@@ -211,6 +212,14 @@ class GuardSettings:
             read_only=read_only,
             passphrase=None if read_only else asked_passphrase,
         )
+
+    def gateway_client(self) -> GatewayClient:
+        """Connect to the gateway.
+
+        Raises:
+            GatewayLost, GatewayRefused: It cannot be reached, or does not accept the guard.
+        """
+        return GatewayClient(*read_access(self.folder.root))
 
     def guard(self, store: Store) -> Guard:
         """Return the guard of the gateway."""

@@ -30,6 +30,7 @@ from sealpoint_openclaw._folder import Folder
 from sealpoint_openclaw._gate_server import GateServer
 from sealpoint_openclaw._gateway_process import Child
 from sealpoint_openclaw._guard import Check, Guard, Watch
+from sealpoint_openclaw._operator_link import OperatorLink
 from sealpoint_openclaw._plugin_folder import (
     PATCH,
     SOCKET,
@@ -493,20 +494,23 @@ def _run_gateway(
     _write_plugin(settings)
     with running as watch:
         server = GateServer(settings.gate / SOCKET, watch.acts.record, guard.refusal)
+        link = OperatorLink(guard, watch.acts, settings.gateway_client, _warn)
         server.listen()
         try:
             print_note(f"OpenClaw's state is verified; starting {shlex.join(command)}")
             child = Child(command, settings.folder.root)
             child.drop_rights()
             server.serve(child.pid)
+            link.start()
             with child.forwarding():
                 silent_after = monotonic() + _SILENT_SECONDS
                 while child.runs(every):
                     _seal(watch)
                     if monotonic() > silent_after and not server.greeted:
                         silent_after = inf
-                        print_note(Styled(_SILENT, "warning"))
+                        _warn(_SILENT)
         finally:
+            link.close()
             server.close(_REPORTS_SECONDS)
         watch.end(crashed=not child.ended_cleanly)
         status = child.wait()
@@ -516,9 +520,13 @@ def _run_gateway(
             else f"OpenClaw has ended with status {status}; its state is sealed"
         )
         if server.lost:
-            print_note(Styled("Some reports of the plugin could not be recorded.", "warning"))
+            _warn("Some reports of the plugin could not be recorded.")
         _print_waiting(watch)
     return status
+
+
+def _warn(text: str) -> None:
+    print_note(Styled(text, "warning"))
 
 
 def _seal(watch: Watch) -> None:

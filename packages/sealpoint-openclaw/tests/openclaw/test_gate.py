@@ -143,7 +143,7 @@ def gate(guard: Guard, acts: ActLog) -> Iterator[Gate]:
 
 def recorded_acts(guard: Guard) -> list[dict[str, Any]]:
     """All acts of the run, in order."""
-    thread = guard._open_thread("openclaw/acts/1")
+    thread = guard.open_thread("openclaw/acts/1")
     groups = [thread.load(ref).state["acts"] for ref in thread.history()]
     return [act for group in reversed(groups) for act in group]
 
