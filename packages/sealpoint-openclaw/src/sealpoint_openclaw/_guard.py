@@ -47,6 +47,7 @@ from sealpoint_openclaw._world import read_world
 
 _OLDER_SEALS_MAX = 50
 _SHOWN = 20
+_VERSION = "openclaw"
 _STORED_WITHIN = timedelta(minutes=10)
 """A message is stored at once after it was reported; this is far longer."""
 
@@ -161,7 +162,7 @@ class Guard:
         """Compare the folder with the newest seal; every row is read."""
         self.folder.require()
         seal = self.newest() if before is None else before
-        inventory, world = self.read(seal.accepted)
+        inventory, world = self.read(seal)
         return Check(
             seal=seal,
             inventory=inventory,
@@ -231,16 +232,22 @@ class Guard:
                     "openclaw accept --reason WHY",
                 )
 
-    def read(self, accepted: str | None, seen: Seen | None = None) -> tuple[Inventory, World]:
+    def read(self, seal: Seal | None, seen: Seen | None = None) -> tuple[Inventory, World]:
         """Return the folder as it is, and the world that it makes.
 
         Args:
-            accepted: The digest of the differences that people accepted last.
+            seal: The newest seal; None: there is none.
             seen: See `Folder.inventory`.
         """
         inventory = self.folder.inventory(self._digests, seen)
-        world = read_world(self.folder, inventory, runtime=self._runtime, accepted=accepted)
-        return inventory, world
+        return inventory, self._world(inventory, seal, None if seal is None else seal.accepted)
+
+    def _world(self, inventory: Inventory, seal: Seal | None, accepted: str | None) -> World:
+        """Return the world of a folder; without a command, OpenClaw's version is the last one."""
+        runtime = self._runtime
+        if seal is not None and seal.world is not None and _VERSION in seal.world.runtime:
+            runtime = {_VERSION: seal.world.runtime[_VERSION], **runtime}
+        return read_world(self.folder, inventory, runtime=runtime, accepted=accepted)
 
     # ------------------------------------------------------------------ sealing
 
@@ -279,9 +286,7 @@ class Guard:
         accepted, world = check.seal.accepted, check.world
         if check.differences:
             accepted = digest_of(check.differences, check.inventory)
-            world = read_world(
-                self.folder, check.inventory, runtime=self._runtime, accepted=accepted
-            )
+            world = self._world(check.inventory, check.seal, accepted)
         with self.thread.run(world=world, deliberate=reason, actor=actor):
             ref = self.save(check.inventory, Moment.ACCEPTED, accepted, by=actor)
         return check, ref
@@ -316,27 +321,6 @@ class Guard:
             ref = self.save(check.inventory, Moment.COMMAND, check.seal.accepted, by=actor)
         return check, ref
 
-    def seal_stopped(self, *, crashed: bool) -> CheckpointRef:
-        """Seal what a gateway left that a service manager started and has just seen end.
-
-        Raises:
-            UsageError: No verified start is on record, so nobody vouches for what is there.
-        """
-        seal = self.newest()
-        if not seal.may_have_run:
-            raise UsageError(
-                f"{self.folder.root}: no start of OpenClaw is on record since the newest seal",
-                hint="Compare first: sealpoint openclaw verify",
-            )
-        with self._watching(self._world_of(seal), None, None) as watch:
-            watch.latest, watch.basis = seal, seal.ref.id
-            return watch.end(crashed=crashed)
-
-    def _world_of(self, seal: Seal) -> World:
-        if seal.world is None:
-            raise UsageError("the newest seal has no world; make a new one with accept")
-        return seal.world
-
     def save(
         self,
         inventory: Inventory,
@@ -365,30 +349,11 @@ class Guard:
             NeedsApproval, ResumeRefused, Busy: The gate does not let it start.
         """
         check = self.verify()
-        with self._watching(check.world, reason, actor) as watch:
+        with ExitStack() as run:
+            run.enter_context(self.thread.run(world=check.world, deliberate=reason, actor=actor))
+            watch = Watch(self, run, check.world)
             watch.begin(check)
             yield watch
-
-    def verify_start(self) -> Check:
-        """Verify the folder for a gateway that a service manager starts, and record the start.
-
-        The one who sees it end calls `seal_stopped`.
-
-        Raises:
-            StateChanged, HistoryChanged, RolledBack, StateUnsealed: See `verify`.
-            NeedsApproval, ResumeRefused, Busy: The gate does not let it start.
-        """
-        check = self.verify()
-        with self._watching(check.world, None, None) as watch:
-            watch.begin(check)
-        return check
-
-    @contextmanager
-    def _watching(self, world: World, reason: str | None, actor: str | None) -> Iterator["Watch"]:
-        with ExitStack() as stack:
-            run = stack.enter_context(ExitStack())
-            run.enter_context(self.thread.run(world=world, deliberate=reason, actor=actor))
-            yield Watch(self, run, world)
 
 
 class Watch:
@@ -425,7 +390,7 @@ class Watch:
         Files that have not changed are not read again, and of long histories only newer rows.
         """
         latest = self.latest
-        inventory, world = self._guard.read(latest.accepted, self._seen)
+        inventory, world = self._guard.read(latest, self._seen)
         if inventory == latest.inventory:
             return None
         self._follow_world(world)
@@ -438,7 +403,7 @@ class Watch:
         is made now.
         """
         latest = self.latest
-        inventory, world = self._guard.read(latest.accepted)
+        inventory, world = self._guard.read(latest)
         self._follow_world(world)
         moment = Moment.CRASHED if crashed else Moment.STOPPED
         ref = self._save(inventory, moment, latest.accepted)

@@ -274,17 +274,12 @@ def _print_place(settings: GuardSettings) -> None:
 
 
 @openclaw.command("verify", cls=Verb)
-@click.option(
-    "--starting",
-    is_flag=True,
-    help="A service manager starts the gateway now: ask the policy, and record the start.",
-)
 @_directories
 @json_option
-def verify(*, starting: bool, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
+def verify(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
     """Compare OpenClaw's folder with its newest seal, and refuse any difference."""
     with _guarding(config_dir, state_dir) as (_, guard), working("reading OpenClaw's state"):
-        check = guard.verify_start() if starting else guard.verify()
+        check = guard.verify()
     if as_json:
         print_json(_check_document(check))
         return
@@ -407,33 +402,6 @@ def accept(
     _print_check(check)
     print_line("")
     print_line(Styled("This state is sealed now.", "good"))
-
-
-@openclaw.command("seal", cls=Verb)
-@click.option("--stopped", is_flag=True, help="A service manager has just seen the gateway stop.")
-@click.option("--crashed", is_flag=True, help="The same, and it ended by itself or was killed.")
-@_directories
-@json_option
-def seal(
-    *,
-    stopped: bool,
-    crashed: bool,
-    config_dir: str | None,
-    state_dir: str | None,
-    as_json: bool,
-) -> None:
-    """Seal what a gateway left that a service manager started after `verify --starting`.
-
-    Without a verified start on record it refuses: use `accept` for a state that nobody saw.
-    """
-    if stopped == crashed:
-        raise UsageError("seal: name how the gateway ended: --stopped or --crashed")
-    with _guarding(config_dir, state_dir) as (_, guard):
-        ref = guard.seal_stopped(crashed=crashed)
-    if as_json:
-        print_json({"seal": ref.id})
-        return
-    print_line(Styled("OpenClaw's state is sealed.", "good"))
 
 
 # ---------------------------------------------------------------------- running

@@ -2,6 +2,7 @@
 """What the gateway, its users and its commands do honestly: nothing of it raises an alarm."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -101,15 +102,13 @@ def test_a_command_that_changes_nothing_makes_no_seal(recorded: Recorded) -> Non
         assert guard.seal_command(before, None, None)[1] is None
 
 
-def test_a_service_manager_records_start_and_stop(recorded: Recorded) -> None:
-    """`verify --starting` and `seal --stopped`, in processes of their own."""
+def test_a_verb_without_a_command_keeps_the_version_of_openclaw(recorded: Recorded) -> None:
+    """Otherwise what people accept would be another world than the one that starts."""
+    settings = replace(recorded.settings(), runtime={"openclaw": "2026.9.6"})
+    with settings.open_store() as store, settings.guard(store).running() as watch:
+        watch.end(crashed=False)
     with recorded.guard() as guard:
-        guard.verify_start()
-    recorded.turn()
-    with recorded.guard() as guard:
-        guard.seal_stopped(crashed=False)
-    with recorded.guard() as guard:
-        assert guard.verify().seal.moment is Moment.STOPPED
+        assert guard.verify().world.runtime["openclaw"] == "2026.9.6"
 
 
 def test_after_a_power_cut_a_person_accepts_what_nobody_saw(crashed: Recorded) -> None:
