@@ -13,7 +13,14 @@ import sys
 from pathlib import Path
 
 from sealpoint.config import replace_file
-from sealpoint.errors import GuardExposed, StateChanged, StateUnsealed
+from sealpoint.errors import (
+    ConfigError,
+    GuardExposed,
+    NeedsApproval,
+    NotTrusted,
+    StateChanged,
+    StateUnsealed,
+)
 
 SOCKET = "guard.sock"
 PATCH = "openclaw-patch.json"
@@ -27,7 +34,10 @@ _FILES = ("index.js", "openclaw.plugin.json", "package.json")
 _READABLE = 0o644
 _RUNNABLE = 0o755
 # The state changed, or people must decide: another start would say the same.
-_REFUSALS = f"{StateChanged.exit_status} {StateUnsealed.exit_status}"
+_REFUSALS = " ".join(
+    str(error.exit_status)
+    for error in (StateChanged, NotTrusted, ConfigError, StateUnsealed, NeedsApproval)
+)
 _UNIT = """\
 # One process guards: it verifies OpenClaw's state, starts the gateway as the user who owns the
 # folder, and keeps only the right to read that folder and to signal the gateway.
