@@ -154,13 +154,14 @@ class OperatorLink:
             # A guard that has started again finds the question that people may have answered.
             if thread.question != shown:
                 thread.save({"approval": identity}, metadata={"approval": kind}, question=shown)
-            outcome = thread.judge(world=None, answer=_ALLOW).outcome
+            decision = thread.judge(world=None, answer=_ALLOW)
         except SealpointError as error:
             # Nobody is asked about what nobody was shown.
             self._note(f"OpenClaw is answered {_DENY}: {error.message}")
             question.decision = _DENY
         else:
-            if outcome is Outcome.ALLOW:
+            # People may have approved already, if the guard has started again.
+            if decision.outcome is Outcome.ALLOW and not decision.needed:
                 self._left.add(identity)
                 self._end(identity, thread, "left to the users of OpenClaw")
                 return

@@ -247,6 +247,20 @@ def test_a_guard_that_starts_again_asks_again_and_answers_once(
 
 
 @pytest.mark.usefixtures("quick")
+def test_people_may_approve_while_no_guard_runs(team: Recorded, gateway: Gateway) -> None:
+    """The next guard answers by their approvals."""
+    gateway.waiting["exec"]["a-1"] = _EXEC
+    with team.guard() as guard, linked(guard, gateway):
+        request = the_request(team)
+    decide(team, "ann", request)
+    decide(team, "bob", request)
+    with team.guard() as guard, linked(guard, gateway):
+        until(lambda: gateway.resolved)
+
+    assert gateway.resolved == [("exec", "a-1", "allow-once")]
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_policy_that_asks_nobody_leaves_the_answer_to_openclaw(
     recorded: Recorded, gateway: Gateway
 ) -> None:
