@@ -50,7 +50,8 @@ ExecStart={run} -- openclaw gateway
 Restart=on-failure
 RestartPreventExitStatus={refusals}
 KillMode=mixed
-TimeoutStopSec=90
+# OpenClaw lets work under way finish, for 330 seconds at most.
+TimeoutStopSec=360
 CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_KILL CAP_SETUID CAP_SETGID CAP_SETPCAP
 ProtectSystem=full
 
