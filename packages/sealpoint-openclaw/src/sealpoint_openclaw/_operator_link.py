@@ -133,8 +133,10 @@ class OperatorLink:
         """Bring the questions up to date with those that OpenClaw waits for."""
         waiting: dict[str, tuple[str, Mapping[str, Any]]] = {}
         for kind in _KINDS:
-            for each in client.call(f"{kind}.approval.list", {}) or []:
-                identity, request = each.get("id"), each.get("request")
+            listed = client.call(f"{kind}.approval.list", {})
+            for each in listed if isinstance(listed, list) else []:
+                found = each if isinstance(each, dict) else {}
+                identity, request = found.get("id"), found.get("request")
                 if _is_plain(identity) and isinstance(request, dict):
                     waiting[identity] = kind, request
         for identity, (kind, request) in waiting.items():
@@ -211,7 +213,7 @@ class OperatorLink:
             answer = client.call(
                 "gateway.suspend.prepare", {"requestId": self._request, "drain": True}
             )
-            self._suspension = answer.get("suspensionId")
+            self._suspension = answer.get("suspensionId") if isinstance(answer, dict) else None
             self._renew_at = now + _RENEW_SECONDS
 
 

@@ -291,7 +291,7 @@ def test_an_id_that_is_no_id_is_ignored(team: Recorded, gateway: Gateway, identi
     with team.guard() as guard, linked(guard, gateway):
         listed = gateway._answer
         gateway._answer = lambda method, params: (  # type: ignore[method-assign]
-            [{"id": identity, "request": _EXEC}]
+            [{"id": identity, "request": _EXEC}, {"id": "a-2", "request": 7}, 7, None]
             if method == "exec.approval.list"
             else listed(method, params)
         )
