@@ -743,7 +743,7 @@ def test_json_may_stand_before_the_verb(tmp_path: Path) -> None:
             ["model", "inspect", str(path), "--json"],
         )
     )
-    without = CliRunner().invoke(main, ["--json", "rollout", "world"])
+    without = CliRunner().invoke(main, ["--json", "rollout", "world", "--graph", "m:g"])
 
     assert before.exit_code == 0
     assert json.loads(before.stdout) == json.loads(after.stdout)

@@ -424,7 +424,7 @@ def accept(
 )
 @click.option("--gateway", is_flag=True, help="CMD is a gateway, whatever it is called.")
 @_directories
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CMD...")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="CMD")
 @click.pass_context
 def run(
     context: click.Context,

@@ -75,6 +75,9 @@ VERBS = {
         "roster": ("_restore:roster", "Back up the roster, and put it back."),
         "accept-restore": ("_restore:accept_restore_", "Accept a store restored from a backup."),
     },
+    "OpenClaw": {
+        "openclaw": (_IN_A_PART, "Seal, verify and run an OpenClaw gateway."),
+    },
     "Models": {
         "scan": (_IN_A_PART, "Report whether model files are data or would run code."),
         "model": (_IN_A_PART, "Inspect model files, and verify them against their run."),
