@@ -100,7 +100,7 @@ class GatewayClient:
 
         Raises:
             GatewayRefused: The answer is an error.
-            GatewayLost: There is no answer.
+            GatewayLost: There is no answer, or the gateway takes no calls now.
         """
         self._last += 1
         frame = {"type": "req", "id": str(self._last), "method": method, "params": params}
@@ -117,7 +117,10 @@ class GatewayClient:
                     return answer.get("payload")
                 error = answer.get("error")
                 found = error if isinstance(error, dict) else {}
-                raise GatewayRefused(f"{found.get('code')}: {found.get('message')}")
+                said = f"{found.get('code')}: {found.get('message')}"
+                if found.get("code") == "UNAVAILABLE":  # it starts, stops or is suspended
+                    raise GatewayLost(said)
+                raise GatewayRefused(said)
 
     def event(self, seconds: float) -> str | None:
         """Wait for the next event, and return its name; None if there is none in time.

@@ -49,6 +49,7 @@ class Gateway:
         self.resolved: list[tuple[str, str, str]] = []
         self.suspended: list[str] = []
         self.calls: list[str] = []
+        self.is_starting = False
         self._server = serve(self._handle, "127.0.0.1", 0)
         port = self._server.socket.getsockname()[1]
         self.url = f"ws://127.0.0.1:{port}"
@@ -74,7 +75,8 @@ class Gateway:
                 try:
                     answer |= {"ok": True, "payload": self._answer(call["method"], call["params"])}
                 except KeyError as error:
-                    answer |= {"ok": False, "error": {"code": "INVALID", "message": str(error)}}
+                    code = "UNAVAILABLE" if self.is_starting else "INVALID"
+                    answer |= {"ok": False, "error": {"code": code, "message": str(error)}}
                 socket.send(json.dumps(answer))
         except ConnectionClosed:
             pass
@@ -97,7 +99,7 @@ class Gateway:
             case "suspend.resume":
                 self.suspended.append(params["suspensionId"])
                 return {"ok": True}
-            case "" if params["auth"]["token"] == _TOKEN:
+            case "" if params["auth"]["token"] == _TOKEN and not self.is_starting:
                 return {"type": "hello-ok"}
             case _:
                 raise KeyError(method)
@@ -317,6 +319,19 @@ def test_a_paused_gateway_is_kept_suspended(
 
     *renewed, ended = gateway.suspended
     assert set(renewed) == {ended.removeprefix("of-")}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_gateway_that_starts_is_waited_for(team: Recorded, gateway: Gateway) -> None:
+    """Without a word: each start takes a while."""
+    gateway.is_starting = True
+    gateway.waiting["exec"]["a-1"] = _EXEC
+    with team.guard() as guard, linked(guard, gateway) as notes:
+        until(lambda: len(gateway.calls) > 3)
+        gateway.is_starting = False
+        the_request(team)
+
+    assert notes == []
 
 
 # ---------------------------------------------------------------------- the client
