@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, TypeGuard
 
 from sealpoint.errors import NeedsApproval, ResumeRefused, SealpointError
 from sealpoint.gate import Outcome, Thread
@@ -217,7 +217,7 @@ class OperatorLink:
             self._renew_at = now + _RENEW_SECONDS
 
 
-def _is_plain(identity: object) -> bool:
+def _is_plain(identity: object) -> TypeGuard[str]:
     """Whether an id can be a part of the name of a thread."""
     return (
         isinstance(identity, str)
