@@ -11,6 +11,7 @@ the declared world must not change.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -685,7 +686,9 @@ class Gate:
                 **_decision_fields(judged.release, judged.decision, judged.rollout),
             )
         self._world = world
-        return SessionStart(body, trust, release, {} if run is None else run.lanes)
+        rollout = None if judged is None else judged.rollout
+        stands = None if rollout is None else partial(self._context.require_rollout, rollout)
+        return SessionStart(body, trust, release, {} if run is None else run.lanes, stands)
 
     def _judge_run(
         self, run: Run | None, draft: CommitDraft, trust: StoreChain, policy: Policy | None

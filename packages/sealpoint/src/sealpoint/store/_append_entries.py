@@ -329,8 +329,9 @@ def _require_standing(chain: Chain, newest: StoreChain, entry: Entry, body: byte
 def _require_policy(chain: Chain, newest: StoreChain, entry: Entry) -> None:
     """Refuse a resume or a handoff that was decided by a policy which no longer judges it.
 
-    An audit would judge it by the new policy, because of its position. So its writer always learns
-    of the change, even if the new policy would allow the same, and decides again.
+    An audit would judge it by the new policy, because of its position. So its writer learns of the
+    change, even if the new policy would allow the same, and decides again. An entry within the
+    positions that the change lists is still judged by the earlier policy.
 
     Raises:
         Superseded: The entry is in the store, and another policy judges it.

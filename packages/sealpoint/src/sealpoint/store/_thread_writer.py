@@ -9,7 +9,7 @@ writer came first, everything is repeated, or the caller learns that it lost the
 """
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple, Protocol
@@ -85,6 +85,8 @@ class SessionStart(NamedTuple):
     """The release of the session; None: it begins from an empty thread."""
     lanes: Mapping[str, str] = {}
     """The checkpoints of other lanes that are released although they are not the newest."""
+    require_standing: Callable[[], None] | None = None
+    """Called after the session was written: raises if what allowed it has ended since."""
 
 
 class SessionGate(Protocol):
@@ -433,6 +435,8 @@ class ThreadWriter:
         pending, spilled = _blobs_of(group)
         try:
             entries = append_all(chain, drafts, blobs=pending, needs=spilled, trust=trust)
+            if start is not None and start.require_standing is not None:
+                start.require_standing()
         except HeadMoved:
             entries = []  # handled below, so that this error is not its context
         except Missing:

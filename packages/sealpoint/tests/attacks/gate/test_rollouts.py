@@ -600,6 +600,21 @@ def test_a_revocation_that_comes_between_look_and_entry_ends_the_next_resume(
     assert "it had ended before the thread came to this position" in _findings(attacked)
 
 
+def test_a_revocation_that_comes_between_look_and_save_ends_the_session_of_the_save(
+    attacked: AttackedTeam,
+) -> None:
+    """A save that begins a session by itself looks again, as a resume does."""
+    rollout = _rolled_out(attacked, "ann", "bob")
+    worker, carl = attacked.world.open("worker", gated=True), attacked.store("carl")
+    thread = worker.thread("t")
+    thread.load()
+    worker.storage.appending.before = lambda: carl.rollouts.revoke(rollout.id, reason="no")
+    with pytest.raises(Superseded, match="ended while this resume was written"):
+        thread.save({"n": 2}, id="c2", world=SHELL)
+    assert attacked.ending(lambda: thread.save({"n": 3}, world=SHELL)) is not None
+    assert "it had ended before the thread came to this position" in _findings(attacked)
+
+
 @pytest.mark.parametrize("later", ["the key ends", "the key expires"])
 def test_a_denial_stays_whatever_becomes_of_the_key(attacked: AttackedTeam, later: str) -> None:
     """A revoked rollout, and a denied request, do not come back when a key is replaced."""
