@@ -289,7 +289,7 @@ class Store:
             UnknownThread: There is no such thread.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
         """
-        return explain_decision(self._core, self._policies, ref, thread)
+        return explain_decision(self._core, self._policies, self._book, ref, thread)
 
     def export(
         self, threads: Iterable[str] | None = None, *, payloads: bool = False

@@ -116,10 +116,10 @@ class Why:
 def reviewer(
     core: Core,
     policies: Policies,
-    book: RolloutBook | None = None,
+    book: RolloutBook,
 ) -> Reviewer:
     """Return a reviewer for the decisions of a thread of an open store."""
-    rollouts = None if book is None else book.history()
+    rollouts = book.history()
     return Reviewer(
         policies.get,
         {} if rollouts is None else {core.namespace: rollouts},
@@ -171,12 +171,14 @@ def verify_bundle(
 class Explaining:
     """Explains one entry, with one walk through its thread."""
 
-    def __init__(self, core: Core, policies: Policies, walk: ThreadWalk, seq: int) -> None:
+    def __init__(
+        self, core: Core, policies: Policies, book: RolloutBook, walk: ThreadWalk, seq: int
+    ) -> None:
         self._core = core
         self._policies = policies
         self._walk = walk
         self._seq = seq
-        self._review = reviewer(core, policies)
+        self._review = reviewer(core, policies, book)
         self._name = ""
         self._steps: list[ChainStep] = []
         """The steps since the basis before the subject, which a decision rests on."""
@@ -542,12 +544,15 @@ class _Found(NamedTuple):
     seq: int
 
 
-def explain_decision(core: Core, policies: Policies, ref: str, thread: str | None = None) -> Why:
+def explain_decision(
+    core: Core, policies: Policies, book: RolloutBook, ref: str, thread: str | None = None
+) -> Why:
     """Explain a request or an entry.
 
     Args:
         core: The store.
         policies: Its policies.
+        book: The rollouts, with their ends.
         ref: The id of a request, the hash of an entry, or the first digits of either.
         thread: The name of its thread, if known.
 
@@ -576,7 +581,7 @@ def explain_decision(core: Core, policies: Policies, ref: str, thread: str | Non
     walk, seq = found[0]
     if walk is None:
         return _of_store_chain(core, seq)
-    return Explaining(core, policies, walk, seq).explain()
+    return Explaining(core, policies, book, walk, seq).explain()
 
 
 def _find_in_chain(core: Core, ref: str) -> Iterator[_Found]:

@@ -191,4 +191,7 @@ class _Saved:
 @lru_cache(maxsize=_COMPARED_MAX)
 def _compared(before: _Saved, world: World) -> WorldDiff:
     """Compare two worlds; cached, because after a deployment all threads ask for the same pair."""
-    return World.from_dict(before.found).diff(world)
+    held = World.from_dict(before.found)
+    if held.digest != before.digest:  # the cache would show it to every thread with this digest
+        raise WorldInvalid("the leaves of a world are not those that its digest names")
+    return held.diff(world)

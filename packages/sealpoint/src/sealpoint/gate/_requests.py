@@ -89,6 +89,16 @@ class Asked:
         return self.answered_by.count(key) < REQUEST_ANSWERS_MAX
 
 
+class RequestsById(dict[str, Asked]):
+    """Requests by the digests of their statements, oldest first."""
+
+    def __init__(self, known: "RequestsById | None" = None) -> None:
+        super().__init__(known or {})
+        self.denied: set[str] = set() if known is None else set(known.denied)
+        """The ids that a denial named while no such request was known. If a request with such an
+        id comes later, it was there before and has lost its body: it grants nothing."""
+
+
 class Pause(NamedTuple):
     """A pause in force, with the statement of its writer."""
 
@@ -112,8 +122,8 @@ class Pending:
     """The time of the thread."""
     paused: Pause | None = None
     """The pause in force."""
-    asked: dict[str, Asked] = field(default_factory=dict)
-    """Every request, by the digest of its statement, oldest first."""
+    asked: RequestsById = field(default_factory=RequestsById)
+    """Every request."""
     lost: tuple[Entry, ...] = ()
     """The entries about requests whose body is missing, or is not the one that was sealed."""
 
@@ -148,7 +158,8 @@ class PendingReader:
                 break
             if self._is_head(header, record) and self._known is not None:
                 known = self._known
-                pending = Pending(tip.time, known.paused, dict(known.asked), known.lost)
+                asked = RequestsById(known.asked)
+                pending = Pending(tip.time, known.paused, asked, known.lost)
                 break
             found.append((header, record))
         fold_found(chain, tip.basis, reversed(found), pending)
@@ -190,7 +201,7 @@ def fold_found(
             said = ("", None) if pause is None else (pause.reason, pause.actor)
             pending.paused = Pause(entry, *said)
         elif header.seq > basis[0] and KINDS[header.kind].about_requests:
-            if not pending.asked and header.kind is not Kind.REQUEST:
+            if not pending.asked and header.kind not in (Kind.REQUEST, Kind.DENIAL):
                 continue  # it refers to no request
             body, trust = readable_body(header, record.body), chain.core.trust()
             if body is None:
@@ -198,6 +209,8 @@ def fold_found(
                     entry = _verified(chain, header, record)
                     pending.lost = (*pending.lost, entry)
                     fold_lost(pending.asked, entry, trust.roster_at(header.roster))
+            elif header.kind is Kind.DENIAL and _request_of(body) not in pending.asked:
+                pending.asked.denied.add(_request_of(body))
             elif _may_count(body, header, pending.asked):
                 entry = _verified(chain, header, record)
                 fold_entry(
@@ -212,7 +225,7 @@ def fold_found(
 
 
 def fold_entry(
-    asked: dict[str, Asked],
+    asked: RequestsById,
     entry: Entry,
     body: Body,
     *,
@@ -237,9 +250,12 @@ def fold_entry(
     if isinstance(body, RequestBody):
         if is_bound(body.statement, entry, basis, epoch) and _is_shown(body):
             made = Asked(id=body.statement.digest, entry=entry, body=body)
-            asked.setdefault(made.id, made)
+            if made.id not in asked.denied:
+                asked.setdefault(made.id, made)
         return
     found = asked.get(_request_of(body))
+    if found is None and entry.header.kind is Kind.DENIAL:
+        asked.denied.add(_request_of(body))
     if found is None or not found.counts(entry.header.by):
         return
     found = replace(found, answered_by=(*found.answered_by, entry.header.by))
@@ -257,13 +273,13 @@ def fold_entry(
             pass  # it concerns no request
 
 
-def fold_lost(asked: dict[str, Asked], entry: Entry, roster: Roster | None) -> None:
+def fold_lost(asked: RequestsById, entry: Entry, roster: Roster | None) -> None:
     """Add a verified entry about requests whose body is missing, or is not the one it sealed.
 
     Its writer did that, or an attacker who edits the store. Nobody knows which request it was
     about, so it grants nothing, and what it may have denied or ended is not granted any more. A
     denial by an identity that may deny is final, as if it were about each request. Other identities
-    can only relay denials: the requests are then closed, and the same may be asked for again.
+    can only relay denials: the requests are then closed, and another request may ask for the same.
 
     Args:
         asked: The requests so far, by their ids; it is changed.
@@ -277,7 +293,7 @@ def fold_lost(asked: dict[str, Asked], entry: Entry, roster: Roster | None) -> N
         if kind is Kind.DENIAL and may_list(identity, statement):
             asked[each.id] = replace(each, denials=(*each.denials, (writer, None)))
         elif kind is Kind.DENIAL:
-            del asked[each.id]
+            asked[each.id] = replace(each, expired=True)
         elif kind is Kind.EXPIRY and statement.expired_at(entry.header.at):
             expired = each.expired or _may_expire(writer, statement, roster)
             asked[each.id] = replace(each, expired=expired)
@@ -352,7 +368,7 @@ def may_list(identity: Identity | None, statement: Statement) -> TypeGuard[Ident
     return identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
 
 
-def _may_count(body: Body, header: Header, asked: dict[str, Asked]) -> bool:
+def _may_count(body: Body, header: Header, asked: RequestsById) -> bool:
     """Whether an entry is a request, or answers a known request."""
     found = asked.get(_request_of(body))
     return isinstance(body, RequestBody) or (found is not None and found.counts(header.by))

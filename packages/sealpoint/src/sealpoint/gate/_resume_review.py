@@ -37,6 +37,7 @@ from sealpoint.gate._last_session import (
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import (
     Asked,
+    RequestsById,
     as_spent,
     denied_alike,
     fold_entry,
@@ -49,7 +50,7 @@ from sealpoint.gate._requests import (
 )
 from sealpoint.gate._reviewed_checkpoints import CheckpointLog, Outline
 from sealpoint.gate._rollouts_in_force import RolloutHistory, rollout_faults
-from sealpoint.gate._session_worlds import SLACK, forgiving, rollout_facts
+from sealpoint.gate._session_worlds import SLACK, forgiving, rollout_facts, world_held
 from sealpoint.ledger import (
     KINDS,
     ChainStep,
@@ -148,7 +149,7 @@ class Reviewer:
         self._allowed: dict[int, str | None] = {}
         """The worlds that sessions were allowed, for those that name another one."""
         self._log = CheckpointLog()
-        self._asked: dict[str, Asked] = {}
+        self._asked = RequestsById()
         """The requests that are bound to the basis and to the epoch."""
         self._epoch = 0
         self._basis_at: datetime | None = None
@@ -182,7 +183,7 @@ class Reviewer:
             self._epoch = header.epoch
         if roster is not None and before is not None:
             if isinstance(body, ResumeBody):
-                if body.world is not None and body.leaves is not None:
+                if body.world is not None and body.leaves is not None and world_held(body):
                     self._leaves.add(body.world, body.leaves)
                 unjustified = tuple(self._resume(entry, body, before, chain, roster))
             elif isinstance(body, HandoffBody):

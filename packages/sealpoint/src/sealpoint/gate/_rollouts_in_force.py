@@ -28,8 +28,10 @@ from sealpoint.gate._requests import (
     Asked,
     Pending,
     Request,
+    RequestsById,
     fold_entry,
     fold_found,
+    fold_lost,
     make_request,
     short_digest,
 )
@@ -42,6 +44,7 @@ from sealpoint.ledger import (
     PositionLists,
     RequestBody,
     VerdictBody,
+    is_lost,
     readable_body,
 )
 from sealpoint.limits import POSITION_LIST_BYTES_MAX, ROLLOUT_DAYS_MAX
@@ -219,10 +222,13 @@ class RolloutBook:
                 return None  # a fault of the book is reported as for every thread
 
     def _recorded_ends(self) -> dict[str, RolloutEnd]:
-        chain, asked = self._chain, dict[str, Asked]()
+        chain, asked = self._chain, RequestsById()
         trust = chain.core.trust()
         for header, record in reversed(list(chain.walk())):
             body = _body(header, record)
+            about = KINDS[header.kind].about_requests
+            if body is None and about and is_lost(header, record.body):
+                fold_lost(asked, chain.verify(record, header.seq), trust.roster_at(header.roster))
             if isinstance(body, RequestBody | VerdictBody | ExpiryBody):
                 entry = chain.verify(record, header.seq)
                 fold_entry(

@@ -40,7 +40,7 @@ from sealpoint.gate._decision import (
 )
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import (
-    Asked,
+    RequestsById,
     as_spent,
     denied_alike,
     fold_entry,
@@ -459,7 +459,7 @@ class SessionWorlds:
         changes = statement.world_from != statement.world_to
         return grant, changes and len(set(grant.approved_by)) >= max(1, grant.needed)
 
-    def _asked_before(self, entry: Entry, trust: StoreChain) -> dict[str, Asked]:
+    def _asked_before(self, entry: Entry, trust: StoreChain) -> RequestsById:
         """Return the requests that were open when an entry was written, with their answers."""
         found, basis = [], b""
         for header, record in self._chain.walk(entry.header):
@@ -468,7 +468,7 @@ class SessionWorlds:
                 break
             if KINDS[header.kind].about_requests:
                 found.append((self._chain.verify(record, header.seq), record.body))
-        asked: dict[str, Asked] = {}
+        asked = RequestsById()
         for each, data in reversed(found):
             body = readable_body(each.header, data)
             if body is None and is_lost(each.header, data):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sealpoint.gate._requests import Asked, fold_entry, grant_of
+from sealpoint.gate._requests import Asked, RequestsById, fold_entry, grant_of
 from sealpoint.ledger import (
     Body,
     Entry,
@@ -85,18 +85,18 @@ def _entry(kind: Kind, who: str, at: datetime = _START, seq: int = 3) -> Entry:
     return Entry(b"", header, who, bytes(32))
 
 
-def _fold(asked: dict[str, Asked], entry: Entry, body: Body, *, trust: StoreChain = _TRUST) -> None:
+def _fold(asked: RequestsById, entry: Entry, body: Body, *, trust: StoreChain = _TRUST) -> None:
     fold_entry(asked, entry, body, basis=_BASIS, epoch=0, trust=trust)
 
 
-def _asked(**changes: Any) -> dict[str, Asked]:
-    found: dict[str, Asked] = {}
+def _asked(**changes: Any) -> RequestsById:
+    found = RequestsById()
     statement = replace(_STATEMENT, **changes)
     _fold(found, _entry(Kind.REQUEST, "worker"), RequestBody(salt=SALT, statement=statement))
     return found
 
 
-def _the(asked: dict[str, Asked]) -> Asked:
+def _the(asked: RequestsById) -> Asked:
     assert list(asked) == [_STATEMENT.digest]
     return asked[_STATEMENT.digest]
 
@@ -126,7 +126,7 @@ def test_a_request_that_says_anything_else_than_its_place_is_left_out(
 
 def test_a_request_that_shows_no_world_is_left_out() -> None:
     """What cannot be shown to people as a world binds none."""
-    found: dict[str, Asked] = {}
+    found = RequestsById()
     body = RequestBody(salt=SALT, statement=_STATEMENT, world={"tools": 5})
     _fold(found, _entry(Kind.REQUEST, "worker"), body)
 
@@ -135,7 +135,7 @@ def test_a_request_that_shows_no_world_is_left_out() -> None:
 
 def test_a_request_of_an_ended_epoch_is_left_out() -> None:
     """Also if its statement names the epoch in force, and its entry another."""
-    found: dict[str, Asked] = {}
+    found = RequestsById()
     body = RequestBody(salt=SALT, statement=replace(_STATEMENT, epoch=1))
     fold_entry(found, _entry(Kind.REQUEST, "worker"), body, basis=_BASIS, epoch=1, trust=_TRUST)
 
