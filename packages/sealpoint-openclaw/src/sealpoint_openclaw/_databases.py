@@ -6,7 +6,8 @@ and virtual tables are not read. Every table counts, known or not. The content o
 in the tables that it is built from; those are left out, and its definition is part of the schema.
 
 A gateway that was stopped leaves a write-ahead log. SQLite cannot read it where this user may not
-write the folder, so a copy of both files is read then. A copy is never made of a database in use.
+write the folder, so a copy of both files is read then. A copy is never made of a database in use,
+or of one with a rollback journal: the gateway would read other rows than the copy has.
 """
 
 import json
@@ -24,7 +25,8 @@ from sealpoint_openclaw._classes import DatabaseKind, StateClass, TableRule, tab
 from sealpoint_openclaw._inventory import Database, Digests, NumberedRows, Table
 
 _BUSY_SECONDS = 10
-_KEY_LETTERS_MAX = 200
+_PRIMARY = 0xFF  # of an error code of SQLite; the other bits are details
+_UNWRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 
 
 @contextmanager
@@ -37,7 +39,15 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     with tempfile.TemporaryDirectory(prefix="sealpoint-") as spare, reading(path):
         try:
             connection = _connect(path)
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode & _PRIMARY not in _UNWRITABLE:
+                raise
+            if path.with_name(f"{path.name}-journal").exists():
+                raise StorageUnavailable(
+                    f"{path}-journal: this rollback journal changes the database at its next open",
+                    hint=f"Bring back a backup. Or let SQLite apply the journal (sqlite3 {path} "
+                    ".schema), and look at the changes: sealpoint openclaw diff",
+                ) from exc
             # The user of the guard may not write the shared memory file next to the log.
             connection = _connect(_copied(path, Path(spare)))
         with closing(connection):
