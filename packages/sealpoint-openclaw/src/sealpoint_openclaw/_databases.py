@@ -26,6 +26,14 @@ from sealpoint_openclaw._inventory import Database, Digests, NumberedRows, Table
 
 _BUSY_SECONDS = 10
 _PRIMARY = 0xFF  # of an error code of SQLite; the other bits are details
+_MADE_BY_SQLITE = frozenset(
+    {
+        "CREATE TABLE sqlite_sequence(name,seq)",
+        "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+        "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+    }
+)
+"""Tables that come with the first row or with ANALYZE. They are no change of the schema."""
 _UNWRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 
 
@@ -56,10 +64,10 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Say of which database an error of SQLite is."""
+    """Say of which database an error of SQLite is, or a name that is no text."""
     try:
         yield
-    except (sqlite3.Error, OSError) as exc:
+    except (sqlite3.Error, OSError, UnicodeError) as exc:
         raise StorageUnavailable(
             f"{path}: this database of OpenClaw cannot be read: {exc}",
             hint="Run this as the user of the guard, with OpenClaw stopped or healthy: openclaw "
@@ -75,6 +83,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     try:
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         connection.execute("PRAGMA trusted_schema=OFF")
+        # Checks call functions that an older SQLite lacks, and every row counts with its values.
+        connection.execute("PRAGMA ignore_check_constraints=ON")
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except BaseException:
@@ -113,6 +123,10 @@ def _read(
     digests: Digests,
     before: Database | None,
 ) -> Database:
+    if before is None:
+        (fault,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if fault != "ok":
+            raise sqlite3.DatabaseError(f"it is damaged: {' '.join(fault.split())}")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     tables = {}
     for name in _table_names(connection):
@@ -126,12 +140,11 @@ def _read(
 
 def _schema(connection: sqlite3.Connection, digests: Digests) -> bytes:
     """Return a digest of what the database is made of; a planted trigger would change it."""
-    found = connection.execute(
-        "SELECT type, name, tbl_name, sql FROM sqlite_schema"
-        r" WHERE name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY type, name"
-    )
+    found = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema").fetchall()
     return digests.row(
-        (f"{kind} {name}", f"{table} {sql or ''}") for kind, name, table, sql in found
+        (f"{kind} {name}", f"{table} {sql or ''}")
+        for kind, name, table, sql in sorted(found, key=str)
+        if sql not in _MADE_BY_SQLITE
     )
 
 
@@ -198,28 +211,22 @@ class _TableReader:
 
     def _read_ordered(self, before: Table | None) -> Table:
         rows: dict[str, bytes] = {}
-        numbers: dict[str, array[int]] = {}
-        parts: dict[str, list[bytes]] = {}
+        groups: dict[str, list[tuple[int, bytes]]] = {}
         kept, query, arguments = self._kept(before)
-        for name, group in kept.items():
-            numbers[name] = array("q", group.numbers)
-            parts[name] = [group.digests]
         for row in self._select(query, arguments):
             digest = self._digest(row)
             *group_key, number = (row[place] for place in self._key_places)
             if not isinstance(number, int):  # SQLite stores any type in any column
                 rows[self._key_text(row, digest, rows)] = digest
                 continue
-            name = _key_of(group_key)
-            numbers.setdefault(name, array("q")).append(number)
-            parts.setdefault(name, []).append(digest)
-        groups = {
-            name: NumberedRows(numbers=each, digests=b"".join(parts[name]))
-            for name, each in numbers.items()
-        }
-        return Table(rows=rows, groups=groups)
+            groups.setdefault(_key_of(group_key), []).append((number, digest))
+        return Table(
+            rows=rows,
+            groups=kept
+            | {name: _numbered(found, kept.get(name)) for name, found in groups.items()},
+        )
 
-    def _kept(self, before: Table | None) -> tuple[Mapping[str, NumberedRows], str, list[Any]]:
+    def _kept(self, before: Table | None) -> tuple[dict[str, NumberedRows], str, list[Any]]:
         """Return the groups that need not be read again, and a condition for the other rows."""
         if before is None or before.rows or not before.groups:
             return {}, "", []
@@ -251,11 +258,11 @@ class _TableReader:
         return kept, " AND ".join(conditions), arguments
 
     def _select(self, condition: str = "", arguments: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """Return rows of the table itself: an index could leave some out."""
         listed = ", ".join(_quoted(column) for column in self._columns)
-        order = ", ".join(_quoted(column) for column in self._key)
         return self._connection.execute(
-            f"SELECT {listed} FROM {_quoted(self._name)}"  # noqa: S608 # nosec B608
-            f"{f' WHERE {condition}' if condition else ''}{f' ORDER BY {order}' if order else ''}",
+            f"SELECT {listed} FROM {_quoted(self._name)} NOT INDEXED"  # noqa: S608 # nosec B608
+            f"{f' WHERE {condition}' if condition else ''}",
             arguments,
         )
 
@@ -268,17 +275,26 @@ class _TableReader:
         )
 
     def _key_text(self, row: Sequence[Any], digest: bytes, taken: Mapping[str, bytes]) -> str:
-        """Return the key of a row as text, unique in its table."""
-        if self._key and not self._rule.hidden:
-            return _key_of([row[place] for place in self._key_places])
-        # The key is a secret, or there is none: then rows may be alike.
-        secret = [(self._columns[place], row[place]) for place in self._key_places]
-        name = f"#{(self._digests.row(secret) if secret else digest).hex()}"
+        """Return the key of a row as text, unique in its table; another row with it is numbered."""
+        values = [row[place] for place in self._key_places]
+        shown = bool(values) and not self._rule.hidden
+        secret = self._digests.row(zip(self._key, values, strict=True)) if values else digest
+        name = _key_of(values) if shown else f"#{secret.hex()}"
         key, number = name, 1
         while key in taken:
             number += 1
-            key = f"{name}-{number}"
+            key = _key_of([*values, number]) if shown else f"{name}-{number}"
         return key
+
+
+def _numbered(rows: list[tuple[int, bytes]], older: NumberedRows | None) -> NumberedRows:
+    """Return the rows of a group in order, after those that need not be read again."""
+    rows.sort()
+    numbers = array("q", (number for number, _ in rows))
+    digests = b"".join(digest for _, digest in rows)
+    if older is None:
+        return NumberedRows(numbers=numbers, digests=digests)
+    return NumberedRows(numbers=older.numbers + numbers, digests=older.digests + digests)
 
 
 def _key_of(values: Sequence[Any]) -> str:

@@ -187,9 +187,7 @@ class _Finder:
                 before.digests
             ):
                 before, after = None, after.since(length)
-        old = {} if before is None else dict(before.items())
-        new = {} if after is None else dict(after.items())
-        for number, change in _changes(old, new):
+        for number, change in _changes(_by_number(before), _by_number(after)):
             yield self._past(place, rule, f"{group} {number}", change)
 
     def _past(self, place: str, rule: TableRule, key: str, change: Change) -> Difference:
@@ -219,6 +217,14 @@ class _Finder:
             change=change,
             state_class=state_class,
         )
+
+
+def _by_number(rows: NumberedRows | None) -> dict[int, bytes]:
+    """Return the digest of each number; a second row with one changes it."""
+    found: dict[int, bytes] = {}
+    for number, digest in () if rows is None else rows.items():
+        found[number] = found.get(number, b"") + digest
+    return found
 
 
 def _changes(

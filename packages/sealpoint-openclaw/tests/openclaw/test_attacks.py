@@ -27,7 +27,7 @@ _JOB = (
     " grant_definition_generation, grant_definition_updated_at, state_json, runtime_updated_at_ms,"
     " schedule_identity, sort_order, updated_at FROM cron_jobs LIMIT 1"
 )
-_DEVICE = (
+DEVICE = (
     "INSERT INTO device_pairing_paired (device_id, public_key, roles_json, scopes_json,"
     " approved_scopes_json, tokens_json, created_at_ms, approved_at_ms)"
     " VALUES ('mallory', 'key', '[\"operator\"]', '[\"operator.admin\"]', '[\"operator.admin\"]',"
@@ -108,7 +108,7 @@ ATTACKS = (
         StateChanged,
         "file openclaw.json: changed",
     ),
-    Attack("a device is paired", _sql(STATE, _DEVICE), StateChanged, "mallory: added"),
+    Attack("a device is paired", _sql(STATE, DEVICE), StateChanged, "mallory: added"),
     Attack(
         "messages are removed from the end",
         _sql(AGENT, "DELETE FROM transcript_events WHERE seq > 3"),
