@@ -21,7 +21,7 @@ from sealpoint_openclaw._inventory import Database, Digests, Inventory
 STATE_DATABASE = "state/openclaw.sqlite"
 
 _AGENT_DATABASES = "agents/*/agent/openclaw-agent.sqlite"
-_SKIPPED = frozenset({"tmp", "logs"})
+_TEMPORARY = "tmp"
 _READ_BYTES = 1 << 20
 
 
@@ -56,31 +56,36 @@ class Folder:
         """Return every database, by its path from the folder."""
         found = {STATE_DATABASE: (self.root / STATE_DATABASE, DatabaseKind.STATE)}
         for path in [*sorted(self.root.glob(_AGENT_DATABASES)), *self._registered()]:
-            with suppress(ValueError):
+            if path.is_file():  # SQLite would wait at a pipe for ever
                 found.setdefault(self._name(path), (path, DatabaseKind.AGENT))
         return found
 
     def _registered(self) -> list[Path]:
-        """Return the databases of agents that the gateway has on record and that exist."""
+        """Return the databases of agents that the gateway has on record."""
         with open_database(self.root / STATE_DATABASE) as connection:
             names = {row[1] for row in connection.execute("PRAGMA table_list")}
             if "agent_databases" not in names:
                 return []
             rows = connection.execute("SELECT path FROM agent_databases ORDER BY path").fetchall()
-        paths = [self.root / path for (path,) in rows if isinstance(path, str)]
-        return [path for path in paths if path.is_file()]
+        return [self.root / path for (path,) in rows if isinstance(path, str)]
 
     def _name(self, path: Path) -> str:
         """Return the path of something from the folder, or its whole path if it is elsewhere."""
         if path.is_relative_to(self.root):
-            return path.relative_to(self.root).as_posix()
-        return path.as_posix()
+            return _text(path.relative_to(self.root))
+        return _text(path)
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield every file and link that counts, by its path from the folder."""
-        skipped = {path.resolve() for path, _ in self.databases().values()}
+        skipped = {
+            path.with_name(f"{path.name}{suffix}")
+            for path in (path.resolve() for path, _ in self.databases().values())
+            for suffix in ("", "-wal", "-shm")
+        }
         inner = {path.resolve() for path in self.others.values()}
-        for prefix, root in [("", self.root), *self.others.items()]:
+        inner.add(self.root.resolve() / _TEMPORARY)
+        for prefix, given in [("", self.root), *self.others.items()]:
+            root = given.resolve()
             for path in _walk(root, inner if not prefix else frozenset()):
                 name = _text(path.relative_to(root))
                 name = f"{prefix}/{name}" if prefix else name
@@ -111,7 +116,7 @@ class Folder:
         files = {}
         for name, path in self.files():
             with suppress(FileNotFoundError):  # the gateway has removed it meanwhile
-                files[name] = seen.file(name, path, partial(_file_digest, path, digests))
+                files[name] = seen.file(name, path, partial(_file_digest, name, path, digests))
         return Inventory(databases=databases, files=files)
 
 
@@ -162,16 +167,14 @@ def _walk(root: Path, elsewhere: frozenset[Path] | set[Path]) -> Iterator[Path]:
     """Yield everything but directories, in the order of names."""
     for directory, names, entries in os.walk(root, onerror=_unreadable):
         here = Path(directory)
-        names[:] = sorted(
-            name
-            for name in names
-            if not (here == root and name in _SKIPPED) and (here / name) not in elsewhere
-        )
+        names[:] = sorted(name for name in names if (here / name) not in elsewhere)
         links = [name for name in names if (here / name).is_symlink()]
         yield from sorted(here / name for name in [*entries, *links])
 
 
 def _unreadable(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError):  # the gateway has removed it meanwhile
+        return
     raise StorageUnavailable(
         f"{error.filename}: this folder of OpenClaw cannot be read: {error.strerror}",
         hint="Run this as a user who may read all of OpenClaw's folder.",
@@ -188,10 +191,11 @@ def _text(path: Path) -> str:
     return f"./{text}" if text.startswith("bytes:") else text
 
 
-def _file_digest(path: Path, digests: Digests) -> bytes:
+def _file_digest(name: str, path: Path, digests: Digests) -> bytes:
     """Return the digest of a file, of where a link leads, or of the kind of anything else."""
     digest = digests.file()
-    mode = path.lstat().st_mode
+    found = path.lstat()
+    mode = found.st_mode
     if stat.S_ISLNK(mode):
         digest.update(b"link\0" + os.fsencode(path.readlink()))
         return digest.digest()
@@ -199,6 +203,8 @@ def _file_digest(path: Path, digests: Digests) -> bytes:
         digest.update(b"kind\0" + str(stat.S_IFMT(mode)).encode())
         return digest.digest()
     digest.update(b"file\0")
+    if file_class(name) is StateClass.EXACT:  # which the gateway would skip if it cannot read it
+        digest.update(f"{found.st_uid} {mode & (stat.S_IRUSR | stat.S_IXUSR)}\0".encode())
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
