@@ -3,7 +3,7 @@
 
 Nothing is written to them, and nothing of them is run: triggers do not fire on a read, and views
 and virtual tables are not read. Every table counts, known or not. The content of a virtual table is
-in the tables that it is built from; those are left out, and its definition is part of the schema.
+in its shadow tables, such as those of a full-text index; each of these counts as a whole.
 
 A gateway that was stopped leaves a write-ahead log. SQLite cannot read it where this user may not
 write the folder, so a copy of both files is read then. A copy is never made of a database in use,
@@ -23,6 +23,9 @@ from typing import Any
 from sealpoint.errors import StorageUnavailable
 from sealpoint_openclaw._classes import DatabaseKind, StateClass, TableRule, table_rule
 from sealpoint_openclaw._inventory import Database, Digests, NumberedRows, Table
+
+SHADOWS = "shadow tables"
+"""The table of an inventory that has a row for each shadow table."""
 
 _BUSY_SECONDS = 10
 _PRIMARY = 0xFF  # of an error code of SQLite; the other bits are details
@@ -135,6 +138,14 @@ def _read(
             continue
         known = None if before is None else before.tables.get(name)
         tables[name] = _TableReader(connection, name, rule, digests).read(known)
+    tables[SHADOWS] = Table(
+        rows={
+            name: _TableReader(
+                connection, name, TableRule(state_class=StateClass.RUNTIME), digests
+            ).digest()
+            for name in _table_names(connection, "shadow")
+        }
+    )
     return Database(version=version, schema=_schema(connection, digests), tables=tables)
 
 
@@ -148,12 +159,12 @@ def _schema(connection: sqlite3.Connection, digests: Digests) -> bytes:
     )
 
 
-def _table_names(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables that hold rows of their own."""
+def _table_names(connection: sqlite3.Connection, kind: str = "table") -> list[str]:
+    """Return the tables of a kind: those for themselves, or those that virtual ones are made of."""
     return [
         name
-        for schema, name, kind, *_ in connection.execute("PRAGMA table_list").fetchall()
-        if schema == "main" and kind == "table" and not name.startswith("sqlite_")
+        for schema, name, each, *_ in connection.execute("PRAGMA table_list").fetchall()
+        if schema == "main" and each == kind and not name.startswith("sqlite_")
     ]
 
 
@@ -186,6 +197,7 @@ class _TableReader:
             return self._read_ordered(before)
         rows: dict[str, bytes] = {}
         partial: dict[str, bytes] = {}
+        whole: dict[str, bytes] = {}
         shown: dict[str, Mapping[str, Any]] = {}
         for row in self._select():
             digest = self._digest(row)
@@ -193,9 +205,15 @@ class _TableReader:
             rows[key] = digest
             if self._rule.completes:
                 partial[key] = self._digest(row, without=self._rule.completes)
+            if self._rule.skips or self._rule.quiet:
+                whole[key] = self._digests.row(zip(self._columns, row, strict=True))
             if self._rule.shows:
                 shown[key] = dict(self._shown(row))
-        return Table(rows=rows, partial=partial, shown=shown)
+        return Table(rows=rows, partial=partial, whole=whole, shown=shown)
+
+    def digest(self) -> bytes:
+        """Return one digest of all rows, in the order of the table."""
+        return self._digests.row(("row", self._digest(row)) for row in self._select())
 
     def _shown(self, row: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """Yield what a world shows of a row; what is not there is left out."""

@@ -111,7 +111,7 @@ def digest_of(differences: Collection[Difference], now: Inventory) -> str:
         digest.update(f"{path}\0{database.version}\0".encode() + database.schema)
         for name, table in sorted(database.tables.items()):
             digest.update(name.encode() + b"\0")
-            for key, row in sorted(table.rows.items()):
+            for key, row in sorted([*table.rows.items(), *table.whole.items()]):
                 digest.update(key.encode() + b"\0" + row)
             for key, group in sorted(table.groups.items()):
                 digest.update(key.encode() + b"\0" + group.digests)
@@ -149,6 +149,9 @@ class _Finder:
     def _table(
         self, place: str, rule: TableRule, before: Table, after: Table
     ) -> Iterator[Difference]:
+        for key in sorted(before.whole.keys() & after.whole.keys()):
+            if before.rows[key] == after.rows[key] and before.whole[key] != after.whole[key]:
+                yield self._difference(StateClass.RUNTIME, place, key, Change.CHANGED)
         if rule.state_class is not StateClass.APPEND:
             for key, change in _changes(before.rows, after.rows):
                 yield self._difference(rule.state_class, place, key, change)

@@ -53,6 +53,8 @@ class Table:
     rows: Mapping[str, bytes] = field(default_factory=dict)
     partial: Mapping[str, bytes] = field(default_factory=dict)
     """For rows of a table with columns that are filled in once: the digest without these."""
+    whole: Mapping[str, bytes] = field(default_factory=dict)
+    """For rows of a table with columns that the gateway keeps up to date: the digest with these."""
     groups: Mapping[str, NumberedRows] = field(default_factory=dict)
     shown: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
     """The part of exact rows that a world shows; it is not stored with the inventory."""
@@ -125,6 +127,8 @@ def _packed(table: Table) -> dict[str, Any]:
         packed["rows"] = dict(table.rows)
     if table.partial:
         packed["partial"] = dict(table.partial)
+    if table.whole:
+        packed["whole"] = dict(table.whole)
     if table.groups:
         packed["groups"] = {
             name: {"numbers": _number_bytes(group.numbers), "digests": group.digests}
@@ -140,7 +144,8 @@ def _unpacked(packed: Mapping[str, Any]) -> Table:
         if sys.byteorder == "big":
             numbers.byteswap()
         groups[name] = NumberedRows(numbers=numbers, digests=group["digests"])
-    return Table(rows=packed.get("rows", {}), partial=packed.get("partial", {}), groups=groups)
+    plain = {name: packed.get(name, {}) for name in ("rows", "partial", "whole")}
+    return Table(**plain, groups=groups)
 
 
 def _number_bytes(numbers: "array[int]") -> bytes:

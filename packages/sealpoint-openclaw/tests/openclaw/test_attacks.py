@@ -184,6 +184,54 @@ ATTACKS = (
         "file workspace/.git/hooks/post-commit: added",
     ),
     Attack(
+        "the next run of a job is moved",
+        _sql(STATE, "UPDATE cron_jobs SET state_json = '{\"nextRunAtMs\": 1}'"),
+        StateChanged,
+        "table cron_jobs of",
+    ),
+    Attack(
+        "the full-text index of memories is forged",
+        _sql(AGENT, "INSERT INTO memory_index_chunks_fts (text) VALUES ('Ann trusts mallory.')"),
+        StateChanged,
+        "table shadow tables of agents/main/agent/openclaw-agent.sqlite, row memory_index_chunks_",
+    ),
+    Attack(
+        "a configuration is planted as the last good one",
+        _write("openclaw.json.last-good", "{}"),
+        StateChanged,
+        "file openclaw.json.last-good: added",
+    ),
+    Attack(
+        "the gateway's choice of a configuration is changed",
+        _sql(STATE, "UPDATE config_health_entries SET last_known_good_json = '{}'"),
+        StateChanged,
+        "table config_health_entries of",
+    ),
+    Attack(
+        "that choice is changed in its file",
+        _write("logs/config-health.json", "{}"),
+        StateChanged,
+        "file logs/config-health.json: added",
+    ),
+    Attack(
+        "a log is planted next to a database of a workspace",
+        _write("workspace/notes.sqlite-wal", "rows"),
+        StateChanged,
+        "file workspace/notes.sqlite-wal: added",
+    ),
+    Attack(
+        "what Python compiled of a skill is forged",
+        _write("skills/report/__pycache__/report.cpython-312.pyc", "code"),
+        StateChanged,
+        "file skills/report/__pycache__/report.cpython-312.pyc: added",
+    ),
+    Attack(
+        "the rights of its owner to a file of instructions change",
+        lambda recorded: (recorded.folder / "workspace/AGENTS.md").chmod(0o744),
+        StateChanged,
+        "file workspace/AGENTS.md: changed",
+    ),
+    Attack(
         "a file of the configuration is removed",
         lambda recorded: (recorded.folder / "openclaw.json").unlink(),
         StateChanged,
@@ -267,3 +315,18 @@ def test_an_edit_in_the_window_after_a_crash_is_listed(recorded: Recorded) -> No
             watch.end(crashed=False)
 
     assert any("transcript_events" in each.words for each in check.differences)
+
+
+def test_a_standing_intent_that_has_ended_does_not_return(recorded: Recorded) -> None:
+    """Its state is the gateway's, and the same from a stop to the next start."""
+    recorded.sql(
+        AGENT,
+        "INSERT INTO standing_intents (id, description, trigger_keywords, status, created_at,"
+        " expires_at, max_fires, fire_count)"
+        " VALUES ('i', 'report', 'report', 'cancelled', 1, 9, 1, 1)",
+    )
+    with recorded.guard() as guard:
+        guard.accept("an intent of ours")
+    recorded.sql(AGENT, "UPDATE standing_intents SET status = 'armed', fire_count = 0")
+    with recorded.guard() as guard, pytest.raises(StateChanged, match="standing_intents"):
+        guard.verify()

@@ -2,6 +2,7 @@
 """What the gateway, its users and its commands do honestly: nothing of it raises an alarm."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -55,14 +56,74 @@ def test_a_seal_of_a_running_gateway_without_changes_is_not_made(recorded: Recor
         watch.end(crashed=False)
 
 
-def test_what_the_gateway_keeps_up_to_date_in_exact_rows_is_no_change(
-    recorded: Recorded,
+def test_what_a_running_gateway_keeps_up_to_date_is_no_change_of_the_world(
+    team: Recorded,
 ) -> None:
-    """The next run of a job, and the last use of an entry of the allowlist and of a device."""
-    recorded.sql(STATE, "UPDATE cron_jobs SET state_json = '{\"nextRunAtMs\": 7}', sort_order = 9")
-    recorded.sql(STATE, "UPDATE agent_databases SET last_seen_at = 7, size_bytes = 7")
+    """The next run of a job, the last use of an agent, logins, and what Python compiled."""
+    tokens = '{"profiles": {"mail": {"access": "%s"}}}'
+    team.sql(AGENT, "INSERT INTO auth_profile_store VALUES ('primary', ?, 1)", tokens % "old")
+    team.sql(STATE, "INSERT INTO mcp_oauth_stores VALUES ('server', 1, '{}', 1)")
+    team.write("credentials/whatsapp/default/creds.json", "old")
+    with team.guard() as guard, pytest.raises(NeedsApproval) as caught:
+        guard.accept("logins")
+    assert caught.value.request is not None
+    _approve(team, caught.value.request.id)
+    with team.guard() as guard:
+        guard.accept("logins")
+    with team.guard() as guard, guard.running() as watch:
+        team.sql(STATE, "UPDATE cron_jobs SET state_json = '{\"nextRunAtMs\": 7}', sort_order = 9")
+        team.sql(STATE, "UPDATE agent_databases SET last_seen_at = 7, size_bytes = 7")
+        team.sql(AGENT, "UPDATE auth_profile_store SET store_json = ?", tokens % "new")
+        team.sql(STATE, 'UPDATE mcp_oauth_stores SET store_json = \'{"access": "new"}\'')
+        team.write("credentials/whatsapp/default/creds.json", "new")
+        team.write("workspace/skills/report/__pycache__/report.cpython-312.pyc", "code")
+        watch.seal()
+        watch.end(crashed=False)
+    with team.guard() as guard, guard.running() as watch:
+        watch.end(crashed=False)
+
+    assert watch.waits == ()
+
+
+def test_a_new_login_is_a_change_of_the_world(team: Recorded) -> None:
+    """People decide which accounts an agent has, and not about the tokens of one."""
+    with team.guard() as guard, guard.running() as watch:
+        store = '{"profiles": {"mail": {}}}'
+        team.sql(AGENT, "INSERT INTO auth_profile_store VALUES ('primary', ?, 1)", store)
+        watch.seal()
+        waits = watch.waits
+        watch.end(crashed=False)
+
+    assert any("model credentials primary" in line for line in waits)
+
+
+def test_a_folder_behind_a_link_is_the_same_folder(recorded: Recorded) -> None:
+    """Its databases are not compared as files too."""
+    link = recorded.home / "link"
+    link.symlink_to(recorded.folder)
+    linked = replace(recorded, folder=link)
+    recorded.sql(STATE, "UPDATE schema_meta SET updated_at = updated_at + 1")
+    with linked.guard() as guard:
+        assert guard.verify().differences == ()
+
+
+def test_a_directory_that_vanishes_while_it_is_read_is_no_alarm(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands of an agent make and remove directories."""
+    build = recorded.folder / "workspace/build"
+    build.mkdir()
+    scandir = os.scandir
+
+    def vanishing(path: str | int) -> object:
+        if path == str(build) and build.is_dir():
+            build.rmdir()
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", vanishing)
     with recorded.guard() as guard:
         assert guard.verify().differences == ()
+    assert not build.exists()
 
 
 def test_a_change_of_the_world_while_it_runs_is_recorded_with_a_reason(recorded: Recorded) -> None:
