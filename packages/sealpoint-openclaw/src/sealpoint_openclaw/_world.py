@@ -6,6 +6,7 @@ is a difference of the world, whatever the guard knows about its meaning. Names 
 classes.toml and `_CONFIG_SHOWN` list are shown too; tokens, keys and message histories never are.
 """
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -63,7 +64,7 @@ def read_world(
     versions = dict(runtime or {})
     for path, database in inventory.databases.items():
         kind = DatabaseKind.STATE if path == STATE_DATABASE else DatabaseKind.AGENT
-        place = "" if kind is DatabaseKind.STATE else f" of {path}"
+        place = "" if kind is DatabaseKind.STATE else f" of {_plain(path)}"
         versions[f"schema{place or ' of the gateway'}"] = str(database.version)
         draft.other[f"tables{place or ' of the gateway'}"] = database.schema.hex()
         if not is_known_version(kind, database.version):
@@ -71,7 +72,7 @@ def read_world(
         for name, table in database.tables.items():
             rule = table_rule(kind, name)
             if not rule.known:
-                draft.other[f"unknown table {name}{place}"] = True
+                _put(draft.other, f"unknown table {name}{place}", value=True)
             elif rule.state_class is StateClass.EXACT:
                 draft.add_rows(name, place, rule, table)
     for path, digest in inventory.files.items():
@@ -109,17 +110,16 @@ class _Draft:
             if name == _EXEC_POLICY:
                 self.permissions += _exec_policy(shown)
                 shown = {}
-            called = f"{rule.label or name} {_row_name(key, shown)}{place}"
+            called = _plain(f"{rule.label or name} {_row_name(key, shown)}{place}")
             if rule.world == "permissions":
                 # The digest is part of the text: any change of the row is a new permission.
-                words = [f"{path} {_short(value)}" for path, value in shown.items()]
-                self.permissions.append(", ".join([called, *words, f"row {digest.hex()[:16]}"]))
+                parts = [f"{path} {_short(value)}" for path, value in shown.items()]
+                self.permissions.append(", ".join([called, *parts, f"row {digest.hex()[:16]}"]))
             elif rule.world == "topology":
-                self.topology[called] = {"row": digest.hex()} | {
-                    path: _short(value) for path, value in shown.items()
-                }
+                words = {path: _short(value) for path, value in shown.items()}
+                _put(self.topology, called, {"row": digest.hex()} | words)
             else:
-                self.other[called] = digest.hex()
+                _put(self.other, called, digest.hex())
 
     def add_file(self, path: str, digest: bytes) -> None:
         """Add a leaf for an exact file."""
@@ -147,15 +147,21 @@ class _Draft:
         for setting, value in _settings(document):
             for start, world in _CONFIG_SHOWN.items():
                 if setting == start or setting.startswith(f"{start}."):
-                    self._add_setting(world, setting, value)
+                    self._add_setting(world, _short(setting), _short(value))
 
-    def _add_setting(self, world: str, setting: str, value: Any) -> None:
+    def _add_setting(self, world: str, setting: str, value: str) -> None:
         if world == "model":
-            self.model[setting] = value
+            _put(self.model, setting, value)
         elif world == "topology":
-            self.topology[f"setting {setting}"] = value
+            _put(self.topology, f"setting {setting}", value)
         else:
-            self.permissions.append(f"setting {setting}: {_short(value)}")
+            self.permissions.append(f"setting {setting}: {value}")
+
+
+def _put(leaves: dict[str, Any], name: str, value: Any) -> None:
+    """Add a leaf; if its name is taken, under the next number: no leaf replaces another one."""
+    names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
+    leaves[next(each for each in names if each not in leaves)] = value
 
 
 def _exec_policy(shown: Mapping[str, Any]) -> Iterator[str]:
@@ -169,12 +175,14 @@ def _exec_policy(shown: Mapping[str, Any]) -> Iterator[str]:
                     pattern = entry.get("pattern") if isinstance(entry, dict) else entry
                     yield f"exec policy of {name}: may run {_short(pattern)}"
             else:
-                yield f"exec policy of {name}: {setting} {_short(value)}"
+                yield f"exec policy of {name}: {_short(setting)} {_short(value)}"
 
 
 def _agents(shown: Mapping[str, Any]) -> list[tuple[str, Any]]:
     agents = shown.get("agents")
-    return sorted(agents.items()) if isinstance(agents, dict) else []
+    if not isinstance(agents, dict):
+        return []
+    return [(_short(name), policy) for name, policy in sorted(agents.items())]
 
 
 def _settings(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -187,15 +195,19 @@ def _settings(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _row_name(key: str, shown: Mapping[str, Any]) -> str:
-    """Return what people call a row: its name, and as much of its key as tells it from others."""
+    """Return what people call a row: its name, which may be cut, and its key, which is not."""
     parts = json.loads(key) if key.startswith("[") else [key]
-    texts = [str(part) for part in parts if part is not None]
-    named = next((str(shown[each]) for each in ("name", "display_name") if shown.get(each)), None)
-    return _short(f"{named} ({texts[-1]})" if named else "/".join(texts))
+    texts = "/".join(str(part) for part in parts if part is not None)
+    named = next((shown[each] for each in ("name", "display_name") if shown.get(each)), None)
+    return texts if named is None else f"{_short(named)} ({texts})"
+
+
+def _plain(text: str) -> str:
+    """Return a text that every world can hold: halves of a character are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _short(value: Any) -> str:
     """Return a value as a short text."""
-    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-    text = text.encode("utf-8", "backslashreplace").decode()
+    text = _plain(value if isinstance(value, str) else json.dumps(value, sort_keys=True))
     return text if len(text) <= _TEXT_LETTERS_MAX else f"{text[:_TEXT_LETTERS_MAX]}..."
