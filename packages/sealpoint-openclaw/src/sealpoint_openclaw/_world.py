@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The world of a gateway: what an operator decided, as its exact rows and files say it.
 
-Every exact row and file is in exactly one leaf, with its keyed digest. So a change of any of them
-is a difference of the world, whatever the guard knows about its meaning. Names and settings that
+Every exact row and file is in exactly one leaf, with its keyed digest; the files of a plugin or
+skill share one. So a change of any of them is a difference of the world, whatever the guard knows
+about its meaning. Names and settings that
 classes.toml and `_CONFIG_SHOWN` list are shown too; tokens, keys and message histories never are.
 """
 
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from sealpoint.errors import StorageUnavailable
@@ -42,6 +45,8 @@ _CONFIG_SHOWN = {
     "plugins.entries": "permissions",
     "tools": "permissions",
 }
+# A plugin, a hook or a skill: a folder, or a file, in the first folder of its kind.
+_PART = re.compile(r"(?:plugins[^/]*|extensions|(?:.*?/)??(?:hooks|[^/]*skills))/[^/]+", re.DOTALL)
 _PROMPTS = ("AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", "BOOT.md")
 
 
@@ -75,9 +80,7 @@ def read_world(
                 _put(draft.other, f"unknown table {name}{place}", value=True)
             elif rule.state_class is StateClass.EXACT:
                 draft.add_rows(name, place, rule, table)
-    for path, digest in inventory.files.items():
-        if file_class(path) is StateClass.EXACT:
-            draft.add_file(path, digest)
+    draft.add_files(inventory.files)
     draft.add_config(folder)
     if accepted is not None:
         draft.other[ACCEPTED] = accepted
@@ -121,17 +124,26 @@ class _Draft:
             else:
                 _put(self.other, called, digest.hex())
 
-    def add_file(self, path: str, digest: bytes) -> None:
-        """Add a leaf for an exact file."""
-        name = path.rpartition("/")[2]
-        if name in _PROMPTS:
-            self.prompts[path] = digest.hex()
-        elif "skills/" in path:
-            self.prompts[f"skill {path}"] = digest.hex()
-        elif path.startswith(("plugins", "extensions/", "hooks/")) or "/hooks/" in path:
-            self.tools[path] = digest.hex()
-        else:
-            self.other[f"file {path}"] = digest.hex()
+    def add_files(self, files: Mapping[str, bytes]) -> None:
+        """Add a leaf for each plugin, hook and skill, and one for each other exact file.
+
+        A plugin may have 10,000 files, and a world has a limit.
+        """
+        parts: dict[str, Any] = {}
+        for path, digest in sorted(files.items()):
+            if file_class(path) is not StateClass.EXACT:
+                continue
+            if part := _PART.match(path):
+                parts.setdefault(part[0], sha256()).update(path.encode() + b"\0" + digest)
+            elif path.rpartition("/")[2] in _PROMPTS:
+                self.prompts[path] = digest.hex()
+            else:
+                _put(self.other, f"file {path}", digest.hex())
+        for name, whole in parts.items():
+            if "skills/" in name:
+                self.prompts[f"skill {name}"] = whole.hexdigest()
+            else:
+                self.tools[name] = whole.hexdigest()
 
     def add_config(self, folder: Folder) -> None:
         """Add what the configuration says, if it is plain JSON; its digest counts in any case."""

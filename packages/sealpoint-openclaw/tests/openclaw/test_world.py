@@ -6,6 +6,8 @@ import json
 import pytest
 
 from sealpoint.errors import StateChanged
+from sealpoint.world import World
+from sealpoint_openclaw import Moment
 from tests.openclaw.recorded_folder import STATE, Recorded
 
 
@@ -56,3 +58,49 @@ def test_half_a_character_in_a_setting_does_not_hide_what_changed(
         guard.accept("odd")
 
         assert guard.verify().differences == ()
+
+
+def test_a_plugin_or_skill_is_one_leaf_that_covers_all_its_files(recorded: Recorded) -> None:
+    """A change, a new name or a removal of any of its files changes it."""
+    roots = ("extensions/p", "hooks/h", "workspace/skills/s", "plugin-skills/s")
+    leaves = {"extensions/p", "hooks/h", "skill workspace/skills/s", "skill plugin-skills/s"}
+
+    def world() -> World:
+        with recorded.guard() as guard:
+            return guard.read(None)[1]
+
+    bare = world()
+    for root in roots:
+        recorded.write(f"{root}/lib/a.js", "1")
+        recorded.write(f"{root}/lib/AGENTS.md", "1")
+    whole = world()
+    changed = set()
+    for edit in ("write", "rename", "unlink"):
+        for root in roots:
+            before, file = world(), recorded.folder / root / "lib/a.js"
+            if edit == "write":
+                file.write_text("2", encoding="utf-8")
+            elif edit == "rename":
+                file.rename(file.with_name("b.js"))
+            else:
+                file.with_name("b.js").unlink()
+            changed.add(len(before.diff(world()).lines()))
+
+    assert changed == {1}
+    assert {*_parts(whole)} - {*_parts(bare)} == leaves
+
+
+def _parts(world: World) -> list[str]:
+    return [*(tool.name for tool in world.tools or ()), *(world.prompts or {})]
+
+
+def test_a_plugin_with_many_files_is_installed_while_it_runs(recorded: Recorded) -> None:
+    """All of them were in the world, which has a limit, so no seal of the end could be made."""
+    folder = recorded.folder / "extensions/p" / ("module" * 40) / ("source" * 40)
+    with recorded.guard() as guard, guard.running() as watch:
+        folder.mkdir(parents=True)
+        for file in range(1200):
+            (folder / f"{file}.js").touch()
+        watch.end(crashed=False)
+
+        assert guard.newest().moment is Moment.STOPPED
