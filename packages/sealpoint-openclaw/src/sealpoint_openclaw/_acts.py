@@ -7,7 +7,6 @@ thread of the seals is paused, this thread also holds the seals that cannot be s
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from sealpoint.errors import UnknownThread
@@ -31,14 +30,21 @@ class ActLog:
         """Record acts in order; when it returns, they survive a power cut."""
         self._thread.save({"acts": list(acts)}, metadata={"acts": len(acts)})
 
-    def since(self, start: datetime) -> list[Mapping[str, Any]]:
-        """Return the acts from a time on, in order; some from before it may be among them."""
+    def position(self) -> int:
+        """Return the position of what was recorded last; -1 if there is nothing."""
+        try:
+            return next(self._thread.history()).seq
+        except UnknownThread:
+            return -1
+
+    def since(self, position: int) -> list[Mapping[str, Any]]:
+        """Return the acts that were recorded after a position, in order."""
         groups = []
         try:
             for ref in self._thread.history():
-                groups.append(self._thread.load(ref).state.get("acts", []))
-                if ref.time < start:
+                if ref.seq <= position:
                     break
+                groups.append(self._thread.load(ref).state.get("acts", []))
         except UnknownThread:
             return []
         return [act for group in reversed(groups) for act in group]

@@ -25,12 +25,13 @@ from sealpoint_openclaw._inventory import Database, Inventory, NumberedRows, Tab
 
 
 class Change(StrEnum):
-    """The change of a row, a file, a table or a database."""
+    """The change of a row, a file, a table or a database; or what was reported and is not there."""
 
     ADDED = "added"
     CHANGED = "changed"
     COMPLETED = "completed"
     REMOVED = "removed"
+    MISSING = "missing"
 
 
 class Concern(StrEnum):

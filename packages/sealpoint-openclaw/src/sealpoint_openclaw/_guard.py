@@ -34,6 +34,7 @@ from sealpoint.views.words import count_text
 from sealpoint.world import World
 from sealpoint_openclaw._acts import ActLog
 from sealpoint_openclaw._differences import (
+    Change,
     Concern,
     Difference,
     RowName,
@@ -42,12 +43,13 @@ from sealpoint_openclaw._differences import (
 )
 from sealpoint_openclaw._folder import Folder, Seen
 from sealpoint_openclaw._inventory import Digests, Inventory
-from sealpoint_openclaw._transcripts import reported_rows
+from sealpoint_openclaw._transcripts import compare_reports
 from sealpoint_openclaw._world import read_world
 
 _OLDER_SEALS_MAX = 50
 _SHOWN = 20
 _VERSION = "openclaw"
+_NO_ACTS = -1
 _STORED_WITHIN = timedelta(minutes=10)
 """A message is stored at once after it was reported; this is far longer."""
 
@@ -79,6 +81,8 @@ class Seal:
     world: World | None
     started: int | None
     """The position of the seal of the start, if the gateway has not been seen to end since."""
+    acts: int
+    """The position of the acts that were recorded when it began to read the folder."""
 
     @property
     def time(self) -> datetime:
@@ -163,24 +167,41 @@ class Guard:
         self.folder.require()
         seal = self.newest() if before is None else before
         inventory, world = self.read(seal)
+        reported, missing = self._reported(seal, inventory)
+        found = find_differences(
+            seal.inventory, inventory, may_have_run=seal.may_have_run, reported=reported
+        )
         return Check(
             seal=seal,
             inventory=inventory,
             world=world,
-            differences=find_differences(
-                seal.inventory,
-                inventory,
-                may_have_run=seal.may_have_run,
-                reported=self._reported(seal, inventory),
-            ),
+            differences=tuple(sorted([*found, *missing])),
         )
 
-    def _reported(self, seal: Seal, now: Inventory) -> frozenset[RowName]:
-        """Return the messages that the gateway had reported before it stored them."""
+    def _reported(
+        self, seal: Seal, now: Inventory
+    ) -> tuple[frozenset[RowName], tuple[Difference, ...]]:
+        """Return the messages that the gateway reported, and what it reported that is missing."""
         if seal.started is None:
-            return frozenset()
-        reports = self.acts(seal.started).since(seal.time - _STORED_WITHIN)
-        return reported_rows(self.folder.databases(), seal.inventory, now, reports)
+            return frozenset(), ()
+        base, acts = self._seal_before_reports(seal, seal.started), self.acts(seal.started)
+        return compare_reports(
+            self.folder.databases(),
+            base.inventory,
+            seal.inventory,
+            now,
+            reports=acts.since(base.acts),
+            due=len(acts.since(seal.acts)),
+        )
+
+    def _seal_before_reports(self, seal: Seal, started: int) -> Seal:
+        """Return a seal of the run from before every report whose message may not be sealed."""
+        for ref in self.thread.history():
+            if ref.pruned:
+                break
+            if ref.seq <= started or ref.time < seal.time - _STORED_WITHIN:
+                return self._seal_of(ref)
+        return seal
 
     def verify(self) -> Check:
         """Compare the folder with the newest seal, and refuse any difference that nobody decided.
@@ -189,12 +210,14 @@ class Guard:
             StateChanged: Something changed that must not change while the gateway is stopped.
             HistoryChanged: The past of a history changed.
             RolledBack: The folder is an older copy.
-            StateUnsealed: The gateway has run without a guard since the newest seal.
+            StateUnsealed: A guarded gateway was not seen to end, and what it wrote or reported
+                since the newest seal differs.
         """
         check = self.check()
         if len(check.differences) == len(check.of(Concern.REPORTED)):
             return check
-        self._refuse_older_copy(check)
+        if any(each.change is not Change.MISSING for each in check.differences):
+            self._refuse_older_copy(check)
         lines = tuple(each.words for each in check.differences)
         since = f"since the seal of {check.seal.time:%Y-%m-%d %H:%M:%S} UTC ({check.seal.moment})"
         more = f", and {len(lines) - 1} more" if len(lines) > 1 else ""
@@ -210,8 +233,9 @@ class Guard:
                 differences=lines,
             )
         raise StateUnsealed(
-            f"{self.folder.root}: OpenClaw ran without a guard {since}: "
-            f"{check.differences[0].words}{more}",
+            f"{self.folder.root}: a guarded gateway was started, and no seal of its end exists: it "
+            f"runs, or its guard was killed. Nobody saw what it did {since}: "
+            f"{check.of(Concern.UNSEALED)[0].words}{more}",
             differences=lines,
         )
 
@@ -330,9 +354,10 @@ class Guard:
         world: World | None = None,
         by: str | None = None,
         started: int | None = None,
+        acts: int = _NO_ACTS,
     ) -> CheckpointRef:
         """Save a seal in the session under way."""
-        state = _state(inventory, moment, accepted, started)
+        state = _state(inventory, moment, accepted, started, acts)
         metadata: dict[str, Any] = {"seal": str(moment)}
         if by is not None:
             metadata["by"] = by
@@ -389,12 +414,12 @@ class Watch:
 
         Files that have not changed are not read again, and of long histories only newer rows.
         """
-        latest = self.latest
+        latest, acts = self.latest, self.acts.position()
         inventory, world = self._guard.read(latest, self._seen)
         if inventory == latest.inventory:
             return None
         self._follow_world(world)
-        return self._save(inventory, Moment.RUNNING, latest.accepted)
+        return self._save(inventory, Moment.RUNNING, latest.accepted, acts)
 
     def end(self, *, crashed: bool) -> CheckpointRef:
         """Seal what the gateway left; every row is read.
@@ -430,17 +455,19 @@ class Watch:
             self._run.enter_context(thread.run(world=self._world))
             self._refused, self.waits = world, lines
 
-    def _save(self, inventory: Inventory, moment: Moment, accepted: str | None) -> CheckpointRef:
+    def _save(
+        self, inventory: Inventory, moment: Moment, accepted: str | None, acts: int = _NO_ACTS
+    ) -> CheckpointRef:
         """Save a seal; while the gateway is paused, next to its acts."""
         started = None if moment is Moment.STARTED else self.latest.started
         kept = started if moment in _GATEWAY_RUNS else None
         try:
-            ref = self._guard.save(inventory, moment, accepted, started=kept)
+            ref = self._guard.save(inventory, moment, accepted, started=kept, acts=acts)
             self.basis = ref.id
         except Paused:
             if started is None:
                 raise
-            state = _state(inventory, moment, accepted, kept)
+            state = _state(inventory, moment, accepted, kept, acts)
             ref = self._guard.acts(started).hold(state, self.basis)
         self.latest = Seal(
             ref=ref,
@@ -449,18 +476,20 @@ class Watch:
             accepted=accepted,
             world=self._world,
             started=ref.seq if moment is Moment.STARTED else kept,
+            acts=acts,
         )
         return ref
 
 
 def _state(
-    inventory: Inventory, moment: Moment, accepted: str | None, started: int | None
+    inventory: Inventory, moment: Moment, accepted: str | None, started: int | None, acts: int
 ) -> dict[str, Any]:
     """Return what a checkpoint of a seal stores."""
     return inventory.to_state() | {
         "moment": str(moment),
         "accepted": accepted,
         "started": started,
+        "acts": acts,
     }
 
 
@@ -474,6 +503,7 @@ def _seal(ref: CheckpointRef, state: Mapping[str, Any], world: World | None) -> 
         accepted=state["accepted"],
         world=world,
         started=ref.seq if moment is Moment.STARTED else state["started"],
+        acts=state["acts"],
     )
 
 

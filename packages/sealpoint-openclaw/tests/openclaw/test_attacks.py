@@ -308,7 +308,7 @@ def test_an_edit_in_the_window_after_a_crash_is_listed(recorded: Recorded) -> No
         " WHERE seq = (SELECT max(seq) FROM transcript_events)",
     )
     with recorded.guard() as guard:
-        with pytest.raises(StateUnsealed, match="ran without a guard"):
+        with pytest.raises(StateUnsealed, match="no seal of its end exists"):
             guard.verify()
         check, _ = guard.accept("I have read them")
         with guard.running() as watch:

@@ -4,6 +4,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -130,7 +131,7 @@ def test_messages_without_a_report_are_listed(
     conversation.say("goodbye")
 
     assert sorted(_concerns(recorded, guard, conversation)) == [Concern.REPORTED, Concern.UNSEALED]
-    with recorded.guard() as other, pytest.raises(StateUnsealed, match="ran without a guard"):
+    with recorded.guard() as other, pytest.raises(StateUnsealed, match="no seal of its end exists"):
         other.verify()
 
 
@@ -253,6 +254,100 @@ def test_a_report_counts_for_its_conversation(
     _die(guard)
     conversation.report(_HELLO, session="agent:main:other")
     conversation.store(conversation.event(_HELLO))
+
+    assert _concerns(recorded, guard, conversation) == [Concern.UNSEALED]
+
+
+def _missing(recorded: Recorded) -> list[str]:
+    """What a new guard says of reports without a row; it refuses the start if there are any."""
+    with recorded.guard() as other:
+        words = [each.words for each in other.check().differences]
+        missing = [each for each in words if each.endswith(": missing")]
+        if missing:
+            with pytest.raises(StateUnsealed) as caught:
+                other.verify()
+            assert set(missing) <= set(caught.value.differences)
+    return missing
+
+
+@pytest.mark.parametrize(("stored", "count"), [([0, 1, 2], 0), ([0, 1], 0), ([0, 2], 1), ([], 2)])
+def test_a_reported_message_that_is_gone_is_missing(
+    recorded: Recorded,
+    guard: Guard,
+    conversation: Conversation,
+    stored: list[int],
+    count: int,
+) -> None:
+    """All but the last one, which may not have been stored yet."""
+    _die(guard)
+    messages = [{"role": "user", "content": str(number)} for number in range(3)]
+    for message in messages:
+        conversation.report(message)
+    for number in stored:
+        conversation.store(conversation.event(messages[number]))
+    guard.acts(guard.newest().started or 0).record(conversation.reports)
+
+    assert len(_missing(recorded)) == count
+
+
+_CALL = {"kind": "tool", "v": 1, "id": 1, "agent": "main", "session": _KEY, "run": "r"} | {
+    "call": "call_1",
+    "tool": "exec",
+    "digest": "0" * 64,
+}
+
+
+@pytest.mark.parametrize(("result", "count"), [("call_1", 0), ("call_2", 1), (None, 1)])
+def test_a_tool_call_without_its_result_is_missing(
+    recorded: Recorded, guard: Guard, conversation: Conversation, result: str | None, count: int
+) -> None:
+    """It may have had its effect, and an interrupted turn would call it again."""
+    _die(guard)
+    if result is not None:
+        message = {"role": "toolResult", "toolCallId": result, "content": "5"}
+        conversation.report(message)
+        conversation.store(conversation.event(message))
+    guard.acts(guard.newest().started or 0).record([_CALL, *conversation.reports])
+
+    assert len(_missing(recorded)) == count
+
+
+@pytest.mark.parametrize("minutes", [10, -1])
+def test_what_was_sealed_is_not_missing_and_cannot_be_repeated(
+    recorded: Recorded,
+    guard: Guard,
+    conversation: Conversation,
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: int,
+) -> None:
+    """A sealed message uses its report, however long ago the gateway was started."""
+    monkeypatch.setattr("sealpoint_openclaw._guard._STORED_WITHIN", timedelta(minutes=minutes))
+    with guard.running() as watch:
+        for text in ("hello", "goodbye"):
+            conversation.say(text)
+            conversation.report(_HELLO)
+            conversation.store(conversation.event(_HELLO))
+            watch.acts.record([_CALL, *conversation.reports])
+            conversation.reports.clear()
+            watch.seal()
+
+    assert _missing(recorded) == []
+    conversation.store(conversation.event(_HELLO))
+    assert _concerns(recorded, guard, conversation) == [Concern.UNSEALED]
+
+
+@pytest.mark.parametrize("spelling", ["plain", "escaped"])
+def test_a_message_with_the_id_of_a_sealed_event_is_listed(
+    recorded: Recorded, guard: Guard, conversation: Conversation, spelling: str
+) -> None:
+    """OpenClaw would read another history, because events are found by their ids."""
+    query = "SELECT event_id FROM transcript_event_identities WHERE session_id = ? AND seq = 1"
+    known = recorded.value(AGENT, query, conversation.session)
+    shown = f"\\u{ord(known[0]):04x}{known[1:]}" if spelling == "escaped" else known
+    _die(guard)
+    conversation.report(_HELLO)
+    text = spelled(conversation.event(_HELLO, id="@"))
+    conversation.store(text.replace("@", shown))
 
     assert _concerns(recorded, guard, conversation) == [Concern.UNSEALED]
 
