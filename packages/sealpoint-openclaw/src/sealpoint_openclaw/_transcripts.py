@@ -214,8 +214,11 @@ def _text(plain: object, packed: object, navigation: object) -> str | None:
     if plain is not None or not isinstance(packed, bytes) or not isinstance(navigation, str):
         return None
     try:
-        data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=_EVENT_BYTES_MAX)
-        text = data.decode()
+        # `decompress` believes the size that the data gives for itself.
+        unpacker = zstandard.ZstdDecompressor(max_window_size=2 * _EVENT_BYTES_MAX)
+        text = unpacker.stream_reader(packed).read(_EVENT_BYTES_MAX + 1).decode()
+        if len(text) > _EVENT_BYTES_MAX:
+            return None
         whole, parts = json.loads(text), json.loads(navigation)
     except (zstandard.ZstdError, ValueError, RecursionError):
         return None

@@ -2,6 +2,7 @@
 """After a crash, messages that the plugin had reported are accounted for; others are listed."""
 
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -70,7 +71,7 @@ class Conversation:
         """Store a long event, as OpenClaw does."""
         text = spelled(event).encode()
         packed = zstandard.ZstdCompressor().compress(text)
-        columns = (None, packed, len(text), spelled(navigation))
+        columns = (None, packed, min(len(text), 4 << 20), spelled(navigation))
         self.recorded.sql(AGENT, _ROW, self.session, self.last, *columns)
 
     def say(self, text: str) -> None:
@@ -312,6 +313,34 @@ def test_a_tool_call_without_its_result_is_missing(
     assert len(_missing(recorded)) == count
 
 
+_NAVIGATION: dict[str, Any] = {
+    "version": 1,
+    "report": {"kind": "canonical"},
+    "navigation": {},
+    "reset": {},
+    "model": {},
+    "modelBytes": 7,
+    "modelWithoutCheckpointBytes": 7,
+    "withoutCustomDataBytes": 7,
+}
+
+
+def test_a_packed_event_is_unpacked_up_to_a_limit(
+    recorded: Recorded, guard: Guard, conversation: Conversation
+) -> None:
+    """Two thousand bytes can name a size of 64 MiB."""
+    _die(guard)
+    conversation.store_packed(conversation.event({"content": " " * (64 << 20)}), _NAVIGATION)
+    tracemalloc.start()
+    try:
+        assert _concerns(recorded, guard, conversation) == [Concern.UNSEALED]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 32 << 20
+
+
 @pytest.mark.parametrize("minutes", [10, -1])
 def test_what_was_sealed_is_not_missing_and_cannot_be_repeated(
     recorded: Recorded,
@@ -374,15 +403,11 @@ def test_a_packed_message_is_accounted_for_with_its_navigation(
     conversation.report(_HELLO)
     event = conversation.event(_HELLO)
     part = {key: event[key] for key in ("type", "id", "parentId", "timestamp")}
-    navigation = {
-        "version": 1,
+    navigation = _NAVIGATION | {
         "report": {"kind": "canonical", "hasParentId": True, "entry": part},
         "navigation": part | {"message": {"role": "user"}},
         "reset": part,
         "model": part,
-        "modelBytes": 7,
-        "modelWithoutCheckpointBytes": 7,
-        "withoutCustomDataBytes": 7,
     }
     conversation.store_packed(event, navigation | changed)
 
