@@ -46,6 +46,7 @@ from sealpoint_openclaw._settings import (
     default_gate,
     default_store,
 )
+from sealpoint_openclaw._world import unguarded_folders
 
 _SHOWN = 40
 _SECONDS = 10.0
@@ -190,6 +191,7 @@ def init(
                 "thread": settings.thread,
                 "same_user": settings.is_same_user(),
                 "gate": str(settings.gate),
+                "unguarded": unguarded_folders(settings.folder),
                 "seal": ref.id,
             }
         )
@@ -259,6 +261,7 @@ def _print_place(settings: GuardSettings) -> None:
         ("keys", str(settings.config_dir)),
     ]
     print_fields(fields)
+    _print_unguarded(settings.folder)
     if settings.is_same_user():
         print_line(
             Styled(
@@ -268,6 +271,13 @@ def _print_place(settings: GuardSettings) -> None:
                 "warning",
             )
         )
+
+
+def _print_unguarded(folder: Folder) -> None:
+    print_lines(
+        Styled(f"Not guarded: {each}. [openclaw.folders] of config.toml adds it.", "warning")
+        for each in unguarded_folders(folder)
+    )
 
 
 # ---------------------------------------------------------------------- comparing
@@ -303,6 +313,7 @@ def diff(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> Non
         print_json(_check_document(check))
         return
     _print_check(check)
+    _print_unguarded(guard.folder)
 
 
 def _check_document(check: Check) -> dict[str, Any]:
@@ -357,6 +368,7 @@ def status(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> N
     document = _check_document(check) | {
         "folder": str(settings.folder.root),
         "same_user": settings.is_same_user(),
+        "unguarded": unguarded_folders(settings.folder),
         "running": check.seal.may_have_run,
     }
     if as_json:

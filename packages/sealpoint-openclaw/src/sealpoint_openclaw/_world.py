@@ -9,9 +9,11 @@ classes.toml and `_CONFIG_SHOWN` list are shown too; tokens, keys and message hi
 
 import itertools
 import json
+import pwd
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from sealpoint.errors import StorageUnavailable
@@ -34,6 +36,8 @@ _CONFIG = "openclaw.json"
 _EXEC_POLICY = "exec_approvals_config"
 _CONFIG_BYTES_MAX = 4 << 20
 _TEXT_LETTERS_MAX = 200
+# The settings that name folders, by the ends of their paths.
+_CONFIG_FOLDERS = (".workspace", ".agentDir", ".transformsDir", ".load.paths", ".load.extraDirs")
 # The settings that are shown, by the beginnings of their paths, and the class that each belongs to.
 _CONFIG_SHOWN = {
     "agents.defaults.model": "model",
@@ -95,6 +99,56 @@ def read_world(
     )
 
 
+def unguarded_folders(folder: Folder) -> list[str]:
+    """Return the folders elsewhere that OpenClaw uses and the guard does not read, with why.
+
+    A workspace may be a link, and the configuration may name folders. If it is not plain JSON,
+    nobody knows which.
+    """
+    named = [(str(path), "a link") for path in folder.root.glob("workspace*") if path.is_symlink()]
+    document = _config(folder)
+    named += _named_folders(document)
+    covered = [path.resolve() for path in (folder.root, *folder.others.values())]
+    try:
+        home = pwd.getpwuid(folder.root.stat().st_uid).pw_dir
+    except KeyError:
+        home = "~"
+    found = []
+    for text, setting in named:
+        path = Path(home + text[1:] if text == "~" or text.startswith("~/") else text)
+        whole = path.resolve() if path.is_absolute() and "\0" not in text else path
+        if not any(whole.is_relative_to(each) for each in covered):
+            found.append(_plain(f"{path} ({setting})"))
+    if document is None and (folder.root / _CONFIG).exists():
+        found.append(f"any folder that {_CONFIG} names, because it is not plain JSON")
+    return list(dict.fromkeys(found))
+
+
+def _named_folders(node: Any, setting: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each folder that a configuration names, with its setting."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from _named_folders(value, f"{setting}.{key}" if setting else key)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _named_folders(value, setting)
+    elif isinstance(node, str) and setting.endswith(_CONFIG_FOLDERS):
+        yield node, setting
+
+
+def _config(folder: Folder) -> Any:
+    """Return the configuration; None if there is none that is plain JSON."""
+    path = folder.root / _CONFIG
+    try:
+        if not path.is_file() or path.stat().st_size > _CONFIG_BYTES_MAX:
+            return None
+        return json.loads(path.read_text("utf-8"))
+    except OSError as exc:
+        raise StorageUnavailable(f"{path}: it cannot be read: {exc.strerror}") from exc
+    except (ValueError, RecursionError):
+        return None
+
+
 class _Draft:
     """The leaves of a world that is being read."""
 
@@ -147,16 +201,7 @@ class _Draft:
 
     def add_config(self, folder: Folder) -> None:
         """Add what the configuration says, if it is plain JSON; its digest counts in any case."""
-        path = folder.root / _CONFIG
-        try:
-            if not path.is_file() or path.stat().st_size > _CONFIG_BYTES_MAX:
-                return
-            document = json.loads(path.read_text("utf-8"))
-        except OSError as exc:
-            raise StorageUnavailable(f"{path}: it cannot be read: {exc.strerror}") from exc
-        except (ValueError, RecursionError):
-            return
-        for setting, value in _settings(document):
+        for setting, value in _settings(_config(folder)):
             for start, world in _CONFIG_SHOWN.items():
                 if setting == start or setting.startswith(f"{start}."):
                     self._add_setting(world, _short(setting), _short(value))

@@ -2,12 +2,14 @@
 """The world of a gateway: every row and plugin is a leaf of its own, and odd names make no gap."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from sealpoint.errors import StateChanged
 from sealpoint.world import World
-from sealpoint_openclaw import Moment
+from sealpoint_openclaw import Folder, Moment
+from sealpoint_openclaw._world import unguarded_folders
 from tests.openclaw.recorded_folder import STATE, Recorded
 
 
@@ -88,6 +90,39 @@ def test_a_plugin_or_skill_is_one_leaf_that_covers_all_its_files(recorded: Recor
 
     assert changed == {1}
     assert {*_parts(whole)} - {*_parts(bare)} == leaves
+
+
+def test_a_folder_elsewhere_that_no_setting_of_the_guard_names_is_listed(
+    recorded: Recorded,
+) -> None:
+    """Edits of it would pass without a word."""
+    folder = Folder(root=recorded.folder, others={"workspace": recorded.home / "clawd"})
+    named = {
+        "agents": {
+            "defaults": {"workspace": str(recorded.home / "clawd")},
+            "list": [{"workspace": "/srv/evil"}, {"workspace": str(recorded.folder / "w")}],
+        },
+        "plugins": {"load": {"paths": ["~/plugs", f"{recorded.folder}/../out", "\ud800\0"]}},
+    }
+    recorded.write("openclaw.json", json.dumps(named))
+    (recorded.folder / "workspace-2").symlink_to("/srv/linked")
+
+    assert unguarded_folders(folder) == [
+        f"{recorded.folder}/workspace-2 (a link)",
+        "/srv/evil (agents.list.workspace)",
+        f"{Path('~/plugs').expanduser()} (plugins.load.paths)",
+        f"{recorded.folder}/../out (plugins.load.paths)",
+        "\\ud800\0 (plugins.load.paths)",
+    ]
+
+
+def test_a_configuration_that_is_not_plain_json_may_name_any_folder(recorded: Recorded) -> None:
+    """The guard does not know which, and says so."""
+    recorded.write("openclaw.json", "// mine\n{}")
+
+    assert unguarded_folders(Folder(root=recorded.folder)) == [
+        "any folder that openclaw.json names, because it is not plain JSON"
+    ]
 
 
 def _parts(world: World) -> list[str]:
