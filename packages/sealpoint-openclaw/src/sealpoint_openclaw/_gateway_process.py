@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands of OpenClaw as children of the guard: as whom they run, and how they end.
 
-A command runs as the user who owns OpenClaw's folder, with that folder, and without the settings
-and secrets of the guard. A guard that runs as root for another user keeps two rights once the
-gateway runs: to read all files, and to signal the gateway. It cannot write the files of others.
+A command runs as the user that `init` recorded, whoever owns OpenClaw's folder by now, with that
+folder, and without the settings and secrets of the guard. A guard that runs as root for another
+user keeps two rights once the gateway runs: to read all files, and to signal the gateway. It cannot
+write the files of others.
 """
 
 import ctypes
@@ -36,27 +37,32 @@ class Child:
     Args:
         command: The command.
         folder: OpenClaw's folder.
+        user: The uid of the gateway.
 
     Raises:
         UsageError: It cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
+    def __init__(self, command: Sequence[str], folder: Path, user: int) -> None:
         kept = {key: text for key, text in os.environ.items() if not key.startswith("SEALPOINT_")}
         # The gateway stays the process that the guard started.
         kept |= {"OPENCLAW_STATE_DIR": str(folder), "OPENCLAW_NO_RESPAWN": "1"}
-        owner, options = folder.stat().st_uid, dict[str, Any]()
-        self._is_foreign = os.geteuid() == 0 and owner != 0
+        options = dict[str, Any]()
+        self._is_foreign = user != os.geteuid()
         if self._is_foreign:
+            if os.geteuid() != 0:
+                raise UsageError(
+                    f"{command[0]}: it runs as uid {user}, and only root starts commands of others"
+                )
             try:
-                user = pwd.getpwuid(owner)
+                found = pwd.getpwuid(user)
             except KeyError as exc:
                 raise UsageError(
-                    f"{folder}: expected a user of this machine as owner, found uid {owner}"
+                    f"{folder}: expected a user of this machine as owner, found uid {user}"
                 ) from exc
-            kept |= {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
-            groups = os.getgrouplist(user.pw_name, user.pw_gid)
-            options = {"user": owner, "group": user.pw_gid, "extra_groups": groups}
+            kept |= {"HOME": found.pw_dir, "USER": found.pw_name, "LOGNAME": found.pw_name}
+            groups = os.getgrouplist(found.pw_name, found.pw_gid)
+            options = {"user": user, "group": found.pw_gid, "extra_groups": groups}
         try:
             self._process = subprocess.Popen(  # noqa: S603 # nosec B603 # the same
                 list(command), env=kept, **options

@@ -34,6 +34,7 @@ DEFAULT_THREAD = "openclaw"
 _TABLE = "openclaw"
 _KEYS = {
     "folder": str,
+    "user": int,
     "store": str,
     "thread": str,
     "same_user": bool,
@@ -51,6 +52,8 @@ class GuardSettings:
     """Where a gateway is, and where its guard keeps the seals."""
 
     folder: Folder
+    user: int
+    """The uid of the gateway: whose the folder was at `init`, and who runs every command."""
     store: str
     """The URL of the store."""
     thread: str = DEFAULT_THREAD
@@ -80,17 +83,22 @@ class GuardSettings:
                 hint="Make the first seal: sealpoint openclaw init --folder DIR",
             )
         for key, value in table.items():
-            if key not in _KEYS or not isinstance(value, _KEYS[key]):
+            if key not in _KEYS or type(value) is not _KEYS[key]:
                 known = ", ".join(_KEYS)
                 raise ConfigError(f"{path}: openclaw.{key}: unknown, or malformed; known: {known}")
-        if not {"folder", "store", "gate"} <= table.keys():
-            raise ConfigError(f"{path}: [openclaw] needs folder, store and gate")
+        if not {"folder", "user", "store", "gate"} <= table.keys():
+            raise ConfigError(
+                f"{path}: [openclaw] needs folder, user, store and gate",
+                hint="Add what is missing. `user` is the number that `id -u NAME` prints for the "
+                "user of the gateway.",
+            )
         others = table.get("folders", {})
         return cls(
             folder=Folder(
                 root=Path(table["folder"]),
                 others={name: Path(str(other)) for name, other in others.items()},
             ),
+            user=table["user"],
             store=table["store"],
             thread=table.get("thread", DEFAULT_THREAD),
             namespace=found.namespace,
@@ -120,6 +128,7 @@ class GuardSettings:
         lines = [
             f"[{_TABLE}]",
             f"folder = {json.dumps(str(self.folder.root))}",
+            f"user = {self.user}",
             f"store = {json.dumps(self.store)}",
             f"thread = {json.dumps(self.thread)}",
             f"same_user = {json.dumps(self.same_user)}",
@@ -139,8 +148,18 @@ class GuardSettings:
         """Refuse keys, a store or an anchor that the gateway's user can reach.
 
         Raises:
-            GuardExposed: They are inside the gateway's folder, or its user could change them.
+            GuardExposed: They are inside the gateway's folder, or its user could change them; or
+                the folder is not the one of this user any more.
         """
+        found = self.folder.root.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != self.user:
+            raise GuardExposed(
+                f"{self.folder.root}: expected a directory of uid {self.user}, the gateway's user "
+                f"at `init`; found {'one' if stat.S_ISDIR(found.st_mode) else 'a link or file'} of "
+                f"uid {found.st_uid}",
+                hint="Find out who replaced it. If this is meant, change folder and user in the "
+                "table [openclaw] of config.toml.",
+            )
         own = [self.config_dir, self.state_dir, *self.store_directory(), self.gate]
         guarded = [self.folder.root, *self.folder.others.values()]
         for path in own:
@@ -159,12 +178,11 @@ class GuardSettings:
                     "only against others: sealpoint openclaw init --same-user",
                 )
             return
-        gateway = self.folder.root.stat().st_uid
         for path in own:
             for each in _ancestors(path):
-                if _may_replace(each, gateway):
+                if _may_replace(each, self.user):
                     raise GuardExposed(
-                        f"{each}: the user of the gateway (uid {gateway}) can replace what is in "
+                        f"{each}: the user of the gateway (uid {self.user}) can replace what is in "
                         "this directory",
                         hint=f"Name other directories than {path}, or take the right away: "
                         f"chmod go-w {each}",
@@ -172,7 +190,7 @@ class GuardSettings:
 
     def is_same_user(self) -> bool:
         """Whether the gateway's user can do whatever the guard's user can."""
-        return self.folder.root.stat().st_uid in {0, os.geteuid()}
+        return self.user in {0, os.geteuid()}
 
     def store_directory(self) -> list[Path]:
         """Return the directory of the store, if it is on this machine."""
@@ -251,8 +269,8 @@ def default_store(state_dir: Path) -> str:
     return f"{_SQLITE}{state_dir.with_name(f'{state_dir.name}-openclaw') / 'seals.db'}"
 
 
-def default_gate(folder: Path, store: str) -> Path:
+def default_gate(user: int, store: str) -> Path:
     """Return the folder of the plugin that `init` makes if none is named."""
-    if folder.stat().st_uid in {0, os.geteuid()} and store.startswith(_SQLITE):
+    if user in {0, os.geteuid()} and store.startswith(_SQLITE):
         return Path(store.removeprefix(_SQLITE)).parent / "gate"
     return _GATE

@@ -86,6 +86,7 @@ def _guarding(
 ) -> Iterator[tuple[GuardSettings, Guard]]:
     """Open the store of the seals, and give the guard."""
     settings = GuardSettings.load(config_dir=config_dir, state_dir=state_dir)
+    settings.folder.require()
     settings.check_reach()
     version = openclaw_version(command)
     if version is not None:
@@ -160,15 +161,17 @@ def init(
     """
     found = load_settings(store=store, config_dir=config_dir, state_dir=state_dir)
     guarded = Folder(
-        root=(folder or Path.home() / ".openclaw").absolute(),
+        root=(folder or Path.home() / ".openclaw").resolve(),
         others=dict(_named_folder(each) for each in others),
     )
     guarded.require()
     url = found.store or default_store(found.state_dir)
+    user = guarded.root.stat().st_uid
     settings = GuardSettings(
         folder=guarded,
+        user=user,
         store=url,
-        gate=(gate or default_gate(guarded.root, url)).absolute(),
+        gate=(gate or default_gate(user, url)).absolute(),
         thread=thread,
         namespace=found.namespace,
         same_user=same_user,
@@ -225,7 +228,7 @@ def _write_plugin(settings: GuardSettings) -> None:
     verb = ("openclaw", "run", "--config-dir", settings.config_dir, "--state-dir")
     write_plugin_folder(settings.gate, (*map(str, verb), str(settings.state_dir)))
     if not settings.is_same_user():
-        require_readable(settings.gate, settings.folder.root.stat().st_uid)
+        require_readable(settings.gate, settings.user)
 
 
 def _make_store(settings: GuardSettings, policy: str) -> None:
@@ -451,9 +454,9 @@ def run(
 ) -> None:
     """Verify OpenClaw's state, then run CMD under the guard.
 
-    CMD runs as the user who owns OpenClaw's folder. A gateway is sealed while it runs and when it
-    ends, and its plugin asks the guard before each agent run and tool call. After any other
-    command, such as `openclaw doctor`, the changes are shown and sealed; give --reason if it
+    CMD runs as the user who owned OpenClaw's folder at `init`. A gateway is sealed while it runs
+    and when it ends, and its plugin asks the guard before each agent run and tool call. After any
+    other command, such as `openclaw doctor`, the changes are shown and sealed; give --reason if it
     changes what OpenClaw may do.
     """
     with _guarding(config_dir, state_dir, command) as (settings, guard):
@@ -478,7 +481,7 @@ def _run_gateway(
         server.listen()
         try:
             print_note(f"OpenClaw's state is verified; starting {shlex.join(command)}")
-            child = Child(command, settings.folder.root)
+            child = Child(command, settings.folder.root, settings.user)
             child.drop_rights()
             server.serve(child.pid)
             link.start()
@@ -542,7 +545,7 @@ def _run_command(
 ) -> int:
     """Run a command of OpenClaw, and seal what it changed."""
     before = guard.verify()
-    child = Child(command, settings.folder.root)
+    child = Child(command, settings.folder.root, settings.user)
     with child.forwarding():
         status = child.wait()
     try:

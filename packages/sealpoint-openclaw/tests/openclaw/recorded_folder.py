@@ -6,6 +6,7 @@ shortened, and keys are replaced. `Recorded` makes the folder anew for each test
 attacker or as the gateway would, and opens guards of it.
 """
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -116,12 +117,21 @@ class Recorded:
         """The settings of the guard."""
         return GuardSettings(
             folder=Folder(root=self.folder),
+            user=self.folder.stat().st_uid,
             store=f"sqlite:///{self.home / 'store' / 'seals.db'}",
             same_user=True,
             gate=self.home / "gate",
             config_dir=self.home / "config",
             state_dir=self.home / "state",
         )
+
+    def give_to(self, user: int) -> None:
+        """Make another user of this machine the one who runs the gateway."""
+        config = self.settings().config_dir / "config.toml"
+        before = f"user = {self.settings().user}\n"
+        for path in (self.folder, *self.folder.rglob("*")):
+            os.chown(path, user, user, follow_symlinks=False)
+        config.write_text(config.read_text("utf-8").replace(before, f"user = {user}\n"), "utf-8")
 
     @contextmanager
     def guard(self) -> Iterator[Guard]:

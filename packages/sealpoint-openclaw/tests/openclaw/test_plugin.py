@@ -330,8 +330,7 @@ def test_run_starts_the_gateway_as_the_owner_of_its_folder(tmp_path: Path, gate:
     """And keeps only the rights to read files and to signal processes."""
     recorded = Recorded.of(tmp_path)
     nobody = pwd.getpwnam("nobody")
-    for path in [recorded.folder, *recorded.folder.rglob("*")]:
-        os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+    recorded.give_to(nobody.pw_uid)
     (gate / "out").mkdir()
     (gate / "out").chmod(0o777)
     saw = _run(recorded, gate, gate / "out" / "saw")
