@@ -2,9 +2,9 @@
 """Commands of OpenClaw as children of the guard: as whom they run, and how they end.
 
 A command runs as the user that `init` recorded, whoever owns OpenClaw's folder by now, with that
-folder, and without the settings and secrets of the guard. A guard that runs as root for another
-user keeps two rights once the gateway runs: to read all files, and to signal the gateway. It cannot
-write the files of others.
+folder, and without the settings and secrets of the guard. For another user, a guard of root hands
+on a few variables of the environment and no terminal session, and keeps two rights once the gateway
+runs: to read all files, and to signal the gateway. It cannot write the files of others.
 """
 
 import ctypes
@@ -22,6 +22,9 @@ from typing import Any
 from sealpoint.errors import UsageError
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
+# What another user is given of the guard's environment, which may hold secrets of root.
+_PUBLIC = frozenset({"PATH", "LANG", "TZ", "TERM"})
+_PUBLIC_PREFIXES = ("LC_", "OPENCLAW_")
 _BY_SIGNAL = 128
 _CLEAN = frozenset({0, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT})
 
@@ -44,11 +47,11 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], folder: Path, user: int) -> None:
-        kept = {key: text for key, text in os.environ.items() if not key.startswith("SEALPOINT_")}
+        self._is_foreign = user != os.geteuid()
+        kept = {key: text for key, text in os.environ.items() if self._may_have(key)}
         # The gateway stays the process that the guard started.
         kept |= {"OPENCLAW_STATE_DIR": str(folder), "OPENCLAW_NO_RESPAWN": "1"}
         options = dict[str, Any]()
-        self._is_foreign = user != os.geteuid()
         if self._is_foreign:
             if os.geteuid() != 0:
                 raise UsageError(
@@ -63,6 +66,8 @@ class Child:
             kept |= {"HOME": found.pw_dir, "USER": found.pw_name, "LOGNAME": found.pw_name}
             groups = os.getgrouplist(found.pw_name, found.pw_gid)
             options = {"user": user, "group": found.pw_gid, "extra_groups": groups}
+            # In the session of root it could write to the terminal what root seems to type.
+            options["start_new_session"] = True
         try:
             self._process = subprocess.Popen(  # noqa: S603 # nosec B603 # the same
                 list(command), env=kept, **options
@@ -71,6 +76,11 @@ class Child:
             why = exc.strerror if isinstance(exc, OSError) else str(exc)
             raise UsageError(f"{command[0]}: it cannot be started: {why}") from exc
         self.pid = self._process.pid
+
+    def _may_have(self, key: str) -> bool:
+        if self._is_foreign:
+            return key in _PUBLIC or key.startswith(_PUBLIC_PREFIXES)
+        return not key.startswith("SEALPOINT_")
 
     def drop_rights(self) -> None:
         """Keep only the rights of a guard, if it runs as root for a gateway of another user."""

@@ -482,10 +482,10 @@ def _run_gateway(
         try:
             print_note(f"OpenClaw's state is verified; starting {shlex.join(command)}")
             child = Child(command, settings.folder.root, settings.user)
-            child.drop_rights()
-            server.serve(child.pid)
-            link.start()
             with child.forwarding():
+                child.drop_rights()
+                server.serve(child.pid)
+                link.start()
                 silent_after = monotonic() + _SILENT_SECONDS
                 while child.runs(every):
                     _seal(watch)

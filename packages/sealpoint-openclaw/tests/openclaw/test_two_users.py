@@ -4,6 +4,7 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,8 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from sealpoint.errors import ConfigError, GuardExposed
+from sealpoint.cli import main
+from sealpoint.errors import ConfigError, GuardExposed, UsageError
 from sealpoint_openclaw import GuardSettings
 from sealpoint_openclaw._gateway_process import Child
 from tests.openclaw.recorded_folder import Recorded
@@ -147,3 +150,51 @@ def test_settings_without_the_user_of_the_gateway_are_refused(server: _Server, t
 
     with pytest.raises(ConfigError, match="user"):
         GuardSettings.load(config_dir=str(settings.config_dir), state_dir=str(settings.state_dir))
+
+
+def test_the_environment_of_the_guard_is_not_handed_on(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may hold passwords of root; what OpenClaw itself reads stays."""
+    for name in ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "VAULT_TOKEN", "NODE_OPTIONS"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("OPENCLAW_PROFILE", "work")
+    server.child(f"env > {server.out}/env").wait()
+    text = (server.out / "env").read_text()
+
+    assert "secret" not in text
+    assert "OPENCLAW_PROFILE=work\n" in text
+    assert f"HOME={server.user.pw_dir}\n" in text
+
+
+def test_a_command_has_a_terminal_session_of_its_own(server: _Server) -> None:
+    """In the session of root it could type commands for root; signals still reach it."""
+    child = server.child("exec sleep 60")
+    session = os.getsid(child.pid)
+    with child.forwarding():
+        os.kill(os.getpid(), signal.SIGTERM)
+        status = child.wait()
+
+    assert session == child.pid
+    assert status == 128 + signal.SIGTERM
+
+
+def test_a_guard_that_cannot_give_up_its_rights_stops_the_gateway(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would seal what it writes."""
+    pids: list[int] = []
+
+    def fail(child: Child) -> None:
+        pids.append(child.pid)
+        raise UsageError("the guard cannot give up its rights")
+
+    monkeypatch.setattr(Child, "drop_rights", fail)
+    settings = server.settings
+    words = ("--config-dir", settings.config_dir, "--state-dir", settings.state_dir)
+    done = CliRunner().invoke(
+        main, ["openclaw", "run", *map(str, words), "--gateway", "--", "sleep", "60"]
+    )
+
+    assert "cannot give up its rights" in done.stderr
+    assert not Path(f"/proc/{pids[0]}").exists()
