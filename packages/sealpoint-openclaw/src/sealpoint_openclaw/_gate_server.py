@@ -7,7 +7,9 @@ first, and under load one write to the disk serves many questions.
 
 Only the gateway that the guard started is answered with yes. The kernel says which process is at
 the other end, and the first of the gateway's processes that connects holds the start until it ends.
-Everybody can reach the socket; others are answered that the guard did not start them.
+A process is its number and the time of its start, because the kernel gives numbers again.
+The socket belongs to the gateway's user. Its other processes are answered once that the guard did
+not start them; they neither hold connections that the gateway needs nor make it wait.
 """
 
 import os
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -46,6 +48,8 @@ _WAIT_SECONDS = 1.0
 _SEND_SECONDS = 1.0
 _PARENTS_MAX = 64
 _CREDENTIALS = struct.Struct("3i")
+# Of /proc/PID/stat, counted from the state, which is its third field.
+_PARENT, _START = 1, 19
 _STRANGER = (
     "this gateway was not started by its guard, so nobody has verified its state; start it with: "
     "sealpoint openclaw run -- openclaw gateway"
@@ -55,12 +59,16 @@ Record = Callable[[list[dict[str, Any]]], None]
 """Records acts in order, or raises."""
 
 
-class _Connection:
-    """A process that has connected."""
+_Process: TypeAlias = tuple[int, int]
+"""The number of a process, and when it started."""
 
-    def __init__(self, sock: socket.socket, pid: int) -> None:
+
+class _Connection:
+    """A process that has connected; None: it had ended before that was seen."""
+
+    def __init__(self, sock: socket.socket, process: _Process | None) -> None:
         self.sock = sock
-        self.pid = pid
+        self.process = process
         self.buffer = b""
 
 
@@ -71,9 +79,12 @@ class GateServer:
         path: Where the socket is made; an older one is replaced.
         record: Records acts; called from the thread of the server only.
         refusal: Why nothing may run now; None if it may. It raises what makes it unknown.
+        user: The uid of the gateway.
     """
 
-    def __init__(self, path: Path, record: Record, refusal: Callable[[], str | None]) -> None:
+    def __init__(
+        self, path: Path, record: Record, refusal: Callable[[], str | None], user: int
+    ) -> None:
         if len(os.fsencode(path)) > PATH_BYTES_MAX:
             raise UsageError(
                 f"{path}: the path of a socket has at most {PATH_BYTES_MAX} bytes",
@@ -82,11 +93,12 @@ class GateServer:
         self._path = path
         self._record = record
         self._refusal = refusal
+        self._user = user
         self._selector = selectors.DefaultSelector()
         self._connections: set[_Connection] = set()
         self._unrecorded: list[dict[str, Any]] = []
         self._child: int | None = None
-        self._ticket: int | None = None
+        self._ticket: _Process | None = None
         self._until: float | None = None
         self._thread = threading.Thread(target=self._serve, name="sealpoint-gate", daemon=True)
         self.greeted = False
@@ -97,11 +109,24 @@ class GateServer:
     # ------------------------------------------------------------------ from other threads
 
     def listen(self) -> None:
-        """Make the socket, so that processes can connect."""
+        """Make the socket, so that processes of the gateway's user can connect.
+
+        Raises:
+            UsageError: The guard may not give it to that user.
+        """
         self._path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(self._path))
-        self._path.chmod(0o666)  # the kernel says who connects
+        self._path.chmod(0o600)
+        try:
+            os.chown(self._path, self._user, -1)
+        except OSError as exc:
+            self._listener.close()
+            raise UsageError(
+                f"{self._path}: the guard cannot give its socket to uid {self._user}: "
+                f"{exc.strerror}",
+                hint="Let the guard have CAP_CHOWN, as in the unit that init writes.",
+            ) from exc
         self._listener.listen(_CONNECTIONS_MAX)
         self._listener.setblocking(False)  # noqa: FBT003 - the name of the argument is `flag`
         self._wake_read, self._wake_write = socket.socketpair()
@@ -143,19 +168,27 @@ class GateServer:
                 return
 
     def _has_gateway(self) -> bool:
-        return any(connection.pid == self._ticket for connection in self._connections)
+        return any(self._holds_start(connection) for connection in self._connections)
+
+    def _holds_start(self, connection: _Connection) -> bool:
+        return connection.process is not None and connection.process == self._ticket
 
     def _accept(self) -> None:
         with suppress(OSError):
             sock, _ = self._listener.accept()
-            pid, _, _ = _CREDENTIALS.unpack(
+            pid, uid, _ = _CREDENTIALS.unpack(
                 sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             )
-            if len(self._connections) >= _CONNECTIONS_MAX:
+            others = [each for each in self._connections if not self._holds_start(each)]
+            if uid not in {self._user, os.geteuid()} or (
+                len(self._connections) >= _CONNECTIONS_MAX and not others
+            ):
                 sock.close()
                 return
+            if len(self._connections) >= _CONNECTIONS_MAX:
+                self._drop(others[0])
             sock.settimeout(_SEND_SECONDS)
-            connection = _Connection(sock, pid)
+            connection = _Connection(sock, _process(pid))
             self._connections.add(connection)
             self._selector.register(sock, selectors.EVENT_READ, connection)
 
@@ -173,7 +206,7 @@ class GateServer:
             data = b""
         *lines, connection.buffer = (connection.buffer + data).split(b"\n")
         questions = []
-        is_gateway = self._is_gateway(connection.pid)
+        is_gateway = self._is_gateway(connection)
         try:
             for each in lines:
                 line = parse_line(each)
@@ -196,26 +229,33 @@ class GateServer:
         else:
             self._unrecorded.append(msgspec.to_builtins(line))
 
-    def _is_gateway(self, pid: int) -> bool:
+    def _is_gateway(self, connection: _Connection) -> bool:
         """Whether a process holds the start; the first of the gateway's processes takes it."""
-        if self._ticket != pid and (self._ticket is None or not _exists(self._ticket)):
-            if self._child is None or not _descends(pid, self._child):
+        process = connection.process
+        if process is None or self._child is None:
+            return False
+        if self._ticket is None or (process != self._ticket and not _runs(self._ticket)):
+            if not _runs(process) or not _descends(process[0], self._child):
                 return False
-            self._ticket = pid
-        return self._ticket == pid
+            self._ticket = process
+        return process == self._ticket
 
     def _answer(self, questions: list[tuple[_Connection, Question]]) -> None:
         refusal = self._record_all()
         if refusal is None and questions:
             try:
                 refusal = self._refusal()
-            except SealpointError as error:
-                refusal = f"the guard cannot decide: {error.message}"
+            except Exception as error:  # noqa: BLE001 - a thread that ends would record nothing
+                refusal = f"the guard cannot decide: {_why(error)}"
         for connection, question in questions:
-            said = refusal if self._is_gateway(connection.pid) else _STRANGER
+            is_gateway = self._is_gateway(connection)
             try:
-                connection.sock.sendall(answer(question, said))
+                if not is_gateway:
+                    connection.sock.settimeout(0)  # the gateway waits for nobody who does not read
+                connection.sock.sendall(answer(question, refusal if is_gateway else _STRANGER))
             except OSError:
+                is_gateway = False
+            if not is_gateway:
                 self._drop(connection)
 
     def _record_all(self) -> str | None:
@@ -224,16 +264,35 @@ class GateServer:
             return None
         try:
             self._record(self._unrecorded)
-        except SealpointError as error:
+        except Exception as error:  # noqa: BLE001 - a thread that ends would record nothing
             if len(self._unrecorded) > _UNRECORDED_MAX:
                 self._unrecorded, self.lost = [], True
-            return f"the guard cannot record what happens: {error.message}"
+            return f"the guard cannot record what happens: {_why(error)}"
         self._unrecorded = []
         return None
 
 
-def _exists(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
+def _why(error: Exception) -> str:
+    return error.message if isinstance(error, SealpointError) else type(error).__name__
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what the kernel says of a process, from its state on; nothing if it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return []
+    # The second field is the name in parentheses, which may have spaces of its own.
+    return text.rpartition(")")[2].split()
+
+
+def _process(pid: int) -> _Process | None:
+    fields = _stat(pid)
+    return (pid, int(fields[_START])) if fields else None
+
+
+def _runs(process: _Process) -> bool:
+    return _process(process[0]) == process
 
 
 def _descends(pid: int, ancestor: int) -> bool:
@@ -241,12 +300,10 @@ def _descends(pid: int, ancestor: int) -> bool:
     for _ in range(_PARENTS_MAX):
         if pid == ancestor:
             return True
-        try:
-            text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-        except OSError:
+        fields = _stat(pid)
+        if not fields:
             return False
-        # The second field is the name in parentheses, which may have spaces of its own.
-        pid = int(text.rpartition(")")[2].split()[1])
+        pid = int(fields[_PARENT])
         if pid <= 1:
             return False
     return False

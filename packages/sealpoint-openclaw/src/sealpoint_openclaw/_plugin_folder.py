@@ -52,7 +52,7 @@ RestartPreventExitStatus={refusals}
 KillMode=mixed
 # OpenClaw lets work under way finish, for 330 seconds at most.
 TimeoutStopSec=360
-CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_KILL CAP_SETUID CAP_SETGID CAP_SETPCAP
+CapabilityBoundingSet=CAP_CHOWN CAP_DAC_READ_SEARCH CAP_KILL CAP_SETUID CAP_SETGID CAP_SETPCAP
 ProtectSystem=full
 
 [Install]

@@ -476,7 +476,8 @@ def _run_gateway(
     """Run a gateway as a child, answer its plugin, and seal until it has ended."""
     _write_plugin(settings)
     with running as watch:
-        server = GateServer(settings.gate / SOCKET, watch.acts.record, guard.refusal)
+        socket = settings.gate / SOCKET
+        server = GateServer(socket, watch.acts.record, guard.refusal, settings.user)
         link = OperatorLink(guard, watch.acts, settings.gateway_client, _warn)
         server.listen()
         try:

@@ -7,6 +7,7 @@ The tests play the plugin over the real socket, from this process or from others
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -47,8 +48,60 @@ import socket, sys
 with socket.socket(socket.AF_UNIX) as sock:
     sock.connect(sys.argv[1])
     sock.sendall(sys.argv[2].encode() + b"\\n")
-    print(sock.makefile().readline())
+    print(sock.makefile().readline(), flush=True)
 """
+
+
+_SILENT = """
+import socket, sys, time
+socks = [socket.socket(socket.AF_UNIX) for _ in range(40)]
+for sock in socks:
+    sock.connect(sys.argv[1])
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+_DEAF = """
+import socket, sys, time
+socks = [socket.socket(socket.AF_UNIX) for _ in range(12)]
+for sock in socks:
+    sock.connect(sys.argv[1])
+    sock.setblocking(False)
+for sock in socks:
+    try:
+        for _ in range(400):
+            sock.send(sys.argv[2].encode())
+    except OSError:
+        pass
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+# Its first process ends before the second one, which has the connection, asks.
+_HEIR = """
+import os, socket, sys, time
+sock = socket.socket(socket.AF_UNIX)
+first = os.fork()
+if first == 0:
+    sock.connect(sys.argv[1])
+    number = os.getpid()
+    if os.fork():
+        os._exit(0)
+    while os.getppid() == number:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    print(number, flush=True)
+    sys.stdin.readline()
+    try:
+        sock.sendall(sys.argv[2].encode())
+        print(sock.makefile().readline(), flush=True)
+    except OSError:
+        print("closed", flush=True)
+    os._exit(0)
+os.waitpid(first, 0)
+"""
+_ATTEMPTS = 100
+_LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 
 
 def line(document: dict[str, Any]) -> bytes:
@@ -93,7 +146,7 @@ class Gate:
         self.fault: Exception | None = None
         self.plugins: list[Plugin] = []
         self._acts = acts
-        self.server = GateServer(path, self._record, guard.refusal)
+        self.server = GateServer(path, self._record, guard.refusal, os.geteuid())
 
     def _record(self, acts: list[dict[str, Any]]) -> None:
         if self.fault is not None:
@@ -277,18 +330,98 @@ def test_nothing_runs_while_acts_cannot_be_recorded(guard: Guard, gate: Gate) ->
     assert recorded_acts(guard) == [MESSAGE, TOOL, RUN]
 
 
-def test_connections_that_say_nothing_do_not_keep_the_gateway_out(gate: Gate) -> None:
-    """Their number is bounded, and the bound is not reached by one gateway."""
-    for _ in range(8):
-        gate.plugin()
+@pytest.mark.parametrize("fault", [OSError("no space"), MemoryError(), ValueError()], ids=repr)
+def test_no_error_ends_the_thread_that_records(gate: Gate, fault: Exception) -> None:
+    """Of whatever kind: nothing runs, and what was reported is recorded later."""
+    gate.fault = fault
+    plugin = gate.plugin()
+    refused = plugin.ask(TOOL)
+    gate.fault = None
 
-    assert gate.plugin().ask(TOOL)["allow"] is True
+    assert f"cannot record what happens: {type(fault).__name__}" in refused["reason"]
+    assert plugin.ask(RUN)["allow"] is True
+
+
+def test_connections_that_say_nothing_do_not_keep_the_gateway_out(gate: Gate) -> None:
+    """Their number is bounded, and the gateway's connections do not count."""
+    plugin = gate.plugin()
+    plugin.ask(RUN)
+    with subprocess.Popen(
+        [sys.executable, "-c", _SILENT, str(gate.path)], stdout=subprocess.PIPE
+    ) as silent:
+        assert silent.stdout is not None
+        silent.stdout.readline()
+        answers = [plugin.ask(TOOL)["allow"], gate.plugin().ask(TOOL)["allow"]]
+        silent.kill()
+
+    assert answers == [True, True]
+
+
+def test_processes_that_do_not_read_do_not_make_the_gateway_wait(gate: Gate) -> None:
+    """Each is answered once, as far as it reads."""
+    plugin = gate.plugin()
+    plugin.ask(RUN)
+    with subprocess.Popen(
+        [sys.executable, "-c", _DEAF, str(gate.path), line(TOOL).decode()], stdout=subprocess.PIPE
+    ) as deaf:
+        assert deaf.stdout is not None
+        deaf.stdout.readline()
+        start = monotonic()
+        plugin.ask(TOOL)
+        waited = monotonic() - start
+        deaf.kill()
+
+    assert waited < 1
+
+
+@pytest.mark.skipif(not os.access(_LAST_PID, os.W_OK), reason="root says which number is next")
+def test_a_number_that_is_used_again_is_another_process(gate: Gate) -> None:
+    """A process connects and ends, another has its connection, and the gateway its number."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _HEIR, str(gate.path), line(TOOL).decode()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as heir:
+        assert heir.stdout is not None
+        assert heir.stdin is not None
+        number = int(heir.stdout.readline())
+        words = [f"{_CLIENT}\ninput()", str(gate.path), line(RUN).decode().strip()]
+        for _ in range(_ATTEMPTS):
+            _LAST_PID.write_text(str(number - 1), "ascii")
+            gateway = subprocess.Popen(
+                [sys.executable, "-c", *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            if gateway.pid == number:
+                break
+            gateway.communicate("")
+        assert gateway.stdout is not None
+        allowed = json.loads(gateway.stdout.readline())
+        heir.stdin.write("\n")
+        heir.stdin.flush()
+        refused = heir.stdout.readline()
+        gateway.communicate("")
+
+    assert gateway.pid == number
+    assert allowed["allow"] is True
+    assert '"allow":true' not in refused
+
+
+def test_only_the_user_of_the_gateway_reaches_the_socket(gate: Gate) -> None:
+    """Nobody else can fill the queue of those who connect."""
+    found = gate.path.stat()
+
+    assert stat.S_IMODE(found.st_mode) == 0o600
+    assert found.st_uid == os.geteuid()
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_refused(guard: Guard, acts: ActLog) -> None:
     """Before anything starts, with the option that helps."""
     with pytest.raises(sealpoint.errors.UsageError, match="at most 107 bytes"):
-        GateServer(Path("/tmp") / ("x" * 120), acts.record, guard.refusal)  # noqa: S108
+        GateServer(Path("/tmp") / ("x" * 120), acts.record, guard.refusal, 0)  # noqa: S108
 
 
 # ---------------------------------------------------------------------- pauses and seals
