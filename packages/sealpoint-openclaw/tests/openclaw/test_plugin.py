@@ -133,6 +133,33 @@ def test_the_plugin_shows_why_the_guard_refuses(
 
 
 @needs_node
+def test_what_is_nested_too_deeply_for_a_digest_is_blocked(
+    guard: Guard, acts: ActLog, tmp_path: Path
+) -> None:
+    """A hook that throws would let it pass; the report of such a message is left out."""
+    message = {"hook": "before_message_write", "event": {"message": "DEEP"}, "ctx": {}}
+    tool = _TOOL | {"event": {"toolName": "exec", "params": "DEEP", "toolCallId": "c1"}}
+    run = _RUN | {"event": {"prompt": "DEEP"}}
+    with serving(guard, acts, os.getpid()) as gate, loaded(tmp_path, gate.path) as node:
+        assert node.process.stdin is not None
+        assert node.process.stdout is not None
+        deep = "[" * 100_000 + "]" * 100_000
+        for hook in (message, tool, run):
+            node.process.stdin.write(json.dumps(hook).replace('"DEEP"', deep) + "\n")
+        node.process.stdin.flush()
+        results = [json.loads(node.process.stdout.readline())["result"] for _ in range(3)]
+        later = node.call(_TOOL)["result"]
+
+    reason = "Sealpoint: the guard cannot be asked: the arguments are too deep or long."
+    assert results == [
+        None,
+        {"block": True, "blockReason": reason},
+        {"outcome": "block", "reason": reason, "message": reason},
+    ]
+    assert later is None
+
+
+@needs_node
 def test_without_a_guard_the_plugin_refuses_everything(tmp_path: Path) -> None:
     """Within 5 seconds, with a sentence that says so."""
     with loaded(tmp_path, tmp_path / "none.sock") as node:

@@ -98,11 +98,11 @@ class Guard {
   }
 
   /**
-   * Why something must not happen; null if the guard allows it. Never throws.
-   * @param {Record<string, unknown>} question
+   * Why something must not happen; null if the guard allows it. Never throws, whatever `make` does.
+   * @param {string} kind @param {() => Record<string, unknown>} make
    * @returns {Promise<string | null>}
    */
-  async ask(question) {
+  async ask(kind, make) {
     const id = ++this.last;
     /** @type {NodeJS.Timeout | undefined} */
     let timer;
@@ -110,13 +110,14 @@ class Guard {
       const answer = await new Promise((resolve, reject) => {
         timer = setTimeout(() => reject(new Error(`no answer in ${ANSWER_MS / 1000} seconds`)), ANSWER_MS);
         this.waiting.set(id, { resolve, reject });
-        this.connect().write(line({ kind: question.kind, v: VERSION, id, ...question }));
+        this.connect().write(line({ kind, v: VERSION, id, ...make() }));
       });
       if (answer.allow === true) return null;
       return `Sealpoint: ${text(answer.reason) || "the guard refused this"}`;
     } catch (error) {
       const why = /** @type {NodeJS.ErrnoException} */ (error);
-      const known = why.code === "ENOENT" || why.code === "ECONNREFUSED" ? "it is not running" : why.message;
+      const known = why?.code === "ENOENT" || why?.code === "ECONNREFUSED" ? "it is not running" : why?.message;
+      if (error instanceof RangeError) return "Sealpoint: the guard cannot be asked: the arguments are too deep or long.";
       return `Sealpoint: the guard does not answer (${text(known)}). Nothing runs until it does.`;
     } finally {
       clearTimeout(timer);
@@ -124,12 +125,12 @@ class Guard {
     }
   }
 
-  /** Report something; the guard does not answer. @param {Record<string, unknown>} act */
-  report(act) {
+  /** Report something; the guard does not answer. @param {string} kind @param {() => Record<string, unknown>} make */
+  report(kind, make) {
     try {
-      this.connect().write(line({ kind: act.kind, v: VERSION, ...act }));
+      this.connect().write(line({ kind, v: VERSION, ...make() }));
     } catch {
-      // The next gate refuses if the guard is not there.
+      // What is not reported is unsealed after a crash. The next gate refuses if the guard is not there.
     }
   }
 }
@@ -151,49 +152,46 @@ export default {
     const guard = new Guard(socketPath());
     if (api.registrationMode === undefined || api.registrationMode === "full") guard.connect();
     api.on("before_tool_call", async (/** @type {any} */ event, /** @type {any} */ ctx) => {
-      const reason = await guard.ask({
-        kind: "tool",
+      const reason = await guard.ask("tool", () => ({
         agent: text(ctx?.agentId),
         session: text(ctx?.sessionKey),
         run: text(ctx?.runId ?? event.runId),
         call: text(event.toolCallId),
         tool: text(event.toolName),
         digest: sha256(event.params),
-      });
+      }));
       return reason === null ? undefined : { block: true, blockReason: reason };
     }, { priority: 1000000 });
     api.on("before_agent_run", async (/** @type {any} */ event, /** @type {any} */ ctx) => {
-      const reason = await guard.ask({
-        kind: "run",
+      const reason = await guard.ask("run", () => ({
         agent: text(ctx?.agentId),
         session: text(ctx?.sessionKey),
         run: text(ctx?.runId),
         trigger: text(ctx?.trigger),
         digest: sha256(event.prompt),
-      });
+      }));
       return reason === null ? { outcome: "pass" } : { outcome: "block", reason, message: reason };
     }, { priority: 1000000 });
     // Last of all, so that it sees the message as it is stored; synchronous, so that the digest is
     // in the kernel's buffer before the message is in the database.
     api.on("before_message_write", (/** @type {any} */ event, /** @type {any} */ ctx) => {
-      guard.report({
-        kind: "message",
+      guard.report("message", () => ({
         agent: text(event.agentId ?? ctx?.agentId),
         session: text(event.sessionKey ?? ctx?.sessionKey),
         role: text(event.message?.role),
         digest: sha256(event.message),
-      });
+      }));
     }, { priority: -1000000 });
     for (const [name, fields] of Object.entries(ACTS)) {
       api.on(name, (/** @type {any} */ event, /** @type {any} */ ctx) => {
-        const facts = fields.map((field) => [field, text(event?.[field])]).filter(([, value]) => value !== "");
-        guard.report({
-          kind: "act",
+        guard.report("act", () => ({
           agent: text(ctx?.agentId),
           session: text(event?.sessionKey ?? ctx?.sessionKey),
           name,
-          facts: Object.fromEntries(facts),
-        });
+          facts: Object.fromEntries(
+            fields.map((field) => [field, text(event?.[field])]).filter(([, value]) => value !== ""),
+          ),
+        }));
       });
     }
   },
