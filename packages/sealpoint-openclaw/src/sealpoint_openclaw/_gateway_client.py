@@ -20,6 +20,7 @@ _CONFIG_BYTES_MAX = 4 << 20
 _FRAME_BYTES_MAX = 8 << 20
 _SECONDS = 10.0
 _PORT = 18789
+_PORT_MAX = 65535
 _SCOPES = ["operator.read", "operator.approvals", "operator.admin"]
 _CAPABILITIES = ["approvals", "exec-approvals", "plugin-approvals"]
 
@@ -45,7 +46,7 @@ def read_access(folder: Path) -> tuple[str, str]:
         found = settings.get("port", _PORT)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise GatewayLost("openclaw.json: expected gateway.auth.token in plain JSON") from exc
-    if type(token) is not str or type(found) is not int:
+    if type(token) is not str or type(found) is not int or not 0 < found <= _PORT_MAX:
         raise GatewayLost("openclaw.json: expected a port and a token as plain values")
     return f"ws://127.0.0.1:{found}", token
 

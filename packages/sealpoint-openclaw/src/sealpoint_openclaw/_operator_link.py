@@ -4,7 +4,8 @@
 When OpenClaw asks whether a command or an act of a plugin may run, the guard asks the people of its
 store, as for any other answer: the question is a checkpoint of a thread of its own, people approve
 `allow-once` by the policy, and the resume that this allows is recorded before OpenClaw is answered.
-Each approval is used once, for exactly the question that people were shown. A denial is `deny`.
+Each approval is used once, for exactly the question that people were shown: it is compared again
+before the answer, and a question that has changed under its id is denied. A denial is `deny`.
 Under a policy that asks nobody for answers, OpenClaw's own users answer.
 
 While the gateway is paused, the guard also keeps it suspended, so that it admits no new work. The
@@ -52,6 +53,8 @@ class _Question:
     """An approval that OpenClaw waits for."""
 
     kind: str
+    request: Mapping[str, Any]
+    """What people were shown."""
     thread: Thread
     decision: str | None = None
     """The decision of people, until OpenClaw has taken it."""
@@ -105,9 +108,9 @@ class OperatorLink:
                     client.close()
             except GatewayLost:
                 pass
-            except (GatewayRefused, SealpointError) as error:
-                if str(error) != refused:
-                    refused = str(error)
+            except Exception as error:  # noqa: BLE001 - a thread that ends would answer nothing
+                if (str(error) or type(error).__name__) != refused:
+                    refused = str(error) or type(error).__name__
                     self._note(f"Approvals of OpenClaw are not answered here: {refused}")
             self._ended.wait(_RECONNECT_SECONDS)
 
@@ -129,8 +132,8 @@ class OperatorLink:
 
     # ------------------------------------------------------------------ approvals
 
-    def _list(self, client: GatewayClient) -> None:
-        """Bring the questions up to date with those that OpenClaw waits for."""
+    def _waiting(self, client: GatewayClient) -> dict[str, tuple[str, Mapping[str, Any]]]:
+        """Return the kind and the request of each question that OpenClaw waits for, by its id."""
         waiting: dict[str, tuple[str, Mapping[str, Any]]] = {}
         for kind in _KINDS:
             listed = client.call(f"{kind}.approval.list", {})
@@ -139,8 +142,16 @@ class OperatorLink:
                 identity, request = found.get("id"), found.get("request")
                 if _is_plain(identity) and isinstance(request, dict):
                     waiting[identity] = kind, request
+        return waiting
+
+    def _list(self, client: GatewayClient) -> None:
+        """Bring the questions up to date with those that OpenClaw waits for."""
+        waiting = self._waiting(client)
         for identity, (kind, request) in waiting.items():
-            if identity not in self._questions and identity not in self._left:
+            question = self._questions.get(identity)
+            if question is not None and (kind, request) != (question.kind, question.request):
+                question.decision = _DENY  # nobody was shown this one
+            elif question is None and identity not in self._left:
                 self._take(identity, kind, request)
         for identity in self._questions.keys() - waiting.keys():
             self._close(identity, "answered in OpenClaw, or expired")
@@ -151,7 +162,7 @@ class OperatorLink:
         thread = self._guard.open_thread(f"{self._guard.thread.name}/approvals/{identity}")
         shown = {name: request[key] for key, name in _FIRST.items() if request.get(key)}
         shown["request"] = dict(request)
-        question = _Question(kind=kind, thread=thread)
+        question = _Question(kind=kind, request=request, thread=thread)
         try:
             # A guard that has started again finds the question that people may have answered.
             if thread.question != shown:
@@ -181,6 +192,8 @@ class OperatorLink:
                 question.decision = _DENY
             else:
                 question.decision = _ALLOW
+        if self._waiting(client).get(identity) != (question.kind, question.request):
+            question.decision = _DENY
         answer = {"id": identity, "decision": question.decision}
         try:
             client.call(f"{question.kind}.approval.resolve", answer)

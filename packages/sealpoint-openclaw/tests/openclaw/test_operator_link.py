@@ -7,7 +7,7 @@ A gateway of our own speaks the protocol over a real WebSocket.
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 from typing import Any
 
@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
 import sealpoint
+from sealpoint.errors import SealpointError
 from sealpoint.gate import Request
 from sealpoint_openclaw import Guard
 from sealpoint_openclaw import _operator_link as link_module
@@ -218,6 +219,48 @@ def test_a_denial_denies(team: Recorded, gateway: Gateway) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("seconds", [0.02, 60.0], ids=["listed", "not listed again"])
+def test_a_question_that_changes_under_its_id_is_denied(
+    team: Recorded, gateway: Gateway, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People approved another one: also if it changed after the guard listed it last."""
+    monkeypatch.setattr(link_module, "_LIST_SECONDS", seconds)
+    gateway.waiting["exec"]["a-1"] = _EXEC | {"command": "ls"}
+    with team.guard() as guard, linked(guard, gateway):
+        request = the_request(team)
+        gateway.waiting["exec"]["a-1"] = _EXEC
+        for person in ("ann", "bob"):
+            with suppress(SealpointError):  # the guard may have ended the request already
+                decide(team, person, request)
+        until(lambda: gateway.resolved)
+
+    assert gateway.resolved == [("exec", "a-1", "deny")]
+
+
+@pytest.mark.usefixtures("quick")
+def test_no_error_ends_the_link(team: Recorded, gateway: Gateway) -> None:
+    """Of whatever kind: it says so once, and tries again."""
+    faults = [ValueError("of another kind"), ValueError("of another kind")]
+
+    def connect() -> GatewayClient:
+        if faults:
+            raise faults.pop()
+        return gateway.client()
+
+    gateway.waiting["exec"]["a-1"] = _EXEC
+    notes: list[str] = []
+    with team.guard() as guard:
+        link = OperatorLink(guard, guard.acts(1), connect, notes.append)
+        link.start()
+        try:
+            the_request(team)
+        finally:
+            link.close()
+
+    assert notes == ["Approvals of OpenClaw are not answered here: of another kind"]
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_question_that_was_answered_elsewhere_ends_the_request(
     team: Recorded, gateway: Gateway
 ) -> None:
@@ -351,7 +394,13 @@ def test_a_gateway_that_is_not_there_is_lost() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{", '{"gateway": 7}', '{"gateway": {"auth": {"token": {"source": "env"}}}}'],
+    [
+        *("", "[]", "{", '{"gateway": 7}', '{"gateway": {"auth": {"token": {"source": "env"}}}}'),
+        *(
+            f'{{"gateway": {{"port": {port}, "auth": {{"token": "t"}}}}}}'
+            for port in ("-1", "0", "70000", "1" + "0" * 30)
+        ),
+    ],
 )
 def test_a_configuration_without_a_plain_token_gives_no_access(
     recorded: Recorded, text: str
