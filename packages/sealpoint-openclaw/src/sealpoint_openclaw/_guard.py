@@ -10,6 +10,7 @@ guard. While it ran under a guard, exact rows may change: that is a decision of 
 which the guard records at once if the policy allows it, and asks about at the end otherwise.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -240,12 +241,16 @@ class Guard:
         )
 
     def _refuse_older_copy(self, check: Check) -> None:
-        """Refuse a folder that is exactly what an older seal says."""
+        """Refuse a folder that is exactly what an older seal says.
+
+        Of a gateway that runs there are many seals, so those of a stopped one count by themselves.
+        """
+        compared = Counter[bool]()
         for count, ref in enumerate(self.thread.history()):
-            if count > _OLDER_SEALS_MAX:
-                return
-            if count == 0 or ref.pruned:
+            runs = ref.metadata["seal"] in _GATEWAY_RUNS
+            if count == 0 or ref.pruned or compared[runs] == _OLDER_SEALS_MAX:
                 continue
+            compared[runs] += 1
             older = self._seal_of(ref)
             if not find_differences(older.inventory, check.inventory, may_have_run=False):
                 raise RolledBack(

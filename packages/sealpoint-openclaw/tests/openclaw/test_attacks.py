@@ -282,6 +282,25 @@ def test_an_older_copy_of_the_folder_is_rolled_back(recorded: Recorded) -> None:
         guard.verify()
 
 
+def test_an_older_copy_is_rolled_back_however_long_the_gateway_ran_since(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that works is sealed every ten seconds; a copy is of the last stop."""
+    monkeypatch.setattr("sealpoint_openclaw._guard._OLDER_SEALS_MAX", 3)
+    copy = recorded.home / "copy"
+    shutil.copytree(recorded.folder, copy)
+    with recorded.guard() as guard, guard.running() as watch:
+        for _ in range(5):
+            recorded.turn()
+            watch.seal()
+        watch.end(crashed=False)
+    shutil.rmtree(recorded.folder)
+    shutil.copytree(copy, recorded.folder)
+
+    with recorded.guard() as guard, pytest.raises(RolledBack, match="7 newer seals exist"):
+        guard.verify()
+
+
 def test_an_older_copy_of_folder_and_store_is_rolled_back(recorded: Recorded) -> None:
     """The anchor remembers the newest seal."""
     copies = [
