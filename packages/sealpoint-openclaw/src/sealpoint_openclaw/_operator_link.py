@@ -16,6 +16,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 from typing import Any, TypeGuard
 
@@ -82,6 +83,8 @@ class OperatorLink:
         self._request = f"sealpoint-{secrets.token_hex(8)}"
         self._suspension: str | None = None
         self._renew_at = 0.0
+        self.reached_at = inf
+        """When the gateway first answered, by the monotonic clock."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sealpoint-operator", daemon=True)
 
@@ -102,6 +105,7 @@ class OperatorLink:
         while not self._ended.is_set():
             try:
                 client = self._connect()
+                self.reached_at = min(self.reached_at, monotonic())
                 try:
                     self._serve(client)
                 finally:

@@ -5,7 +5,6 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -51,7 +50,9 @@ from sealpoint_openclaw._world import unguarded_folders
 _SHOWN = 40
 _SECONDS = 10.0
 _REPORTS_SECONDS = 5.0
-_SILENT_SECONDS = 120.0
+# A gateway loads its plugins before it takes calls; an upgrade may take minutes until then.
+_LOADED_SECONDS = 10.0
+_STARTED_SECONDS = 600.0
 _SILENT = (
     "The gateway has not loaded the guard's plugin, so its agents run without asking. Load it by "
     f"the settings in {PATCH}."
@@ -487,11 +488,13 @@ def _run_gateway(
                 child.drop_rights()
                 server.serve(child.pid)
                 link.start()
-                silent_after = monotonic() + _SILENT_SECONDS
+                warned = False
+                silent_after = monotonic() + _STARTED_SECONDS
                 while child.runs(every):
                     _seal(watch)
-                    if monotonic() > silent_after and not server.greeted:
-                        silent_after = inf
+                    silent_after = min(silent_after, link.reached_at + _LOADED_SECONDS)
+                    if monotonic() > silent_after and not server.greeted and not warned:
+                        warned = True
                         _warn(_SILENT)
         finally:
             link.close()

@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from time import monotonic, sleep
 from typing import Any
 
@@ -375,6 +376,22 @@ def test_a_gateway_that_starts_is_waited_for(team: Recorded, gateway: Gateway) -
         the_request(team)
 
     assert notes == []
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_gateway_is_reached_when_it_takes_calls(team: Recorded, gateway: Gateway) -> None:
+    """Not while it starts or migrates, so the guard does not say that its plugin is missing."""
+    gateway.is_starting = True
+    with team.guard() as guard:
+        link = OperatorLink(guard, guard.acts(1), gateway.client, list[str]().append)
+        link.start()
+        until(lambda: len(gateway.calls) > 3)
+        before = link.reached_at
+        gateway.is_starting = False
+        until(lambda: link.reached_at <= monotonic())
+        link.close()
+
+    assert before == inf
 
 
 # ---------------------------------------------------------------------- the client
