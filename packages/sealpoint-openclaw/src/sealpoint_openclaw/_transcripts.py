@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gateway had reported to the guard before it stored it, compared with its transcripts.
+"""The reports of a gateway to its guard, compared with its transcripts.
 
 After guard and gateway have both died, rows follow the newest seal that nobody sealed. A message
 among them is accounted for if all of this holds; every other row stays a difference that people
