@@ -132,6 +132,8 @@ class Recorded:
         for path in (self.folder, *self.folder.rglob("*")):
             os.chown(path, user, user, follow_symlinks=False)
         config.write_text(config.read_text("utf-8").replace(before, f"user = {user}\n"), "utf-8")
+        with self.guard() as guard:
+            guard.accept("the folder belongs to another user")
 
     @contextmanager
     def guard(self) -> Iterator[Guard]:

@@ -387,6 +387,7 @@ def test_a_number_that_is_used_again_is_another_process(gate: Gate) -> None:
         assert heir.stdin is not None
         number = int(heir.stdout.readline())
         words = [f"{_CLIENT}\ninput()", str(gate.path), line(RUN).decode().strip()]
+        gateway: subprocess.Popen[str] | None = None
         for _ in range(_ATTEMPTS):
             _LAST_PID.write_text(str(number - 1), "ascii")
             gateway = subprocess.Popen(
@@ -398,6 +399,7 @@ def test_a_number_that_is_used_again_is_another_process(gate: Gate) -> None:
             if gateway.pid == number:
                 break
             gateway.communicate("")
+        assert gateway is not None
         assert gateway.stdout is not None
         allowed = json.loads(gateway.stdout.readline())
         heir.stdin.write("\n")
