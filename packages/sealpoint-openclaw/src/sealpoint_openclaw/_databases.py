@@ -67,7 +67,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Say of which database an error of SQLite is, or a name that is no text."""
+    """Name the database in an error of SQLite, or in one about a name that is not text."""
     try:
         yield
     except (sqlite3.Error, OSError, UnicodeError) as exc:

@@ -40,7 +40,7 @@ seen = 0
 while seen < 2:
     seen += len(os.read(watch, 4096)) // 16
 os.rename(folder, folder + "2")
-os.symlink("/root", folder)
+os.symlink(sys.argv[2], folder)
 time.sleep(1)
 os.unlink(folder)
 os.rename(folder + "2", folder)
@@ -89,7 +89,7 @@ def test_a_folder_that_is_swapped_for_one_of_root_gives_nobody_root(server: _Ser
     """The gateway's user swaps it after the guard has verified it, and before the start."""
     settings, uid = server.settings, server.out / "uid"
     with subprocess.Popen(
-        [_PYTHON, "-c", _SWAP, str(settings.folder.root)],
+        [_PYTHON, "-c", _SWAP, str(settings.folder.root), str(Path.home())],
         user=server.user.pw_uid,
         group=server.user.pw_gid,
         extra_groups=[],
