@@ -7,10 +7,12 @@ that the gateway's user could reach is refused: a user who can seal a change can
 
 import json
 import os
+import pwd
 import secrets
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 
 import sealpoint
@@ -160,9 +162,9 @@ class GuardSettings:
                 hint="Find out who replaced it. If this is meant, change folder and user in the "
                 "table [openclaw] of config.toml.",
             )
-        own = [self.config_dir, self.state_dir, *self.store_directory(), self.gate]
+        directories = [self.config_dir, self.state_dir, *self.store_directory(), self.gate]
         guarded = [self.folder.root, *self.folder.others.values()]
-        for path in own:
+        for path in directories:
             for folder in guarded:
                 if path.resolve().is_relative_to(folder.resolve()):
                     raise GuardExposed(
@@ -178,26 +180,41 @@ class GuardSettings:
                     "only against others: sealpoint openclaw init --same-user",
                 )
             return
-        for path in own:
-            for each in _ancestors(path):
-                if _may_replace(each, self.user):
-                    raise GuardExposed(
-                        f"{each}: the user of the gateway (uid {self.user}) can replace what is in "
-                        "this directory",
-                        hint=f"Name other directories than {path}, or take the right away: "
-                        f"chmod go-w {each}",
-                    )
+        groups = _groups(self.user)
+        for path in dict.fromkeys(each for own_path in self._own() for each in _leading(own_path)):
+            if _may_write(path, self.user, groups):
+                raise GuardExposed(
+                    f"{path}: the user of the gateway (uid {self.user}) can change or replace what "
+                    "the guard keeps here",
+                    hint="Name other directories, or give it to the guard's user alone: chown and "
+                    f"chmod go-w {path}",
+                )
 
     def is_same_user(self) -> bool:
         """Whether the gateway's user can do whatever the guard's user can."""
         return self.user in {0, os.geteuid()}
 
-    def store_directory(self) -> list[Path]:
-        """Return the directory of the store, if it is on this machine."""
+    def _own(self) -> Iterator[Path]:
+        """Yield the guard's files and directories: keys, anchor, plugin, and the store."""
+        roots = [self.config_dir, self.state_dir, self.gate]
+        for path in self._store_path():
+            # SQLite keeps more files next to a database.
+            roots += [path, *path.parent.glob(f"{escape(path.name)}-*")]
+        for root in roots:
+            yield root
+            for directory, names, files in os.walk(root):
+                yield from (Path(directory, name) for name in (*names, *files))
+
+    def _store_path(self) -> list[Path]:
+        """Return the file or directory of the store, if it is on this machine."""
         for scheme in (_SQLITE, "file://"):
             if self.store.startswith(scheme):
-                return [Path(self.store.removeprefix(scheme)).absolute().parent]
+                return [Path(self.store.removeprefix(scheme)).absolute()]
         return []
+
+    def store_directory(self) -> list[Path]:
+        """Return the directory that the store is in, if it is on this machine."""
+        return [path.parent for path in self._store_path()]
 
     # ------------------------------------------------------------------ opening
 
@@ -248,20 +265,38 @@ def _gap(text: str) -> str:
     return "\n" if text.endswith("\n") else "\n\n"
 
 
-def _ancestors(path: Path) -> Iterator[Path]:
-    """Yield the existing directories that lead to a path, itself included."""
+def _leading(path: Path) -> tuple[Path, ...]:
+    """Return what a path leads to, and the directories on the way."""
     resolved = path.resolve()
-    for each in (resolved, *resolved.parents):
-        if each.is_dir():
-            yield each
+    return (resolved, *resolved.parents)
 
 
-def _may_replace(directory: Path, uid: int) -> bool:
-    """Whether a user may replace names in a directory; a sticky one lets nobody replace ours."""
-    found = directory.stat()
+def _groups(uid: int) -> frozenset[int]:
+    """Return the groups of a user; none if this machine does not know the user."""
+    try:
+        user = pwd.getpwuid(uid)
+    except KeyError:
+        return frozenset()
+    return frozenset(os.getgrouplist(user.pw_name, user.pw_gid))
+
+
+def _may_write(path: Path, uid: int, groups: frozenset[int]) -> bool:
+    """Whether a user may change a file, or replace names in a directory.
+
+    A sticky directory lets nobody replace ours. The guard's socket is for the gateway.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    if stat.S_ISSOCK(found.st_mode):
+        return False
     if found.st_uid == uid:
         return True
-    return bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+    wide = stat.S_IWOTH | (stat.S_IWGRP if found.st_gid in groups else 0)
+    return bool(found.st_mode & wide) and not (
+        stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+    )
 
 
 def default_store(state_dir: Path) -> str:

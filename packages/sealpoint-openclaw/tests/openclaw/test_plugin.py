@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -358,9 +359,9 @@ def test_run_starts_the_gateway_as_the_owner_of_its_folder(tmp_path: Path, gate:
     recorded = Recorded.of(tmp_path)
     nobody = pwd.getpwnam("nobody")
     recorded.give_to(nobody.pw_uid)
-    (gate / "out").mkdir()
-    (gate / "out").chmod(0o777)
-    saw = _run(recorded, gate, gate / "out" / "saw")
+    with tempfile.TemporaryDirectory(prefix="sealpoint-", dir="/tmp") as out:
+        os.chown(out, nobody.pw_uid, -1)
+        saw = _run(recorded, gate, Path(out) / "saw")
 
     assert saw["answer"] == {"id": 1, "allow": True}
     assert saw["uid"] == nobody.pw_uid

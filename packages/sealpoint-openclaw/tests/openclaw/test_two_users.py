@@ -5,6 +5,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 from sealpoint.cli import main
 from sealpoint.errors import ConfigError, GuardExposed, UsageError
 from sealpoint_openclaw import GuardSettings
+from sealpoint_openclaw._gate_server import GateServer
 from sealpoint_openclaw._gateway_process import Child
 from tests.openclaw.recorded_folder import Recorded
 
@@ -198,3 +200,63 @@ def test_a_guard_that_cannot_give_up_its_rights_stops_the_gateway(
 
     assert "cannot give up its rights" in done.stderr
     assert not Path(f"/proc/{pids[0]}").exists()
+
+
+_OWN = (
+    "config",
+    "config/openclaw.key",
+    "config/config.toml",
+    "config/keys",
+    "state",
+    "store",
+    "store/seals.db",
+    "store/seals.db-wal",
+    "gate/plugin/index.js",
+)
+
+
+@pytest.mark.parametrize("right", ["owner", "group", "others"])
+def test_what_the_gateway_could_change_is_refused(server: _Server, right: str) -> None:
+    """The directories of the guard and each file in them, also by the gateway's groups."""
+    settings, user, refused = server.settings, server.user, []
+    for place in _OWN:
+        path = server.recorded.home / place
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            path.touch()
+        settings.check_reach()
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if right == "others":
+            path.chmod(mode | stat.S_IWOTH)
+        else:
+            own = right == "owner"
+            os.chown(path, user.pw_uid if own else -1, -1 if own else user.pw_gid)
+            path.chmod(mode | stat.S_IWGRP)
+        try:
+            settings.check_reach()
+        except GuardExposed:
+            refused.append(place)
+        os.chown(path, 0, 0)
+        path.chmod(mode)
+
+    assert refused == list(_OWN)
+
+
+def test_a_key_behind_a_link_counts_where_it_is(server: _Server) -> None:
+    """As for a mounted secret."""
+    secret = server.settings.config_dir / "openclaw.key"
+    moved = secret.rename(server.out / "openclaw.key")
+    secret.symlink_to(moved)
+
+    with pytest.raises(GuardExposed, match=str(server.out)):
+        server.settings.check_reach()
+
+
+def test_the_socket_of_a_running_guard_is_for_the_gateway(server: _Server) -> None:
+    """Another verb works meanwhile."""
+    gate = GateServer(server.settings.gate / "guard.sock", print, str, server.user.pw_uid)
+    gate.listen()
+    try:
+        server.settings.check_reach()
+    finally:
+        gate.close()
