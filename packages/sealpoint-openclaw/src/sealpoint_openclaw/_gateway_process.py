@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands of OpenClaw as children of the guard: as whom they run, and how they end.
 
-A command runs as the user that `init` recorded, whoever owns OpenClaw's folder by now, with that
-folder, and without the settings and secrets of the guard. For another user, a guard of root hands
-on a few variables of the environment and no terminal session, and keeps two rights once the gateway
-runs: to read all files, and to signal the gateway. It cannot write the files of others.
+A command runs as the user that `init` recorded, not as the present owner of OpenClaw's folder, with
+that folder, and without the settings and secrets of the guard. For another user, a guard of root
+hands on a few variables of the environment and no terminal session, and keeps two rights once the
+gateway runs: to read all files, and to signal the gateway. It cannot write the files of others.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from typing import Any
 from sealpoint.errors import UsageError
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
-# What another user is given of the guard's environment, which may hold secrets of root.
+# Another user gets only these variables: the rest of the environment may hold secrets of root.
 _PUBLIC = frozenset({"PATH", "LANG", "TZ", "TERM"})
 _PUBLIC_PREFIXES = ("LC_", "OPENCLAW_")
 _BY_SIGNAL = 128

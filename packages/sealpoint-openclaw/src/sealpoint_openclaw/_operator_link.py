@@ -55,7 +55,7 @@ class _Question:
 
     kind: str
     request: Mapping[str, Any]
-    """What people were shown."""
+    """The request that people see."""
     thread: Thread
     decision: str | None = None
     """The decision of people, until OpenClaw has taken it."""

@@ -39,8 +39,8 @@ _REFUSALS = " ".join(
     for error in (StateChanged, NotTrusted, ConfigError, StateUnsealed, NeedsApproval)
 )
 _UNIT = """\
-# One process guards: it verifies OpenClaw's state, starts the gateway as the user who owns the
-# folder, and keeps only the right to read that folder and to signal the gateway.
+# One process guards: it verifies OpenClaw's state, starts the gateway as the user who owned the
+# folder at init, and keeps only the right to read that folder and to signal the gateway.
 [Unit]
 Description=OpenClaw gateway, verified and guarded
 After=network-online.target

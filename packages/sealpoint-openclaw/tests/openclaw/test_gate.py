@@ -100,7 +100,6 @@ if first == 0:
     os._exit(0)
 os.waitpid(first, 0)
 """
-_ATTEMPTS = 100
 _LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 
 
@@ -374,6 +373,22 @@ def test_processes_that_do_not_read_do_not_make_the_gateway_wait(gate: Gate) -> 
     assert waited < 1
 
 
+def _start_as(number: int, words: list[str]) -> "subprocess.Popen[str]":
+    """Start a program until its process has a number that was used before."""
+    for _ in range(100):
+        _LAST_PID.write_text(str(number - 1), "ascii")
+        process = subprocess.Popen(
+            [sys.executable, "-c", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if process.pid == number:
+            return process
+        process.communicate("")
+    pytest.fail(f"no process got the number {number}")
+
+
 @pytest.mark.skipif(not os.access(_LAST_PID, os.W_OK), reason="root says which number is next")
 def test_a_number_that_is_used_again_is_another_process(gate: Gate) -> None:
     """A process connects and ends, another has its connection, and the gateway its number."""
@@ -387,19 +402,7 @@ def test_a_number_that_is_used_again_is_another_process(gate: Gate) -> None:
         assert heir.stdin is not None
         number = int(heir.stdout.readline())
         words = [f"{_CLIENT}\ninput()", str(gate.path), line(RUN).decode().strip()]
-        gateway: subprocess.Popen[str] | None = None
-        for _ in range(_ATTEMPTS):
-            _LAST_PID.write_text(str(number - 1), "ascii")
-            gateway = subprocess.Popen(
-                [sys.executable, "-c", *words],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            if gateway.pid == number:
-                break
-            gateway.communicate("")
-        assert gateway is not None
+        gateway = _start_as(number, words)
         assert gateway.stdout is not None
         allowed = json.loads(gateway.stdout.readline())
         heir.stdin.write("\n")
@@ -407,7 +410,6 @@ def test_a_number_that_is_used_again_is_another_process(gate: Gate) -> None:
         refused = heir.stdout.readline()
         gateway.communicate("")
 
-    assert gateway.pid == number
     assert allowed["allow"] is True
     assert '"allow":true' not in refused
 
