@@ -25,6 +25,7 @@ from sealpoint.cli.terminal import (
 from sealpoint.config import load_settings
 from sealpoint.errors import SealpointError, StoreExists, UsageError
 from sealpoint.views.words import Styled, count_text, when
+from sealpoint_openclaw._classes import StateClass, file_class
 from sealpoint_openclaw._folder import Folder
 from sealpoint_openclaw._gate_server import GateServer
 from sealpoint_openclaw._gateway_process import Child
@@ -253,6 +254,11 @@ def _named_folder(text: str) -> tuple[str, Path]:
     if not equals or not name or not path or "/" in name:
         raise UsageError(
             f"--also {text!r}: expected NAME=DIR", hint="Such as --also workspace=/home/ann/clawd"
+        )
+    if file_class(f"{name}/file") is StateClass.IGNORED:
+        raise UsageError(
+            f"--also {text!r}: files under this name are not compared",
+            hint=f"Use another name: --also my-{name}={path}",
         )
     return name, Path(path).absolute()
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -268,3 +269,28 @@ def test_doctor_says_what_the_gateway_could_reach(recorded: Recorded) -> None:
     assert (honest["gateway-reaches-guard"], honest["gateway-same-user"]) == (True, False)
     assert around["gateway-reaches-guard"] is False
     assert "gateway-reaches-guard" not in unguarded
+
+
+def test_a_folder_without_its_databases_is_said(laptop: _Laptop) -> None:
+    """As where a disk is not mounted: an error, and nothing is made in its place."""
+    shutil.rmtree(laptop.recorded.folder / "state")
+    result = laptop.verb("verify")
+
+    assert result.exit_code == 2
+    assert "there is no state/openclaw.sqlite here" in result.stderr
+    assert not (laptop.recorded.folder / "state").exists()
+
+
+@pytest.mark.parametrize("name", ["logs", "tmp"])
+def test_a_folder_whose_name_is_not_compared_is_refused(tmp_path: Path, name: str) -> None:
+    """The hint names another."""
+    result = CliRunner().invoke(
+        main,
+        [
+            *("openclaw", "init", "--folder", str(Recorded.of(tmp_path).folder), "--same-user"),
+            *("--also", f"{name}={tmp_path}", "--config-dir", str(tmp_path / "c")),
+        ],
+    )
+
+    assert result.exit_code == 2
+    assert f"--also my-{name}={tmp_path}" in result.stderr

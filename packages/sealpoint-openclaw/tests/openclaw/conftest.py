@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import sealpoint
 from tests.openclaw.recorded_folder import Recorded
 
 
@@ -25,4 +26,18 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """A folder whose gateway and guard both died after a turn that nobody sealed."""
     recorded = Recorded.of(tmp_path_factory.mktemp("crashed"))
     recorded.die_running()
+    return recorded
+
+
+@pytest.fixture
+def team(recorded: Recorded) -> Recorded:
+    """A folder under the policy `team`, with two people who approve."""
+    settings = recorded.settings()
+    admin = sealpoint.admin(
+        settings.store, config_dir=settings.config_dir, state_dir=settings.state_dir
+    )
+    for person in ("ann", "bob"):
+        admin.keys.create(person)
+        admin.keys.add(person, person=person, roles=["approver"], namespaces=["*"])
+    admin.policy.apply("team")
     return recorded

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-import sealpoint
 from sealpoint.errors import NeedsApproval, ResumeRefused, StateUnsealed
 from sealpoint_openclaw import Moment
 from tests.openclaw.recorded_folder import AGENT, STATE, Recorded
@@ -206,20 +205,6 @@ def test_an_edit_of_an_old_row_while_it_runs_is_in_the_last_seal(recorded: Recor
 
 
 # ---------------------------------------------------------------------- teams
-
-
-@pytest.fixture
-def team(recorded: Recorded) -> Recorded:
-    """The same folder under the policy `team`, with two people who approve."""
-    settings = recorded.settings()
-    admin = sealpoint.admin(
-        settings.store, config_dir=settings.config_dir, state_dir=settings.state_dir
-    )
-    for person in ("ann", "bob"):
-        admin.keys.create(person)
-        admin.keys.add(person, person=person, roles=["approver"], namespaces=["*"])
-    admin.policy.apply("team")
-    return recorded
 
 
 def _approve(recorded: Recorded, request: str) -> None:

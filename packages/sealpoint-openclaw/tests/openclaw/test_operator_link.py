@@ -16,7 +16,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-import sealpoint
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Request
 from sealpoint_openclaw import Guard
@@ -120,20 +119,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A link that looks every few milliseconds."""
     for name in ("_WAIT_SECONDS", "_RECONNECT_SECONDS", "_ASK_SECONDS", "_LIST_SECONDS"):
         monkeypatch.setattr(link_module, name, 0.02)
-
-
-@pytest.fixture
-def team(recorded: Recorded) -> Recorded:
-    """A folder under the policy `team`, with two people who approve."""
-    settings = recorded.settings()
-    admin = sealpoint.admin(
-        settings.store, config_dir=settings.config_dir, state_dir=settings.state_dir
-    )
-    for person in ("ann", "bob"):
-        admin.keys.create(person)
-        admin.keys.add(person, person=person, roles=["approver"], namespaces=["*"])
-    admin.policy.apply("team")
-    return recorded
 
 
 @contextmanager

@@ -48,15 +48,21 @@ def _leaves(world: Mapping[str, Any]) -> dict[str, Any]:
     return World.from_dict(dict(world)).to_dict()
 
 
-def _widen(attacked: AttackedTeam, *, poison: bool) -> None:
-    """A pool member resumes as it may, with false leaves or none, and then into the wider world."""
+def _share(attacked: AttackedTeam) -> int | None:
+    """Give the thread to a pool, whose honest member saves; return what its resume rests on."""
     attacked.pool("pods", "worker", "spare")
     attacked.thread().save({"n": 1}, id="c1", world=READ)
     attacked.thread().handoff(to="pods", reason="shared")
     fresh = attacked.fresh("spare")
     fresh.resume(world=READ)
     fresh.save({"n": 2}, id="c2", world=READ)
-    decided = attacked.body(attacked.find(Kind.RESUME)).decided
+    body: ResumeBody = attacked.body(attacked.find(Kind.RESUME))
+    return body.decided
+
+
+def _widen(attacked: AttackedTeam, *, poison: bool) -> None:
+    """A pool member resumes as it may, with false leaves or none, and then into the wider world."""
+    decided = _share(attacked)
     _resume(attacked, READ, decided=decided, leaves=_leaves(SHELL) if poison else None)
     _resume(attacked, SHELL, leaves=_leaves(SHELL))
 
@@ -86,13 +92,7 @@ def test_a_process_that_verified_asks_as_before(attacked: AttackedTeam, *, poiso
 @_poisoned
 def test_an_approved_resume_is_not_accused(attacked: AttackedTeam, *, poison: bool) -> None:
     """False leaves make no honest change look like another one."""
-    attacked.pool("pods", "worker", "spare")
-    attacked.thread().save({"n": 1}, id="c1", world=READ)
-    attacked.thread().handoff(to="pods", reason="shared")
-    fresh = attacked.fresh("spare")
-    fresh.resume(world=READ)
-    fresh.save({"n": 2}, id="c2", world=READ)
-    decided = attacked.body(attacked.find(Kind.RESUME)).decided
+    decided = _share(attacked)
     other = {"permissions": ["x"], **READ}
     _resume(attacked, READ, decided=decided, leaves=_leaves(other) if poison else None)
     attacked.approve(attacked.ask("spare"))
