@@ -143,7 +143,7 @@ def test_workflow_demo_shows_the_approvers_what_they_approve(workflow: Told) -> 
 
     assert "The run's capabilities are the same as at the checkpoint." in seen
     assert '"value": "Pay 42.00 EUR to acme?"' in seen
-    assert re.search(r'"responses": \{ \| "[0-9a-f-]+": true', seen)
+    assert re.search(r'"resume": \{ \| "[0-9a-f-]+": true', seen)
     assert "2 of 2" in seen
     assert seen.endswith("bank 42.00 EUR to acme")
 

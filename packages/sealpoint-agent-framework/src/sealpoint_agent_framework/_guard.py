@@ -348,7 +348,7 @@ class WorkflowGate:
         brought = {name: self._shown(arguments[name]) for name in arguments if name != "responses"}
         found: dict[str, Any] = {"arguments": brought} if brought else {}
         if arguments.get("responses"):
-            found["responses"] = self._shown(arguments["responses"])
+            found["resume"] = self._shown(arguments["responses"])
         if cancelled:
             found["cancel"] = sorted(cancelled)
         return found

@@ -450,7 +450,7 @@ def test_people_are_shown_the_call_that_a_tool_asks_for(office: Bureau) -> None:
             )
 
         found = await office.request_for(answer())
-        said = found.answer["responses"][request]["$object"]["text"]
+        said = found.answer["resume"][request]["$object"]["text"]
         assert "name='transfer'" in said
         assert said.endswith("approved=True)")
         office.approve(found)

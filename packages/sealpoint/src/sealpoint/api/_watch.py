@@ -44,11 +44,11 @@ from sealpoint.gate import (
     Request,
     Requests,
     RolloutBook,
-    Status,
     ThreadPhase,
     ThreadStatus,
     ThreadSummary,
     make_request,
+    split_answers,
     summary_now,
 )
 from sealpoint.ledger import STORE_CHAIN, StoreChain
@@ -374,7 +374,7 @@ class StoreWatch:
             except SealpointError as error:
                 failures.append((ROLLOUTS, error.message))
         found.sort(key=lambda request: (request.asked_at, request.id))
-        return Requests(requests=tuple(found), failures=tuple(failures))
+        return split_answers(found, failures)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the threads that do not verify, and why."""
@@ -411,8 +411,7 @@ class StoreWatch:
         look = row.look
         if look is None or not row.asks:
             return row.summary
-        requests = self._requests(look, shown)
-        return summary_now(look, is_open=any(each.status is Status.OPEN for each in requests))
+        return summary_now(look, self._requests(look, shown))
 
     def _requests(self, look: ThreadStatus, shown: _Shown) -> tuple[Request, ...]:
         """Return the requests of a thread, by the roster, the policy and the time."""

@@ -5,6 +5,7 @@ The rules, the policy and the review are pure and trust the facts passed to them
 thread and the list of requests collect those facts from verified chains and write the decisions.
 """
 
+from sealpoint.gate._answers import SignedAnswer
 from sealpoint.gate._decision import (
     Decision,
     Facts,
@@ -25,7 +26,7 @@ from sealpoint.gate._policy import (
     Rule,
     shipped_policy,
 )
-from sealpoint.gate._request_list import RequestList, Requests
+from sealpoint.gate._request_list import RequestList, Requests, split_answers
 from sealpoint.gate._requests import (
     Request,
     Status,
@@ -77,6 +78,7 @@ __all__ = [
     "RolloutPlan",
     "Rollouts",
     "Rule",
+    "SignedAnswer",
     "Standing",
     "StandingPause",
     "Status",
@@ -92,6 +94,7 @@ __all__ = [
     "read_statuses",
     "require_break_glass_allowed",
     "shipped_policy",
+    "split_answers",
     "summarize",
     "summary_now",
     "unreadable",

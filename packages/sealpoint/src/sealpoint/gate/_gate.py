@@ -31,10 +31,10 @@ from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint
 from sealpoint.gate._decision_facts import gather
 from sealpoint.gate._framework_runs import Run, RunTracker, older_lanes
 from sealpoint.gate._gate_context import GateContext
-from sealpoint.gate._last_session import LastSession, Liveness
+from sealpoint.gate._last_session import Interrupted, LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import Asked, denied_first, grant_of
-from sealpoint.gate._resume_call import ResumeCall
+from sealpoint.gate._resume_call import ResumeCall, answer_digest
 from sealpoint.gate._rollouts_in_force import Rollout
 from sealpoint.gate._session_worlds import AllowedWorld, SessionWorlds
 from sealpoint.ledger import KINDS, Entry, Kind, RequestBody, ResumeBody, StoreChain
@@ -79,6 +79,8 @@ class _Judged(NamedTuple):
     """Whether a step passes because it is safe to repeat."""
     died: bool = False
     """Whether the last run was interrupted."""
+    answered_by: str | None = None
+    """The person who has signed the answer; None: nobody has."""
 
     @property
     def is_allowed(self) -> bool:
@@ -390,6 +392,12 @@ class Gate:
                 return before, None
             return judged, self._write_decision(call, judged)
 
+    def interrupted(self) -> Interrupted | None:
+        """Return the run that was interrupted; see `AdapterThread.interrupted`."""
+        with self._state.reporting():
+            self._state.refresh()
+            return self._last.interrupted(died=self._last.look().died)
+
     # ------------------------------------------------------------------ judging
 
     def _judge_own(self, call: ResumeCall, release: Release) -> _Judged:
@@ -457,7 +465,15 @@ class Gate:
             rollout,
             idempotent=idempotent,
             died=liveness.died,
+            answered_by=self._answered_by(call, release),
         )
+
+    def _answered_by(self, call: ResumeCall, release: Release) -> str | None:
+        """Return the person who has signed the answer of a call; None: nobody has."""
+        found = None if call.answer is None else self._context.signed_answer()
+        if found is None or found.release != release.digest:
+            return None
+        return found.person if answer_digest(found.answer) == call.answer_digest else None
 
     def _may_do_again(self, call: ResumeCall) -> bool:
         """Whether the effect of an answer may be repeated, or has not happened at all."""
@@ -512,7 +528,7 @@ class Gate:
             policy=_digest(judged.policy),
             request=None if spent is None else spent.id,
             answer=call.answer_digest,
-            actor=call.actor,
+            actor=judged.answered_by or call.actor,
             held=self._is_held(call.run),
             edits=call.edits,
             idempotent=judged.idempotent,
@@ -580,7 +596,8 @@ class Gate:
                 hint="Where the root key is, put one in force: sealpoint policy apply team",
             )
         # An actor whom the roster does not list cannot be compared with an approver.
-        known = call.actor is not None and call.actor in judged.trust.roster.persons
+        actor = judged.answered_by or call.actor
+        known = actor is not None and actor in judged.trust.roster.persons
         return self._context.statement(
             action=Action.RESUME,
             checkpoint=release.entry,
@@ -591,7 +608,7 @@ class Gate:
             policy=policy,
             needed=judged.decision.needed,
             reason=call.deliberate or "asked for by resume",
-            actor=call.actor if known else None,
+            actor=actor if known else None,
         )
 
     # ------------------------------------------------------------------ saving

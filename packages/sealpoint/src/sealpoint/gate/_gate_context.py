@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sealpoint.errors import Moved, Superseded, UsageError
+from sealpoint.gate._answers import SignedAnswer, answers_in_force
 from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pause, Pending, PendingReader, Request, make_request
@@ -55,6 +56,24 @@ class GateContext:
             roster=roster,
             policy=self.policies.in_force(roster),
             now=self.now(),
+        )
+
+    def signed_answer(self) -> SignedAnswer | None:
+        """Return the signed answer in force to the question of the thread; None: there is none."""
+        asked = self.pending().asked.values()
+        given = (each for each in asked if each.body.statement.action is Action.ANSWER)
+        return next(answers_in_force(map(self.request, given)), None)
+
+    def binds(self, statement: Statement) -> bool:
+        """Whether a statement is of this identity, and about the thread's current state."""
+        head = self._chain.verified_head().header
+        here = (head.store, head.ns, head.thread, head.gen)
+        told = (statement.store, statement.ns, statement.thread, statement.gen)
+        basis, epoch = self._chain.tip().basis[1].hex(), self._core.trust().epoch
+        return told == here and (statement.basis, statement.epoch, statement.requester) == (
+            basis,
+            epoch,
+            self.identity(),
         )
 
     def ask(self, body: RequestBody) -> int | None:

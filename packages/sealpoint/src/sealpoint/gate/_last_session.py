@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from sealpoint.anchor import Hold, Holder
 from sealpoint.errors import Busy, UnknownThread
 from sealpoint.gate._policy import Rule
+from sealpoint.gate._resume_call import answer_digest
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     KINDS,
@@ -21,10 +22,12 @@ from sealpoint.ledger import (
     HandoffBody,
     Header,
     Kind,
+    RequestBody,
     ResultsBody,
     ResumeBody,
     StoreChain,
     parse_body,
+    readable_body,
 )
 from sealpoint.signing import Identity, Roster
 from sealpoint.storage import Record
@@ -86,6 +89,16 @@ class Liveness(NamedTuple):
     """The identity whose run is alive, and since when; None if no run is alive."""
     died: bool
     """Whether its process ended before it did, or an operator has stopped it."""
+
+
+class Interrupted(NamedTuple):
+    """A run that resumed with an answer, and may or may not have acted on it."""
+
+    session: int
+    """The position of its resume."""
+    actor: str | None
+    """The person who answered, as the resume says."""
+    answer: Any
 
 
 NOBODY = Liveness(None, died=False)
@@ -151,6 +164,41 @@ class LastSession:
         Args:
             died: Whether the last run was interrupted.
         """
+        found = self._unknown(died=died)
+        if found is None:
+            return None
+        entry, body, died = found
+        return unknown_outcome(entry, body, died=died)
+
+    def interrupted(self, *, died: bool) -> Interrupted | None:
+        """Return the run that resumed with an answer, if its outcome is unknown and it is known.
+
+        Args:
+            died: Whether the last run was interrupted.
+        """
+        found = self._unknown(died=died)
+        if found is None or found[1].edits:
+            return None
+        entry, body, _ = found
+        answer = self._answer_before(entry.header, body)
+        return None if answer is None else Interrupted(entry.seq, body.actor, answer)
+
+    def _answer_before(self, resume: Header, body: ResumeBody) -> Any:
+        """Return the answer that a resume names, from the requests that it was based on."""
+        for header, record in self._chain.walk(resume):
+            if KINDS[header.kind].moves_basis:
+                break
+            if header.kind is Kind.REQUEST:
+                asked = readable_body(header, record.body)
+                if isinstance(asked, RequestBody) and answer_digest(asked.answer) == body.answer:
+                    return asked.answer
+        return None
+
+    def _unknown(self, *, died: bool) -> tuple[Entry, ResumeBody, bool] | None:
+        """Return the session that resumed with an answer, if its outcome is unknown.
+
+        The third of the result is whether the interrupted run was of this session.
+        """
         for session, above in self._sessions():
             body = self._opening(session)
             if acts_on_answer(body):
@@ -158,7 +206,7 @@ class LastSession:
                 died = died and body.held
                 if not died and not body.edits and self._has_saved(session, above):
                     return None
-                return unknown_outcome(self._reader.opening(session)[0], body, died=died)
+                return self._reader.opening(session)[0], body, died
             if self._is_own(session):
                 return None
             # It is not the one that died, and another member may have left out that one did.

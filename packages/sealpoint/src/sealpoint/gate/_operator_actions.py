@@ -66,6 +66,7 @@ from sealpoint.signing import (
     check_reason,
     count,
     persons_asking,
+    require_answerer,
     verify_attestation,
 )
 from sealpoint.store import (
@@ -120,9 +121,9 @@ class OperatorActions:
         """Pause the thread; see `Thread.pause`."""
         check_reason(reason, "pause")
         with self._state.reporting():
-            return self._write_in_turn(lambda: self._pause(reason, actor, expect))
+            return self.write_in_turn(lambda: self._pause(reason, actor, expect))
 
-    def _write_in_turn(self, write: Callable[[], _Written | None]) -> _Written:
+    def write_in_turn(self, write: Callable[[], _Written | None]) -> _Written:
         """Write an entry, even while another process appends all the time.
 
         The first attempt judges all new entries. If it loses its place, the next attempt locks the
@@ -155,7 +156,7 @@ class OperatorActions:
         """End the pause: sessions and requests are unchanged; see `Thread.unpause`."""
         check_reason(reason, "unpause")
         with self._state.reporting():
-            return self._write_in_turn(lambda: self._unpause(reason, actor, expect))
+            return self.write_in_turn(lambda: self._unpause(reason, actor, expect))
 
     def _unpause(self, reason: str, actor: str | None, expect: Standing | None) -> int | None:
         """End the pause; None if another process wrote first."""
@@ -176,7 +177,7 @@ class OperatorActions:
         """Give the thread to another owner; see `Thread.handoff`."""
         check_reason(reason, "handoff")
         with self._state.reporting():
-            return self._write_in_turn(lambda: self._handoff(to, reason, actor, expect))
+            return self.write_in_turn(lambda: self._handoff(to, reason, actor, expect))
 
     def _handoff(
         self, to: str, reason: str, actor: str | None, expect: Standing | None
@@ -319,9 +320,8 @@ class OperatorActions:
         """Return every request about the thread's current state; see `Thread.requests`."""
         with self._state.reporting():
             self._state.refresh()
-            return tuple(
-                self._context.request(asked) for asked in self._context.pending().asked.values()
-            )
+            found = (self._context.request(each) for each in self._context.pending().asked.values())
+            return tuple(each for each in found if not each.is_answer)
 
     def compare(self, request: Request) -> WorldDiff | None:
         """Return how a request changes the capabilities of the run; see `Thread.compare`."""
@@ -403,7 +403,7 @@ class OperatorActions:
         """Record an attestation, unless the person has already given that answer; see `answer`."""
         with self._state.reporting():
             check_attestation(attestation)
-            recorded = self._write_in_turn(lambda: self._write_answer(attestation, actor))
+            recorded = self.write_in_turn(lambda: self._write_answer(attestation, actor))
             # Once the anchor has the denial, every worker sees it; a resume missing from the list
             # is late.
             self._record_ends()
@@ -479,6 +479,9 @@ class OperatorActions:
     def _require_say(self, identity: Identity, asked: Asked, verdict: Verdict) -> None:
         """Refuse at once an answer that would not count."""
         statement, namespace = asked.body.statement, self._core.namespace
+        if statement.action is Action.ANSWER and verdict is not Verdict.DENY:
+            require_answerer(identity, statement)
+            return
         if verdict is not Verdict.DENY and statement.action is Action.RESUME:
             self._require_truthful(self._context.request(asked))
         if verdict is Verdict.BREAK_GLASS:
@@ -521,7 +524,7 @@ class OperatorActions:
             body = ExpiryBody(
                 salt=self._core.salt(), request=asked.id, positions=positions.digest.hex()
             )
-            self._write_in_turn(partial(self._write_end, body, blobs))
+            self.write_in_turn(partial(self._write_end, body, blobs))
         self._state.refresh()
 
     def _write_end(self, body: ExpiryBody, blobs: Mapping[bytes, bytes]) -> int | None:

@@ -25,6 +25,7 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
+from sealpoint.gate._answers import SignedAnswer, answers_in_force
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import (
     Pending,
@@ -69,10 +70,12 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """The requests of a namespace, oldest first."""
+    """The requests of a namespace for approval, oldest first."""
 
     requests: tuple[Request, ...]
-    failures: tuple[tuple[str, str], ...]
+    answers: tuple[SignedAnswer, ...] = ()
+    """The answers that people have signed and no run has taken yet, oldest first."""
+    failures: tuple[tuple[str, str], ...] = ()
     """The threads that could not be read completely, or that the anchor does not know: id, and the
     message. Some or all of their requests are unknown."""
 
@@ -106,6 +109,15 @@ class _Unverified:
     """The newest entries, unless the part to verify is too long to be read at once."""
     signed: tuple[Signed, ...] = ()
     """The signatures that its verification will check."""
+
+
+def split_answers(found: Sequence[Request], failures: Iterable[tuple[str, str]]) -> Requests:
+    """Return requests with the signed answers apart from those that ask for approval."""
+    return Requests(
+        requests=tuple(each for each in found if not each.is_answer),
+        answers=tuple(answers_in_force(found)),
+        failures=tuple(failures),
+    )
 
 
 _Seen = _Known | Sequence[Request] | SealpointError
@@ -164,6 +176,11 @@ class RequestList:
             StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
             Tampered, NotTrusted, RolledBack, Forked: The store chain does not verify.
         """
+        found, failures = self._read_everything()
+        return split_answers(found, failures)
+
+    def _read_everything(self) -> tuple[Sequence[Request], Sequence[tuple[str, str]]]:
+        """Return every request of the namespace, answers of people too, and what failed."""
         core = self._core
         found: list[Request] = []
         failures: list[tuple[str, str]] = []
@@ -191,7 +208,7 @@ class RequestList:
         ]
         found.sort(key=lambda request: (request.asked_at, request.id))
         self._note(found)
-        return Requests(requests=tuple(found), failures=tuple(sorted(failures)))
+        return found, sorted(failures)
 
     def _note(self, found: Iterable[Request]) -> None:
         """Remember the requests, so that a later answer can report why a request was closed."""
@@ -223,7 +240,7 @@ class RequestList:
         if (listed := self._listed.get(request_id)) is not None:
             with suppress(UnknownRequest, UnknownThread, Erased):  # then all threads are searched
                 return only_one(self._of_thread(listed), request_id, "request")
-        return only_one(self.list().requests, request_id, "request")
+        return only_one(self._read_everything()[0], request_id, "request")
 
     def _of_thread(self, name: str) -> Sequence[Request]:
         """Return the requests of one thread in their current state, read and verified."""

@@ -446,6 +446,11 @@ class Request:
         """The first digits of the id, for people to compare."""
         return self.id[:12]
 
+    @property
+    def is_answer(self) -> bool:
+        """Whether it is the answer of a person to a question, and asks nobody for approval."""
+        return self.statement.action is Action.ANSWER
+
 
 def grant_of(
     asked: Asked, roster: Roster, now: datetime, policy: Policy | None = None

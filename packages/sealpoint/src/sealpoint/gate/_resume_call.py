@@ -89,7 +89,7 @@ class ResumeCall(NamedTuple):
             UsageError: It is too long.
         """
         plain = None if answer is None else plain_value(answer, "answer")
-        _check_answer(plain)
+        check_answer(plain)
         return self._replace(answer=plain)
 
     def require_something_to_run(self, thread: str) -> None:
@@ -149,7 +149,12 @@ class ResumeCall(NamedTuple):
         )
 
 
-def _check_answer(answer: Any) -> None:
+def check_answer(answer: Any) -> None:
+    """Refuse an answer that is too long.
+
+    Raises:
+        UsageError: It is.
+    """
     size_bytes = len(_encode_json(answer))
     if size_bytes > ANSWER_BYTES_MAX:
         raise UsageError(

@@ -22,15 +22,19 @@ from datetime import datetime
 from typing import Any, cast
 
 from sealpoint.errors import SealpointError
+from sealpoint.gate._answer_actions import AnswerActions
+from sealpoint.gate._answers import SignedAnswer
 from sealpoint.gate._decision import Decision
 from sealpoint.gate._gate import Gate
 from sealpoint.gate._gate_context import GateContext
+from sealpoint.gate._last_session import Interrupted
 from sealpoint.gate._operator_actions import OperatorActions
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollouts_in_force import RolloutBook
 from sealpoint.gate._shown_standing import Standing
+from sealpoint.signing import Attestation, Statement
 from sealpoint.store import (
     CheckpointRef,
     CommitDraft,
@@ -64,6 +68,7 @@ class Thread:
         self._gate = Gate(self._state, self._reader, context)
         self.operations = OperatorActions(self._state, self._reader, context)
         """Answers to requests, as `Store.approve` and similar methods record them."""
+        self._answers = AnswerActions(self._state, self._reader, context, self.operations)
         self.adapter = AdapterThread(self._state, self._reader, self._gate, self._retention)
         """The operations of a framework's adapter on the thread."""
 
@@ -151,6 +156,57 @@ class Thread:
     def question(self) -> Any:
         """Return the question of the newest checkpoint or its tasks; read again on every call."""
         return self._reader.question()
+
+    @property
+    def signed_answer(self) -> SignedAnswer | None:
+        """Return the answer that a person has signed and no run has taken; read on every call."""
+        return self._answers.current()
+
+    # ------------------------------------------------------------------ answering
+
+    def answer(self, answer: Any, *, reason: str = "") -> SignedAnswer:
+        """Answer the question of the thread, signed with the key of the identity in use.
+
+        Nothing runs: the worker resumes with the answer, and the policy decides then. A signed
+        answer proves who answered, and nobody else can change it.
+
+        Args:
+            answer: The answer, as JSON; for a framework, what `answer_to` makes.
+            reason: What approvers should know about it; it is signed too.
+
+        Raises:
+            UsageError: The thread asks nothing, or the answer is null or too long.
+            ValueNotAllowed: The answer is not JSON.
+            Moved: Somebody has answered already, or the thread has continued.
+            NotTrusted: This identity is neither an operator nor an approver.
+            UnknownThread, Erased: There is no such thread.
+        """
+        return self._answers.answer(answer, reason)
+
+    def prepare_answer(self, answer: Any, *, person: str, reason: str = "") -> Statement:
+        """Return the statement of an answer, for a person to sign with another key; writes nothing.
+
+        Args:
+            answer: As for `answer`.
+            person: The person who will sign it.
+            reason: As for `answer`.
+
+        Raises:
+            UsageError: As for `answer`, or the roster does not list the person.
+            Moved: Somebody has answered already.
+        """
+        return self._answers.prepare(answer, person, reason)
+
+    def record_answer(
+        self, statement: Statement, answer: Any, attestation: Attestation
+    ) -> SignedAnswer:
+        """Record an answer that a person has signed, made by `prepare_answer` of this identity.
+
+        Raises:
+            NotTrusted, Forged: The person has not signed exactly this, or may not answer.
+            Moved: The thread has continued since, or somebody has answered.
+        """
+        return self._answers.record(statement, answer, attestation)
 
     # ------------------------------------------------------------------ resuming
 
@@ -597,6 +653,15 @@ class AdapterThread:
             ran: False: the framework refused the run before anything of it ran.
         """
         self._gate.end(token, came_to_end=came_to_end, ran=ran)
+
+    def interrupted(self) -> Interrupted | None:
+        """Return the run that was given an answer and died, if nobody knows what came of it.
+
+        Returns:
+            None if there is no such run, or the answer is not on record: it was given in a call
+            that needed no request.
+        """
+        return self._gate.interrupted()
 
     def snapshot(
         self,

@@ -29,7 +29,7 @@ from sealpoint.errors import (
 )
 from sealpoint.gate._last_session import LastSession
 from sealpoint.gate._policy import Policies
-from sealpoint.gate._requests import Asked, Pending, Status, make_request, read_pending
+from sealpoint.gate._requests import Pending, Request, Status, make_request, read_pending
 from sealpoint.ledger import (
     Body,
     Entry,
@@ -71,9 +71,11 @@ class ThreadPhase(StrEnum):
     PAUSED = "paused"
     """An operator has paused it."""
     NEEDS_APPROVAL = "waits for approval"
-    """A request for approval is open, or was approved and not used."""
+    """A request for approval is open."""
     NEEDS_ANSWER = "waits for an answer"
     """A question is pending."""
+    READY = "waits for its worker"
+    """A person has answered, or enough people have approved: the worker may resume."""
     SAVED = "saved"
     """It was saved, and waits for nobody: it is running, can resume, or has finished."""
     EMPTY = "empty"
@@ -338,20 +340,21 @@ def summarize(core: Core, name: str, policies: Policies) -> ThreadSummary:
         if state.chain.verified_head().header.kind is Kind.ERASE:
             raise state.erased(state.chain.verified_head().header)
         look = _thread_status(state)
-        is_open = any(
-            _is_open(core, asked, name, policies) for asked in look.pending.asked.values()
-        )
-        return summary_now(look, is_open=is_open)
+        return summary_now(look, _requests(core, look, policies))
     except (StorageUnavailable, AnchorUnavailable):
         raise
     except SealpointError as error:
         return unreadable(name, error.code, error.message)
 
 
-def summary_now(look: ThreadStatus, *, is_open: bool) -> ThreadSummary:
-    """Return the summary of a thread, given whether one of its requests is open."""
-    if is_open and look.summary.phase is not ThreadPhase.PAUSED:
+def summary_now(look: ThreadStatus, requests: Sequence[Request]) -> ThreadSummary:
+    """Return the summary of a thread, given its requests in their current state."""
+    if look.summary.phase is ThreadPhase.PAUSED:
+        return look.summary
+    if any(each.status is Status.OPEN and not each.is_answer for each in requests):
         return replace(look.summary, phase=ThreadPhase.NEEDS_APPROVAL)
+    if any(each.status is Status.APPROVED for each in requests):
+        return replace(look.summary, phase=ThreadPhase.READY)
     return look.summary
 
 
@@ -369,7 +372,8 @@ def unreadable(name: str, code: str, message: str, thread: str = "") -> ThreadSu
     )
 
 
-def _is_open(core: Core, asked: Asked, name: str, policies: Policies) -> bool:
+def _requests(core: Core, look: ThreadStatus, policies: Policies) -> list[Request]:
     roster = core.trust().roster
-    policy, now = policies.in_force(roster), core.now(asked.entry.header.at)
-    return make_request(asked, name, roster=roster, policy=policy, now=now).status is Status.OPEN
+    policy, now = policies.in_force(roster), core.now(look.pending.time)
+    asked = look.pending.asked.values()
+    return [make_request(each, look.name, roster=roster, policy=policy, now=now) for each in asked]

@@ -5,6 +5,7 @@ Everything here is pure: `sealpoint.config` reads and writes files.
 """
 
 from sealpoint.signing._attestation import (
+    ANSWERING,
     Attestation,
     Tally,
     Verdict,
@@ -14,6 +15,7 @@ from sealpoint.signing._attestation import (
     count,
     passkey_attestation,
     persons_asking,
+    require_answerer,
     verify_attestation,
 )
 from sealpoint.signing._key_file_format import (
@@ -62,6 +64,7 @@ from sealpoint.signing._statement import (
 )
 
 __all__ = [
+    "ANSWERING",
     "ANY_NAMESPACE",
     "DIGITS_LEAST",
     "DIGITS_MAX",
@@ -117,6 +120,7 @@ __all__ = [
     "parse_seals",
     "passkey_attestation",
     "persons_asking",
+    "require_answerer",
     "public_key_of",
     "verify_attestation",
 ]

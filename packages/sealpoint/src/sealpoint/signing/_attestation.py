@@ -35,6 +35,9 @@ from sealpoint.signing._statement import (
     is_hexadecimal,
 )
 
+ANSWERING = (Role.OPERATOR, Role.APPROVER)
+"""The roles that let a person answer the question of a thread."""
+
 _PROOF_DIGITS_MAX = 4096
 _SHORT_DIGITS = 12
 _VERDICTS = "approve, deny or break-glass"
@@ -258,6 +261,8 @@ def count(
     A denial by a person who makes the request counts: they may withdraw it, with any identity of
     the namespace and without being an approver.
 
+    An answer to a question counts with the signature of its actor, an operator or approver.
+
     Only an operator of the namespace whom the roster marks for it can break the glass. This works
     for any requester, and only for a resume.
 
@@ -342,6 +347,24 @@ def _require_breaker(identity: Identity, statement: Statement) -> None:
         )
 
 
+def require_answerer(identity: Identity, statement: Statement) -> None:
+    """Refuse an identity that may not sign an answer: another person, or one without the role.
+
+    Raises:
+        NotTrusted: It may not.
+    """
+    if identity.person != statement.actor:
+        raise NotTrusted(
+            f"answer by {identity.name!r}: the answer is that of {statement.actor!r}, and only "
+            "this person can sign it"
+        )
+    if not identity.may_any(ANSWERING, statement.ns):
+        raise NotTrusted(
+            f"answer by {identity.name!r}: {identity.name!r} is neither operator nor approver of "
+            f"namespace {statement.ns!r}"
+        )
+
+
 def persons_asking(statement: Statement, roster: Roster) -> frozenset[str | None]:
     """Return the persons who make a request, with None for one that the roster does not know."""
     requester = roster.identity(statement.requester)
@@ -358,6 +381,9 @@ def _require_eligible(
     denies, namespace = attestation.verdict == Verdict.DENY, statement.ns
     asking = persons_asking(statement, roster)
     if denies and identity.person in asking and identity.covers(namespace):
+        return
+    if statement.action is Action.ANSWER and not denies:
+        require_answerer(identity, statement)
         return
     if not identity.may(Role.APPROVER, namespace):
         raise NotTrusted(

@@ -42,6 +42,8 @@ class Action(StrEnum):
     """The requested action."""
 
     RESUME = "resume"
+    ANSWER = "answer"
+    """Answer the question of a thread: the approval is the signature of the person who answers."""
     HANDOFF = "handoff"
     ROLLOUT = "rollout"
 
@@ -73,7 +75,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     sorted."""
     requester: str
     actor: str | None
-    """The person for whom the requester claims to act, who cannot approve it either."""
+    """The person for whom the requester claims to act, who cannot approve it either. For an answer:
+    the person who gives it, and nobody else can sign it."""
     policy: str | None
     needed: Annotated[int, msgspec.Meta(ge=0, le=16)]
     """The number of people that must approve, which the requester derived from the policy."""
@@ -185,6 +188,15 @@ def _resume_fault(statement: Statement) -> str | None:
     return None
 
 
+def _answer_fault(statement: Statement) -> str | None:
+    needed = (statement.checkpoint, statement.release, statement.answer, statement.actor)
+    if None in needed or statement.needed != 1:
+        return "an answer has a checkpoint, a release, the answer, and one person who gives it"
+    if statement.world_from or statement.world_to or statement.to or statement.pairs:
+        return "an answer has neither worlds nor a new owner"
+    return None
+
+
 def _handoff_fault(statement: Statement) -> str | None:
     if statement.to is None or _executes(statement) or statement.pairs:
         return "a handoff has a new owner, and neither release, worlds nor answer"
@@ -215,6 +227,7 @@ def _executes(statement: Statement) -> bool:
 
 _PARTS_FAULT: Mapping[Action, Callable[[Statement], str | None]] = {
     Action.RESUME: _resume_fault,
+    Action.ANSWER: _answer_fault,
     Action.HANDOFF: _handoff_fault,
     Action.ROLLOUT: _rollout_fault,
 }

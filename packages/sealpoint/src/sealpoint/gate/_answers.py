@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers of people to the question of a thread, each signed by the person who gives it.
+
+An answer is a request of the action `answer` whose one approval is the signature of its actor. It
+is bound to the basis of the thread, as every request is: the next run moves the basis, whether it
+takes this answer or another, and the answer counts no more. The oldest one in force counts, so that
+nobody changes what another person answered. To correct one, deny it first.
+
+A signed answer lets nothing pass that the policy does not let pass. It proves who answered: the
+gate records that person as the actor of the resume, and as the one who asks for the approvals that
+it may need.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sealpoint.gate._requests import Request, Status
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedAnswer:
+    """An answer that a person has signed and that no run has taken yet."""
+
+    id: str
+    """The digest of its statement."""
+    thread: str
+    """The name of the thread."""
+    person: str
+    """Who answers."""
+    identity: str
+    """The identity whose key signed."""
+    answer: Any = field(hash=False)
+    reason: str
+    at: datetime
+    """When it was recorded."""
+    expires: datetime
+    checkpoint: str
+    """The hash of the checkpoint whose question it answers."""
+    release: str
+    """The digest of what would run with it."""
+
+
+def answers_in_force(requests: Iterable[Request]) -> Iterator[SignedAnswer]:
+    """Yield the signed answers in force, the oldest of each thread.
+
+    Args:
+        requests: Requests about the current state of their threads, those of a thread oldest first.
+    """
+    seen: set[str] = set()
+    for each in requests:
+        told = each.statement
+        if not each.is_answer or each.status is not Status.APPROVED:
+            continue
+        if each.thread in seen:
+            continue
+        seen.add(each.thread)
+        yield SignedAnswer(
+            id=each.id,
+            thread=each.thread,
+            person=told.actor or "",
+            identity=each.approved_by[0],
+            answer=each.answer,
+            reason=told.reason,
+            at=each.asked_at,
+            expires=told.expires,
+            checkpoint=told.checkpoint or "",
+            release=told.release or "",
+        )
