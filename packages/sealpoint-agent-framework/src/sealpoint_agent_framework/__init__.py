@@ -15,6 +15,7 @@ try:
         import_checkpoints,
     )
     from sealpoint_agent_framework._guard import declared_world, guard
+    from sealpoint_agent_framework._resume_waiting import resume_waiting
     from sealpoint_agent_framework._storage import RunStopped, SealedCheckpointStorage
     from sealpoint_agent_framework._world import world_of
 except ImportError as exc:
@@ -30,5 +31,6 @@ __all__ = [
     "declared_world",
     "guard",
     "import_checkpoints",
+    "resume_waiting",
     "world_of",
 ]

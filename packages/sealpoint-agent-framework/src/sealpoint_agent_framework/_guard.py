@@ -55,6 +55,8 @@ _OPTIONAL = ("function_invocation_kwargs", "client_kwargs")
 _DROPPED_STREAM_TURNS = 100
 """The number of turns of the event loop in which a dropped stream has to end."""
 _DELIBERATE: ContextVar[str | None] = ContextVar("sealpoint_deliberate", default=None)
+TAKES: ContextVar[str | int | None] = ContextVar("sealpoint_takes", default=None)
+"""The answer, approval or interrupted session that is the reason for the run about to begin."""
 
 
 def guard(
@@ -141,6 +143,13 @@ def declared_world(workflow: Any) -> World:
     return world_of(workflow)
 
 
+def guarded_storage(workflow: Any) -> SealedCheckpointStorage | None:
+    """The storage behind a workflow from `guard`; None for any other workflow."""
+    if isinstance(workflow, _GuardedWorkflow):
+        return workflow.sealpoint_storage()
+    return None
+
+
 def _parts(workflow: Any) -> Iterator[WorkflowExecutor]:
     """The executors that contain a workflow, at any depth."""
     for executor in getattr(workflow, "executors", {}).values():
@@ -189,6 +198,7 @@ class WorkflowCall(NamedTuple):
     idempotent: Callable[[], bool] | None
     """Tells whether the nodes that would run may repeat their work."""
     deliberate: str | None
+    takes: str | int | None
 
 
 class _Rest:
@@ -275,6 +285,7 @@ class WorkflowGate:
         message: Any = None,
         cancelled: Collection[str] = (),
         deliberate: str | None = None,
+        takes: str | int | None = None,
     ) -> WorkflowCall:
         """Read a call of a workflow.
 
@@ -313,6 +324,7 @@ class WorkflowGate:
             if self._idempotent
             else None,
             deliberate,
+            takes,
         )
 
     def _may_do_again(
@@ -458,6 +470,7 @@ class WorkflowGate:
             offer=call.offer,
             would_run=None if call.rest is None else call.rest.would_run,
             idempotent=call.idempotent,
+            takes=call.takes,
         )
 
 
@@ -509,6 +522,10 @@ class _GuardedWorkflow:
         """The capabilities of a run as the gate sees them."""
         return self._sealpoint_gate.world(self)
 
+    def sealpoint_storage(self) -> SealedCheckpointStorage:
+        """The storage of its checkpoints."""
+        return self._sealpoint_gate.storage
+
     def run(self, message: Any = None, *, deliberate: str | None = None, **named: Any) -> Any:
         # The framework creates the run before it returns, and with it the call below.
         before = _DELIBERATE.set(deliberate)
@@ -518,16 +535,20 @@ class _GuardedWorkflow:
             _DELIBERATE.reset(before)
 
     def _run_core(self, message: Any = None, **named: Any) -> AsyncIterator[WorkflowEvent[Any]]:
-        return self._run_gated(message, _DELIBERATE.get(), named)
+        return self._run_gated(message, _DELIBERATE.get(), TAKES.get(), named)
 
     async def _run_gated(
-        self, message: Any, deliberate: str | None, named: dict[str, Any]
+        self,
+        message: Any,
+        deliberate: str | None,
+        takes: str | int | None,
+        named: dict[str, Any],
     ) -> AsyncIterator[WorkflowEvent[Any]]:
         gate = self._sealpoint_gate
         named = {**named, "tools": _tools_of(self, named)}
 
         def read() -> WorkflowCall:
-            return gate.call(self, named, message=message, deliberate=deliberate)
+            return gate.call(self, named, message=message, deliberate=deliberate, takes=takes)
 
         with _released(cast("Any", self)):
             async with gate.alone(), gate.let_in(read) as (call, storage):

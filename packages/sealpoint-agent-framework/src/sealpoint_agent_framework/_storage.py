@@ -19,6 +19,8 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
 from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException, WorkflowEvent
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticUserError
 
 from sealpoint.adapters.guarded_runs import (
     AdapterThread,
@@ -811,14 +813,23 @@ def framework_error(error: SealpointError) -> WorkflowCheckpointException:
 def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
     """The pending requests of a checkpoint, in the form for approvers."""
     asked = checkpoint.pending_request_info_events
-    bytes_max = QUESTION_BYTES_MAX // max(len(asked), 1)
+    bytes_max = QUESTION_BYTES_MAX // max(2 * len(asked), 1)
+
+    def shown(value: Any) -> Any:
+        return question_to_display_json(value, registry, bytes_max=bytes_max)
+
     return [
-        {
-            "id": str(id_),
-            "value": question_to_display_json(_asked(event), registry, bytes_max=bytes_max),
-        }
+        {"id": str(id_), "value": shown(_asked(event)), **_schema(event, shown)}
         for id_, event in asked.items()
     ] or None
+
+
+def _schema(event: Any, shown: Callable[[Any], Any]) -> dict[str, Any]:
+    """The JSON schema of the response to a request, if its type has one."""
+    try:
+        return {"schema": shown(TypeAdapter(event.response_type).json_schema())}
+    except (AttributeError, NameError, RuntimeError, TypeError, PydanticUserError):
+        return {}  # plain data of a host, or a type without a schema
 
 
 def metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from sealpoint.adapters.guarded_runs import extra_missing
 try:
     from sealpoint_langgraph._declared_types import TypesNotAllowedWarning
     from sealpoint_langgraph._guard import declared_world, deliberately, guard
+    from sealpoint_langgraph._resume_waiting import resume_waiting
     from sealpoint_langgraph._saver import SealedSaver
     from sealpoint_langgraph._world import world_of
 except ImportError as exc:
@@ -18,5 +19,6 @@ __all__ = [
     "declared_world",
     "deliberately",
     "guard",
+    "resume_waiting",
     "world_of",
 ]

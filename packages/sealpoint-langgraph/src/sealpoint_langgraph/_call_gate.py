@@ -32,6 +32,7 @@ from sealpoint.world import World
 from sealpoint_langgraph._checkpoint_writes import RESUME
 from sealpoint_langgraph._configuration import (
     DELIBERATE,
+    TAKES,
     TICKET,
     CheckpointTarget,
     is_nested,
@@ -57,7 +58,7 @@ from sealpoint_langgraph._world import world_again
 _FRAMEWORK = "__pregel_"
 _COPY = "__copy__"
 _HARMLESS = {
-    *(DELIBERATE, TICKET),
+    *(DELIBERATE, TAKES, TICKET),
     "__pregel_node_finished",
     "__pregel_runtime",
     "__pregel_stream_messages_v2",
@@ -367,6 +368,8 @@ class _Entry(NamedTuple):
     older: dict[str, str]
     """Older checkpoints of subgraphs from which it begins."""
     deliberate: Any
+    takes: Any
+    """The answer, approval or interrupted session that is the reason for the call."""
     world: World
 
     @property
@@ -434,9 +437,10 @@ class CallGate:
         require_accepted(graph, self._unsealed)
         thread = self.saver.store.thread(Address.of(config).thread)
         target = CheckpointTarget.of(config)
-        deliberate = (config.get("configurable") or {}).get(DELIBERATE)
+        named = config.get("configurable") or {}
+        deliberate, takes = named.get(DELIBERATE), named.get(TAKES)
         older = target.older(thread.adapter)
-        return _Entry(config, thread, target, older, deliberate, self.world(graph))
+        return _Entry(config, thread, target, older, deliberate, takes, self.world(graph))
 
     def _require_own_saver(self, graph: Any) -> None:
         found = graph.checkpointer
@@ -561,6 +565,7 @@ class CallGate:
                         would_run=would_run,
                         idempotent=idempotent,
                         edits=edits,
+                        takes=entry.takes,
                         watch=watch,
                     )
                 )

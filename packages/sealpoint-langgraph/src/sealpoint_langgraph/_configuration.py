@@ -30,10 +30,12 @@ TICKET = "__pregel_sealpoint_ticket"
 """Where `guard` keeps the pass of a run."""
 DELIBERATE = "__pregel_sealpoint_deliberate"
 """The key under which a caller justifies an unusual resume."""
+TAKES = "__pregel_sealpoint_takes"
+"""The key for the answer, approval or interrupted session that is the reason for a run."""
 
 _RUNTIME = "__pregel_runtime"
 _CHECKPOINTER = "__pregel_checkpointer"
-_OF_RUNS = frozenset({TICKET, DELIBERATE, _RUNTIME})
+_OF_RUNS = frozenset({TICKET, DELIBERATE, TAKES, _RUNTIME})
 
 _SAID, _MEANT = 'pass deliberate="why"', 'pass deliberately(config, "why")'
 _HINT = (

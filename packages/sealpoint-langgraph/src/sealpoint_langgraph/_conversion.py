@@ -380,16 +380,18 @@ def graph_paused(thread: str) -> Paused:
 
 
 def shown_question(value: Any, registry: Registry) -> Any:
-    """The questions of interrupts, as JSON."""
+    """The questions of interrupts, as JSON: each with its id, and the schema of its answer."""
     found = value if isinstance(value, list | tuple) else [value]
     bytes_max = QUESTION_BYTES_MAX // max(len(found), 1)
+    return [_asked(each, registry, bytes_max) for each in found]
 
-    def shown(asked: Any) -> Any:
-        return question_to_display_json(asked, registry, bytes_max=bytes_max)
 
-    return [
-        {"id": each.id, "value": shown(each.value)}
-        if isinstance(each, Interrupt)
-        else {"value": shown(each)}
-        for each in found
-    ]
+def _asked(asked: Any, registry: Registry, bytes_max: int) -> dict[str, Any]:
+    def shown(value: Any) -> Any:
+        return question_to_display_json(value, registry, bytes_max=bytes_max // 2)
+
+    if not isinstance(asked, Interrupt):
+        return {"value": shown(asked)}
+    told = {"id": asked.id, "value": shown(asked.value)}
+    schema = getattr(asked, "response_schema", None)  # older releases have none
+    return told if schema is None else {**told, "schema": shown(schema)}

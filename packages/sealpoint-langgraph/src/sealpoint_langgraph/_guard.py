@@ -36,6 +36,7 @@ from langchain_core.runnables.config import (
 from langgraph.pregel import Pregel
 
 from sealpoint.adapters.guarded_runs import entered_off_loop
+from sealpoint.api import Store
 from sealpoint.errors import UsageError
 from sealpoint.world import World
 from sealpoint_langgraph._call_gate import CallGate, PauseControl
@@ -130,6 +131,11 @@ def declared_world(graph: Any) -> World:
     return world_of(graph)
 
 
+def guarded_store(graph: Any) -> Store | None:
+    """The store behind a graph from `guard`; None for any other graph."""
+    return graph.sealpoint_store() if isinstance(graph, _Guarded) else None
+
+
 def deliberately(config: RunnableConfig, reason: str) -> RunnableConfig:
     """A configuration that justifies an unusual run, where the policy requires a reason.
 
@@ -166,6 +172,10 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     def sealpoint_world(self) -> World:
         """The capabilities of a run as the gate sees them."""
         return self._sealpoint_gate.world(self)
+
+    def sealpoint_store(self) -> Store:
+        """The store of the saver."""
+        return self._sealpoint_gate.saver.store
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         plain = copy.copy(self)

@@ -228,6 +228,7 @@ class GuardedRuns:
         would_run: Callable[[], bool] | None = None,
         idempotent: Callable[[], bool] | None = None,
         edits: bool = False,
+        takes: str | int | None = None,
         watch: "RunWatch | None" = None,
     ) -> Iterator[RunPass]:
         """Decide about a run, record the decision, and admit the run for the duration of the block.
@@ -256,6 +257,7 @@ class GuardedRuns:
                 would_run=would_run,
                 idempotent=idempotent,
                 edits=edits,
+                takes=takes,
             )
             granted = RunPass(token, world, ref, session)
             with self._lock:

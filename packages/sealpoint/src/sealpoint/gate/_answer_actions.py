@@ -4,7 +4,7 @@
 from typing import Any
 
 from sealpoint.errors import Moved, NotTrusted, UsageError
-from sealpoint.gate._answers import SignedAnswer
+from sealpoint.gate._answers import ANSWERED, SignedAnswer
 from sealpoint.gate._gate_context import GateContext
 from sealpoint.gate._operator_actions import OperatorActions
 from sealpoint.gate._resume_call import answer_digest, check_answer
@@ -19,9 +19,6 @@ from sealpoint.signing import (
     verify_attestation,
 )
 from sealpoint.store import ThreadReader, ThreadState, plain_value
-
-ANSWERED = "answers the question"
-"""The reason of a signed answer whose author gives none."""
 
 
 class AnswerActions:

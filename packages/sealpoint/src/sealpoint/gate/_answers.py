@@ -17,6 +17,11 @@ from datetime import datetime
 from typing import Any
 
 from sealpoint.gate._requests import Request, Status
+
+ANSWERED = "answers the question"
+"""The reason of a signed answer whose author gives none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedAnswer:
     """An answer that a person has signed and that no run has taken yet."""
@@ -38,6 +43,11 @@ class SignedAnswer:
     """The hash of the checkpoint whose question it answers."""
     release: str
     """The digest of what would run with it."""
+
+    @property
+    def deliberate(self) -> str | None:
+        """The reason that the person has written, which shows that the run is intended."""
+        return None if self.reason == ANSWERED else self.reason
 
 
 def answers_in_force(requests: Iterable[Request]) -> Iterator[SignedAnswer]:

@@ -20,6 +20,7 @@ from sealpoint.anchor import Hold
 from sealpoint.errors import (
     Busy,
     Erased,
+    Moved,
     NeedsApproval,
     ResumeRefused,
     SealpointError,
@@ -33,7 +34,7 @@ from sealpoint.gate._framework_runs import Run, RunTracker, older_lanes
 from sealpoint.gate._gate_context import GateContext
 from sealpoint.gate._last_session import Interrupted, LastSession, Liveness
 from sealpoint.gate._policy import Measure, Policy
-from sealpoint.gate._requests import Asked, denied_first, grant_of
+from sealpoint.gate._requests import Asked, Status, denied_first, grant_of
 from sealpoint.gate._resume_call import ResumeCall, answer_digest
 from sealpoint.gate._rollouts_in_force import Rollout
 from sealpoint.gate._session_worlds import AllowedWorld, SessionWorlds
@@ -392,11 +393,16 @@ class Gate:
                 return before, None
             return judged, self._write_decision(call, judged)
 
+    def is_held(self) -> bool:
+        """Whether a living run holds the thread; see `AdapterThread.is_held`."""
+        with self._state.reporting():
+            return self._state.find() and self._last.look().holder is not None
+
     def interrupted(self) -> Interrupted | None:
         """Return the run that was interrupted; see `AdapterThread.interrupted`."""
         with self._state.reporting():
             self._state.refresh()
-            return self._last.interrupted(died=self._last.look().died)
+            return self._last.interrupted() if self._last.look().died else None
 
     # ------------------------------------------------------------------ judging
 
@@ -405,7 +411,22 @@ class Gate:
         trust = self._core.trust()
         check_rights(self._chain, trust, Kind.RESUME, self._context.owner())
         judge_unvouched(self._chain)
+        self._require_untaken(call)
         return self._judge(call, release, trust)
+
+    def _require_untaken(self, call: ResumeCall) -> None:
+        """Refuse a call whose reason has gone: another run has taken it, or it was withdrawn."""
+        if call.takes is None:
+            return
+        if isinstance(call.takes, int):
+            stands = self._last.newest() == call.takes
+        else:
+            asked = self._context.pending().asked.get(call.takes)
+            approved = asked is not None and self._context.request(asked).status is Status.APPROVED
+            stands = asked is not None and approved
+        if not stands:
+            words = "another run has taken what this one was to run, or it was withdrawn"
+            raise Moved(f"thread {self._state.name!r}: {words}", moved=(words,))
 
     def _judge(
         self, call: ResumeCall, release: Release, trust: StoreChain, other: str | None = None

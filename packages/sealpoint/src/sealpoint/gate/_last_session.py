@@ -95,10 +95,13 @@ class Interrupted(NamedTuple):
     """A run that resumed with an answer, and may or may not have acted on it."""
 
     session: int
-    """The position of its resume."""
+    """The newest session: the position of its resume."""
     actor: str | None
     """The person who answered, as the resume says."""
     answer: Any
+    """The answer; None: it is not on record, because its call needed no request."""
+    saved: bool
+    """Whether anything was saved since the answer was given."""
 
 
 NOBODY = Liveness(None, died=False)
@@ -170,18 +173,15 @@ class LastSession:
         entry, body, died = found
         return unknown_outcome(entry, body, died=died)
 
-    def interrupted(self, *, died: bool) -> Interrupted | None:
-        """Return the run that resumed with an answer, if its outcome is unknown and it is known.
-
-        Args:
-            died: Whether the last run was interrupted.
-        """
-        found = self._unknown(died=died)
-        if found is None or found[1].edits:
+    def interrupted(self) -> Interrupted | None:
+        """Return the newest run, which was interrupted, if it had been given an answer."""
+        found = self._unknown(died=True)
+        session = self.newest()
+        if found is None or session is None:
             return None
         entry, body, _ = found
         answer = self._answer_before(entry.header, body)
-        return None if answer is None else Interrupted(entry.seq, body.actor, answer)
+        return Interrupted(session, body.actor, answer, saved=self._has_saved(entry.seq, None))
 
     def _answer_before(self, resume: Header, body: ResumeBody) -> Any:
         """Return the answer that a resume names, from the requests that it was based on."""

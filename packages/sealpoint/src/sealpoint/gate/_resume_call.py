@@ -42,6 +42,9 @@ class ResumeCall(NamedTuple):
     """Whether the call only edits the state, so that nothing runs."""
     run: str | None = None
     """The token of the run that holds the thread; None: no run holds it for this call."""
+    takes: str | int | None = None
+    """The signed answer or approved request that is the reason for this call, by its id, or the
+    session that was interrupted. If another run has taken it, the call is refused."""
 
     @classmethod
     def of(

@@ -600,6 +600,7 @@ class AdapterThread:
         would_run: Callable[[], bool] | None = None,
         idempotent: Callable[[], bool] | None = None,
         edits: bool = False,
+        takes: str | int | None = None,
     ) -> int | None:
         """Begin a session as `Thread.resume` does, for a caller that reads the state by `snapshot`.
 
@@ -625,6 +626,8 @@ class AdapterThread:
             idempotent: Whether the steps to run may be repeated. The gate calls it if an earlier
                 run resumed with an answer and saved nothing since.
             edits: Whether the call only edits the state: nothing runs afterwards.
+            takes: The id of the signed answer or approved request that is the reason for the run,
+                or the session of an interrupted one. `Moved` is raised if another run took it.
 
         Returns:
             The session: the position of the entry that records the decision. None if there was
@@ -641,7 +644,7 @@ class AdapterThread:
             would_run=would_run,
             idempotent=idempotent,
         )
-        return self._gate.begin(call._replace(run=token, edits=edits))
+        return self._gate.begin(call._replace(run=token, edits=edits, takes=takes))
 
     def end(self, token: str, *, came_to_end: bool = True, ran: bool = True) -> None:
         """Record that a run from `begin` has stopped at a question, finished or failed.
@@ -654,13 +657,12 @@ class AdapterThread:
         """
         self._gate.end(token, came_to_end=came_to_end, ran=ran)
 
-    def interrupted(self) -> Interrupted | None:
-        """Return the run that was given an answer and died, if nobody knows what came of it.
+    def is_held(self) -> bool:
+        """Whether a living run holds the thread, in this process or another."""
+        return self._gate.is_held()
 
-        Returns:
-            None if there is no such run, or the answer is not on record: it was given in a call
-            that needed no request.
-        """
+    def interrupted(self) -> Interrupted | None:
+        """Return the run that was given an answer and was interrupted; None if there is none."""
         return self._gate.interrupted()
 
     def snapshot(

@@ -120,7 +120,7 @@ __all__ = [
     "parse_seals",
     "passkey_attestation",
     "persons_asking",
-    "require_answerer",
     "public_key_of",
+    "require_answerer",
     "verify_attestation",
 ]

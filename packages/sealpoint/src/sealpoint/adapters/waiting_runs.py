@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs that wait for their worker: answered, approved, or interrupted after an answer.
+
+A worker calls `resume_waiting` of its adapter, once or in a loop. It finds these runs and tries
+each of them, in any number of processes at once: the gate lets each answer and each approval be
+taken by one run. What needs approval is asked for and tried again after the thread has changed.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from typing import Any
+
+from sealpoint.api import Store
+from sealpoint.errors import (
+    Busy,
+    Moved,
+    NeedsApproval,
+    Paused,
+    ResumeRefused,
+    SealpointError,
+    Superseded,
+    UsageError,
+)
+from sealpoint.gate import Status, Thread
+from sealpoint.signing import Action
+
+__all__ = [
+    "OnRun",
+    "ResumeCounts",
+    "RunOutcome",
+    "WaitingReason",
+    "WaitingRun",
+    "resume_each",
+    "resume_each_async",
+]
+
+_LOG = logging.getLogger("sealpoint")
+_AGAIN_SECONDS = 60.0
+"""After this time a run is tried again, even if its thread has not changed."""
+
+
+@unique
+class WaitingReason(StrEnum):
+    """Why a run may resume."""
+
+    ANSWERED = "answered"
+    """A person has signed the answer to its question."""
+    APPROVED = "approved"
+    """People have approved what this identity asked for."""
+    INTERRUPTED = "interrupted"
+    """It had been given an answer, and its process ended before it did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRun:
+    """A run that may resume."""
+
+    thread: Thread
+    reason: WaitingReason
+    answer: Any
+    """What the run is to be given, as the gate binds it; None: nothing."""
+    takes: str | int
+    """The argument of this name for `AdapterThread.begin`."""
+    checkpoint: str | None = None
+    """The checkpoint to resume from; None: the newest."""
+    deliberate: str | None = None
+    """Why it is intended, as a person has written and signed it."""
+
+
+@unique
+class RunOutcome(StrEnum):
+    """What came of trying to resume a run."""
+
+    RAN = "ran"
+    """It ran, to its end or to its next question."""
+    NEEDS_APPROVAL = "needs approval"
+    REFUSED = "refused"
+    """The gate refused it: the error says why."""
+    FAILED = "failed"
+    """Its own code raised an error. It is not tried again."""
+    TAKEN = "taken"
+    """Another process runs it, or ran it, or an operator has paused it."""
+    FOREIGN = "foreign"
+    """It is not of this graph or workflow, or only the application can repeat its call."""
+
+
+@dataclass(slots=True)
+class ResumeCounts:
+    """What `resume_waiting` has done so far, for metrics."""
+
+    outcomes: Counter[RunOutcome] = field(default_factory=Counter)
+    """How many attempts had each outcome."""
+    passes: int = 0
+    """How often it has looked."""
+
+    @property
+    def ran(self) -> int:
+        """How many runs have resumed."""
+        return self.outcomes[RunOutcome.RAN]
+
+
+OnRun = Callable[[WaitingRun, RunOutcome, BaseException | None], object]
+"""Called after each attempt, with the error if there was one."""
+
+
+def resume_each(
+    store: Store,
+    attempt: Callable[[WaitingRun], bool],
+    *,
+    every: float | None = None,
+    stop: threading.Event | None = None,
+    on_run: OnRun | None = None,
+) -> ResumeCounts:
+    """Resume what waits: once, or in a loop until it is stopped.
+
+    Args:
+        store: The store.
+        attempt: Resumes one run, and raises the errors of gate and run; returns False if it is not
+            of this application.
+        every: Look again after this many seconds; None: look once.
+        stop: Set it to end the loop after the run under way.
+        on_run: Called after each attempt.
+
+    Raises:
+        UsageError: The time between two looks is not positive.
+        SealpointError: The store or the anchor cannot be read, when it looks once. A loop logs it,
+            and looks again.
+    """
+    finder, stop = _Finder(store, every, on_run), stop or threading.Event()
+    while not stop.is_set():
+        for run in finder.find():
+            try:
+                finder.settle(run, ran=attempt(run))
+            except Exception as error:  # noqa: BLE001 (an application may raise anything)
+                finder.settle(run, error)
+            if stop.is_set():
+                break
+        if every is None or stop.wait(every):
+            break
+    return finder.counts
+
+
+async def resume_each_async(
+    store: Store,
+    attempt: Callable[[WaitingRun], Awaitable[bool]],
+    *,
+    every: float | None = None,
+    stop: asyncio.Event | None = None,
+    on_run: OnRun | None = None,
+) -> ResumeCounts:
+    """Resume what waits, as `resume_each` does, on the running event loop."""
+    finder, stop = _Finder(store, every, on_run), stop or asyncio.Event()
+    while not stop.is_set():
+        for run in await asyncio.to_thread(lambda: list(finder.find())):
+            try:
+                finder.settle(run, ran=await attempt(run))
+            except Exception as error:  # noqa: BLE001 (an application may raise anything)
+                finder.settle(run, error)
+            if stop.is_set():
+                break
+        if every is None:
+            break
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), every)
+    return finder.counts
+
+
+def _outcome_of(error: Exception) -> RunOutcome:
+    match error:
+        case NeedsApproval():
+            return RunOutcome.NEEDS_APPROVAL
+        case Busy() | Moved() | Paused() | Superseded():
+            return RunOutcome.TAKEN
+        case ResumeRefused():
+            return RunOutcome.REFUSED
+        case _:
+            return RunOutcome.FAILED
+
+
+class _Finder:
+    """Finds the runs that wait, and remembers what came of the attempts."""
+
+    def __init__(self, store: Store, every: float | None, on_run: OnRun | None) -> None:
+        if every is not None and every <= 0:
+            raise UsageError(f"every: expected a number of seconds above 0, found {every}")
+        self._store = store
+        self._is_loop = every is not None
+        self._on_run = on_run
+        self.counts = ResumeCounts()
+        self._watch = store.watch()
+        self._tried: dict[str, tuple[str | int, int, float]] = {}
+        """For each thread: what was tried, at which position, and when."""
+        self._looked: dict[str, int] = {}
+        """For each thread, the position at which it was found not to be interrupted."""
+        self._looked_at = 0.0
+
+    def find(self) -> Iterator[WaitingRun]:
+        """Yield the runs that may resume now; those that were interrupted come last."""
+        self.counts.passes += 1
+        try:
+            yield from self._find()
+        except SealpointError as error:
+            if not self._is_loop:
+                raise
+            _LOG.warning("waiting runs could not be read code=%s", error.code)
+
+    def _find(self) -> Iterator[WaitingRun]:
+        self._watch.refresh()
+        heads = dict(self._watch.heads().values())
+        found = self._watch.requests()
+        for request in found.requests:
+            told = request.statement
+            if (told.action, request.status) != (Action.RESUME, Status.APPROVED):
+                continue
+            thread = self._store.thread(request.thread)
+            if told.requester != thread.adapter.identity or not self._is_due(
+                request.thread, request.id, heads
+            ):
+                continue
+            release = thread.release_of(request)
+            yield WaitingRun(
+                thread=thread,
+                reason=WaitingReason.APPROVED,
+                answer=request.answer,
+                takes=request.id,
+                checkpoint=None if release.newest else release.id,
+                deliberate=told.reason,
+            )
+        for answer in found.answers:
+            if self._is_due(answer.thread, answer.id, heads):
+                yield WaitingRun(
+                    thread=self._store.thread(answer.thread),
+                    reason=WaitingReason.ANSWERED,
+                    answer=answer.answer,
+                    takes=answer.id,
+                    deliberate=answer.deliberate,
+                )
+        yield from self._interrupted(heads)
+
+    def _interrupted(self, heads: dict[str, int]) -> Iterator[WaitingRun]:
+        """Yield the interrupted runs: of the threads that have moved, and at times of all.
+
+        A process may end without a trace in its thread, so that its position alone tells nothing.
+        """
+        now = time.monotonic()
+        if now - self._looked_at > _AGAIN_SECONDS:
+            self._looked, self._looked_at = {}, now
+        for name, seq in heads.items():
+            if self._looked.get(name) == seq or name.startswith("sealpoint:"):
+                continue
+            thread = self._store.thread(name)
+            if thread.adapter.is_held():
+                continue  # look again next time
+            self._looked[name] = seq
+            found = thread.adapter.interrupted()
+            if found is None or not self._is_due(name, found.session, heads):
+                continue
+            if found.saved or found.answer is not None:
+                yield WaitingRun(
+                    thread=thread,
+                    reason=WaitingReason.INTERRUPTED,
+                    answer=None if found.saved else found.answer,
+                    takes=found.session,
+                )
+
+    def _is_due(self, name: str, takes: str | int, heads: dict[str, int]) -> bool:
+        tried, position, at = self._tried.get(name, (None, -1, 0.0))
+        is_same = (tried, position) == (takes, heads.get(name, -1))
+        return not is_same or time.monotonic() - at > _AGAIN_SECONDS
+
+    def settle(self, run: WaitingRun, error: Exception | None = None, *, ran: bool = False) -> None:
+        """Count an attempt, and repeat it only after its thread has changed."""
+        outcome = RunOutcome.RAN if ran else RunOutcome.FOREIGN
+        if error is not None:
+            outcome = _outcome_of(error)
+        self.counts.outcomes[outcome] += 1
+        name = run.thread.name
+        self._looked.pop(name, None)
+        if outcome is RunOutcome.TAKEN:
+            self._tried.pop(name, None)
+        else:
+            seq = dict(self._watch.heads().values()).get(name, -1)
+            self._tried[name] = (run.takes, seq, time.monotonic())
+        if outcome in (RunOutcome.REFUSED, RunOutcome.FAILED):
+            code = error.code if isinstance(error, SealpointError) else type(error).__name__
+            _LOG.warning("waiting run %s thread=%s code=%s", outcome, run.thread.id, code)
+        if self._on_run is not None:
+            self._on_run(run, outcome, error)
