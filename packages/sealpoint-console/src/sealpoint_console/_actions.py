@@ -16,14 +16,14 @@ from starlette.routing import Route
 
 from sealpoint.errors import Moved, NeedsApproval, NoRight, UnknownRequest, UsageError
 from sealpoint.gate import Standing, Thread
-from sealpoint.signing import Passkey, Verdict, challenge, passkey_attestation
+from sealpoint.signing import Verdict, challenge, passkey_attestation
 from sealpoint_console._app import PageCall, Right, Routes
 from sealpoint_console._request_pages import (
     agreeable_request,
     find_request,
     require_readable,
 )
-from sealpoint_console._sign_in import assertion_of, bytes_of, text_of
+from sealpoint_console._sign_in import assertion_of, chosen_passkey, text_of
 
 _ANSWERED: Mapping[str, str] = {
     Verdict.APPROVE: "Your approval is on record.",
@@ -117,7 +117,7 @@ class Actions:
     def _answer(self, call: PageCall) -> Response:
         request = call.path("request")
         statement, verdict, reason = json.loads(call.spend("signed-answer", request))
-        passkey = _chosen(call)
+        passkey = chosen_passkey(call)
         assertion = assertion_of(call, passkey)
         word = passkey_attestation(passkey, statement, Verdict(verdict), reason, assertion)
         if word.verdict is not Verdict.DENY:
@@ -174,12 +174,3 @@ def _verdict(call: PageCall) -> Verdict:
     if text not in tuple(Verdict):
         raise UsageError(f"verdict: expected {', '.join(Verdict)}, found another text")
     return Verdict(text)
-
-
-def _chosen(call: PageCall) -> Passkey:
-    """The passkey that the browser used, if it is this person's."""
-    credential = bytes_of(call.text("credential"), "credential")
-    for passkey in call.viewer.passkeys:
-        if passkey.credential == credential:
-            return passkey
-    raise NoRight(f"{call.viewer.person!r} does not have this passkey, by the newest roster")

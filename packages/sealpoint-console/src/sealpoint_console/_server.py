@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from sealpoint.api import Admin, Store
 from sealpoint.errors import ConfigError
 from sealpoint_console._actions import Actions
+from sealpoint_console._answer_pages import AnswerPages
 from sealpoint_console._app import Routes, make_starlette
 from sealpoint_console._console_state import ConsoleState
 from sealpoint_console._http_protection import Shield, network_of
@@ -55,6 +56,7 @@ def make_app(desk: ConsoleState) -> ASGIApp:
         *Pages().routes(make),
         *ThreadPages().routes(make),
         *RequestPages().routes(make),
+        *AnswerPages().routes(make),
         *Actions().routes(make),
         *json_routes(make),
     ]

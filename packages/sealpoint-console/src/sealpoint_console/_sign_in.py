@@ -244,6 +244,19 @@ def _no_link() -> NoRight:
     )
 
 
+def chosen_passkey(call: PageCall) -> Passkey:
+    """The passkey that the browser used, if it is this person's.
+
+    Raises:
+        NoRight: It is not.
+    """
+    credential = bytes_of(call.text("credential"), "credential")
+    for passkey in call.viewer.passkeys:
+        if passkey.credential == credential:
+            return passkey
+    raise NoRight(f"{call.viewer.person!r} does not have this passkey, by the newest roster")
+
+
 def assertion_of(call: PageCall, passkey: Passkey) -> PasskeyAssertion:
     """The assertion in a browser's form.
 

@@ -164,8 +164,7 @@ function answerByPasskey() {
       event.preventDefault();
       const button = event.submitter || form.querySelector("button");
       busy(button, fault, async () => {
-        const reason = form.elements.reason.value;
-        const begun = { ticket: form.elements.ticket.value, verdict: button.value, reason };
+        const begun = { ...Object.fromEntries(new FormData(form)), verdict: button.value };
         const options = await post(`${form.action}/begin`, begun);
         const credential = await sign(options);
         const done = await post(form.action, { ticket: options.ticket, ...signed(credential) });

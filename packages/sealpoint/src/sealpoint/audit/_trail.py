@@ -182,7 +182,9 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
         parts.append("the outcome of the last run was unknown, and doing it again is harmless")
     if body.unsealed:
         parts.append(f"the run reads what is not sealed: {', '.join(map(_show, body.unsealed))}")
-    if body.actor is not None:
+    if body.answered is not None:
+        parts.append(f"answered by {_show(body.actor or '')}, signed as {short(body.answered)}")
+    elif body.actor is not None:
         parts.append(f"for {_show(body.actor)}, as the caller claims")
     if body.reason is not None:
         parts.append(f"reason given{_because(body.reason)}")
@@ -206,6 +208,8 @@ def _request(body: RequestBody) -> str:
         what = f"asks to roll out {count} of worlds"
     elif statement.action is Action.HANDOFF:
         what = f"asks to hand off to {_show(statement.to or '')}"
+    elif statement.action is Action.ANSWER:
+        what = f"answers the question at checkpoint entry {short(statement.checkpoint)}"
     else:
         what = f"asks to resume from checkpoint entry {short(statement.checkpoint)}"
     what += _for(statement.actor)

@@ -49,6 +49,7 @@ VERBS = {
         "unpause": ("_gate:unpause", "End the pause of a thread."),
         "resume": ("_gate:resume", "Show what the policy would decide; a dry run."),
         "handoff": ("_gate:handoff", "Give a thread to another owner."),
+        "answer": ("_answer:answer", "Answer the question of a thread, signed."),
         "requests": ("_requests:requests", "List what waits for approval, or show one."),
         "approve": ("_requests:approve", "Approve a request, after reading all of it."),
         "deny": ("_requests:deny", "Deny a request for good."),

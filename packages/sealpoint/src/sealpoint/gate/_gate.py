@@ -28,6 +28,7 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
+from sealpoint.gate._answers import SignedAnswer
 from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint, refused_for
 from sealpoint.gate._decision_facts import gather
 from sealpoint.gate._framework_runs import Run, RunTracker, older_lanes
@@ -80,8 +81,8 @@ class _Judged(NamedTuple):
     """Whether a step passes because it is safe to repeat."""
     died: bool = False
     """Whether the last run was interrupted."""
-    answered_by: str | None = None
-    """The person who has signed the answer; None: nobody has."""
+    signed: SignedAnswer | None = None
+    """The answer of the call, if a person has signed it."""
 
     @property
     def is_allowed(self) -> bool:
@@ -486,15 +487,15 @@ class Gate:
             rollout,
             idempotent=idempotent,
             died=liveness.died,
-            answered_by=self._answered_by(call, release),
+            signed=self._signed(call, release),
         )
 
-    def _answered_by(self, call: ResumeCall, release: Release) -> str | None:
-        """Return the person who has signed the answer of a call; None: nobody has."""
+    def _signed(self, call: ResumeCall, release: Release) -> SignedAnswer | None:
+        """Return the signed answer that a call gives; None: nobody has signed it."""
         found = None if call.answer is None else self._context.signed_answer()
         if found is None or found.release != release.digest:
             return None
-        return found.person if answer_digest(found.answer) == call.answer_digest else None
+        return found if answer_digest(found.answer) == call.answer_digest else None
 
     def _may_do_again(self, call: ResumeCall) -> bool:
         """Whether the effect of an answer may be repeated, or has not happened at all."""
@@ -549,7 +550,8 @@ class Gate:
             policy=_digest(judged.policy),
             request=None if spent is None else spent.id,
             answer=call.answer_digest,
-            actor=judged.answered_by or call.actor,
+            answered=None if judged.signed is None else judged.signed.id,
+            actor=call.actor if judged.signed is None else judged.signed.person,
             held=self._is_held(call.run),
             edits=call.edits,
             idempotent=judged.idempotent,
@@ -617,7 +619,7 @@ class Gate:
                 hint="Where the root key is, put one in force: sealpoint policy apply team",
             )
         # An actor whom the roster does not list cannot be compared with an approver.
-        actor = judged.answered_by or call.actor
+        actor = call.actor if judged.signed is None else judged.signed.person
         known = actor is not None and actor in judged.trust.roster.persons
         return self._context.statement(
             action=Action.RESUME,

@@ -65,7 +65,7 @@ from sealpoint.ledger import (
     Tip,
     time_at,
 )
-from sealpoint.signing import Identity, Role, Roster, Statement, count
+from sealpoint.signing import Action, Identity, Role, Roster, Statement, count
 from sealpoint.store import Release
 from sealpoint.world import World, WorldDiff
 
@@ -312,6 +312,8 @@ class Reviewer:
             if asked is not None and not faults:
                 spent = as_spent(asked, entry, body, resume.chain)
                 grant = grant_of(spent, resume.roster, forgiving(resume.time))
+        # The signed answer that it names was given for this, by the person that it names.
+        yield from self._answer_faults(resume)
         # (6) The rollout that it names allowed exactly this change of worlds.
         rollout = None
         if body.rollout is not None:
@@ -483,6 +485,22 @@ class Reviewer:
         spent = as_spent(asked, entry, body, resume.chain)
         yield from _grant_faults(spent, resume.time, resume.policy, resume.roster, what)
         yield from self._denied_before(asked, resume.time, resume.policy, what)
+
+    def _answer_faults(self, resume: _Resume) -> Iterator[str]:
+        """Yield why the signed answer that a resume names was not for this, or was not signed."""
+        body = resume.body
+        if body.answered is None:
+            return
+        what = f"a resume with answer {body.answered[:12]}"
+        asked = self._asked.get(body.answered)
+        if asked is None:
+            yield f"{what}: nobody had signed it for the thread as it was"
+            return
+        told = asked.body.statement
+        named = (told.action, told.release, told.answer, told.actor)
+        if named != (Action.ANSWER, body.release, body.answer, body.actor):
+            yield f"{what}: it was signed for something else, or by another person"
+        yield from _grant_faults(asked, resume.time, resume.policy, resume.roster, what)
 
     # ------------------------------------------------------------------ rollouts
 

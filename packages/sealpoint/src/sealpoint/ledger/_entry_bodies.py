@@ -163,8 +163,11 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     """The approvals: one attestation of each person that counted."""
     answer: str | None = None
     """The digest of the answer that the run resumes with."""
+    answered: str | None = None
+    """The digest of the statement of the signed answer that the run resumes with."""
     actor: str | None = None
-    """The person who answered or asked, as the caller claims; it proves nothing."""
+    """The person who answered or asked: proven if `answered` names a signed answer, and otherwise
+    what the caller claims."""
     held: bool = False
     """Whether a run held the thread in the anchor: the session ended with the run."""
     idempotent: bool = False
