@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A person signs the answer to a thread's question; one run takes it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from sealpoint.errors import (
+    Forged,
+    Moved,
+    NeedsApproval,
+    NoRight,
+    NotTrusted,
+    RequestClosed,
+    SealpointError,
+    UsageError,
+)
+from sealpoint.gate import SignedAnswer, Status
+from sealpoint.ledger import Kind
+from sealpoint.signing import Attestation, Statement, Verdict, attest
+from tests.deployment import Deployment
+from tests.ledgers import key
+from tests.unit.gate.team import READ, Team, policy
+
+_QUESTION = {"pay": "42 EUR to ACME?"}
+_RECORDED = policy(answer="record")
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Team:
+    """A worker's thread that waits for an answer, under a policy that only records answers."""
+    made = Team(Deployment(tmp_path), _RECORDED)
+    made.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    return made
+
+
+def _signed(team: Team, person: str, answer: Any = "yes", by: str | None = None) -> SignedAnswer:
+    """The answer of a person, which an operator's process records."""
+    thread = team.thread("operator")
+    statement = thread.prepare_answer(answer, person=person, reason="asked them")
+    word = attest(key(by or person), statement.digest, Verdict.APPROVE, "asked them")
+    return thread.record_answer(statement, answer, word)
+
+
+def test_the_resume_names_the_person_who_signed_the_answer(team: Team) -> None:
+    given = _signed(team, "ann")
+    assert team.thread().signed_answer == given
+    assert (given.person, given.answer, given.deliberate) == ("ann", "yes", "asked them")
+    team.thread().resume(world=READ, answer="yes", actor="bot")
+    body = team.newest(Kind.RESUME)
+    assert (body.actor, body.answered) == ("ann", given.id)
+    assert team.thread().signed_answer is None, "it has been taken"
+    team.check_sound()
+
+
+def test_another_answer_is_not_that_of_the_person(team: Team) -> None:
+    _signed(team, "ann")
+    team.thread().resume(world=READ, answer="no", actor="bot")
+    body = team.newest(Kind.RESUME)
+    assert (body.actor, body.answered) == ("bot", None)
+    team.check_sound()
+
+
+def test_an_answer_is_no_request_for_approval(team: Team) -> None:
+    given = _signed(team, "ann")
+    found = team.store("operator").requests()
+    assert (found.requests, [each.id for each in found.answers]) == ((), [given.id])
+    assert team.thread().requests() == ()
+    assert team.store("operator").request(given.id).status is Status.APPROVED
+
+
+def test_nobody_answers_after_another_person(team: Team) -> None:
+    given = _signed(team, "ann")
+    before = team.everything()
+    with pytest.raises(Moved, match="'ann' has answered"):
+        _signed(team, "bob", "no")
+    assert team.everything() == before
+    assert team.thread().signed_answer == given
+
+
+def test_who_answered_may_withdraw_it_and_answer_again(team: Team) -> None:
+    given = _signed(team, "ann")
+    team.store("ann").deny(given.id, reason="misread")
+    assert team.thread().signed_answer is None
+    assert _signed(team, "bob", "no").person == "bob"
+    team.check_sound()
+
+
+def test_an_operator_answers_with_the_own_key(team: Team) -> None:
+    given = team.thread("operator").answer("yes")
+    assert (given.identity, given.deliberate) == ("operator", None)
+
+
+@pytest.mark.parametrize("who", ["spare", "officer", "far"])
+def test_a_person_without_the_role_does_not_answer(team: Team, who: str) -> None:
+    before = team.everything()
+    with pytest.raises(NotTrusted):
+        _signed(team, who)
+    assert team.everything() == before
+
+
+@pytest.mark.parametrize("by", ["bob", "operator", "worker"])
+def test_nobody_signs_the_answer_of_another(team: Team, by: str) -> None:
+    before = team.everything()
+    with pytest.raises(NotTrusted):
+        _signed(team, "ann", by=by)
+    assert team.everything() == before
+
+
+def test_what_was_signed_is_what_is_recorded(team: Team) -> None:
+    thread = team.thread("operator")
+    statement = thread.prepare_answer("yes", person="ann")
+    word = attest(key("ann"), statement.digest, Verdict.APPROVE, statement.reason)
+    denial = attest(key("ann"), statement.digest, Verdict.DENY, statement.reason)
+    for told, answer, given in (
+        (statement, "no", word),
+        (replace(statement, actor="bob"), "yes", word),
+        (replace(statement, nonce="0" * 32), "yes", word),
+        (statement, "yes", denial),
+        (statement, "yes", Attestation(**{**_fields(word), "proof": "00" * 64})),
+    ):
+        with pytest.raises((NotTrusted, Forged)):
+            thread.record_answer(told, answer, given)
+    assert thread.record_answer(statement, "yes", word).person == "ann"
+    assert thread.record_answer(statement, "yes", word).person == "ann", "the same again"
+    assert team.kinds().count("request") == 1
+
+
+def _fields(word: Attestation) -> dict[str, Any]:
+    return {name: getattr(word, name) for name in word.__struct_fields__}
+
+
+def test_an_answer_to_what_has_gone_on_is_refused(team: Team) -> None:
+    thread = team.thread("operator")
+    statement = thread.prepare_answer("yes", person="ann")
+    word = attest(key("ann"), statement.digest, Verdict.APPROVE, statement.reason)
+    team.thread().resume(world=READ, answer="no")
+    with pytest.raises(Moved):
+        thread.record_answer(statement, "yes", word)
+    with pytest.raises(NotTrusted):
+        thread.record_answer(Statement.parse(statement.encode()), "later", word)
+
+
+def test_a_thread_that_asks_nothing_takes_no_answer(team: Team) -> None:
+    team.thread(name="other").save({"n": 1}, world=READ)
+    with pytest.raises(UsageError, match="does not wait"):
+        team.thread("operator", "other").answer("yes")
+    with pytest.raises(UsageError, match="null"):
+        team.thread("operator").answer(None)
+
+
+def test_an_answer_expires(team: Team) -> None:
+    given = _signed(team, "ann")
+    team.later(hours=2)
+    assert team.thread().signed_answer is None
+    with pytest.raises(RequestClosed):
+        team.store("ann").deny(given.id, reason="late")
+
+
+def test_who_answered_does_not_approve_it(tmp_path: Path) -> None:
+    """Where answers need approvals, the person who answered is the one who asks."""
+    team = Team(Deployment(tmp_path), policy(answer="approve 1"))
+    team.thread().save({"n": 1}, question=_QUESTION, world=READ)
+    _signed(team, "ann")
+    with pytest.raises(NeedsApproval) as needs:
+        team.thread().resume(world=READ, answer="yes", actor="bot")
+    request = needs.value.request
+    assert request.statement.actor == "ann"
+    with pytest.raises(NoRight):
+        team.store("ann").approve(request.id, reason="mine")
+    assert team.thread().signed_answer is not None, "asking does not take it"
+    team.store("bob").approve(request.id, reason="looked")
+    team.thread().resume(world=READ, answer="yes")
+    assert team.newest(Kind.RESUME).actor == "ann"
+    team.check_sound()
+
+
+def test_one_run_takes_an_answer(team: Team) -> None:
+    given = _signed(team, "ann")
+    first = team.fresh().adapter
+    second = team.fresh().adapter
+    first.begin(world=READ, answer="yes", token="a", takes=given.id)
+    first.end("a")
+    before = team.everything()
+    with pytest.raises(Moved, match="another run has taken"):
+        second.begin(world=READ, answer="yes", token="b", takes=given.id)
+    assert team.everything() == before
+
+
+def test_a_withdrawn_answer_is_not_taken(team: Team) -> None:
+    given = _signed(team, "ann")
+    team.store("ann").deny(given.id, reason="misread")
+    with pytest.raises(Moved):
+        team.thread().adapter.begin(world=READ, answer="yes", token="b", takes=given.id)
+
+
+def test_an_answer_lets_nothing_pass_that_the_policy_stops(team: Team) -> None:
+    _signed(team, "ann")
+    wider = {"tools": [{"name": "read"}, {"name": "pay"}]}
+    with pytest.raises(NeedsApproval):
+        team.thread().resume(world=wider, answer="yes")
+
+
+def test_a_paused_thread_takes_an_answer_and_does_not_run(team: Team) -> None:
+    team.thread("operator").pause("look")
+    _signed(team, "ann")
+    with pytest.raises(SealpointError):
+        team.thread().resume(world=READ, answer="yes")
+    team.thread("operator").unpause("fine")
+    team.thread().resume(world=READ, answer="yes")
+    assert team.newest(Kind.RESUME).actor == "ann"
