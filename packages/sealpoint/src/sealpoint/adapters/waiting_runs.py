@@ -205,7 +205,7 @@ class _Finder:
         """Yield the runs that may resume now; those that were interrupted come last."""
         self.counts.passes += 1
         try:
-            yield from self._find()
+            yield from (run for run in self._find() if not run.thread.paused)
         except SealpointError as error:
             if not self._is_loop:
                 raise
