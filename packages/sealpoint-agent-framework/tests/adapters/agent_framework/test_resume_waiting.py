@@ -44,6 +44,7 @@ def _resumed(bureau: Bureau, payments: Payments) -> ResumeCounts:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_answered_run_goes_on_once(bureau: Bureau, shape: str) -> None:
+    """In another process than the one that asked."""
     payments, thread = _waiting(bureau, shape)
     assert _resumed(bureau, payments).outcomes == {}
     handle = bureau.operator().thread(thread)
@@ -57,6 +58,7 @@ def test_an_answered_run_goes_on_once(bureau: Bureau, shape: str) -> None:
 
 
 def test_what_was_approved_runs_without_its_caller(tmp_path: Path) -> None:
+    """It asks for approval first, and runs after it."""
     bureau = Bureau(tmp_path / "home")
     payments, thread = _waiting(bureau, "graph")
     handle = bureau.operator().thread(thread)
@@ -71,6 +73,7 @@ def test_what_was_approved_runs_without_its_caller(tmp_path: Path) -> None:
 
 
 def test_a_thread_of_another_workflow_is_left_alone(bureau: Bureau) -> None:
+    """Its answer stays for the workflow that asked."""
     _, thread = _waiting(bureau, "graph")
     handle = bureau.operator().thread(thread)
     (asked,) = questions_of(handle.question)
@@ -82,6 +85,7 @@ def test_a_thread_of_another_workflow_is_left_alone(bureau: Bureau) -> None:
 
 
 def test_it_needs_the_guard_and_its_store(bureau: Bureau) -> None:
+    """Neither an unguarded workflow nor another store."""
     workflow = bureau.guarded(Payments())
     for found, store in ((workflow, bureau.process()), (Payments().build(), bureau.worker)):
         with pytest.raises(UsageError, match="resume_waiting"):

@@ -52,6 +52,7 @@ def _approve_all(office: Office) -> None:
 
 @pytest.mark.parametrize("shape", ["root", "subgraph"])
 def test_an_answered_run_goes_on_once(office: Office, shape: str) -> None:
+    """Under a policy that asks, approvals come first."""
     desk = Desk(shape)
     graph = office.waiting(desk, "t")
     assert resume_waiting(graph, office.worker).outcomes == {}
@@ -66,7 +67,7 @@ def test_an_answered_run_goes_on_once(office: Office, shape: str) -> None:
         graph, office.worker, on_run=lambda run, outcome, _: seen.append((run, outcome))
     )
     assert found.ran == 1
-    assert [outcome for _, outcome in seen][0] is RunOutcome.RAN
+    assert seen[0][1] is RunOutcome.RAN
     assert desk.ran.count("pay") == 1
     assert resume_waiting(graph, office.worker).outcomes == {}
     assert desk.ran.count("pay") == 1
@@ -89,6 +90,7 @@ def test_what_was_approved_runs_without_its_caller(tmp_path: Path) -> None:
 
 
 def test_a_thread_of_another_graph_is_left_alone(solo: Office) -> None:
+    """Its answer stays for the graph that asked."""
     desk = Desk()
     solo.waiting(desk, "t")
     _answer(solo, "t")
@@ -133,6 +135,7 @@ def test_of_two_workers_one_runs_it(solo: Office) -> None:
 
 
 def test_a_failed_run_is_reported_and_not_repeated(solo: Office) -> None:
+    """Its error goes to the caller, and the answer is spent."""
     desk = Desk()
     graph = solo.waiting(desk, "t")
     _answer(solo, "t")
@@ -149,6 +152,7 @@ def test_a_failed_run_is_reported_and_not_repeated(solo: Office) -> None:
 
 
 def test_a_paused_thread_waits(solo: Office) -> None:
+    """It runs when the pause has ended."""
     desk = Desk()
     graph = solo.waiting(desk, "t")
     _answer(solo, "t")
@@ -159,6 +163,7 @@ def test_a_paused_thread_waits(solo: Office) -> None:
 
 
 def test_a_loop_ends_when_it_is_told_to(solo: Office) -> None:
+    """After the run under way."""
     desk = Desk()
     graph = solo.waiting(desk, "t")
     stop = threading.Event()
@@ -168,6 +173,8 @@ def test_a_loop_ends_when_it_is_told_to(solo: Office) -> None:
 
 
 def test_a_question_brings_the_schema_of_its_answer(solo: Office) -> None:
+    """The form has the two options, and the run gets the value."""
+
     class Said(TypedDict, total=False):
         said: bool
 
@@ -185,6 +192,7 @@ def test_a_question_brings_the_schema_of_its_answer(solo: Office) -> None:
 
 
 def test_it_needs_the_guard_and_its_store(solo: Office) -> None:
+    """Also a time between two looks."""
     graph = solo.waiting(Desk(), "t")
     other = solo.process()
     for found, store in ((graph, other), (Desk().builder().compile(), solo.worker)):

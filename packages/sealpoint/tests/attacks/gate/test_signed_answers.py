@@ -53,6 +53,7 @@ def _findings(team: AttackedTeam) -> list[str]:
 def test_a_resume_that_names_an_answer_that_nobody_gave_is_found(
     team: AttackedTeam, lie: str
 ) -> None:
+    """Whether it is missing, was another, or was given by somebody else."""
     given = _signed(team, "ann", "no" if lie == "another answer" else "yes")
     team.sound()
     named = "0" * 64 if lie == "an id of nothing" else given.id
@@ -61,6 +62,7 @@ def test_a_resume_that_names_an_answer_that_nobody_gave_is_found(
 
 
 def test_the_control_is_sound(team: AttackedTeam) -> None:
+    """The same resume with the true answer has no such finding."""
     given = _signed(team, "ann", "yes")
     _slip(team, answered=given.id, actor="ann")
     assert not any("answer" in each for each in _findings(team))

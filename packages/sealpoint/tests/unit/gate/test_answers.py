@@ -26,6 +26,7 @@ from tests.unit.gate.team import READ, Team, policy
 
 _QUESTION = {"pay": "42 EUR to ACME?"}
 _RECORDED = policy(answer="record")
+_FIRST, _SECOND = "first", "second"
 
 
 @pytest.fixture
@@ -45,6 +46,7 @@ def _signed(team: Team, person: str, answer: Any = "yes", by: str | None = None)
 
 
 def test_the_resume_names_the_person_who_signed_the_answer(team: Team) -> None:
+    """The person is proven, whoever the worker says that it acts for."""
     given = _signed(team, "ann")
     assert team.thread().signed_answer == given
     assert (given.person, given.answer, given.deliberate) == ("ann", "yes", "asked them")
@@ -56,6 +58,7 @@ def test_the_resume_names_the_person_who_signed_the_answer(team: Team) -> None:
 
 
 def test_another_answer_is_not_that_of_the_person(team: Team) -> None:
+    """A run that is given something else is recorded with what its worker claims."""
     _signed(team, "ann")
     team.thread().resume(world=READ, answer="no", actor="bot")
     body = team.newest(Kind.RESUME)
@@ -64,6 +67,7 @@ def test_another_answer_is_not_that_of_the_person(team: Team) -> None:
 
 
 def test_an_answer_is_no_request_for_approval(team: Team) -> None:
+    """It is in a list of its own, and nobody is asked about it."""
     given = _signed(team, "ann")
     found = team.store("operator").requests()
     assert (found.requests, [each.id for each in found.answers]) == ((), [given.id])
@@ -72,6 +76,7 @@ def test_an_answer_is_no_request_for_approval(team: Team) -> None:
 
 
 def test_nobody_answers_after_another_person(team: Team) -> None:
+    """The first answer stands, and nothing is written."""
     given = _signed(team, "ann")
     before = team.everything()
     with pytest.raises(Moved, match="'ann' has answered"):
@@ -81,6 +86,7 @@ def test_nobody_answers_after_another_person(team: Team) -> None:
 
 
 def test_who_answered_may_withdraw_it_and_answer_again(team: Team) -> None:
+    """A denial by the same person frees the question."""
     given = _signed(team, "ann")
     team.store("ann").deny(given.id, reason="misread")
     assert team.thread().signed_answer is None
@@ -89,12 +95,14 @@ def test_who_answered_may_withdraw_it_and_answer_again(team: Team) -> None:
 
 
 def test_an_operator_answers_with_the_own_key(team: Team) -> None:
+    """Without a reason it is not deliberate."""
     given = team.thread("operator").answer("yes")
     assert (given.identity, given.deliberate) == ("operator", None)
 
 
 @pytest.mark.parametrize("who", ["spare", "officer", "far"])
 def test_a_person_without_the_role_does_not_answer(team: Team, who: str) -> None:
+    """A writer, a privacy officer, and an approver of another namespace."""
     before = team.everything()
     with pytest.raises(NotTrusted):
         _signed(team, who)
@@ -103,6 +111,7 @@ def test_a_person_without_the_role_does_not_answer(team: Team, who: str) -> None
 
 @pytest.mark.parametrize("by", ["bob", "operator", "worker"])
 def test_nobody_signs_the_answer_of_another(team: Team, by: str) -> None:
+    """Neither another approver, nor the operator, nor the worker."""
     before = team.everything()
     with pytest.raises(NotTrusted):
         _signed(team, "ann", by=by)
@@ -110,6 +119,7 @@ def test_nobody_signs_the_answer_of_another(team: Team, by: str) -> None:
 
 
 def test_what_was_signed_is_what_is_recorded(team: Team) -> None:
+    """Another answer, person, statement, verdict or signature is refused."""
     thread = team.thread("operator")
     statement = thread.prepare_answer("yes", person="ann")
     word = attest(key("ann"), statement.digest, Verdict.APPROVE, statement.reason)
@@ -133,6 +143,7 @@ def _fields(word: Attestation) -> dict[str, Any]:
 
 
 def test_an_answer_to_what_has_gone_on_is_refused(team: Team) -> None:
+    """The question was taken by another run while the person read it."""
     thread = team.thread("operator")
     statement = thread.prepare_answer("yes", person="ann")
     word = attest(key("ann"), statement.digest, Verdict.APPROVE, statement.reason)
@@ -144,6 +155,7 @@ def test_an_answer_to_what_has_gone_on_is_refused(team: Team) -> None:
 
 
 def test_a_thread_that_asks_nothing_takes_no_answer(team: Team) -> None:
+    """Nor is null an answer."""
     team.thread(name="other").save({"n": 1}, world=READ)
     with pytest.raises(UsageError, match="does not wait"):
         team.thread("operator", "other").answer("yes")
@@ -152,6 +164,7 @@ def test_a_thread_that_asks_nothing_takes_no_answer(team: Team) -> None:
 
 
 def test_an_answer_expires(team: Team) -> None:
+    """After the time of the policy no run takes it."""
     given = _signed(team, "ann")
     team.later(hours=2)
     assert team.thread().signed_answer is None
@@ -178,25 +191,28 @@ def test_who_answered_does_not_approve_it(tmp_path: Path) -> None:
 
 
 def test_one_run_takes_an_answer(team: Team) -> None:
+    """The second is refused, and writes nothing."""
     given = _signed(team, "ann")
     first = team.fresh().adapter
     second = team.fresh().adapter
-    first.begin(world=READ, answer="yes", token="a", takes=given.id)
-    first.end("a")
+    first.begin(world=READ, answer="yes", token=_FIRST, takes=given.id)
+    first.end(_FIRST)
     before = team.everything()
     with pytest.raises(Moved, match="another run has taken"):
-        second.begin(world=READ, answer="yes", token="b", takes=given.id)
+        second.begin(world=READ, answer="yes", token=_SECOND, takes=given.id)
     assert team.everything() == before
 
 
 def test_a_withdrawn_answer_is_not_taken(team: Team) -> None:
+    """A worker that has seen it before does not run with it."""
     given = _signed(team, "ann")
     team.store("ann").deny(given.id, reason="misread")
     with pytest.raises(Moved):
-        team.thread().adapter.begin(world=READ, answer="yes", token="b", takes=given.id)
+        team.thread().adapter.begin(world=READ, answer="yes", token=_SECOND, takes=given.id)
 
 
 def test_an_answer_lets_nothing_pass_that_the_policy_stops(team: Team) -> None:
+    """New tools need their own approval."""
     _signed(team, "ann")
     wider = {"tools": [{"name": "read"}, {"name": "pay"}]}
     with pytest.raises(NeedsApproval):
@@ -204,6 +220,7 @@ def test_an_answer_lets_nothing_pass_that_the_policy_stops(team: Team) -> None:
 
 
 def test_a_paused_thread_takes_an_answer_and_does_not_run(team: Team) -> None:
+    """It runs when the pause has ended."""
     team.thread("operator").pause("look")
     _signed(team, "ann")
     with pytest.raises(SealpointError):
