@@ -373,7 +373,6 @@ class StoreWatch:
                 raise
             except SealpointError as error:
                 failures.append((ROLLOUTS, error.message))
-        found.sort(key=lambda request: (request.asked_at, request.id))
         return split_answers(found, failures)
 
     def findings(self) -> tuple[Finding, ...]:

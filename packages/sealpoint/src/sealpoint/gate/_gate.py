@@ -423,8 +423,11 @@ class Gate:
             stands = self._last.newest() == call.takes
         else:
             asked = self._context.pending().asked.get(call.takes)
-            approved = asked is not None and self._context.request(asked).status is Status.APPROVED
-            stands = asked is not None and approved
+            request = None if asked is None else self._context.request(asked)
+            stands = request is not None and request.status is Status.APPROVED
+            if stands and request is not None and request.is_answer:
+                signed = self._context.signed_answer()
+                stands = signed is not None and signed.id == call.takes
         if not stands:
             words = "another run has taken what this one was to run, or it was withdrawn"
             raise Moved(f"thread {self._state.name!r}: {words}", moved=(words,))

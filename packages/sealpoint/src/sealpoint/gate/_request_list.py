@@ -112,10 +112,16 @@ class _Unverified:
 
 
 def split_answers(found: Sequence[Request], failures: Iterable[tuple[str, str]]) -> Requests:
-    """Return requests with the signed answers apart from those that ask for approval."""
+    """Return requests with the signed answers apart from those that ask for approval.
+
+    Args:
+        found: The requests, those of a thread in the order of its entries.
+        failures: The threads that could not be read.
+    """
+    asked = [each for each in found if not each.is_answer]
     return Requests(
-        requests=tuple(each for each in found if not each.is_answer),
-        answers=tuple(answers_in_force(found)),
+        requests=tuple(sorted(asked, key=lambda each: (each.asked_at, each.id))),
+        answers=tuple(sorted(answers_in_force(found), key=lambda each: (each.at, each.id))),
         failures=tuple(failures),
     )
 
@@ -206,7 +212,6 @@ class RequestList:
             (each.thread, f"thread {each.name!r}: expected the anchor to know it")
             for each in unknown_threads(core, threads)
         ]
-        found.sort(key=lambda request: (request.asked_at, request.id))
         self._note(found)
         return found, sorted(failures)
 

@@ -228,3 +228,21 @@ def test_a_paused_thread_takes_an_answer_and_does_not_run(team: Team) -> None:
     team.thread("operator").unpause("fine")
     team.thread().resume(world=READ, answer="yes")
     assert team.newest(Kind.RESUME).actor == "ann"
+
+
+def test_of_two_answers_the_first_in_the_thread_counts(team: Team) -> None:
+    """Two people have the form open: whose answer is on record first stands, whatever the clocks."""
+    thread = team.thread("operator")
+    told = {who: thread.prepare_answer(who, person=who) for who in ("ann", "bob")}
+    words = {
+        who: attest(key(who), each.digest, Verdict.APPROVE, each.reason)
+        for who, each in told.items()
+    }
+    team.later(minutes=-1)
+    thread.record_answer(told["bob"], "bob", words["bob"])
+    team.later(minutes=2)
+    with pytest.raises(Moved):
+        thread.record_answer(told["ann"], "ann", words["ann"])
+    given = team.thread().signed_answer
+    assert given is not None and given.person == "bob"
+    assert [each.person for each in team.store("operator").requests().answers] == ["bob"]
