@@ -40,12 +40,11 @@ def yesterday(place: Path) -> Path:
 
 def show_request(request: Request) -> None:
     """Print what approvers are shown."""
-    tell(f"$ sealpoint requests {request.id[:12]}  # the end of it; digests stand above")
+    tell(f"$ sealpoint requests {request.id[:12]}  # the beginning; digests stand below")
     with redirect_stdout(io.StringIO()) as printed:
         folders = ("--config-dir", str(FOLDER / "config"), "--state-dir", str(FOLDER / "state"))
         command_line(["requests", request.id, "--store", URL, *folders], standalone_mode=False)
-    _, start, rest = printed.getvalue().partition("The run's capabilities")
-    quote((start + rest).partition("\n\nHow it stands:")[0])
+    quote(printed.getvalue().partition("\n\nStatus:")[0])
 
 
 def approve(request: Request) -> Iterator[tuple[str, Request]]:

@@ -31,6 +31,7 @@ from sealpoint_console._health import Checkup, Health
 from sealpoint_console._http_protection import Allowance
 from sealpoint_console._notification_feed import Feed
 from sealpoint_console._notifier import Notifier
+from sealpoint_console._question_lines import QuestionLines
 from sealpoint_console._render import ago
 from sealpoint_console._sessions import Session, Sessions
 from sealpoint_console._telemetry import Telemetry
@@ -131,6 +132,7 @@ class ConsoleState:
         self.acting = acting
         self.settings = settings
         self.masking = SECRETS if settings.masked is None else Masking(names=settings.masked)
+        self.question_lines = QuestionLines(store)
         self.sessions = Sessions()
         self.telemetry = Telemetry()
         self.workers = Workers()

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from sealpoint.views.decision import AskedQuestion
 from sealpoint.views.words import Line, Styled
 from sealpoint.world import visible
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sealpoint_console._console_state import ConsoleState, Viewer
 
 _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_ROWS_MAX, _ROW_CHARS = 12, 60
 _NOW, _MINUTE, _HOUR, _DAY = 5, 60, 3600, 86400
 
 
@@ -54,6 +56,14 @@ def _pieces(line: Line) -> list[tuple[str, str]]:
     return [(each, "") if isinstance(each, str) else (each.text, each.style) for each in spans]
 
 
+def _is_long(question: AskedQuestion) -> bool:
+    """Whether a question and its calls need a region of their own to scroll in."""
+    fields = [*question.fields, *(each for call in question.calls for each in call.arguments)]
+    lines = [*question.text, *(line for each in fields for line in each.lines)]
+    rows = sum(1 + len(line) // _ROW_CHARS for line in lines) + 2 * len(question.calls)
+    return rows > _ROWS_MAX
+
+
 class Renderer:
     """Creates pages from templates."""
 
@@ -76,6 +86,7 @@ class Renderer:
             "pieces": _pieces,
             "shown": lambda text: visible(str(text)),
         }
+        self._environment.tests["long"] = _is_long
         self._environment.globals["static"] = self._static_path
         # All at once, as for the files: an upgrade under a running console would give it templates
         # of the new version, which its code cannot fill.

@@ -37,6 +37,7 @@ class RequestPages:
             here="/requests?all=1" if everything else "/requests",
             everything=everything,
             requests=shown,
+            lines=call.desk.question_lines.of_requests(shown),
             failures=len(call.desk.watch.findings()),
         )
 
@@ -45,7 +46,8 @@ class RequestPages:
             request = find_request(call)
         except UnknownRequest as unknown:
             return _decided(call, unknown)
-        view = request_view(examine(call.desk.store, request))
+        examined = examine(call.desk.store, request, states=True)
+        view = request_view(examined, masking=call.desk.masking)
         told, viewer = request.statement, call.viewer
         why_not, alike = _no_word(call, request), _alike(call, request)
         has_approved = bool(set(viewer.identities) & set(request.approved_by))
@@ -81,11 +83,12 @@ class RequestPages:
         if not call.viewer.break_glass:
             raise NoRight(f"the roster does not let {call.viewer.person!r} break the glass")
         examined = agreeable_request(call, Verdict.BREAK_GLASS)
-        request, view = examined.request, request_view(examined)
+        request, view = examined.request, request_view(examined, masking=call.desk.masking)
         return call.page(
             "break_glass.html",
             page_path="/requests",
             request=request,
+            view=view,
             sections=_shown_sections(view),
             state_path=_state_path(view),
             ticket=call.offer("break-glass", request.id, request.id),
@@ -178,15 +181,30 @@ def agreeable_request(call: PageCall, verdict: Verdict) -> ExaminedRequest:
         NotTrusted: The displayed request differs from the one that would be signed.
         UsageError: The glass cannot be broken for this request.
     """
-    examined = examine(call.desk.store, find_request(call))
+    examined = examine(call.desk.store, find_request(call), states=True)
     examined.require_agreeable()
     if verdict is Verdict.BREAK_GLASS:
         require_break_glass_allowed(examined.request.statement, examined.request.thread)
     return examined
 
 
-def _shown_sections(view: RequestView) -> list[Section]:
-    return sorted(view.sections, key=lambda each: each.kind is SectionKind.STATEMENT)
+_FOLDED = (SectionKind.STANDING, SectionKind.RELEASE, SectionKind.STATEMENT)
+_WORLDS = (SectionKind.WORLD_DIFF, SectionKind.WORLD)
+_OF_DECISION = (
+    *(SectionKind.QUESTION, SectionKind.ANSWER, SectionKind.DIFFERENCES),
+    SectionKind.CONVERSATION,
+)
+
+
+def _shown_sections(view: RequestView) -> dict[str, list[Section]]:
+    """The sections by place: above the form, below it, and folded at the end."""
+    places: dict[str, list[Section]] = {"first": [], "rest": [], "folded": []}
+    for each in view.sections:
+        if each.kind in _WORLDS:
+            places["first" if each.lines else "folded"].append(each)
+        elif each.kind not in _OF_DECISION:
+            places["folded" if each.kind in _FOLDED else "rest"].append(each)
+    return places
 
 
 def _state_path(view: RequestView) -> str | None:

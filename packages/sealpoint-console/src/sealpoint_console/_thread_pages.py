@@ -13,15 +13,19 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sealpoint.api import read_release
 from sealpoint.audit import Finding
 from sealpoint.errors import SealpointError, UsageError
 from sealpoint.gate import Request, Standing, Status, Thread
 from sealpoint.signing import Action, Role
 from sealpoint.views.changes import Change, LineChange, diff_checkpoints
 from sealpoint.views.conversation import find_conversations, read_conversation
+from sealpoint.views.decision import Decision, read_decision
 from sealpoint.views.masking import REVEALED
-from sealpoint.views.tree import Branch, StateTree
+from sealpoint.views.nodes import finished_nodes, step_text
+from sealpoint.views.tree import StateTree
 from sealpoint_console._app import PageCall, Right, Routes
+from sealpoint_console._question_lines import approved_threads
 from sealpoint_console._timeline_drawing import ChainRow, draw_chain
 
 _ENTRIES = 50
@@ -72,6 +76,8 @@ class _TimelineRow:
     css: str
     by: str
     time: datetime | None
+    step: str
+    """What it is in the words of the program; empty if that is unknown."""
     summary: str
     is_checkpoint: bool
     request: str
@@ -101,14 +107,15 @@ class ThreadPages:
         try:
             thread = call.desk.store.thread(summary.name)
             standing = thread.standing()
-            question = thread.question
+            question = _asked(call, thread)
         except SealpointError as error:
             fault = error
         limit = _ENTRIES + _BELOW
         page = call.desk.watch.timeline(summary.name, offset=offset, limit=limit)
         if page.finding is not None:
             fault, standing = page.finding, None
-        rows = [_row(each) for each in draw_chain(page.entries)[:_ENTRIES]]
+        finished = finished_nodes(page.entries)
+        rows = [_row(each, finished) for each in draw_chain(page.entries)[:_ENTRIES]]
         saved = [each.seq for each in rows if each.is_checkpoint]
         return call.page(
             "thread.html",
@@ -126,7 +133,8 @@ class ThreadPages:
             compare_to=saved[0] if saved else None,
             requests=_requests_of(call, about),
             found=call.desk.health.findings_of(about),
-            question=None if question is None else _asked(call, question),
+            question=question,
+            approved=approved_threads(_requests_of(call, about)).get(about),
             paused=None if standing is None else standing.paused,
             tickets={} if standing is None else _thread_tickets(call, standing),
             can_resume=call.desk.notifier.tells("resume-wanted"),
@@ -281,9 +289,12 @@ def _requests_of(call: PageCall, thread_id: str) -> list[Request]:
     ]
 
 
-def _asked(call: PageCall, question: Any) -> Branch:
-    """The question of a thread, as a tree; a request shows all of it."""
-    return StateTree(question, name="question", masking=call.desk.masking).look("")
+def _asked(call: PageCall, thread: Thread) -> Decision | None:
+    """The questions of a thread, without the secrets in them; a request shows those, too."""
+    if thread.question is None:
+        return None
+    shown = read_release(thread, thread.release(), states=True)
+    return read_decision(shown, masking=call.desk.masking)
 
 
 def _thread_tickets(call: PageCall, standing: Standing) -> dict[str, str]:
@@ -298,7 +309,7 @@ def _thread_tickets(call: PageCall, standing: Standing) -> dict[str, str]:
     return {action: call.offer(action, standing.thread, each) for action, each in actions.items()}
 
 
-def _row(chain: ChainRow) -> _TimelineRow:
+def _row(chain: ChainRow, finished: Mapping[tuple[str, str], str]) -> _TimelineRow:
     entry = chain.entry
     record = entry.record
     word, css = ENTRY_WORDS.get(record.kind, (record.kind.capitalize(), ""))
@@ -308,6 +319,7 @@ def _row(chain: ChainRow) -> _TimelineRow:
         css=css,
         by=record.by,
         time=record.time,
+        step=step_text(entry, finished),
         summary=record.summary,
         is_checkpoint=css == "checkpoint" and not entry.given_up,
         request=record.request,

@@ -64,7 +64,7 @@ def serve(
     print_link: bool,
     signer: str,
     registry_reference: str | None,
-    untyped: bool,
+    untyped: bool | None,
     where: StoreOptions,
 ) -> None:
     """Serve the operator console, on this machine alone unless config.toml says otherwise.
@@ -78,7 +78,7 @@ def serve(
         origin=origin,
         state_dir=where.settings.state_dir,
     )
-    registry = shown_registry(registry_reference, untyped=untyped)
+    registry = shown_registry(registry_reference, untyped=untyped is not False)
     with where.reading(registry) as store, where.writing(signer) as acting:
         console = Console(store, acting, settings, admin=where.admin)
         identity = console.desk.watch.roster.identity(signer)
@@ -113,7 +113,8 @@ def serve(
 
 _OWN = (
     "Give the console an identity of its own: sealpoint keys new console, then sealpoint keys add "
-    "console --person console --role operator, then sealpoint serve --identity console."
+    "console --person console --role operator --namespace '*', then sealpoint serve --identity "
+    "console."
 )
 
 

@@ -33,10 +33,14 @@ def test_three_people_in_three_browsers_bring_a_run_to_its_approved_end(
         expect(olga.page.get_by_text("Let it continue").first).to_be_visible()
 
         # Two approvers read exactly what would run, and sign it.
-        for person, count in ((ann, "1 so far"), (bob, "2 so far")):
+        for person, count in (
+            (ann, "1 of 2 approvals, by ann"),
+            (bob, "2 of 2 approvals, by ann, bob"),
+        ):
             page = person.open("/requests")
             page.get_by_role("link", name="invoice-17").click()
             expect(page.get_by_text("42 EUR to ACME?")).to_be_visible()
+            page.get_by_text("Digests and internals").click()
             expect(page.get_by_text(request, exact=True).last).to_be_visible()
             page.get_by_role("textbox", name="Why").fill("I spoke to the supplier")
             page.get_by_role("button", name="Approve").click()
@@ -74,4 +78,4 @@ def test_what_a_proxy_says_for_a_console_that_is_down_is_no_refusal(
         expect(page.get_by_role("alert")).to_contain_text("The console does not answer (502).")
         page.unroute("**/answer")
         page.get_by_role("button", name="Approve").click()
-        expect(page.get_by_text("1 so far").first).to_be_visible()
+        expect(page.get_by_text("1 of 2 approvals").first).to_be_visible()

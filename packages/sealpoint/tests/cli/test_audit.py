@@ -98,7 +98,8 @@ def test_why_explains_what_waits_and_what_only_happened(told: tuple[Machine, str
     assert "nothing was decided" in machine.json("why", checkpoint["entry"])["decision"]
     assert "first roster" in machine.json("why", lines[0]["entry"])["decision"]
     assert machine.refused("why", "00000000") == (44, "unknown-entry")
-    assert machine.refused("why", "short") == (2, "usage")
+    assert machine.refused("why", "short") == (44, "unknown-thread")
+    assert machine.json("why", "t")["subject"]["request"] == request
 
 
 def test_a_bundle_verifies_elsewhere_with_the_pin_alone(

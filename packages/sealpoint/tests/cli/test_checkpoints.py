@@ -179,10 +179,10 @@ def test_control_characters_in_what_was_saved_are_shown_visibly(machine: Machine
 
 
 def test_types_of_the_application_need_its_registry(machine: Machine) -> None:
-    """Without it the error says how to name it; with it, fields are shown by name."""
+    """With `--typed`, the error says how to name it; with it, fields are shown by name."""
     with machine.open(shop.registry) as store:
         store.thread("t").save({"orders": [shop.Order(["tea"])]})
-    result = machine.run("show", "t")
+    result = machine.run("show", "t", "--typed")
     document = machine.json("show", "t", "--registry", _SHOP)
 
     assert result.exit_code == 20
@@ -214,22 +214,27 @@ def test_a_long_state_is_cut_unless_all_of_it_is_asked_for(machine: Machine) -> 
 
 
 def test_types_that_are_not_known_here_are_shown_as_plain_data(machine: Machine) -> None:
-    """`--untyped` needs no code of the application: fields, and what their type is called."""
+    """People see fields and the name of their type; programs only if they ask for that."""
     with machine.open(shop.registry) as store:
         thread = store.thread("t")
         thread.save({"orders": [shop.Order(["tea"])]})
         thread.save({"orders": [shop.Order(["tea", "milk"])]})
-    shown = machine.done("show", "t", "--untyped")
+    shown = machine.done("show", "t")
     loaded = machine.json("load", "t", "--untyped")
     changes = machine.json("diff", "t", "--untyped")["changes"]
-    refused = machine.run("diff", "t")
+    diff, read = machine.done("diff", "t"), machine.done("load", "t")
+    refused = machine.run("diff", "t", "--typed")
+    programs = machine.run("load", "t", "--json")
 
     assert 'shop.order(items=["tea", "milk"])' in shown
     assert loaded == {"orders": [{"type": "shop.order", "fields": {"items": ["tea", "milk"]}}]}
     assert [(each["kind"], each["path"]) for each in changes] == [
         ("added", 'state["orders"][0].items[1]')
     ]
+    assert "milk" in diff
+    assert '"type": "shop.order"' in read
     assert "--untyped" in refused.stderr
+    assert "--untyped" in programs.stderr
 
 
 def test_a_shortened_id_names_a_checkpoint(machine: Machine) -> None:

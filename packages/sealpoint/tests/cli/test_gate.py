@@ -125,9 +125,9 @@ def test_a_dry_run_prints_what_the_run_asks(team: Machine) -> None:
     plain = team.run("resume", "t", "--world", _world(team, READ))
 
     for printed in (asked.stdout, team.done("show", "u")):
-        asks = printed.partition("What the run asks, as it was saved:\n")[2]
-        assert '"pay": "250.00 EUR"' in asks
-    assert "What the run asks" not in plain.stdout + team.done("show", "t")
+        asks = printed.partition("It asks:\n")[2]
+        assert "pay: 250.00 EUR" in asks
+    assert "It asks" not in plain.stdout + team.done("show", "t")
 
 
 def test_what_would_be_refused_exits_with_70(team: Machine) -> None:

@@ -53,7 +53,9 @@ def test_open_requests_are_listed(asked: tuple[Machine, str]) -> None:
     team, request = asked
     lines = team.done("requests").splitlines()
 
-    assert lines[0].split() == ["request", "thread", "asks", "to", "by", "expires", "approvals"]
+    assert lines[0].split() == [
+        *("request", "thread", "asks", "to", "by", "expires", "approvals", "question", "answer")
+    ]
     row = lines[1].split()
     assert row[:4] == [request[:12], "t", "resume", "worker"]
     assert row[-4:] == ["open:", "0", "of", "2"]
@@ -194,8 +196,9 @@ def test_the_whole_statement_is_shown(asked: tuple[Machine, str]) -> None:
     assert request in printed
     assert "NOT the newest" in printed
     assert '  + tool shell\n      {\n        "name": "shell"\n      }\n' in printed
-    assert '  {\n    "pay": [\n      1,\n      "EUR"\n    ]\n  }\n' in printed
-    assert "in the requester's words, which nobody has verified:\n  - " in printed
+    assert "The answer:\n  pay:\n    | [\n    |   1,\n" in printed
+    assert "This is not the newest checkpoint of the thread." in printed
+    assert "(as stated by the requester, not verified):\n  - " in printed
     assert "0 so far, 2 more needed" in printed
 
 
@@ -292,12 +295,13 @@ def test_what_a_task_asks_is_shown(team: Machine) -> None:
         )
         assert not [each for each in outcomes if isinstance(each, Exception)]
     printed = team.done("requests", ask(team, "u", world=READ, answer="yes"))
-    asks = printed.partition("What the run asks, as it was saved:")[2]
+    asks, _, answer = printed.partition("The answer:\n")
 
-    assert '"pay": "250.00 EUR"' in asks.partition("The answer that the run")[0]
+    assert "asks:\n  pay: 250.00 EUR\n  to: acme\n" in asks
+    assert answer.startswith("  yes\n")
+    assert printed.count("250.00 EUR") == 1
     assert "seq:2, the newest\n" in printed
     assert "with it: lane pay:1, checkpoint inner, seq:3" in printed
-    assert "pending: task pay, seq:4, a question that it waits with:" in printed
 
 
 def test_a_checkpoint_of_another_lane_is_named_with_its_lane(team: Machine) -> None:
@@ -330,19 +334,19 @@ def test_a_checkpoint_of_another_lane_is_named_with_its_lane(team: Machine) -> N
 def test_what_the_requester_says_cannot_scroll_the_statement_away(
     asked: tuple[Machine, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All of it is printed, called unverified, and before anything that is signed."""
+    """All of it is printed, called unverified, and can imitate no other part."""
     team, request = asked
-    words = "\n".join([*("x" for _ in range(500)), "What is signed by an approval:", "  id  0"])
+    words = "\n".join([*("x" for _ in range(500)), "What an approval signs:", "  id  0"])
     with team.open() as store:
         found = dataclasses.replace(store.request(request), reasons=(words,))
     print_examined(ExaminedRequest(request=found, shown=None, diff=None, fault=None))
     printed = capsys.readouterr().out
-    before, signed, after = printed.partition("\nWhat is signed by an approval:\n")
+    before, signed, after = printed.partition("\nWhat an approval signs:\n")
 
     assert signed
-    assert before.index("which nobody has verified:") < before.index("  - x\n")
+    assert before.index("not verified):") < before.index("  - x\n")
     assert before.count("    x\n") == 499
-    assert "    What is signed by an approval:\n" in before
+    assert "    What an approval signs:\n" in before
     assert after.startswith(f"  id          {request}\n")
     assert "    x\n" not in after
 
@@ -459,7 +463,7 @@ def test_two_people_approve(asked: tuple[Machine, str]) -> None:
     world.write_text(json.dumps(SHELL))
 
     assert first.endswith(f"\nApproved request {request[:12]}: 1 of 2 approvals.\n")
-    assert second.endswith(": 2 of 2 approvals; it may proceed.\n")
+    assert ": 2 of 2 approvals. It resumes, once, when its worker makes" in " ".join(second.split())
     assert "approved by ann" in second
     assert team.json("resume", "t", "--world", str(world))["outcome"] == "allow"
 
@@ -489,7 +493,7 @@ def test_without_a_terminal_the_digits_are_needed(asked: tuple[Machine, str], ve
     options = ("--reason", "x", "--identity", identity)
     result = team.run(verb, request, *options)
 
-    assert "What is signed by an approval:" in result.stdout
+    assert "What an approval signs:" in result.stdout
     assert "there is no terminal for that" in result.stderr
     assert f"sealpoint requests {request}, then give --yes-to" in " ".join(result.stderr.split())
     assert team.run(verb, request, *options, stdin=f"{request[:8]}\n").exit_code == 2
@@ -500,6 +504,37 @@ def test_without_a_terminal_the_digits_are_needed(asked: tuple[Machine, str], ve
         assert team.run(verb, request, *options, "--yes-to", digits).exit_code == 2
     assert _request(team, request)["approved_by"] == []
     assert _request(team, request)["broken_glass"] is None
+
+
+def test_question_and_answer_are_listed_and_said_again_before_the_digits(team: Machine) -> None:
+    """What others wrote may push the question out of view; threads have it, too."""
+    with team.open() as store:
+        store.thread("u").save({}, question="Pay 250 EUR?", world=READ)
+    request = ask(team, "u", world=READ, answer="not before May")
+    status, printed = team.at_a_terminal("approve", request, *_ANN, answer="no\n")
+    end = _COLOUR.sub("", printed).partition("What an approval signs")[2]
+
+    assert status == 2
+    assert "Question: Pay 250 EUR?" in end
+    assert "Answer: not before May" in end
+    (row,) = [line for line in team.done("requests").splitlines() if line.startswith(request[:12])]
+    assert row.endswith("Pay 250 EUR?  not before May")
+    assert "Pay 250 EUR?" in team.done("threads")
+    for name in (_ANN, _BOB):
+        team.done("approve", request, "--yes-to", request, *name)
+    assert "approved: run its worker again" in team.done("threads")
+
+
+def test_the_only_key_here_signs(asked: tuple[Machine, str]) -> None:
+    """Advice without an identity works as printed on the machine of one approver."""
+    team, request = asked
+    (keys,) = team.home.rglob("keys")
+    for each in keys.glob("*.key"):
+        if each.name != "ann.key":
+            each.unlink()
+    printed = team.done("approve", request, "--reason", "fine", "--yes-to", request)
+
+    assert printed.endswith(": 1 of 2 approvals.\n")
 
 
 def test_few_digits_do_not_name_a_request(asked: tuple[Machine, str]) -> None:
@@ -527,7 +562,7 @@ def test_digits_are_typed_at_a_terminal(asked: tuple[Machine, str], right: bool)
     plain = _COLOUR.sub("", printed)
 
     assert status == (0 if right else 2)
-    assert plain.index("What is signed") < plain.index("Type the first 8 digits of the id")
+    assert plain.index("What an approval signs") < plain.index("Type the first 8 digits of the id")
     assert ("Nothing was changed." in plain) == (not right)
     assert _request(team, request)["approved_by"] == (["ann"] if right else [])
 
@@ -586,7 +621,7 @@ def test_a_denial_shows_all_and_ends_it(asked: tuple[Machine, str]) -> None:
     printed = team.done("deny", request, *_ANN)
     document = team.json("deny", other, *_BOB)
 
-    assert "What is signed by an approval:" in printed
+    assert "What an approval signs:" in printed
     assert f"\nDenied request {request[:12]}, for good.\n" in printed
     assert printed.endswith("can revert it unnoticed.\n")
     assert "Only the anchor of this account has seen it" in " ".join(printed.split())

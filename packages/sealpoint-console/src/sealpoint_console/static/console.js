@@ -174,6 +174,33 @@ function answerByPasskey() {
   }
 }
 
+// Approve waits until the end of the question, the calls, the answer and what differs was on the
+// screen. That protects against haste; the server judges what is signed.
+function readFirst() {
+  const button = document.querySelector("[data-after-reading]");
+  const words = document.querySelector("[data-left]");
+  if (!button || !words) return;
+  const left = new Set(document.querySelectorAll("[data-end]"));
+  const tell = () => {
+    button.disabled = left.size > 0;
+    words.hidden = !left.size;
+    const links = [...left].map((each) => {
+      const link = document.createElement("a");
+      link.href = `#${each.dataset.place}`;
+      link.textContent = each.dataset.end;
+      return link;
+    });
+    words.replaceChildren("Left to see: ", ...links.flatMap((link, n) => (n ? [", ", link] : [link])), ".");
+  };
+  const watch = new IntersectionObserver((seen) => {
+    const before = left.size;
+    for (const each of seen) if (each.isIntersecting) { left.delete(each.target); watch.unobserve(each.target); }
+    if (left.size !== before) tell();
+  });
+  for (const each of left) watch.observe(each);
+  tell();
+}
+
 function copying() {
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-copy]");
@@ -280,6 +307,7 @@ signInByLink();
 signInByPasskey();
 enrol();
 answerByPasskey();
+readFirst();
 copying();
 keepChoices();
 live();

@@ -586,8 +586,8 @@ def _completed_identity(known: Identity | None, name: str, said: Mapping[str, An
         return msgspec.structs.replace(known, **given)
     if missing := [what for what in said if what not in given]:
         raise UsageError(
-            f"identity {name!r}: the roster does not have it, so that {', '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} needed",
+            f"identity {name!r} is not in the roster: {', '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} required",
             hint="Say who it is and what it may do: --person WHO --role ROLE --namespace "
             "NAMESPACE. sealpoint keys list shows the names that are there.",
         )

@@ -10,7 +10,7 @@ relayed, and again when it is used. The format is docs/formats/request.md.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Literal, Self
 
@@ -74,12 +74,24 @@ class ShownResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownState:
+    """The state of the checkpoint of a lane, if it can be decoded here."""
+
+    lane: str
+    state: Any
+    fault: str | None
+    """Why the state is unknown here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRelease:
     """A release with the values of its pending results."""
 
     release: Release
     ref: CheckpointRef
     results: tuple[ShownResult, ...]
+    states: tuple[ShownState, ...] = ()
+    """The states behind the question, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +104,8 @@ class ExaminedRequest:
     diff: WorldDiff | None
     fault: SealpointError | None
     """Why its content is not trustworthy."""
+    earlier: tuple[Request, ...] = ()
+    """The requests before it for the same checkpoint."""
 
     def require_agreeable(self) -> None:
         """Refuse a request that must not be approved, or let pass without approvals.
@@ -108,21 +122,39 @@ class ExaminedRequest:
             raise why_closed(self.request)
 
 
-def examine(store: Store, request: Request) -> ExaminedRequest:
-    """Make the release of a request from its thread, and compare the request with it."""
+def examine(store: Store, request: Request, *, states: bool = False) -> ExaminedRequest:
+    """Make the release of a request from its thread, and compare the request with it.
+
+    Args:
+        store: The open store.
+        request: The request.
+        states: Whether to read the states behind its question, too: an export has none.
+    """
     shown, diff, fault = None, None, None
+    earlier: tuple[Request, ...] = ()
     if request.statement.checkpoint is not None:
         handle = store.thread(request.thread)
         try:
-            shown = read_release(handle, handle.release_of(request))
+            shown = read_release(handle, handle.release_of(request), states=states)
             diff = handle.compare(request)
+            earlier = tuple(
+                each
+                for each in handle.requests()
+                if each.asked_at < request.asked_at
+                and each.statement.checkpoint == request.statement.checkpoint
+            )
         except SealpointError as error:
             fault = error
-    return ExaminedRequest(request=request, shown=shown, diff=diff, fault=fault)
+    return ExaminedRequest(request=request, shown=shown, diff=diff, fault=fault, earlier=earlier)
 
 
-def read_release(thread: Thread, release: Release) -> ShownRelease:
+def read_release(thread: Thread, release: Release, *, states: bool = False) -> ShownRelease:
     """Read the content of a release, as far as the store's registry knows its types.
+
+    Args:
+        thread: The thread.
+        release: The release.
+        states: Whether to read the state of each lane that waits with a question.
 
     Raises:
         SealpointError: The thread is not what it was when the release was made.
@@ -133,7 +165,19 @@ def read_release(thread: Thread, release: Release) -> ShownRelease:
         release=release,
         ref=thread.ref_of(release),
         results=tuple(_read(thread, lane, result) for lane, result in pending),
+        states=tuple(_read_states(thread, release)) if states else (),
     )
+
+
+def _read_states(thread: Thread, release: Release) -> Iterator[ShownState]:
+    asking = [lane for lane in release.lanes if any(each.question for each in lane.results)]
+    for lane, seq in ((release.lane, release.seq), *((each.lane, each.seq) for each in asking)):
+        try:
+            state = thread.load(thread.checkpoint_at(seq)).state
+        except SealpointError as error:
+            yield ShownState(lane=lane, state=None, fault=error.message)
+        else:
+            yield ShownState(lane=lane, state=state, fault=None)
 
 
 def _read(thread: Thread, lane: str, result: PendingResult) -> ShownResult:
@@ -327,7 +371,7 @@ class ExportedRequest:
 
     def examine(self) -> ExaminedRequest:
         """Return everything that people see of it, made from the verified copy."""
-        return examine(self.store, self.request)
+        return examine(self.store, self.request, states=True)
 
     def answer(self, verdict: Verdict, *, reason: str) -> bytes:
         """Approve or deny it, as the identity that opened it.

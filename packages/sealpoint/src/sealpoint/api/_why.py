@@ -21,7 +21,7 @@ from sealpoint.audit import (
     store_chain_record,
 )
 from sealpoint.audit import verify_bundle as verify_lines
-from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, UsageError, WorldInvalid
+from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, WorldInvalid
 from sealpoint.gate import (
     COMPARED_RULES,
     RULE_WORDS,
@@ -49,8 +49,6 @@ from sealpoint.ledger import (
     parse_header,
 )
 from sealpoint.signing import (
-    DIGITS_LEAST,
-    DIGITS_MAX,
     Statement,
     Tally,
     TrustPin,
@@ -536,6 +534,13 @@ def _is_saved_in(step: ChainStep, session: ChainStep) -> bool:
     return KINDS[header.kind].is_checkpoint and header.fence == session.entry.seq
 
 
+_DECISIONS = frozenset(
+    {Kind.RESUME, Kind.HANDOFF, Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY}
+    | {Kind.BREAK_GLASS}
+)
+"""The kinds of entries that decide about a thread, or ask for a decision."""
+
+
 class _Found(NamedTuple):
     """The position of a match."""
 
@@ -553,23 +558,18 @@ def explain_decision(
         core: The store.
         policies: Its policies.
         book: The rollouts, with their ends.
-        ref: The id of a request, the hash of an entry, or the first digits of either.
+        ref: The id of a request, the hash of an entry, or the first digits of either; or the name
+            of a thread, for its last decision.
         thread: The name of its thread, if known.
 
     Raises:
-        UsageError: There are too few digits, or other characters.
         UnknownEntry: No entry or more than one matches.
         UnknownThread: There is no such thread.
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
     """
     if not begins_digest(ref):
-        raise UsageError(
-            f"why: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of a request's id or an entry's "
-            f"hash, found {ref[:64]!r}",
-            hint="sealpoint requests lists requests with their ids, and sealpoint audit "
-            "--thread NAME the entries of a thread with their hashes.",
-        )
-    if thread is None:
+        found = [_last_decision(core, ref)]
+    elif thread is None:
         found = [*_find_in_chain(core, ref), *_find(core, ThreadWalk.each(core), ref)]
     else:
         found = [*_find(core, select_threads(core, [thread]), ref)]
@@ -582,6 +582,22 @@ def explain_decision(
     if walk is None:
         return _of_store_chain(core, seq)
     return Explaining(core, policies, book, walk, seq).explain()
+
+
+def _last_decision(core: Core, name: str) -> _Found:
+    """Find the newest decision about a thread, or request for one.
+
+    Raises:
+        UnknownThread: There is no such thread.
+        UnknownEntry: Nothing was decided about it yet.
+    """
+    (walk,) = select_threads(core, [name])
+    rows = core.storage.scan(walk.thread, 0)
+    kinds = {seq: parse_header(record.header).kind for seq, record in rows}
+    seq = max((seq for seq, kind in kinds.items() if kind in _DECISIONS), default=None)
+    if seq is None:
+        raise UnknownEntry(f"thread {name!r}: nothing was decided about it yet")
+    return _Found(walk, seq)
 
 
 def _find_in_chain(core: Core, ref: str) -> Iterator[_Found]:

@@ -32,12 +32,14 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import (
     KINDS,
+    CheckpointBody,
     Entry,
     HandoffBody,
     Header,
     Kind,
     PruneBody,
     RequestBody,
+    ResultsBody,
     ResumeBody,
     StoreChain,
     VerdictBody,
@@ -52,7 +54,7 @@ _ABOVE_MAX = 16
 
 _TOLD = (
     *("id", "lane", "parent", "checkpoint", "task", "name", "owner", "request", "reason"),
-    *("world", "release", "policy", "answer"),
+    *("world", "release", "policy", "answer", "path"),
 )
 """The fields of bodies that are short and that the timeline shows unchanged."""
 
@@ -223,7 +225,14 @@ def _facts(body: Any) -> dict[str, str]:
         return {}
     fields = msgspec.structs.asdict(body)
     told = {name: fields[name] for name in _TOLD if name in fields}
-    if isinstance(body, VerdictBody):
+    if isinstance(body, ResultsBody):
+        told["asks"] = "" if body.question is None else "yes"
+        told["answers"] = "yes" if body.answers else ""
+    elif isinstance(body, CheckpointBody):
+        # The count of LangGraph, or of Agent Framework.
+        counts = [(body.metadata or {}).get(name) for name in ("step", "iteration_count")]
+        told["step"] = next((str(each) for each in counts if type(each) is int), "")
+    elif isinstance(body, VerdictBody):
         word = body.attestation
         told |= {"request": word.statement, "verdict": str(word.verdict), "reason": word.reason}
     elif isinstance(body, ResumeBody):

@@ -108,7 +108,7 @@ def audit(
 
 
 @click.command(cls=Verb)
-@click.argument("reference", metavar="REQUEST|ENTRY")
+@click.argument("reference", metavar="REQUEST|ENTRY|THREAD")
 @click.option("--full", is_flag=True, help="Print the policy of that time as well.")
 @bundle_options
 @store_options("namespace", unless="trust")
@@ -125,7 +125,7 @@ def why(
     """Explain a decision: the rules that applied, the facts, and who approved.
 
     REQUEST is the id of a request, ENTRY the hash of an entry, as requests and audit show them;
-    the first 8 digits or more are enough.
+    the first 8 digits or more are enough. THREAD is the name of a thread, for its last decision.
     """
     with reading_bundle(bundle, trust, where) as store, working("reading the history"):
         found = store.why(reference)

@@ -40,7 +40,7 @@ def diff(
     limit: int,
     registry_reference: str | None,
     *,
-    untyped: bool,
+    untyped: bool | None,
     where: StoreOptions,
     as_json: bool,
 ) -> None:
@@ -49,7 +49,9 @@ def diff(
     FROM and TO are ids or seq:N (or '#N', quoted for the shell). TO is the newest unless given,
     FROM the one before TO. Compares state, metadata and world.
     """
-    registry = shown_registry(registry_reference, untyped=untyped)
+    registry = shown_registry(
+        registry_reference, untyped=not as_json if untyped is None else untyped
+    )
     with where.reading(registry) as store:
         handle = store.thread(thread)
         first, second = find_pair(handle, older, newer)

@@ -103,10 +103,11 @@ def new(name: str, *, encrypt: bool, where: StoreOptions, as_json: bool) -> None
     print_line(Styled("A new key.", "good"))
     print_fields([("name", name), ("public", str(public)), ("file", str(path))])
     print_line("")
-    print_line("It may do nothing yet. Where the root key is, run for example:")
+    print_line("It may do nothing yet. Where the root key is, run this, with the role it needs:")
+    print_line("approver for a person who approves, writer for a worker.")
     print_code(
         [
-            f"  sealpoint keys add {name} --person WHO --role writer --namespace default \\",
+            f"  sealpoint keys add {name} --person {name} --role approver --namespace default \\",
             f"    --public-key {public}",
         ]
     )

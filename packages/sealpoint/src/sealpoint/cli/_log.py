@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint log` and `sealpoint show`: the checkpoints of a thread."""
 
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import click
 
-from sealpoint.api import ShownRelease, read_release
+from sealpoint.api import ShownRelease, Store, read_release
+from sealpoint.audit import TimelineEntry
 from sealpoint.cli._request_display import registry_hint
 from sealpoint.cli.options import Verb, json_option, limit_option
 from sealpoint.cli.references import find_ref, load, short_metadata
@@ -22,11 +24,13 @@ from sealpoint.cli.terminal import (
 )
 from sealpoint.store import CheckpointRef, Loaded
 from sealpoint.views.documents import checkpoint_document
+from sealpoint.views.nodes import finished_nodes, lane_text
 from sealpoint.views.requests import question_lines, release_lines
 from sealpoint.views.values import render
 from sealpoint.views.words import Styled, short_id, when
 
 _LIMIT = 20
+_PAGE, _BELOW = 100, 10
 
 
 @click.command(cls=Verb)
@@ -37,25 +41,42 @@ _LIMIT = 20
 def log(thread: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
     """List the checkpoints of THREAD, newest first.
 
-    Verifies every link from the newest entry to the listed ones. A checkpoint whose state was
-    deleted by a prune is marked as pruned.
+    Verifies every link from the newest entry to the listed ones. For a graph, the list names the
+    subgraph of each checkpoint as its lane, and the nodes that finished before it. A checkpoint
+    whose state was deleted by a prune is marked as pruned.
     """
     with where.reading() as store, working("reading the history"):
         history = store.thread(thread).history()
         refs = list(history if limit == 0 else islice(history, limit))
         more = limit > 0 and next(history, None) is not None
+        nodes = {} if as_json or not refs else _finished(store, thread, refs)
     if as_json:
         print_json({"thread": thread, "checkpoints": refs, "more": more})
     elif refs:
-        _print_log(refs, more=more)
+        _print_log(refs, nodes, more=more)
     else:
         print_line("No checkpoints: all that the thread held was erased.")
 
 
-def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
+def _finished(store: Store, thread: str, refs: list[CheckpointRef]) -> dict[tuple[str, str], str]:
+    """Return the nodes that finished after each checkpoint, as far as the list goes."""
+    watch, entries = store.watch(), list[TimelineEntry]()
+    while not entries or entries[-1].record.seq > max(refs[-1].seq - _BELOW, 0):
+        page = watch.timeline(thread, offset=len(entries), limit=_PAGE)
+        entries += page.entries
+        if not page.entries:
+            break
+    return finished_nodes(entries)
+
+
+def _print_log(
+    refs: list[CheckpointRef], nodes: Mapping[tuple[str, str], str], *, more: bool
+) -> None:
     marked = any(ref.pruned for ref in refs)
-    headings = ("seq", "time", "writer", "id", *(("state",) if marked else ()))
-    rows = [_cells(ref, marked=marked) for ref in refs]
+    optional = {"lane": any(ref.lane for ref in refs), "after": bool(nodes), "state": marked}
+    shown = [name for name, is_shown in optional.items() if is_shown]
+    headings = ("seq", "time", "writer", "id", *shown)
+    rows = [_cells(ref, nodes, shown) for ref in refs]
     taken = max((sum(map(len, row)) for row in rows), default=0) + 2 * len(headings)
     print_table(
         (*headings, "metadata"),
@@ -89,10 +110,17 @@ def _telling_first(refs: list[CheckpointRef]) -> list[dict[str, Any]]:
     ]
 
 
-def _cells(ref: CheckpointRef, *, marked: bool) -> tuple[str, ...]:
-    """Return a checkpoint's row; with `marked`, it says whether the state still exists."""
-    state = ("pruned" if ref.pruned else "kept",) if marked else ()
-    return (str(ref.seq), when(ref.time), ref.writer, short_id(ref.id), *state)
+def _cells(
+    ref: CheckpointRef, nodes: Mapping[tuple[str, str], str], shown: list[str]
+) -> tuple[str, ...]:
+    """Return a checkpoint's row, with those of the optional columns that are shown."""
+    optional = {
+        "lane": lane_text(ref.lane) or "-",
+        "after": nodes.get((ref.lane, ref.parent or ""), "-"),
+        "state": "pruned" if ref.pruned else "kept",
+    }
+    told = (optional[name] for name in shown)
+    return (str(ref.seq), when(ref.time), ref.writer, short_id(ref.id), *told)
 
 
 @click.command(cls=Verb)
@@ -107,7 +135,7 @@ def show(
     checkpoint: str | None,
     registry_reference: str | None,
     *,
-    untyped: bool,
+    untyped: bool | None,
     full: bool,
     where: StoreOptions,
     as_json: bool,
@@ -115,8 +143,9 @@ def show(
     """Show one checkpoint of THREAD, with its state and types.
 
     CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
-    with types of the application needs --registry, or --untyped to show its plain data.
+    with types of the application is shown as plain data, or typed with --registry.
     """
+    untyped = not as_json if untyped is None else untyped
     with where.reading(shown_registry(registry_reference, untyped=untyped)) as store:
         handle = store.thread(thread)
         loaded = load(handle, find_ref(handle, checkpoint))

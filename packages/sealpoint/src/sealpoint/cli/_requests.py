@@ -37,6 +37,7 @@ from sealpoint.cli.stores import (
     operator_option,
     print_seen_by,
     registry_option,
+    shown_registry,
     store_options,
 )
 from sealpoint.cli.terminal import (
@@ -56,12 +57,14 @@ from sealpoint.errors import IntegrityError, SealpointError, UsageError
 from sealpoint.gate import Request, Requests, Status
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
+from sealpoint.views.decision import answer_line, question_line, shorten_alike
 from sealpoint.views.documents import examined_document, requests_document
 from sealpoint.views.requests import standing
 from sealpoint.views.words import Styled, count_text, short_hex, shown_name, when
 from sealpoint.world import json_form, visible
 
 _ANSWER_BYTES_MAX = 64 * 1024
+_LINE_CHARS = 60
 
 
 @click.command(cls=Verb)
@@ -94,22 +97,40 @@ def requests(
     with where.reading() as store, working("reading requests"):
         found = store.requests()
         namespace = store.namespace
-    shown = [each for each in found.requests if everything or each.status is Status.OPEN]
+        shown = [each for each in found.requests if everything or each.status is Status.OPEN]
+        lines = [] if as_json else [_lines_of(store, each) for each in shown]
     if as_json:
         print_json(requests_document(namespace, shown, found))
     else:
-        _print_requests(shown, found, namespace, everything=everything)
+        _print_requests(shown, lines, found, namespace, everything=everything)
     if found.failures:
         click.get_current_context().exit(IntegrityError.exit_status)
 
 
+def _lines_of(store: Store, request: Request) -> tuple[str, str]:
+    """Return the question and the answer of a request, in a line each."""
+    if request.statement.action is not Action.RESUME:
+        return "", ""
+    try:
+        question = store.thread(request.thread).release_of(request).question
+    except SealpointError:  # showing the request itself says why
+        question = None
+    return question_line(question), answer_line(request.answer, question)
+
+
 def _print_requests(
-    shown: list[Request], found: Requests, namespace: str, *, everything: bool
+    shown: list[Request],
+    lines: list[tuple[str, str]],
+    found: Requests,
+    namespace: str,
+    *,
+    everything: bool,
 ) -> None:
     if shown:
+        columns = [shorten_alike(column, _LINE_CHARS) for column in zip(*lines, strict=True)]
         print_table(
-            ("request", "thread", "asks to", "by", "expires", "approvals"),
-            [_row(each) for each in shown],
+            ("request", "thread", "asks to", "by", "expires", "approvals", "question", "answer"),
+            [(*_row(each), *told) for each, *told in zip(shown, *columns, strict=True)],
         )
         print_line("")
     count = len(found.requests) if everything else len(shown)
@@ -146,10 +167,18 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     )
 
 
+def _registry(reference: str | None, *, as_json: bool = False) -> Registry:
+    """Return the registry for a request: people see values of unknown types as plain data."""
+    return chosen_registry(reference) if as_json else shown_registry(reference, untyped=True)
+
+
 def _show(request_id: str, where: StoreOptions, registry: str | None, *, as_json: bool) -> None:
-    with where.reading(chosen_registry(registry)) as store, working("reading the request"):
+    with (
+        where.reading(_registry(registry, as_json=as_json)) as store,
+        working("reading the request"),
+    ):
         request = store.request(request_id)
-        examined = examine(store, request)
+        examined = examine(store, request, states=not as_json)
     if as_json:
         print_json(examined_document(examined))
     else:
@@ -226,6 +255,12 @@ def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None
 # alone identify the request, so more are needed.
 _NAMED_DIGITS = 32
 
+_NEXT = {
+    Action.RESUME: "It resumes, once, when its worker makes the same call again, with the "
+    "same answer.",
+    Action.HANDOFF: "The operator who asked runs sealpoint handoff again.",
+    Action.ROLLOUT: "Runs may resume in the new world now.",
+}
 _yes_option = click.option(
     "--yes-to",
     metavar="DIGITS",
@@ -318,7 +353,7 @@ def approve(
     statement, and you type the first 8 digits of its id; elsewhere --yes-to must name its id. With
     --offline the command reads REQUEST from a file instead, and writes the answer to --output.
     """
-    registry = chosen_registry(registry_reference)
+    registry = _registry(registry_reference)
     if offline is not None or output is not None or request is None:
         with opened_request(
             request, offline, output, where=where, identity=signer, registry=registry
@@ -328,8 +363,8 @@ def approve(
             found = _agreed(examined, "approve", yes_to=yes_to, as_json=as_json)
             _answer_offline(exported, found, Verdict.APPROVE, reason, output, as_json=as_json)
         return
-    with where.writing(signer, registry) as store:
-        examined = _shown(_examined(store, request), as_json=as_json)
+    with where.reading(registry) as shown, where.writing(signer) as store:
+        examined = _shown(_examined(shown, request), as_json=as_json)
         found = _agreed(examined, "approve", yes_to=yes_to, as_json=as_json)
         with working("approving"):
             said = store.approve(found.request.id, reason=reason)
@@ -339,7 +374,7 @@ def approve(
         print_json({**_answered(found, after, "approve", said.reason), "already": already})
         return
     line = f" request {after.short}: {len(after.approved_by)} of {after.needed} approvals"
-    ready = "; it may proceed." if after.status is Status.APPROVED else "."
+    ready = "." if after.status is not Status.APPROVED else f". {_NEXT[after.statement.action]}"
     word = "Approved already, and nothing more was written:" if already else "Approved"
     print_line((Styled(word, "warning" if already else "good"), line + ready))
 
@@ -369,7 +404,7 @@ def deny(
     ends it, even after approvals; the requester may deny it too, to withdraw it. With --offline the
     command reads REQUEST from a file instead, and writes the answer to --output.
     """
-    registry = chosen_registry(registry_reference)
+    registry = _registry(registry_reference)
     if offline is not None or output is not None or request is None:
         with opened_request(
             request, offline, output, where=where, identity=signer, registry=registry
@@ -378,8 +413,8 @@ def deny(
             found = _shown(exported.examine(), as_json=as_json)
             _answer_offline(exported, found, Verdict.DENY, reason, output, as_json=as_json)
         return
-    with where.writing(signer, registry) as store:
-        found = _shown(_examined(store, request), as_json=as_json)
+    with where.reading(registry) as shown, where.writing(signer) as store:
+        found = _shown(_examined(shown, request), as_json=as_json)
         with working("denying"):
             store.deny(found.request.id, reason=reason)
             after = _after(store, found.request)
@@ -435,8 +470,8 @@ def break_glass(
     approve does. It records for good who did this and why; it overrides neither a pause nor a
     denial.
     """
-    with where.writing(signer, chosen_registry(registry_reference)) as store:
-        examined = _shown(_examined(store, request), as_json=as_json)
+    with where.reading(_registry(registry_reference)) as shown, where.writing(signer) as store:
+        examined = _shown(_examined(shown, request), as_json=as_json)
         found = _agreed(examined, "break-glass", yes_to=yes_to, as_json=as_json)
         with working("breaking the glass"):
             entry = store.break_glass(found.request.id, reason=reason)
@@ -453,7 +488,7 @@ def break_glass(
 def _examined(store: Store, request_id: str) -> ExaminedRequest:
     with working("reading the request"):
         request = store.request(request_id)
-        return examine(store, request)
+        return examine(store, request, states=True)
 
 
 def _shown(examined: ExaminedRequest, *, as_json: bool) -> ExaminedRequest:
@@ -477,7 +512,7 @@ def _agreed(
     request = examined.request
     examined.require_agreeable()
     least = DIGITS_LEAST if yes_to is None else _NAMED_DIGITS
-    digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
+    digits = _typed(examined, verb, as_json=as_json) if yes_to is None else yes_to
     if not request.id.startswith(digits):
         raise UsageError(
             f"{verb}: what was typed are not the first {least} digits of the request's id",
@@ -492,12 +527,20 @@ def _agreed(
     return examined
 
 
-def _typed(request: Request, verb: str, *, as_json: bool) -> str:
+def _typed(examined: ExaminedRequest, verb: str, *, as_json: bool) -> str:
+    request = examined.request
     if as_json or not (can_ask() and can_show()):
         raise UsageError(
             f"{verb}: it shows the request and asks, and there is no terminal for that",
             hint=f"Read it with sealpoint requests {request.id}, then give --yes-to {request.id}",
         )
+    # What the requester and the agent wrote above may be so long that the question is out of view.
+    if examined.shown is not None and examined.shown.release.question is not None:
+        question = examined.shown.release.question
+        lines = (question_line(question), answer_line(request.answer, question))
+        asked, answer = (shorten_alike([line], 2 * _LINE_CHARS)[0] for line in lines)
+        print_line(("Question: ", Styled(asked, "heading")))
+        print_line(("Answer: ", Styled(answer or "none", "heading")))
     act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]
     return ask(f"Type the first {DIGITS_LEAST} digits of the id to {act}")
 

@@ -99,7 +99,7 @@ def load_state(
     output: str | None,
     registry_reference: str | None,
     *,
-    untyped: bool,
+    untyped: bool | None,
     where: StoreOptions,
     as_json: bool,
 ) -> None:
@@ -107,9 +107,11 @@ def load_state(
 
     CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. If JSON
     cannot express the state without loss, the command describes it in words; with --json or
-    --output it ends with an error. With --untyped, and for types of a framework, a value is an
-    object with "type" and "fields".
+    --output it ends with an error. A value of an unknown type is an object with "type" and
+    "fields"; with --json or --output only with --untyped, or if it is of a framework.
     """
+    if untyped is None:
+        untyped = not as_json and output is None
     with where.reading(shown_registry(registry_reference, untyped=untyped)) as store:
         handle = store.thread(thread)
         loaded = load(handle, find_ref(handle, checkpoint))

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint threads`: all threads and their states, or what such a list would leave out."""
 
+from collections.abc import Mapping
+
 import click
 
+from sealpoint.api import Store
 from sealpoint.cli.options import Verb, json_option
 from sealpoint.cli.references import thread_text
 from sealpoint.cli.stores import StoreOptions, store_options
 from sealpoint.cli.terminal import print_json, print_line, print_lines, print_table, working
-from sealpoint.errors import IntegrityError
-from sealpoint.gate import ThreadPhase, ThreadSummary
+from sealpoint.errors import IntegrityError, SealpointError
+from sealpoint.gate import Request, Status, ThreadPhase, ThreadSummary
+from sealpoint.signing import Action
 from sealpoint.store import ThreadNames, UnlistedThread
+from sealpoint.views.decision import question_line, shorten_alike
 from sealpoint.views.documents import threads_document
 from sealpoint.views.words import Styled, count_text, shown_name, when
 from sealpoint.world import visible
@@ -38,20 +43,51 @@ def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bo
         found = store.threads(partial=partial)
         names = found.names
         summaries = [] if only_names else list(store.overview(partial=partial))
+        waiting = [] if as_json else [each for each in summaries if each.phase in _WAITING]
+        questions = shorten_alike([_question(store, each.name) for each in waiting], _LINE_CHARS)
+        asked = dict(zip((each.name for each in waiting), questions, strict=True))
+        approved = (
+            {each.thread: each for each in store.requests().requests if _is_approved(each)}
+            if waiting
+            else {}
+        )
     unreadable = [each for each in summaries if each.phase is ThreadPhase.UNREADABLE]
     if as_json:
         print_json(threads_document(found, summaries))
     else:
-        _print(found, names, summaries)
+        _print(found, names, summaries, asked, approved)
     if unreadable:
         click.get_current_context().exit(IntegrityError.exit_status)
 
 
-def _print(found: ThreadNames, names: tuple[str, ...], summaries: list[ThreadSummary]) -> None:
+def _question(store: Store, name: str) -> str:
+    try:
+        return question_line(store.thread(name).question)
+    except SealpointError as error:  # it has changed since, or cannot be read any more
+        return visible(error.message)
+
+
+def _is_approved(request: Request) -> bool:
+    return request.status is Status.APPROVED and request.statement.action is Action.RESUME
+
+
+def _print(
+    found: ThreadNames,
+    names: tuple[str, ...],
+    summaries: list[ThreadSummary],
+    asked: Mapping[str, str],
+    approved: Mapping[str, Request],
+) -> None:
     if summaries:
-        print_table(
-            ("thread", "state", "last change", "owner", "entries"), [_cells(e) for e in summaries]
-        )
+        questions = ("question",) if asked else ()
+        rows = [
+            (
+                *_cells(each, approved.get(each.name)),
+                *([asked.get(each.name) or "-"] if asked else []),
+            )
+            for each in summaries
+        ]
+        print_table(("thread", "state", "last change", "owner", "entries", *questions), rows)
         print_line("")
         for each in summaries:
             if each.reason:
@@ -69,6 +105,8 @@ def _print(found: ThreadNames, names: tuple[str, ...], summaries: list[ThreadSum
         _print_left_out(count, found)
 
 
+_WAITING = (ThreadPhase.NEEDS_ANSWER, ThreadPhase.NEEDS_APPROVAL)
+_LINE_CHARS = 60
 _STYLES = {
     ThreadPhase.PAUSED: "warning",
     ThreadPhase.NEEDS_APPROVAL: "warning",
@@ -77,8 +115,10 @@ _STYLES = {
 }
 
 
-def _cells(each: ThreadSummary) -> tuple[str | Styled, ...]:
+def _cells(each: ThreadSummary, approved: Request | None) -> tuple[str | Styled, ...]:
     state, style = str(each.phase), _STYLES.get(each.phase, "")
+    if approved is not None and each.phase is ThreadPhase.NEEDS_ANSWER:
+        state, style = "approved: run its worker again", "good"
     if each.restored:
         state, style = f"{state}; cut by a restore", "warning"
     return (

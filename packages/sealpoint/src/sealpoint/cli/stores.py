@@ -144,10 +144,11 @@ registry_option = click.option(
 def shown_registry_options(function: _Function) -> _Function:
     """`--registry` and `--untyped`, on verbs that only show a state."""
     untyped = click.option(
-        "--untyped",
-        is_flag=True,
-        help="Show values of unknown types as plain data, with the type's name. Types of a "
-        "framework always appear this way.",
+        "--untyped/--typed",
+        default=None,
+        help="Show values of unknown types as plain data, with the type's name, or refuse them. "
+        "People are shown plain data by default, programs are not. Types of a framework always "
+        "appear this way.",
     )
     return registry_option(untyped(function))
 
@@ -161,7 +162,7 @@ def operator_option(text: str) -> Callable[[_Function], _Function]:
         "--identity",
         "signer",
         metavar="NAME",
-        help=f"{text} Else SEALPOINT_IDENTITY, config.toml, 'operator'.",
+        help=f"{text} Else SEALPOINT_IDENTITY, config.toml, 'operator', or the only key here.",
     )
 
 
@@ -183,6 +184,12 @@ class StoreOptions:
     def files(self) -> StoreFiles:
         """The files of the store on this machine."""
         return StoreFiles.find(self.settings, StoreUrl.parse(self.url))
+
+    @property
+    def operator(self) -> str:
+        """The identity of a person who names none: the operator, or the only one with a key."""
+        names = self.files.keys.names()
+        return names[0] if len(names) == 1 else _OPERATOR
 
     @property
     def anchor(self) -> str:
@@ -243,7 +250,7 @@ def store_options(
             where = None if apart else _find(**chosen, instead=unless)
             if where is not None and "signer" in options:
                 named = options["signer"] or where.settings.identity
-                options["signer"] = named or _OPERATOR
+                options["signer"] = named or where.operator
             return function(*args, where=where, **options)
 
         decorated: _Function = run

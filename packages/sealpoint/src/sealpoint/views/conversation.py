@@ -28,7 +28,9 @@ __all__ = [
     "Conversations",
     "MessagePart",
     "PartKind",
+    "fields_of",
     "find_conversations",
+    "parsed_arguments",
     "read_conversation",
 ]
 
@@ -190,6 +192,16 @@ def _tag(value: Any) -> str:
     return _CLASSES.get((root, kind.__name__.removesuffix("Chunk")), "")
 
 
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the members of a dict or record by name; empty for any other value."""
+    if type(value) is dict:
+        return value if _is_named(value) else {}
+    if type(value) is UntypedValue or _tag(value):
+        return _fields(value)
+    parts = parts_of(value)
+    return dict(parts.held) if parts.shape is ValueShape.RECORD else {}
+
+
 def _fields(value: Any) -> dict[str, Any]:
     """Return the fields of a message or a content, whether or not its class is known here."""
     if type(value) is not UntypedValue:
@@ -329,7 +341,7 @@ class _MessageReader:
         """Return a tool call with its arguments and any other fields."""
         named = ("name", "id", "call_id", "type", arguments)
         rest = {key: each for key, each in call.items() if key not in named}
-        given = _parsed(call.get(arguments))
+        given = parsed_arguments(call.get(arguments))
         told = {"arguments": given, **_said(rest)} if _said(rest) else given
         return MessagePart(
             kind=PartKind.TOOL_CALL,
@@ -399,7 +411,7 @@ def _is_same_call(block: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
         return False
 
 
-def _parsed(arguments: Any) -> Any:
+def parsed_arguments(arguments: Any) -> Any:
     """Parse arguments that are JSON, so that they can be read, and masked by name."""
     if not isinstance(arguments, str) or len(arguments) > _ARGUMENTS_CHARS_MAX:
         return arguments

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""A request in the form that people read before they answer it: complete, with nothing hidden.
 
-The fields are those of the signed statement. The capabilities of the run are compared again with
-the verified checkpoint, and the answer is checked against its digest. The requester's own words
-come first and are labeled as such, because there they cannot scroll the rest out of view. Nothing
-is left out, and nothing is masked: an approver must have seen everything that would run. A value
-with unknown types is shown by its place, and never omitted silently. Invisible characters are
+First come the question, the calls, the answer and what differs, as `views.decision` reads them;
+then the conversation, the capabilities, the requester's reasons, and last the signed digests. The
+capabilities of the run are compared again with the verified checkpoint, and the answer is
+checked against its digest. Nothing that would run is left out or masked, and nothing is repeated. A
+value with unknown types is shown by its place, and never omitted silently. Invisible characters are
 written as `\u{202e}`, and a text of several lines has bars before its lines, so that no text can
 imitate another part.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import unified_diff
 from enum import StrEnum, unique
@@ -20,20 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 from sealpoint.gate import Measure, Request, Status
 from sealpoint.signing import Action
-from sealpoint.views.tree import StateTree
+from sealpoint.views.conversation import PartKind
+from sealpoint.views.decision import AskedQuestion, Decision, TextField, read_decision
+from sealpoint.views.masking import REVEALED, Masking
 from sealpoint.views.values import json_lines, render, value_lines
-from sealpoint.views.words import Line, Styled, short_hex, shown_name, shown_words, when
+from sealpoint.views.words import Line, Styled, count_text, short_hex, shown_name, shown_words, when
 from sealpoint.world import MODULES, LeafChange, World, WorldDiff, visible
 
 if TYPE_CHECKING:  # code that only shows the status of a request does not load them
     from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
 
 __all__ = [
-    "PendingValue",
     "RequestView",
     "Section",
     "SectionKind",
-    "TextField",
     "WorldChange",
     "measure_text",
     "question_lines",
@@ -45,6 +45,7 @@ __all__ = [
 
 # The time to align lines grows with both sides; beyond this they are shown as two blocks.
 _ALIGNED_MAX = 1_000_000
+_MESSAGES_SHOWN = 6
 # A permission of the run or of a sub-agent; the slashes in the names of sub-agents are escaped.
 _PERMISSION = re.compile(r"(?:agent\.[^/]*/)*permission\.")
 _ACTIONS = {Action.RESUME: "resume thread ", Action.HANDOFF: "hand off thread "}
@@ -65,7 +66,7 @@ class SectionKind(StrEnum):
     """The subject of a section of a request."""
 
     REASONS = "reasons"
-    """Why it needs approval, in the requester's words."""
+    """Why it needs approval, as the requester says."""
     STATEMENT = "statement"
     """The content that an approval signs."""
     RELEASE = "release"
@@ -75,20 +76,14 @@ class SectionKind(StrEnum):
     WORLD = "world"
     """The capabilities of the run, if they cannot or need not be compared."""
     QUESTION = "question"
+    """One question, with its calls."""
     ANSWER = "answer"
+    DIFFERENCES = "differences"
+    """What a person could overlook: sentences about question, calls, answer and capabilities."""
+    CONVERSATION = "conversation"
+    """The messages that led to the question."""
     STANDING = "standing"
     """The approvals, the denials and the outcome."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextField:
-    """A named field and its lines."""
-
-    name: str
-    lines: tuple[str, ...]
-    """Empty if there is no value."""
-    style: str = ""
-    """As `Styled.style`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +95,6 @@ class Section:
     note: Line | None = None
     fields: tuple[TextField, ...] = ()
     lines: tuple[Line, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingValue:
-    """The result of a task that would count as done."""
-
-    result: "ShownResult"
-    tree: StateTree | None
-    """The value; None if its types are not known here, with the reason in `result.fault`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +119,8 @@ class RequestView:
     """For people: everything, in reading order."""
     release: "ShownRelease | None"
     """The release that would run, reproduced from the thread."""
-    pending: tuple[PendingValue, ...]
-    question: StateTree | None
-    answer: StateTree | None
+    decision: Decision | None
+    """The question, the calls, the answer and the differences; None for a rollout."""
     worlds: tuple[WorldChange, ...]
     fault: str | None
     """Why the content cannot be trusted; the request then cannot be approved."""
@@ -159,14 +144,18 @@ class RequestView:
         return next((each for each in self.sections if each.kind is kind), None)
 
 
-def request_view(examined: "ExaminedRequest", *, hint: Hint | None = None) -> RequestView:
+def request_view(
+    examined: "ExaminedRequest", *, hint: Hint | None = None, masking: Masking = REVEALED
+) -> RequestView:
     """Make the display of a request.
 
     Args:
         examined: The result of `sealpoint.api.examine`.
         hint: Returns advice if the types of a pending value are not known.
+        masking: The names of values that are hidden in the conversation, and nowhere else.
     """
     request, shown = examined.request, examined.shown
+    decision = None
     if request.statement.action is Action.ROLLOUT:
         worlds = _rollout_changes(request)
         title: Line = Styled("Rollout: runs may resume in another world", "heading")
@@ -175,25 +164,17 @@ def request_view(examined: "ExaminedRequest", *, hint: Hint | None = None) -> Re
         worlds = _resume_changes(examined)
         action = _ACTIONS[request.statement.action]
         title = (Styled(f"Request to {action}", "heading"), _name(request))
-        sections = _sections(examined, worlds, hint)
-    question = None if shown is None else shown.release.question
-    answered = request.statement.answer is not None and examined.fault is None
+        decision = read_decision(shown, examined, masking=masking)
+        sections = _sections(examined, decision, worlds, hint)
     return RequestView(
         request=request,
         title=title,
         sections=tuple(sections),
         release=shown,
-        pending=() if shown is None else tuple(map(_pending, shown.results)),
-        question=None if question is None else StateTree(question, name="question"),
-        answer=StateTree(request.answer, name="answer") if answered else None,
+        decision=decision,
         worlds=worlds,
         fault=None if examined.fault is None else examined.fault.message,
     )
-
-
-def _pending(result: "ShownResult") -> PendingValue:
-    tree = None if result.fault is not None else StateTree(result.value, name="value")
-    return PendingValue(result=result, tree=tree)
 
 
 # The status, in a few words.
@@ -225,25 +206,32 @@ def rollout_standing(request: Request) -> Styled:
 
 
 def _sections(
-    examined: "ExaminedRequest", worlds: Sequence[WorldChange], hint: Hint | None
+    examined: "ExaminedRequest",
+    decision: Decision,
+    worlds: Sequence[WorldChange],
+    hint: Hint | None,
 ) -> Iterator[Section]:
     request, kinds = examined.request, SectionKind
-    # First, because the requester decides how long they are.
-    why = (
-        "Why it needed approval when it was asked for, in the requester's words, which nobody has "
-        "verified:"
-    )
-    yield Section(kind=kinds.REASONS, titles=(why,), lines=tuple(_words(request.reasons)))
-    signed = "What is signed by an approval:"
-    yield Section(kind=kinds.STATEMENT, titles=(signed,), fields=_statement_fields(request))
-    if request.statement.checkpoint is not None:
-        yield _release_section(examined, hint)
+    for question in decision.questions:
+        title = f"{question.asker or 'It'} asks:"
+        lines = tuple(_asked_lines(question))
+        yield Section(kind=kinds.QUESTION, titles=(title,), lines=lines)
+    yield _answer_section(examined, decision)
+    if decision.differences:
+        found = tuple(Styled(f"  {each}", "warning") for each in decision.differences)
+        yield Section(kind=kinds.DIFFERENCES, titles=("What differs:",), lines=found)
+    if decision.messages or decision.unread:
+        lines = tuple(_message_lines(decision, hint))
+        yield Section(kind=kinds.CONVERSATION, titles=("What led to it:",), lines=lines)
     if examined.fault is None:
         yield _world_section(examined, worlds)
-    if examined.shown is not None and (lines := tuple(_question(examined.shown))):
-        yield Section(kind=kinds.QUESTION, titles=(_ASKS,), lines=lines)
-    yield _answer_section(examined)
-    yield Section(kind=kinds.STANDING, titles=("How it stands:",), fields=_standing_fields(request))
+    yield Section(kind=kinds.STANDING, titles=("Status:",), fields=_standing_fields(request))
+    why = "Why approval was requested (as stated by the requester, not verified):"
+    yield Section(kind=kinds.REASONS, titles=(why,), lines=tuple(_words(request.reasons)))
+    if request.statement.checkpoint is not None:
+        yield _release_section(examined, hint)
+    signed = "What an approval signs:"
+    yield Section(kind=kinds.STATEMENT, titles=(signed,), fields=_statement_fields(request))
 
 
 def _rollout_sections(request: Request, worlds: Sequence[WorldChange]) -> Iterator[Section]:
@@ -304,16 +292,56 @@ def _diff_section(titles: tuple[str, ...], change: WorldChange) -> Section:
     )
 
 
-def _answer_section(examined: "ExaminedRequest") -> Section:
-    lines: Sequence[Line] = ()
-    if examined.request.statement.answer is None:
-        title = "The run would be given no answer."
-    elif examined.fault is not None:
-        title = "The answer that the run would be given is not known."
-    else:
-        title = "The answer that the run would be given:"
-        lines = json_lines(examined.request.answer, "  ")
-    return Section(kind=SectionKind.ANSWER, titles=(title,), lines=tuple(lines))
+def _answer_section(examined: "ExaminedRequest", decision: Decision) -> Section:
+    lines: list[Line] = []
+    if not decision.has_answer:
+        known = examined.request.statement.answer is None
+        title = "The run would be given no answer." if known else "The answer is not known."
+        return Section(kind=SectionKind.ANSWER, titles=(title,))
+    for question in decision.questions:
+        if question.answer and len(decision.questions) > 1:
+            lines.append(f"  to {question.asker or 'the question'}:")
+        lines += _field_lines(question.answer)
+    lines += _field_lines(decision.answer)
+    lines.append(Styled(f"  {decision.answered_by}", "quiet"))
+    return Section(kind=SectionKind.ANSWER, titles=("The answer:",), lines=tuple(lines))
+
+
+def _asked_lines(question: AskedQuestion) -> Iterator[Line]:
+    yield from _field_lines((TextField(name="", lines=question.text),))
+    yield from _field_lines(question.fields)
+    for call in question.calls:
+        yield ("  calls ", Styled(call.name, "heading"), " with:" if call.arguments else "")
+        yield from _field_lines(call.arguments, "    ")
+
+
+def _field_lines(fields: Iterable[TextField], indent: str = "  ") -> Iterator[Line]:
+    """Yield named values; a text of several lines has bars, so that it imitates nothing else."""
+    for field in fields:
+        label = Styled(f"{indent}{field.name}:" if field.name else indent[1:], "quiet")
+        if len(field.lines) == 1:
+            yield label, " ", Styled(field.lines[0], field.style)
+        elif field.lines:
+            if field.name:
+                yield label
+            yield from (Styled(f"{indent}  | {line}", field.style) for line in field.lines)
+
+
+def _message_lines(decision: Decision, hint: Hint | None) -> Iterator[Line]:
+    if decision.unread:
+        yield Styled(f"  NOT SHOWN: {visible(decision.unread)}", "bad")
+        if hint is not None:
+            yield Styled(f"  {hint(decision.unread)}", "quiet")
+    hidden = decision.earlier + max(0, len(decision.messages) - _MESSAGES_SHOWN)
+    if hidden:
+        yield Styled(f"  {count_text(hidden, 'earlier message')}", "quiet")
+    for message in decision.messages[-_MESSAGES_SHOWN:]:
+        yield Styled(f"  {message.author or message.role}:", "heading")
+        for part in message.parts:
+            if part.kind is not PartKind.DETAILS:
+                name = f"{part.kind} {part.name}:".replace("-", " ")
+                told = () if part.kind is PartKind.TEXT else (name,)
+                yield from (f"    | {line}" for line in (*told, *part.text.split("\n")))
 
 
 def _name(request: Request) -> str:
@@ -454,25 +482,27 @@ def release_lines(shown: "ShownRelease", hint: Hint | None = None) -> Iterator[L
     for each in release.lanes:
         held = ", held back by a pause" if each.held else ""
         yield f"  with it: {_lane(each.lane)}, checkpoint {visible(each.id)}, seq:{each.seq}{held}"
-    if not shown.results:
+    pending = [each for each in map(_without_question, shown.results) if each is not None]
+    if not pending:
         yield Styled("  no results of tasks are pending on it", "quiet")
-    for pending in shown.results:
-        yield from _result_lines(pending, release.lane, hint)
+    for each_result in pending:
+        yield from _result_lines(each_result, release.lane, hint)
 
 
-_ASKS = "What the run asks, as it was saved:"
+def _without_question(shown: "ShownResult") -> "ShownResult | None":
+    """Return a result without the question, which is shown in its own section."""
+    if shown.result.question is None or shown.fault is not None:
+        return shown
+    writes = shown.value if type(shown.value) is list else [shown.value]
+    left = [each for each in writes if type(each) is not list or "__interrupt__" not in each]
+    return replace(shown, value=left) if left else None
 
 
 def question_lines(shown: "ShownRelease") -> Iterator[Line]:
-    """Yield the question that the run is waiting for someone to answer, if any."""
-    if lines := list(_question(shown)):
-        yield Styled(_ASKS, "heading")
-        yield from lines
-
-
-def _question(shown: "ShownRelease") -> Iterator[Line]:
-    if shown.release.question is not None:
-        yield from json_lines(shown.release.question, "  ")
+    """Yield the questions that the run is waiting for someone to answer, if any."""
+    for question in read_decision(shown).questions:
+        yield Styled(f"{question.asker or 'It'} asks:", "heading")
+        yield from _asked_lines(question)
 
 
 def _lane(lane: str) -> str:

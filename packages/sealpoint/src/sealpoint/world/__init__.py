@@ -6,7 +6,7 @@ of a checkpoint and the world that would resume it. Everything here is pure: `se
 reads sources and revisions.
 """
 
-from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff
+from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff, leaf_subject
 from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_data, json_form
 from sealpoint.world._python_syntax import Import, Syntax, read_imports, read_syntax
 from sealpoint.world._tool import Tool
@@ -31,6 +31,7 @@ __all__ = [
     "isolate",
     "json_data",
     "json_form",
+    "leaf_subject",
     "quoted",
     "read_imports",
     "read_syntax",

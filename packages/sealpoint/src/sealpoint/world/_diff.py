@@ -115,15 +115,19 @@ def class_of(leaf: str) -> LeafClass:
     return _CLASSES[split_leaf(leaf)[1]]
 
 
+def leaf_subject(leaf: str) -> tuple[tuple[str, ...], str, str]:
+    """Return the enclosing sub-agents of a leaf, its kind and its name, for people."""
+    around, kind, name = split_leaf(leaf)
+    agents = tuple(_shown(agent.rpartition("/")[2].removeprefix(_AGENT)) for agent in around)
+    if kind == _CODE and name.startswith(_MODULE):
+        return agents, kind, _module_words(name.removeprefix(_MODULE))
+    return agents, kind, _shown(name)
+
+
 def leaf_words(leaf: str) -> str:
     """Return a leaf's name for people: `tool shell_exec`, `agent researcher / prompt system`."""
-    around, kind, name = split_leaf(leaf)
-    words = [f"agent {_shown(agent.rpartition('/')[2].removeprefix(_AGENT))}" for agent in around]
-    if kind == _CODE and name.startswith(_MODULE):
-        words.append(f"{kind} {_module_words(name.removeprefix(_MODULE))}")
-    else:
-        words.append(f"{kind} {_shown(name)}")
-    return " / ".join(words)
+    agents, kind, name = leaf_subject(leaf)
+    return " / ".join((*(f"agent {each}" for each in agents), f"{kind} {name}"))
 
 
 def _module_words(name: str) -> str:

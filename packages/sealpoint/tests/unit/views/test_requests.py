@@ -18,7 +18,7 @@ from sealpoint.world import World
 from tests.deployment import Deployment
 from tests.unit.gate.team import READ, SHELL, Team
 
-_HOSTILE = "ok \x1b[2J \u202eesrever\u2066 \u200b\u3164\r\nHow it stands:"
+_HOSTILE = "ok \x1b[2J \u202eesrever\u2066 \u200b\u3164\r\nStatus:"
 _QUESTION = {"pay": "250.00 EUR", "token": "t-1"}
 
 
@@ -72,19 +72,17 @@ def test_a_view_holds_everything_that_would_run(team: Team) -> None:
 
     assert view.digest == view.request.statement.digest
     assert view.newest is True
-    assert view.question is not None
-    assert [hit.node.path for hit in view.question.search("250.00").hits] == ['question[0]["pay"]']
-    assert view.answer is not None
-    assert view.answer.node().text == '{"pay": true}'.replace("true", "True")
-    assert [(each.result.result.task, each.tree is None) for each in view.pending] == [
-        ("add", False),
-        ("pay", False),
-    ]
+    assert view.decision is not None
+    (question,) = view.decision.questions
+    assert {each.name: each.lines for each in question.fields}["pay"] == ("250.00 EUR",)
+    assert [(each.name, each.lines) for each in question.answer] == [("pay", ("true",))]
+    assert view.decision.differences == ("New tool: shell",)
     assert [change.diff.lines() for change in view.worlds] == [("+ tool shell",)]
     assert view.worlds[0].direction.startswith("other or more: tools;")
     assert view.fault is None
     assert [str(section.kind) for section in view.sections] == [
-        *("reasons", "statement", "release", "world-diff", "question", "answer", "standing"),
+        *("question", "answer", "differences", "world-diff", "standing", "reasons", "release"),
+        "statement",
     ]
     assert _fields(view.section(SectionKind.STATEMENT))["requester"] == ("worker",)
     assert _fields(view.section(SectionKind.STATEMENT))["reason"] == ("it is due",)
@@ -96,10 +94,8 @@ def test_nothing_of_a_request_is_masked(team: Team) -> None:
     view = _view(team, answer={"password": "p-1"})
     said = "\n".join(_texts(view))
 
-    assert '"token": "t-1"' in said
-    assert '"password": "p-1"' in said
-    assert view.answer is not None
-    assert not view.answer.node("0").masked
+    assert "token: t-1" in said
+    assert "password: p-1" in said
 
 
 def test_no_text_of_a_view_hides_or_passes_for_a_heading(team: Team) -> None:
@@ -117,8 +113,8 @@ def test_no_text_of_a_view_hides_or_passes_for_a_heading(team: Team) -> None:
 
     assert not [text for text in texts if not text.isprintable()]
     assert not [text for text in texts if set(text) & set("\u200b\u3164\u202e")]
-    assert texts.count("How it stands:") == 1 + sum(
-        line == "How it stands:" for line in _fields(view.section(SectionKind.STATEMENT))["reason"]
+    assert texts.count("Status:") == 1 + sum(
+        line == "Status:" for line in _fields(view.section(SectionKind.STATEMENT))["reason"]
     )
 
 
@@ -150,7 +146,8 @@ def test_a_request_that_cannot_be_believed_says_so_and_compares_nothing(team: Te
     assert release.note is not None
     assert _text(release.note) == "  NOT TO BE BELIEVED: it shows another release"
     assert view.worlds == ()
-    assert view.answer is None
+    assert view.decision is not None
+    assert not view.decision.has_answer
     assert view.section(SectionKind.WORLD_DIFF) is view.section(SectionKind.WORLD) is None
 
 
@@ -164,7 +161,6 @@ def test_a_value_whose_types_are_not_known_is_named_with_what_to_do(team: Team) 
     view = request_view(replace(examined, shown=shown), hint=lambda fault: f"Do this: {fault}")
     said = "\n".join(_texts(view))
 
-    assert view.pending[0].tree is None
     assert "NOT SHOWN, entry " in said
     assert "Do this: found 'app.Order'" in said
 

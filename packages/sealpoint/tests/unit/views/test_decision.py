@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people compare: question, calls, answer and differences, by what frameworks store."""
+
+from typing import Any
+
+import pytest
+
+from sealpoint.api import examine, read_release
+from sealpoint.store import ResultsDraft, SaveDraft
+from sealpoint.views.decision import (
+    Decision,
+    answer_line,
+    question_line,
+    read_decision,
+    shorten_alike,
+)
+from sealpoint.views.masking import SECRETS
+from sealpoint.world import World
+from tests.deployment import Deployment
+from tests.unit.gate.team import READ, Team
+
+_ID = "9" * 32
+_OTHER = "8" * 32
+_PUSH = "~__pregel_push, 0000000000, 0000000000"
+
+
+def _decide(question: Any, answer: Any, *, path: str = "", **channels: Any) -> Decision:
+    """Save a state with a question, ask for its answer, and read what people compare."""
+    team, world = Team(Deployment()), World.of(READ)
+    state = {"channel_values": channels}
+    asked = ResultsDraft([], checkpoint="root", task="t", path=path, question=question, world=world)
+    team.thread().adapter.commit([SaveDraft(state, "root", None, None, world), asked])
+    request = team.ask(answer=answer, world=READ)
+    store = team.store("ann")
+    examined = examine(store, store.request(request.id), states=True)
+    return read_decision(examined.shown, examined)
+
+
+def _asked(value: Any, id_: str = _ID) -> list[dict[str, Any]]:
+    return [{"id": id_, "value": value}]
+
+
+def _review(**arguments: Any) -> Any:
+    action = {"name": "refund", "args": arguments}
+    return _asked({"action_requests": [action], "review_configs": []})
+
+
+def _ai(*calls: dict[str, Any]) -> dict[str, Any]:
+    return {"content": "", "tool_calls": list(calls)}
+
+
+def _call(**arguments: Any) -> dict[str, Any]:
+    return {"name": "refund", "args": arguments, "id": "c-1", "type": "tool_call"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "arguments", "said"),
+    [
+        ("Refund 120?", {"amount": 120}, ""),
+        ("Refund 120.00 EUR?", {"amount": 120}, ""),
+        ("Refund 1,200?", {"amount": 1200}, ""),
+        ("Shall I go on?", {"amount": 1200}, ""),
+        ("Refund 120?", {"amount": 1200}, "says 120, and the call has amount 1200."),
+        ("Refund 120?", {"amount": "1200"}, "says 120, and the call has amount 1200."),
+        ("Refund 120?", {"amount": -120}, "says 120, and the call has amount -120."),
+        ({"refund": 120}, {"amount": 1200}, "says 120, and the call has amount 1200."),
+        ("Pay acme?", {"to": "acme", "iban": "DE9"}, "does not mention iban of refund."),
+        ("Pay A-17?", {"order": "A-17", "amount": 17}, "does not mention amount of refund."),
+    ],
+)
+def test_a_value_that_the_question_gives_otherwise_or_leaves_out_is_named(
+    asked: Any, arguments: dict[str, Any], said: str
+) -> None:
+    """The question is what the agent says, and the call is what would run."""
+    found = _decide(_asked(asked), {"resume": "yes"}, messages=[_ai(_call(**arguments))])
+    (question,) = found.questions
+
+    assert found.differences == ((f"The question {said}",) if said else ())
+    assert [each.name for each in question.calls] == ["refund"]
+    marked = {each.name for each in question.calls[0].arguments if each.style == "warning"}
+    assert bool(marked) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("decision", "said"),
+    [
+        ({"type": "approve"}, []),
+        ({"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 120}}}, []),
+        (
+            {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": 1200}}},
+            ["The answer changes amount from 120 to 1200."],
+        ),
+        (
+            {"type": "edit", "args": {"action": "wire", "args": {"amount": 120, "to": "x"}}},
+            ["The answer calls wire instead of refund.", "The answer adds to: x."],
+        ),
+        (
+            {"type": "edit", "edited_action": {"name": "refund", "args": {"amount": True}}},
+            ["The answer changes amount from 120 to true."],
+        ),
+        (
+            {"type": "edit", "edited_action": {"name": "refund", "args": {}}},
+            ["The answer removes amount, which was 120."],
+        ),
+    ],
+)
+def test_what_an_answer_edits_is_named(decision: dict[str, Any], said: list[str]) -> None:
+    """Nobody has to compare two lists of arguments."""
+    found = _decide(_review(amount=120), {"resume": {"decisions": [decision]}})
+
+    assert list(found.differences) == said
+    assert found.questions[0].answer[0].lines[0] == decision["type"]
+
+
+def test_a_call_that_nobody_is_asked_about_is_named() -> None:
+    """A review may leave out calls that would run after the same answer."""
+    found = _decide(
+        _review(amount=120),
+        {"resume": {"decisions": [{"type": "approve"}]}},
+        messages=[_ai(_call(amount=120), {"name": "wire", "args": {"to": "x"}, "id": "c-2"})],
+    )
+
+    assert found.differences == ("The question does not mention the call of wire.",)
+    assert [(each.name, each.is_asked) for each in found.questions[0].calls] == [
+        ("refund", True),
+        ("wire", False),
+    ]
+
+
+def test_a_call_that_has_its_result_is_not_pending() -> None:
+    """Only what would still run belongs to the question."""
+    done = {"content": "ok", "tool_call_id": "c-1"}
+    found = _decide(
+        _asked("Go on?"),
+        {"resume": "yes"},
+        messages=[_ai(_call(amount=1), _call(amount=2) | {"id": "c-2"}), done],
+    )
+    (call,) = found.questions[0].calls
+
+    assert call.arguments[0].lines == ("2",)
+
+
+def test_the_tool_that_asks_is_named_by_the_message_that_started_it() -> None:
+    """A path only has a number; the state has the call."""
+    sent = {"node": "tools", "arg": {"tool_call": _call(amount=3)}}
+    found = _decide(_asked("Go on?"), {"resume": "yes"}, path=_PUSH, __pregel_tasks=[sent])
+
+    assert found.questions[0].asker == "Tool refund"
+    assert found.questions[0].calls[0].arguments[0].lines == ("3",)
+
+
+def test_each_question_has_its_own_answer() -> None:
+    """Answers by id are shown below the question that has this id."""
+    found = _decide(
+        [*_asked("A?"), *_asked("B?", _OTHER)], {"resume": {_OTHER: "to b", _ID: "to a"}}
+    )
+
+    assert [(each.text, each.answer[0].lines) for each in found.questions] == [
+        (("A?",), ("to a",)),
+        (("B?",), ("to b",)),
+    ]
+    assert found.answer == ()
+
+
+def test_an_answer_to_several_questions_is_shown_once() -> None:
+    """It is not guessed which of them it is about."""
+    found = _decide([*_asked("A?"), *_asked("B?", _OTHER)], {"resume": "yes"})
+
+    assert [each.answer for each in found.questions] == [(), ()]
+    assert [each.lines for each in found.answer] == [("yes",)]
+
+
+def test_an_answer_that_does_more_says_so() -> None:
+    """A command may also change the state."""
+    found = _decide(_asked("A?"), {"resume": "yes", "update": {"limit": 10}})
+
+    assert found.differences == ("The answer does more than answer: it also sets update.",)
+    assert found.answer[0].name == "update"
+
+
+def test_another_answer_to_the_same_checkpoint_is_named() -> None:
+    """Whoever denied the first one is not asked for the second in silence."""
+    team = Team(Deployment())
+    team.thread().save({}, id="root", question=_asked("A?"), world=READ)
+    team.ask(answer={"resume": "no"}, world=READ)
+    team.later(minutes=1)
+    request = team.ask(answer={"resume": "yes"}, world=READ)
+    store = team.store("ann")
+    examined = examine(store, store.request(request.id), states=True)
+    found = read_decision(examined.shown, examined)
+
+    (said,) = found.differences
+    assert said.endswith("for the same checkpoint has another answer: no")
+
+
+@pytest.mark.parametrize("given", ["'{\"eur\": 42}'", "{'eur': 42}"])
+def test_a_call_of_agent_framework_is_read_from_its_text(given: str) -> None:
+    """The text that a statement binds holds the call, also where the state is not."""
+    call = f"Content(name='pay', arguments={given})"
+    text = f"Content(type='function_approval_request', function_call={call})"
+    held = {"type": "Content", "sha256": "0" * 64, "text": text}
+    answer = {"$object": {**held, "text": text.replace("request", "response").replace("42", "43")}}
+    found = _decide(_asked({"$object": held}), {"responses": {_ID: answer}})
+    (question,) = found.questions
+
+    assert [(each.name, each.lines) for each in question.calls[0].arguments] == [("eur", ("42",))]
+    assert question.answer[0].lines == ("reject",)
+    assert found.differences == ("The answer changes eur from 42 to 43.",)
+
+
+@pytest.mark.parametrize(
+    "text", ["Pay(a=1, a=2)", "Pay(" * 5000, "Pay(**x)", "__import__('os').system('x')", "\x00"]
+)
+def test_a_text_that_is_no_plain_object_is_shown_as_it_is(text: str) -> None:
+    """Nothing of it is executed, dropped or merged."""
+    found = _decide(_asked({"$object": {"type": "Pay", "text": text}}), {"resume": 1})
+
+    shown = "".join("".join(each.lines) for each in found.questions[0].fields)
+    shown = shown or "".join(found.questions[0].text)
+    assert shown == text.replace("\x00", "\\u{0}")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [None, 5, True, [], {}, [[]], [5, "x"], [{"id": 5, "value": None}], {"": {"": []}}],
+)
+def test_any_json_is_a_question(question: Any) -> None:
+    """Nobody can make a request that cannot be shown."""
+    found = _decide([question], question or {"resume": question})
+
+    assert found.has_answer
+    assert isinstance(question_line([question]), str)
+    assert isinstance(answer_line(question, [question]), str)
+
+
+def test_secrets_of_a_question_are_hidden_where_nobody_approves() -> None:
+    """The page of a thread masks them; the page of a request must not."""
+    team = Team(Deployment())
+    asked = _asked({"to": "acme", "nested": {"api_token": "s3"}, "token": "s4"})
+    team.thread().save({}, id="root", question=asked, world=READ)
+    thread = team.store("ann").thread("t")
+    shown = read_release(thread, thread.release())
+
+    assert "s4" in str(read_decision(shown))
+    hidden = str(read_decision(shown, masking=SECRETS))
+    assert "acme" in hidden
+    assert "s3" not in hidden
+    assert "s4" not in hidden
+
+
+def test_forty_requests_that_differ_in_the_middle_can_be_told_apart() -> None:
+    """What is shortened is what they share."""
+    same = "Please review this refund for a customer who has been with us for a very long time: "
+    lines = [f"{same}order A-{number}, {'as agreed ' * 20}" for number in range(40)]
+    short = shorten_alike(lines, 90)
+
+    assert len(set(short)) == len(lines)
+    assert max(map(len, short)) <= 100
+    assert shorten_alike(["short"], 90) == ["short"]
+
+
+def test_lines_for_lists_name_calls_and_answers() -> None:
+    """One line is enough to see what is asked, and what the answer is."""
+    answer = {"resume": {"decisions": [{"type": "reject", "message": "too much"}]}}
+
+    assert question_line(_review(order="A-17", amount=120)) == "refund(order: A-17, amount: 120)"
+    assert answer_line(answer) == "reject, message: too much"
+    assert answer_line({"resume": {_ID: "yes"}}, _asked("A?")) == "yes"
+    assert question_line(None) == answer_line(None) == ""
