@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from sealpoint.store import ResultsDraft, SaveDraft
+from sealpoint.views.nodes import finished_nodes, step_text
 from tests.cli import shop
 from tests.cli.machine import Machine
 
@@ -235,6 +237,34 @@ def test_types_that_are_not_known_here_are_shown_as_plain_data(machine: Machine)
     assert '"type": "shop.order"' in read
     assert "--untyped" in refused.stderr
     assert "--untyped" in programs.stderr
+
+
+def test_a_log_names_subgraphs_and_nodes(machine: Machine) -> None:
+    """Nobody has to find out which node is behind an id."""
+    asks = "~__pregel_pull, refund"
+    with machine.open() as store:
+        outcomes = store.thread("t").adapter.commit(
+            [
+                SaveDraft({}, "a", None, {"step": 0}, None),
+                ResultsDraft([], checkpoint="a", task="1", path="~__pregel_pull, classify"),
+                SaveDraft({}, "b", "a", {"step": 1}, None),
+                SaveDraft({}, "c", None, None, None, lane="support:1|inner:2"),
+                ResultsDraft([], checkpoint="b", task="2", path=asks, question="Refund?"),
+            ]
+        )
+        assert not [each for each in outcomes if isinstance(each, Exception)]
+        entries = store.watch().timeline("t").entries
+    headings, inner, second, first = machine.done("log", "t").splitlines()
+    steps = [step_text(each, finished_nodes(entries)) for each in entries]
+
+    assert headings.split()[4:6] == ["lane", "after"]
+    assert "support / inner" in inner
+    assert "classify" in second
+    assert "classify" not in first
+    assert "Node refund asks" in steps
+    assert "Node classify finished" in steps
+    assert "Step 1, after classify" in steps
+    assert "Step 0" in steps
 
 
 def test_a_shortened_id_names_a_checkpoint(machine: Machine) -> None:

@@ -11,6 +11,7 @@ the question does not mention, or mentions otherwise, is named as a difference.
 """
 
 import ast
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -53,6 +54,7 @@ _LINE_CHARS_MAX = 2_000
 _SHORT_CHARS = 60
 _MESSAGES = 30
 _PUSH = "~__pregel_push"
+_INDEX = re.compile(r"[0-9]{1,12}")
 _SENT = "__pregel_tasks"
 _REVIEWER = "HumanInTheLoopMiddleware"
 _APPROVAL = "function_approval_"
@@ -204,10 +206,16 @@ def _flat(question: Any) -> Iterator[tuple[str | None, Any]]:
     if type(question) is list and question and all(type(each) in (list, dict) for each in question):
         for each in question:
             yield from _flat(each)
-    elif type(question) is dict and "value" in question and question.keys() <= {"id", "value"}:
+    elif _is_identified(question):
         yield question.get("id"), question["value"]
     elif question is not None:
         yield None, question
+
+
+def _is_identified(question: Any) -> bool:
+    if type(question) is not dict or not {"value"} <= question.keys() <= {"id", "value"}:
+        return False
+    return type(question.get("id", "")) is str
 
 
 def _whole_questions(shown: "ShownRelease") -> Iterator[tuple[str, Any]]:
@@ -271,7 +279,10 @@ def _reviewed(requests: list[Any]) -> tuple[tuple[_Call, ...], str, dict[str, An
             fields |= {"description": each.pop("description", fields.get("description")), **each}
             said = fields.pop("description") or ""
             # The usual description repeats the call, as Python writes it.
-            texts.append(str(said).removesuffix(f"\n\nTool: {name}\nArgs: {given}"))
+            said = said if type(said) is str else "\n".join(_lines(said))
+            with suppress(ValueError):  # a number of thousands of digits has no decimal text
+                said = said.removesuffix(f"\n\nTool: {name}\nArgs: {given}")
+            texts.append(said)
         configs = fields.pop("review_configs", None)
         if (choices := _choices(configs)) is not None:
             fields["possible answers"] = choices
@@ -286,11 +297,15 @@ def _choices(configs: Any) -> str | None:
     if not isinstance(configs, list | tuple):
         return None
     found = {
-        tuple(each["allowed_decisions"])
+        ", ".join(each["allowed_decisions"])
+        if type(each) is dict
+        and each.keys() == {"action_name", "allowed_decisions"}
+        and type(each["allowed_decisions"]) is list
+        and all(map(_is_text, each["allowed_decisions"]))
+        else None
         for each in configs
-        if type(each) is dict and each.keys() == {"action_name", "allowed_decisions"}
     }
-    return ", ".join(map(str, *found)) if len(found) == 1 and configs else None
+    return found.pop() if len(found) == 1 else None
 
 
 # What the pending state says about a question.
@@ -332,7 +347,7 @@ class _Asker:
         """Return the message that started the task, if it was started by one."""
         kind, _, rest = ("" if self.result is None else self.result.result.path).partition(", ")
         sent, number = channels.get(_SENT), rest.partition(", ")[0]
-        if kind != _PUSH or type(sent) is not list or not number.isdecimal():
+        if kind != _PUSH or type(sent) is not list or not _INDEX.fullmatch(number):
             return None
         return sent[int(number)] if int(number) < len(sent) else None
 
@@ -395,11 +410,12 @@ def _calls_in(value: Any) -> Iterator[_Call]:
 def _unanswered_calls(channels: Mapping[str, Any]) -> Iterator[_Call]:
     """Yield the calls of the last message with calls that have no result."""
     messages = channels.get("messages")
-    done = set()
+    done: list[Any] = []
     for message in reversed(messages) if type(messages) is list else ():
         fields = fields_of(message)
-        done.add(fields.get("tool_call_id"))
-        if calls := fields.get("tool_calls"):
+        done.append(fields.get("tool_call_id"))
+        calls = fields.get("tool_calls")
+        if isinstance(calls, list | tuple) and calls:
             yield from (each for each in _calls_in(calls) if each.id not in done)
             return
         if fields.get("tool_call_id") is None:
@@ -411,10 +427,7 @@ def _with_state(
 ) -> AskedQuestion:
     calls = list(question.calls)
     for each in asker.calls:
-        same = [
-            n for n, c in enumerate(calls) if (c.name, c.arguments) == (each.name, each.arguments)
-        ]
-        if not same:
+        if not any(c.name == each.name and _is_same(c.arguments, each.arguments) for c in calls):
             calls.append(each)
             if question.calls:
                 differences.append(
@@ -437,7 +450,8 @@ def _with_state(
 
 def _tool_call(call: _Call) -> ToolCall:
     fields = fields_of(call.arguments)
-    given = fields or ({} if call.arguments in ({}, None) else {"": call.arguments})
+    is_empty = call.arguments is None or type(call.arguments) is dict
+    given = fields or ({} if is_empty else {"": call.arguments})
     arguments = (
         _field(name, value, "warning" if name in call.marked else "")
         for name, value in given.items()
@@ -528,7 +542,7 @@ def _unmentioned(question: _Question, call: _Call, differences: list[str]) -> It
     is_named = {name: _mentions(said, numbers.keys(), value) for name, value in given.items()}
     missing = [name for name, known in is_named.items() if known is False]
     wrong = [name for name in missing if numbers and _is_number(given[name])]
-    spare = numbers.keys() - {_number(str(value)) for value in given.values()}
+    spare = numbers.keys() - {_number(_line(value)) for value in given.values()}
     told = ", ".join(numbers[each] for each in sorted(spare or numbers))
     for name in wrong:
         value = _line(given[name])
@@ -543,15 +557,16 @@ def _unmentioned(question: _Question, call: _Call, differences: list[str]) -> It
 
 def _mentions(said: str, numbers: Collection[float], value: Any) -> bool | None:
     """Whether a text mentions a value; None if the value has no text of its own."""
-    if value is None or isinstance(value, bool) or value in ("", [], {}):
+    if value is None or isinstance(value, bool) or _line(value) in ("", "[]", "{}"):
         return None
     if _is_number(value):
-        return _number(str(value)) in numbers
+        return _number(_line(value)) in numbers
     return _line(value).casefold() in said.casefold()
 
 
 def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and _NUMBER.fullmatch(str(value)) is not None
+    is_plain = isinstance(value, int | float | str) and not isinstance(value, bool)
+    return is_plain and _NUMBER.fullmatch(_line(value)) is not None
 
 
 def _number(text: str) -> float:
@@ -575,7 +590,7 @@ def _edited(call: _Call, answer: Any, differences: list[str]) -> Iterator[str]:
     after = fields_of(parsed_arguments(new.get("args", new.get("arguments"))))
     for each in dict.fromkeys((*before, *after)):
         one, other = before.get(each, _NOTHING), after.get(each, _NOTHING)
-        if one is other or (one == other and type(one) is type(other)):
+        if one is not _NOTHING and other is not _NOTHING and _is_same(one, other):
             continue
         yield each
         shown = visible(each)
@@ -765,10 +780,19 @@ def _lines(value: Any) -> tuple[str, ...]:
         return tuple(map(visible, value.split("\n")))
     if type(value) is list and value and all(map(_is_one_line, value)):
         return tuple(f"- {visible(each)}" for each in value)
-    plain = untyped_json(value)
-    if json_fault(plain) is None:
-        return tuple(value_lines(plain))
+    with suppress(ValueError, TypeError, RecursionError):
+        plain = untyped_json(value)
+        if json_fault(plain) is None:
+            return tuple(value_lines(plain))
     return tuple(map(visible, render(value, name="value", everything=True)))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values have the same text, whatever the order of their keys."""
+    with suppress(ValueError, TypeError, RecursionError):
+        texts = [json.dumps(untyped_json(each), sort_keys=True) for each in (one, other)]
+        return texts[0] == texts[1]
+    return _lines(one) == _lines(other)
 
 
 def _is_text(value: Any) -> bool:

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people compare: question, calls, answer and differences, by what frameworks store."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sealpoint.api import examine, read_release
+from sealpoint.codec import UntypedValue
 from sealpoint.store import ResultsDraft, SaveDraft
 from sealpoint.views.decision import (
     Decision,
@@ -17,6 +21,7 @@ from sealpoint.views.decision import (
 from sealpoint.views.masking import SECRETS
 from sealpoint.world import World
 from tests.deployment import Deployment
+from tests.effort import examples
 from tests.unit.gate.team import READ, Team
 
 _ID = "9" * 32
@@ -193,10 +198,10 @@ def test_another_answer_to_the_same_checkpoint_is_named() -> None:
     assert said.endswith("for the same checkpoint has another answer: no")
 
 
-@pytest.mark.parametrize("given", ["'{\"eur\": 42}'", "{'eur': 42}"])
-def test_a_call_of_agent_framework_is_read_from_its_text(given: str) -> None:
+@pytest.mark.parametrize("arguments", ["'{\"eur\": 42}'", "{'eur': 42}"])
+def test_a_call_of_agent_framework_is_read_from_its_text(arguments: str) -> None:
     """The text that a statement binds holds the call, also where the state is not."""
-    call = f"Content(name='pay', arguments={given})"
+    call = f"Content(name='pay', arguments={arguments})"
     text = f"Content(type='function_approval_request', function_call={call})"
     held = {"type": "Content", "sha256": "0" * 64, "text": text}
     answer = {"$object": {**held, "text": text.replace("request", "response").replace("42", "43")}}
@@ -222,7 +227,7 @@ def test_a_text_that_is_no_plain_object_is_shown_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize(
     "question",
-    [None, 5, True, [], {}, [[]], [5, "x"], [{"id": 5, "value": None}], {"": {"": []}}],
+    [None, 5, True, [], {}, [[]], [5, "x"], [{"id": [5], "value": None}], {"": {"": []}}],
 )
 def test_any_json_is_a_question(question: Any) -> None:
     """Nobody can make a request that cannot be shown."""
@@ -231,6 +236,61 @@ def test_any_json_is_a_question(question: Any) -> None:
     assert found.has_answer
     assert isinstance(question_line([question]), str)
     assert isinstance(answer_line(question, [question]), str)
+
+
+def _untyped(name: str, fields: dict[str, Any]) -> UntypedValue:
+    return UntypedValue(name=name, version=1, fields=fields)
+
+
+_NAMES = st.sampled_from(
+    [
+        *("id", "value", "resume", "responses", "type", "args", "name", "decisions", "edit"),
+        *("action", "action_requests", "review_configs", "allowed_decisions", "action_name"),
+        *("description", "edited_action", "function_call", "tool_calls", "tool_call_id"),
+        *("tool_call", "arguments", "function_approval_request", "function_approval_response"),
+        *("approved", "text", "$object", "__interrupt__"),
+    ]
+)
+_PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | _NAMES
+_ODD = st.builds(pow, st.just(10), st.just(5000)) | st.just((1, {2}))
+_JUNK = st.recursive(
+    _PLAIN | _ODD,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(_NAMES, inner, max_size=5)
+        | st.builds(_untyped, _NAMES, st.dictionaries(_NAMES, inner, max_size=3))
+    ),
+    max_leaves=30,
+)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(question=_JUNK, answer=_JUNK, messages=_JUNK, sent=_JUNK, writes=_JUNK)
+def test_nobody_can_make_a_request_that_breaks_the_page(
+    question: Any, answer: Any, messages: Any, sent: Any, writes: Any
+) -> None:
+    """Whoever cannot be shown a request cannot deny it either."""
+    state = {"channel_values": {"messages": messages, "__pregel_tasks": sent}}
+    result = SimpleNamespace(question=question, path=_PUSH)
+    release = SimpleNamespace(
+        question=question, newest=True, held=False, origin=None, deleted=(), lane=""
+    )
+    shown: Any = SimpleNamespace(
+        release=release,
+        results=(SimpleNamespace(lane="", result=result, value=writes, fault=None),),
+        states=(SimpleNamespace(lane="", state=state, fault=None),),
+    )
+    statement = SimpleNamespace(
+        answer="0", actor=None, checkpoint="0", world_from=None, world_to=None
+    )
+    request = SimpleNamespace(answer=answer, statement=statement)
+    examined: Any = SimpleNamespace(request=request, fault=None, diff=None, earlier=())
+    found = read_decision(shown, examined)
+    lines = question_line(question), answer_line(answer, question)
+
+    assert found.has_answer == (answer is not None)
+    assert all(line.isprintable() for line in lines)
+    read_decision(shown, masking=SECRETS)
 
 
 def test_secrets_of_a_question_are_hidden_where_nobody_approves() -> None:
