@@ -11,6 +11,7 @@ import json
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from sealpoint.api import read_release
 from sealpoint.errors import NoRight, UsageError
 from sealpoint.gate import Thread
 from sealpoint.signing import (
@@ -21,7 +22,7 @@ from sealpoint.signing import (
     passkey_attestation,
 )
 from sealpoint.views.answer_forms import questions_of, read_answer
-from sealpoint.views.tree import StateTree
+from sealpoint.views.decision import answer_line, read_decision
 from sealpoint_console._app import PageCall, Right, Routes
 from sealpoint_console._sign_in import assertion_of, chosen_passkey, text_of
 
@@ -42,16 +43,20 @@ class AnswerPages:
         thread = call.thread(about)
         standing, question = thread.standing(), thread.question
         questions = () if question is None else questions_of(question)
-        trees = [StateTree(each.value, name="question").look("") for each in questions]
         given = None if question is None else thread.signed_answer
+        decision = None
+        if question is not None:
+            shown = read_release(thread, thread.release(), states=True)
+            decision = read_decision(shown, masking=call.desk.masking)
         return call.page(
             "answer.html",
             page_path="/",
             id=about,
             name=thread.name,
-            asked=list(zip(questions, trees, strict=True)),
+            decision=decision,
+            forms=[each.form for each in questions],
             given=given,
-            given_tree=None if given is None else StateTree(given.answer, name="answer").look(""),
+            given_line="" if given is None else answer_line(given.answer, question),
             paused=standing.paused,
             may_answer=may_answer(call),
             ticket=call.offer("answer-question", about, standing.basis),

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from sealpoint.errors import NeedsApproval
+from sealpoint.gate import Request
 from tests.attacks.console.passkeys import answer_to, give_passkey
 from tests.console.person import person_at
 from tests.console.scene import WORLD, Scene, Served
@@ -88,7 +89,9 @@ def test_a_person_answers_in_a_browser_and_the_worker_takes_it(
         assert (given.person, given.answer) == ("ann", answer)
         with pytest.raises(NeedsApproval) as needs:
             store.thread("invoice-17").resume(world=WORLD, answer=answer)
-        assert needs.value.request.statement.actor == "ann"
+        request = needs.value.request
+        assert isinstance(request, Request)
+        assert request.statement.actor == "ann"
         assert store.verify().ok
 
 

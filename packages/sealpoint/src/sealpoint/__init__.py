@@ -29,9 +29,9 @@ if TYPE_CHECKING:
         Policy,
         Request,
         Requests,
-        SignedAnswer,
         RolloutPlan,
         Rollouts,
+        SignedAnswer,
         Standing,
         Thread,
     )

@@ -57,7 +57,9 @@ def test_an_answered_run_goes_on_once(office: Office, shape: str) -> None:
     graph = office.waiting(desk, "t")
     assert resume_waiting(graph, office.worker).outcomes == {}
     _answer(office, "t")
-    if office.worker.policy.name != "solo":
+    policy = office.worker.policy
+    assert policy is not None
+    if policy.name != "solo":
         found = resume_waiting(graph, office.worker)
         assert found.outcomes == {RunOutcome.NEEDS_APPROVAL: 1}
         assert desk.ran == []

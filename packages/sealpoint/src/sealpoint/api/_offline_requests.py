@@ -33,7 +33,7 @@ from sealpoint.errors import (
     SealpointError,
     UsageError,
 )
-from sealpoint.gate import Request, Status, Thread, why_closed
+from sealpoint.gate import Request, SignedAnswer, Status, Thread, why_closed
 from sealpoint.ledger import STORE_CHAIN, Kind, ResultsBody, parse_body, parse_header
 from sealpoint.limits import BUNDLE_BYTES_MAX, POSITION_LIST_BYTES_MAX, REQUEST_BYTES_MAX
 from sealpoint.signing import Attestation, Signer, SigningKey, TrustPin, Verdict
@@ -106,6 +106,8 @@ class ExaminedRequest:
     """Why its content is not trustworthy."""
     earlier: tuple[Request, ...] = ()
     """The requests before it for the same checkpoint."""
+    signed: SignedAnswer | None = None
+    """The answer that a person has signed for the thread as it is."""
 
     def require_agreeable(self) -> None:
         """Refuse a request that must not be approved, or let pass without approvals.
@@ -132,11 +134,13 @@ def examine(store: Store, request: Request, *, states: bool = False) -> Examined
     """
     shown, diff, fault = None, None, None
     earlier: tuple[Request, ...] = ()
+    signed: SignedAnswer | None = None
     if request.statement.checkpoint is not None:
         handle = store.thread(request.thread)
         try:
             shown = read_release(handle, handle.release_of(request), states=states)
             diff = handle.compare(request)
+            signed = handle.signed_answer
             earlier = tuple(
                 each
                 for each in handle.requests()
@@ -145,7 +149,9 @@ def examine(store: Store, request: Request, *, states: bool = False) -> Examined
             )
         except SealpointError as error:
             fault = error
-    return ExaminedRequest(request=request, shown=shown, diff=diff, fault=fault, earlier=earlier)
+    return ExaminedRequest(
+        request=request, shown=shown, diff=diff, fault=fault, earlier=earlier, signed=signed
+    )
 
 
 def read_release(thread: Thread, release: Release, *, states: bool = False) -> ShownRelease:

@@ -84,16 +84,12 @@ def questions_of(question: Any) -> tuple[AskedQuestion, ...]:
     Args:
         question: The question of a release, in the form that an adapter or the application chose.
     """
-    found = [*_items(question)]
-    if not found or len({each["id"] for each in found}) < len(found):
+    found = [*each_question(question)]
+    if None in (ids := {id_ for id_, _, _ in found}) or not 0 < len(ids) == len(found):
         return (AskedQuestion(id=None, value=question, form=_form(question, None, "answer")),)
     return tuple(
-        AskedQuestion(
-            id=each["id"],
-            value=each.get("value"),
-            form=_form(each.get("value"), each.get("schema"), f"answer-{place}"),
-        )
-        for place, each in enumerate(found)
+        AskedQuestion(id=id_, value=value, form=_form(value, schema, f"answer-{place}"))
+        for place, (id_, value, schema) in enumerate(found)
     )
 
 
@@ -114,17 +110,15 @@ def answer_to(questions: Sequence[AskedQuestion], values: Sequence[Any]) -> Any:
     return {"resume": {each.id: value for each, value in named}}
 
 
-def _items(question: Any) -> Iterator[dict[str, Any]]:
-    """Yield the questions of an adapter: objects with an id and a value, also in nested lists."""
-    if isinstance(question, list):
+def each_question(question: Any) -> Iterator[tuple[str | None, Any, Any]]:
+    """Yield each question of a release: its id, if it has one, its value, and its schema."""
+    if type(question) is list and question and all(type(each) in (list, dict) for each in question):
         for each in question:
-            yield from _items(each)
-    elif (
-        isinstance(question, dict)
-        and isinstance(question.get("id"), str)
-        and question.keys() <= {"id", "value", "schema"}
-    ):
-        yield question
+            yield from each_question(each)
+    elif type(question) is dict and {"value"} <= question.keys() <= {"id", "value", "schema"}:
+        yield question.get("id"), question["value"], question.get("schema")
+    elif question is not None:
+        yield None, question, None
 
 
 def _form(value: Any, schema: Any, name: str) -> FormField:

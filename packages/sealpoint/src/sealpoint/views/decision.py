@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from sealpoint.codec import UntypedValue
 from sealpoint.gate import Request
+from sealpoint.views.answer_forms import each_question
 from sealpoint.views.conversation import (
     ChatMessage,
     PartKind,
@@ -168,6 +169,7 @@ def read_decision(
     if examined is not None:
         differences += _world_words(examined)
     if examined is not None:
+        differences += _signed_words(examined)
         differences += _earlier_words(examined.request, examined.earlier)
     place = place or _Asker(shown, None, hidden)
     messages, earlier = _conversation(place.states, called, masking)
@@ -175,7 +177,7 @@ def read_decision(
         questions=tuple(questions),
         answer=tuple(_field(name, value) for name, value in (rest | effects).items()),
         has_answer=answer is not None,
-        answered_by=_answered_by(request),
+        answered_by=_answered_by(examined),
         differences=tuple(differences),
         messages=messages,
         earlier=earlier,
@@ -183,10 +185,12 @@ def read_decision(
     )
 
 
-def _answered_by(request: Request | None) -> str:
-    if request is None or request.statement.answer is None:
+def _answered_by(examined: "ExaminedRequest | None") -> str:
+    if examined is None or examined.request.statement.answer is None:
         return ""
-    actor = request.statement.actor
+    if examined.signed is not None and examined.signed.answer == examined.request.answer:
+        return f"Answered and signed by {visible(examined.signed.person)}"
+    actor = examined.request.statement.actor
     if actor is None:
         return "The requester does not say who answered."
     return f"Answered by {visible(actor)} (as the requester claims)"
@@ -197,25 +201,8 @@ def _answered_by(request: Request | None) -> str:
 
 def _asked(shown: "ShownRelease", masking: Masking) -> list[_Question]:
     whole = dict(_whole_questions(shown))
-    questions = _flat(shown.release.question)
-    return [_read_question(id_, value, whole, masking) for id_, value in questions]
-
-
-def _flat(question: Any) -> Iterator[tuple[str | None, Any]]:
-    """Yield each question with its id, if it has one."""
-    if type(question) is list and question and all(type(each) in (list, dict) for each in question):
-        for each in question:
-            yield from _flat(each)
-    elif _is_identified(question):
-        yield question.get("id"), question["value"]
-    elif question is not None:
-        yield None, question
-
-
-def _is_identified(question: Any) -> bool:
-    if type(question) is not dict or not {"value"} <= question.keys() <= {"id", "value"}:
-        return False
-    return type(question.get("id", "")) is str
+    questions = each_question(shown.release.question)
+    return [_read_question(id_, value, whole, masking) for id_, value, _ in questions]
 
 
 def _whole_questions(shown: "ShownRelease") -> Iterator[tuple[str, Any]]:
@@ -394,7 +381,7 @@ def _asking(results: Sequence["ShownResult"], id_: str | None) -> "ShownResult |
         each
         for each in results
         if each.result.question is not None
-        and (id_ is None or id_ in [known for known, _ in _flat(each.result.question)])
+        and (id_ is None or id_ in [known for known, _, _ in each_question(each.result.question)])
     ]
     return max(found, key=lambda each: each.lane.count("|") + bool(each.lane), default=None)
 
@@ -646,6 +633,13 @@ def _leaf(change: LeafChange) -> str:
     return f"{kind}{of}: {name}{short}"
 
 
+def _signed_words(examined: "ExaminedRequest") -> Iterator[str]:
+    signed = examined.signed
+    if signed is not None and signed.answer != examined.request.answer:
+        told = _cut(answer_line(signed.answer), 200)
+        yield f"{visible(signed.person)} has signed another answer: {told}"
+
+
 def _earlier_words(request: Request, earlier: Sequence[Request]) -> Iterator[str]:
     for each in earlier:
         if each.statement.answer != request.statement.answer:
@@ -690,7 +684,7 @@ def _without(message: ChatMessage, called: set[str]) -> ChatMessage | None:
 def question_line(question: Any) -> str:
     """Return a question in one line."""
     texts = []
-    for id_, value in _flat(question):
+    for id_, value, _ in each_question(question):
         read = _read_question(id_, value, {})
         calls = [_call_line(each) for each in read.calls]
         said = [read.text] if read.text and not calls else []
@@ -708,7 +702,7 @@ def answer_line(answer: Any, question: Any = None) -> str:
         rest = dict(given)
         main = rest.pop("resume", rest.pop("responses", None))
         told = fields_of(main).get("decisions", main)
-        ids = [id_ for id_, _ in _flat(question)]
+        ids = [id_ for id_, _, _ in each_question(question)]
         if type(told) is dict and ("responses" in given or told.keys() <= {*ids}):
             told = [told[each] for each in sorted(told, key=lambda id_: (*ids, id_).index(id_))]
         parts = list(told) if isinstance(told, list | tuple) else [told]

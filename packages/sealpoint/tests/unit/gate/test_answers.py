@@ -17,7 +17,7 @@ from sealpoint.errors import (
     SealpointError,
     UsageError,
 )
-from sealpoint.gate import SignedAnswer, Status
+from sealpoint.gate import Request, SignedAnswer, Status
 from sealpoint.ledger import Kind
 from sealpoint.signing import Attestation, Statement, Verdict, attest
 from tests.deployment import Deployment
@@ -180,6 +180,7 @@ def test_who_answered_does_not_approve_it(tmp_path: Path) -> None:
     with pytest.raises(NeedsApproval) as needs:
         team.thread().resume(world=READ, answer="yes", actor="bot")
     request = needs.value.request
+    assert isinstance(request, Request)
     assert request.statement.actor == "ann"
     with pytest.raises(NoRight):
         team.store("ann").approve(request.id, reason="mine")
@@ -231,7 +232,7 @@ def test_a_paused_thread_takes_an_answer_and_does_not_run(team: Team) -> None:
 
 
 def test_of_two_answers_the_first_in_the_thread_counts(team: Team) -> None:
-    """Two people have the form open: whose answer is on record first stands, whatever the clocks."""
+    """Two people have the form open: the first on record stands, whatever the clocks."""
     thread = team.thread("operator")
     told = {who: thread.prepare_answer(who, person=who) for who in ("ann", "bob")}
     words = {
@@ -244,5 +245,6 @@ def test_of_two_answers_the_first_in_the_thread_counts(team: Team) -> None:
     with pytest.raises(Moved):
         thread.record_answer(told["ann"], "ann", words["ann"])
     given = team.thread().signed_answer
-    assert given is not None and given.person == "bob"
+    assert given is not None
+    assert given.person == "bob"
     assert [each.person for each in team.store("operator").requests().answers] == ["bob"]
