@@ -182,7 +182,7 @@ class _TableReader:
         keyed = sorted((column[5], column[1]) for column in columns if column[5])
         self._key = [column for _, column in keyed]
         # Sorted, so that the order in which a migration adds columns does not count.
-        self._columns = sorted(column[1] for column in columns)
+        self._columns = sorted(column[1] for column in columns if column[1] not in rule.free)
         self._counted = [
             (place, column)
             for place, column in enumerate(self._columns)
@@ -200,6 +200,8 @@ class _TableReader:
         whole: dict[str, bytes] = {}
         shown: dict[str, Mapping[str, Any]] = {}
         for row in self._select():
+            if self._is_journal(row):
+                continue
             digest = self._digest(row)
             key = self._key_text(row, digest, rows)
             rows[key] = digest
@@ -210,6 +212,12 @@ class _TableReader:
             if self._rule.shows:
                 shown[key] = dict(self._shown(row))
         return Table(rows=rows, partial=partial, whole=whole, shown=shown)
+
+    def _is_journal(self, row: Sequence[Any]) -> bool:
+        return any(
+            all(row[at] == part for at, part in zip(self._key_places, start, strict=False))
+            for start in self._rule.journals
+        )
 
     def digest(self) -> bytes:
         """Return one digest of all rows, in the order of the table."""

@@ -4,6 +4,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,27 @@ def test_a_seal_of_a_running_gateway_without_changes_is_not_made(recorded: Recor
         assert watch.seal() is not None
         assert watch.seal() is None
         watch.end(crashed=False)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE agent_databases SET last_seen_at = 7, size_bytes = 7",
+        (
+            "INSERT INTO plugin_state_entries VALUES"
+            " ('memory-core', 'memory-host.events', 'event:1', '{}', 1, NULL),"
+            " ('memory-core', 'memory-host.event-cursors', 'cursor', '1', 1, NULL)"
+        ),
+    ],
+)
+def test_what_reading_commands_write_is_no_alarm(
+    stopped: Recorded, tmp_path: Path, statement: str
+) -> None:
+    """`openclaw memory search` notes on a stopped gateway that it has opened a database."""
+    read = stopped.copied(tmp_path / "openclaw")
+    read.sql(STATE, statement)
+    with read.guard() as guard:
+        assert guard.verify().differences == ()
 
 
 def test_what_a_running_gateway_keeps_up_to_date_is_no_change_of_the_world(
