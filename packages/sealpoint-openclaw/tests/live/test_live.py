@@ -310,7 +310,7 @@ def test_an_edit_in_the_window_of_a_crash_is_listed(gateway: GuardedGateway) -> 
 
 
 @pytest.mark.skipif(not _OLDER, reason="SEALPOINT_OPENCLAW_OLDER names no folder with OpenClaw")
-def test_an_upgrade_is_recorded_and_asks_nothing_more(tmp_path: Path) -> None:
+def test_an_upgrade_is_recorded_and_there_is_no_way_back(tmp_path: Path) -> None:
     """As the guide says: the new version is started with a reason, and then as always."""
     with serving_model() as port:
         gateway = GuardedGateway(Path(_OLDER), tmp_path, port)
@@ -327,8 +327,15 @@ def test_an_upgrade_is_recorded_and_asks_nothing_more(tmp_path: Path) -> None:
             gateway.begin()
             gateway.turn("hello")
             gateway.stop()
+            gateway.installed = Path(_OLDER)
+            with pytest.raises(Refused) as refused:
+                gateway.start("--reason", "back to the version before")
+            gateway.installed = Path(_INSTALLED)
+            gateway.begin()
+            gateway.stop()
         finally:
             gateway.end()
 
         assert gateway.alarms == []
         assert gateway.unfinished == []
+        assert "uses newer schema version" in str(refused.value)  # OpenClaw says it
