@@ -7,6 +7,7 @@ thread of the seals is paused, this thread also holds the seals that cannot be s
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sealpoint.errors import UnknownThread
@@ -14,6 +15,8 @@ from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef
 
 _HELD = "held"
+_OPEN_GROUPS_MAX = 100
+"""How far back to look for tool calls that have not ended."""
 
 
 class ActLog:
@@ -37,14 +40,33 @@ class ActLog:
         except UnknownThread:
             return -1
 
-    def since(self, position: int) -> list[Mapping[str, Any]]:
-        """Return the acts that were recorded after a position, in order."""
+    def since(self, position: int, until: datetime | None = None) -> list[Mapping[str, Any]]:
+        """Return the acts that were recorded after a position, and not after a time, in order."""
+        return [act for _, act in self._acts(position, until)]
+
+    def during(self, position: int, until: datetime) -> list[Mapping[str, Any]]:
+        """Return the same, after the tool calls that had not ended at the position."""
+        acts = self._acts(position - _OPEN_GROUPS_MAX, until)
+        ended = {
+            act["facts"].get("toolCallId")
+            for seq, act in acts
+            if seq <= position and act["kind"] == "act" and act["name"] == "after_tool_call"
+        }
+        return [
+            act
+            for seq, act in acts
+            if seq > position or (act["kind"] == "tool" and act["call"] not in ended)
+        ]
+
+    def _acts(self, position: int, until: datetime | None) -> list[tuple[int, Mapping[str, Any]]]:
         groups = []
         try:
             for ref in self._thread.history():
                 if ref.seq <= position:
                     break
-                groups.append(self._thread.load(ref).state.get("acts", []))
+                if until is None or ref.time <= until:
+                    acts = self._thread.load(ref).state.get("acts", [])
+                    groups.append([(ref.seq, act) for act in acts])
         except UnknownThread:
             return []
         return [act for group in reversed(groups) for act in group]

@@ -47,7 +47,7 @@ class Concern(StrEnum):
     """The gateway has written it since the newest seal, and reported it to the guard before."""
 
 
-def _shown(row: str) -> str:
+def shown_row(row: str) -> str:
     """Return the key of a row for people: its values, without the marks of JSON."""
     try:
         values, end = json.JSONDecoder().raw_decode(row)
@@ -71,7 +71,7 @@ class Difference:
     @property
     def words(self) -> str:
         """The difference in a line."""
-        row = "" if self.row is None else f", row {_shown(self.row)}"
+        row = "" if self.row is None else f", row {shown_row(self.row)}"
         return f"{self.place}{row}: {self.change}"
 
 

@@ -75,6 +75,11 @@ class Folder:
             return _text(path.relative_to(self.root))
         return _text(path)
 
+    def path(self, name: str) -> Path:
+        """Return the whole path of a file that `files` calls by a name."""
+        first, _, rest = name.partition("/")
+        return self.others[first] / rest if first in self.others else self.root / name
+
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield every file and link that counts, by its path from the folder."""
         skipped = {

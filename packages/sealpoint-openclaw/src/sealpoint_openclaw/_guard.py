@@ -86,6 +86,11 @@ class Seal:
     """The position of the acts that were recorded when it began to read the folder."""
 
     @property
+    def by(self) -> str:
+        """The person for whom it was taken, as the caller said; empty: nobody was named."""
+        return str(self.ref.metadata.get("by", ""))
+
+    @property
     def time(self) -> datetime:
         """When it was taken, as its guard said."""
         return self.ref.time
@@ -145,7 +150,7 @@ class Guard:
             RolledBack, Tampered, Forked, Unanchored: The store of the seals is not what it was.
         """
         try:
-            seal = self._seal_of(None)
+            seal = self.seal()
         except UnknownThread:
             raise UsageError(
                 f"{self.folder.root}: no seal of it exists",
@@ -154,8 +159,9 @@ class Guard:
         held = None if seal.started is None else self.acts(seal.started).held(seal.ref.id)
         return seal if held is None else _seal(*held, seal.world)
 
-    def _seal_of(self, ref: CheckpointRef | None) -> Seal:
-        loaded = self.thread.load() if ref is None else self.thread.load(ref)
+    def seal(self, ref: CheckpointRef | str | None = None) -> Seal:
+        """Return a seal of the thread, verified; without a reference, its newest one."""
+        loaded = self.thread.load(ref)
         world = None if loaded.world is None else World.from_dict(loaded.world)
         return _seal(loaded.ref, loaded.state, world)
 
@@ -201,7 +207,7 @@ class Guard:
             if ref.pruned:
                 break
             if ref.seq <= started or ref.time < seal.time - _STORED_WITHIN:
-                return self._seal_of(ref)
+                return self.seal(ref)
         return seal
 
     def verify(self) -> Check:
@@ -251,7 +257,7 @@ class Guard:
             if count == 0 or ref.pruned or compared[runs] == _OLDER_SEALS_MAX:
                 continue
             compared[runs] += 1
-            older = self._seal_of(ref)
+            older = self.seal(ref)
             if not find_differences(older.inventory, check.inventory, may_have_run=False):
                 raise RolledBack(
                     f"{self.folder.root}: OpenClaw's state is the one that was sealed at "

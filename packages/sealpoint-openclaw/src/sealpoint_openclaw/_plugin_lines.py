@@ -42,6 +42,8 @@ class AskTool(_Line, frozen=True, tag="tool"):
     tool: _Text
     digest: _Digest
     """Of the arguments."""
+    files: Annotated[list[_Text], Meta(max_length=16)]
+    """The files that the arguments name."""
 
 
 class AskRun(_Line, frozen=True, tag="run"):

@@ -5,6 +5,7 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import click
 
 import sealpoint
-from sealpoint.cli.options import Verb, VerbGroup, common_option, json_option
+from sealpoint.cli.options import Verb, VerbGroup, common_option, json_option, limit_option
 from sealpoint.cli.terminal import (
     print_code,
     print_fields,
@@ -25,6 +26,8 @@ from sealpoint.cli.terminal import (
 from sealpoint.config import load_settings
 from sealpoint.errors import SealpointError, StoreExists, UsageError
 from sealpoint.views.words import Styled, count_text, when
+from sealpoint.world import visible
+from sealpoint_openclaw._change_log import read_changes
 from sealpoint_openclaw._classes import StateClass, file_class
 from sealpoint_openclaw._folder import Folder
 from sealpoint_openclaw._gate_server import GateServer
@@ -393,6 +396,47 @@ def status(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> N
             "A guarded gateway was started, and no seal of its end exists: it runs, or its "
             "guard was killed."
         )
+
+
+@openclaw.command("log", cls=Verb)
+@click.argument("words", metavar="OBJECT", nargs=-1)
+@limit_option(_SHOWN)
+@_directories
+@json_option
+def log(
+    words: tuple[str, ...],
+    limit: int,
+    *,
+    config_dir: str | None,
+    state_dir: str | None,
+    as_json: bool,
+) -> None:
+    """List who changed what of OpenClaw's state, and when, newest first.
+
+    OBJECT are words for what changed: job nightly, device Ann's phone, skill deploy, message, or
+    the name of a table, a row or a file. Without it, what a running gateway writes all the time is
+    left out: messages, events and its own notes.
+    """
+    settings = GuardSettings.load(config_dir=config_dir, state_dir=state_dir)
+    sought = " ".join(words)
+    with settings.open_store(read_only=True) as store, working("reading the seals"):
+        found = (
+            change
+            for change in read_changes(settings.guard(store), store.watch())
+            if (change.concerns(sought) if sought else not change.is_growth)
+        )
+        changes = list(islice(found, limit or None))
+        more = next(found, None) is not None
+    if as_json:
+        print_json({"changes": [each.as_dict() for each in changes], "more": more})
+        return
+    for each in changes:
+        time = Styled(f"{when(each.time)}  ", "quiet")
+        print_line((time, visible(each.text), Styled(f"  {visible(each.author)}", "quiet")), hang=2)
+    if not changes:
+        print_line("No change of it is on record." if sought else "No change is on record.")
+    if more:
+        print_line(Styled("... and older ones; --limit 0 lists all.", "quiet"))
 
 
 # ---------------------------------------------------------------------- deciding

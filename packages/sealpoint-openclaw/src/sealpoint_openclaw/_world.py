@@ -12,6 +12,7 @@ import json
 import pwd
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,12 @@ from sealpoint_openclaw._classes import (
     is_known_version,
     table_rule,
 )
+from sealpoint_openclaw._differences import Difference, shown_row
 from sealpoint_openclaw._folder import STATE_DATABASE, Folder
 from sealpoint_openclaw._inventory import Inventory, Table
 
+VERSION = "version of "
+"""What the place of a changed version begins with."""
 ACCEPTED = "accepted by people"
 """The leaf with the digest of the differences that people accepted last."""
 
@@ -97,6 +101,103 @@ def read_world(
         runtime=versions,
         extra=draft.other,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What people call a thing that changed, and what worlds show of the change."""
+
+    name: str
+    former: str = ""
+    """Its name before, if that is another."""
+    values: tuple[str, ...] = ()
+    is_part: bool = False
+    """Whether it is a plugin, a hook or a skill, of which several files may have changed."""
+
+
+def describe(difference: Difference, before: World | None, after: World | None) -> Described:
+    """Describe a change by the worlds before and after it."""
+    old, new = (_described(difference, world) for world in (before, after))
+    values = []
+    for key in dict.fromkeys([*old.facts, *new.facts]):
+        one, other = old.facts.get(key), new.facts.get(key)
+        mark = "+" if one is None else "-" if other is None else ""
+        value = f"{one} -> {other}" if one is not None and other is not None else one or other
+        if one != other:
+            values.append(" ".join(word for word in (mark, key, value) if word))
+    is_renamed = bool(old.facts and new.facts) and old.name != new.name
+    return Described(
+        name=(new if new.facts else old).name,
+        former=old.name if is_renamed else "",
+        values=tuple(values),
+        is_part=new.is_part,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaf:
+    """What a world shows of a thing."""
+
+    name: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    is_part: bool = False
+
+
+def _described(each: Difference, world: World | None) -> _Leaf:
+    """Return what a world shows of the thing that changed."""
+    world = World() if world is None else world
+    kind, _, rest = each.place.partition(" ")
+    if each.place.startswith(VERSION):
+        version = world.runtime.get(each.place.removeprefix(VERSION))
+        return _Leaf(name=each.place, facts={} if version is None else {"": version})
+    if kind == "file" and (part := _PART.match(rest)):
+        word = "skill" if "skills/" in part[0] else "plugin"
+        return _Leaf(name=f"{word} {part[0].rpartition('/')[2]} ({part[0]})", is_part=True)
+    if kind == "file" and rest == _CONFIG:
+        return _Leaf(name=each.place, facts=dict(_shown_settings(world)))
+    if kind != "table" or each.row is None:
+        return _Leaf(name=each.place)
+    table, _, path = rest.partition(" of ")
+    is_state = path == STATE_DATABASE
+    label = table_rule(DatabaseKind.STATE if is_state else DatabaseKind.AGENT, table).label
+    place = "" if is_state else f" of {_plain(path)}"
+    if not label:
+        return _Leaf(name=f"{each.place}, row {shown_row(each.row)}")
+    return _row_leaf(world, table, label, each.row, place)
+
+
+def _row_leaf(world: World, table: str, label: str, row: str, place: str) -> _Leaf:
+    """Return what a world shows of a row of a table whose rows have a name for people."""
+    try:
+        key = _row_name(row, {})
+    except ValueError:  # of an ordered table, which is never in a world
+        return _Leaf(name=f"{label} {shown_row(row)}{place}")
+    leaves = [*((text, None) for text in world.permissions), *world.topology.items()]
+    for text, value in leaves:
+        for end in (f"({key}){place}", f"{label} {key}{place}"):
+            if not text.startswith(f"{label} ") or end not in text:
+                continue
+            name = text[: text.index(end) + len(end)]
+            rest = text.removeprefix(name).rpartition(", row ")[0].removeprefix(", ")
+            facts = {"": rest} if rest else {}
+            if isinstance(value, Mapping):
+                facts = {key: str(shown) for key, shown in value.items() if key != "row"}
+            if table == _EXEC_POLICY:
+                rules = [each for each in world.permissions if each.startswith(f"{label} of ")]
+                facts = dict.fromkeys(rules, "")
+            return _Leaf(name=name, facts=facts)
+    return _Leaf(name=f"{label} {key}{place}")
+
+
+def _shown_settings(world: World) -> Iterator[tuple[str, str]]:
+    """Yield each setting of the configuration that a world shows."""
+    for text in world.permissions:
+        if text.startswith("setting "):
+            name, _, value = text.removeprefix("setting ").partition(": ")
+            yield name, value
+    for name, shown in [*world.topology.items(), *(world.model or {}).items()]:
+        if isinstance(shown, str):
+            yield name.removeprefix("setting "), shown
 
 
 def unguarded_folders(folder: Folder) -> list[str]:

@@ -162,6 +162,26 @@ def test_a_command_is_verified_run_shown_and_sealed(laptop: _Laptop) -> None:
     assert laptop.verb("verify").exit_code == 0
 
 
+def test_the_log_says_who_changed_what(laptop: _Laptop) -> None:
+    """By the name of the thing; without a name, all but what the gateway writes all the time."""
+    empty = laptop.verb("log")
+    laptop.ran("--reason", "a phone", "--actor", "ann", "--", "openclaw", "config", "set", "{}")
+    laptop.recorded.write("workspace/MEMORY.md", "Ann trusts mallory.\n")
+    laptop.verb("accept", "--reason", "so she does", "--actor", "bob")
+
+    assert "No change is on record." in empty.stdout
+    lines = laptop.verb("log").stdout.splitlines()
+    assert ["file workspace/MEMORY.md" in lines[0], "ann; a phone" in " ".join(lines)] == [True] * 2
+    assert "accepted by bob; so she does" in " ".join(
+        laptop.verb("log", "memory.md").stdout.split()
+    )
+    assert "... and older ones" in laptop.verb("log", "--limit", "1").stdout
+    assert "No change of it is on record." in laptop.verb("log", "job", "nightly").stdout
+    document = laptop.document("log", "openclaw.json")
+    assert [(each["who"], each["origin"]) for each in document["changes"]] == [("ann", "command")]
+    assert laptop.document("log", "--limit", "1")["more"] is True
+
+
 def test_the_status_of_a_command_is_passed_on(laptop: _Laptop) -> None:
     """And nothing is sealed where nothing changed."""
     ran = laptop.ran("--", "openclaw", "doctor")

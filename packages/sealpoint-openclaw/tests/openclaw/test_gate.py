@@ -37,6 +37,7 @@ TOOL = {"kind": "tool", "v": 1, "id": 2, "agent": "main", "session": "agent:main
     "call": "c1",
     "tool": "exec",
     "digest": DIGEST,
+    "files": [],
 }
 MESSAGE = {"kind": "message", "v": 1, "agent": "main", "session": "agent:main:main"} | {
     "role": "user",

@@ -115,7 +115,32 @@ def test_the_plugin_passes_what_the_guard_allows(
         "call": "c1",
         "tool": "exec",
         "digest": digest,
+        "files": [],
     }
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("event", "files"),
+    [
+        ({"params": {"path": "MEMORY.md", "content": "tea"}}, ["MEMORY.md"]),
+        (
+            {"params": {"patch": "..."}, "derivedPaths": ["/w/a.md", "/w/b.md"]},
+            ["/w/a.md", "/w/b.md"],
+        ),
+        ({"params": {"path": ["a", "b"]}, "derivedPaths": [""]}, []),
+        ({"derivedPaths": ["a"] * 20}, ["a"] * 16),
+    ],
+)
+def test_the_plugin_reports_the_files_that_a_call_names(
+    guard: Guard, acts: ActLog, tmp_path: Path, event: dict[str, Any], files: list[str]
+) -> None:
+    """As OpenClaw derives them from a patch, or as the arguments say."""
+    call = _TOOL | {"event": event | {"toolName": "write", "toolCallId": "c1"}}
+    with serving(guard, acts, os.getpid()) as gate, loaded(tmp_path, gate.path) as node:
+        node.call(call)
+
+    assert recorded_acts(guard)[0]["files"] == files
 
 
 @needs_node
@@ -290,7 +315,7 @@ import json, os, socket, sys, time
 from pathlib import Path
 folder, out = Path(sys.argv[1]), Path(sys.argv[2])
 line = {"kind": "tool", "v": 1, "id": 1, "agent": "main", "session": "s", "run": "r", "call": "c"}
-line |= {"tool": "exec", "digest": "0" * 64}
+line |= {"tool": "exec", "digest": "0" * 64, "files": []}
 with socket.socket(socket.AF_UNIX) as sock:
     sock.connect(json.loads((folder / "plugin" / "guard.json").read_text())["socket"])
     sock.sendall(json.dumps(line, separators=(",", ":")).encode() + b"\\n")

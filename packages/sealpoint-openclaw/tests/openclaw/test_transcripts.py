@@ -295,6 +295,7 @@ _CALL = {"kind": "tool", "v": 1, "id": 1, "agent": "main", "session": _KEY, "run
     "call": "call_1",
     "tool": "exec",
     "digest": "0" * 64,
+    "files": [],
 }
 
 

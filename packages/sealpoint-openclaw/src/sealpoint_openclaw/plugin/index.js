@@ -159,6 +159,7 @@ export default {
         call: text(event.toolCallId),
         tool: text(event.toolName),
         digest: sha256(event.params),
+        files: (event.derivedPaths ?? [event.params?.path]).slice(0, 16).map(text).filter(Boolean),
       }));
       return reason === null ? undefined : { block: true, blockReason: reason };
     }, { priority: 1000000 });
