@@ -26,6 +26,7 @@ from sealpoint.audit import TimelineEntry, TimelinePage
 from sealpoint.world import World, json_form
 from sealpoint_openclaw._classes import StateClass
 from sealpoint_openclaw._differences import Change, Concern, Difference, find_differences
+from sealpoint_openclaw._folder import is_resume_file
 from sealpoint_openclaw._guard import Guard, Moment, Seal
 from sealpoint_openclaw._inventory import Inventory
 from sealpoint_openclaw._world import VERSION, describe
@@ -35,6 +36,8 @@ _RUNS_SHOWN = 3
 _HEX_SHOWN = 8
 _WRITERS = frozenset({"write", "edit", "apply_patch"})
 """The tools of OpenClaw that write the files that they name."""
+_LOBSTER = "lobster"
+"""The tool that writes resume files, without naming them."""
 _WHILE_IT_RAN = frozenset({Moment.RUNNING, Moment.STOPPED, Moment.CRASHED})
 
 
@@ -255,9 +258,17 @@ def _writer(
     """Return the last tool call that named a file, if it could write it."""
     if not each.place.startswith("file "):
         return None
-    calls = [act for act in acts if act["kind"] == "tool" and act["tool"] in _WRITERS]
-    named = [call for call in calls if any(_ends(path, file) for file in call.get("files", ()))]
-    return named[-1] if named else None
+    calls = [
+        act
+        for act in acts
+        if act["kind"] == "tool"
+        and (
+            any(_ends(path, file) for file in act.get("files", ()))
+            if act["tool"] in _WRITERS
+            else act["tool"] == _LOBSTER and is_resume_file(path.as_posix())
+        )
+    ]
+    return calls[-1] if calls else None
 
 
 def _ends(path: Path, name: str) -> bool:

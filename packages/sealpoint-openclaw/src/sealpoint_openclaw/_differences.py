@@ -135,7 +135,8 @@ class _Finder:
             else:
                 yield from self._database(path, before, after)
         for path, change in _changes(sealed.files, now.files):
-            yield self._difference(file_class(path), f"file {path}", None, change)
+            place = f"file {path.replace('//', ', ')}"  # a step of Lobster
+            yield self._difference(file_class(path), place, None, change)
 
     def _database(self, path: str, before: Database, after: Database) -> Iterator[Difference]:
         if (before.version, before.schema) != (after.version, after.schema):

@@ -3,15 +3,19 @@
 
 Links are not followed: a link counts by where it leads to, and the target counts only if a
 folder of the settings covers it. A file is opened without following links or waiting for a pipe.
+Of a file from which Lobster resumes a workflow, each step has a digest of its own as well.
 """
 
+import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint_openclaw._classes import DatabaseKind, StateClass, file_class
@@ -23,6 +27,17 @@ STATE_DATABASE = "state/openclaw.sqlite"
 _AGENT_DATABASES = "agents/*/agent/openclaw-agent.sqlite"
 _TEMPORARY = "tmp"
 _READ_BYTES = 1 << 20
+_STEP_LETTERS_MAX = 80
+_STEP = "//step "
+"""No path of a file contains this."""
+_RESUME_FILE = re.compile(
+    r"(?:.*/)?(?:pipeline|workflow)_resume_[^/]*[.]json(?:, step .*)?", re.DOTALL
+)
+
+
+def is_resume_file(name: str) -> bool:
+    """Whether Lobster resumes a workflow from a file, or a difference names a step of one."""
+    return bool(_RESUME_FILE.fullmatch(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +133,10 @@ class Folder:
             )
             for name, (path, kind) in self.databases().items()
         }
-        files = {}
+        files: dict[str, bytes] = {}
         for name, path in self.files():
             with suppress(FileNotFoundError):  # the gateway has removed it meanwhile
-                files[name] = seen.file(name, path, partial(_file_digest, name, path, digests))
+                files |= seen.file(name, path, partial(_file_digests, name, path, digests))
         return Inventory(databases=databases, files=files)
 
 
@@ -134,7 +149,7 @@ class Seen:
 
     def __init__(self) -> None:
         self._databases: dict[str, tuple[list[object], Database]] = {}
-        self._files: dict[str, tuple[object, bytes]] = {}
+        self._files: dict[str, tuple[object, dict[str, bytes]]] = {}
 
     def database(
         self, name: str, paths: list[Path], read: Callable[[Database | None], Database]
@@ -148,15 +163,15 @@ class Seen:
         self._databases[name] = stamps, database
         return database
 
-    def file(self, name: str, path: Path, read: Callable[[], bytes]) -> bytes:
-        """Return the digest of a file, read again if it has changed."""
+    def file(self, name: str, path: Path, read: Callable[[], dict[str, bytes]]) -> dict[str, bytes]:
+        """Return the digests of a file, read again if it has changed."""
         stamp = _stamp(path)
         known = self._files.get(name)
         if known is not None and known[0] == stamp:
             return known[1]
-        digest = read()
-        self._files[name] = stamp, digest
-        return digest
+        found = read()
+        self._files[name] = stamp, found
+        return found
 
 
 def _stamp(path: Path) -> object:
@@ -196,24 +211,29 @@ def _text(path: Path) -> str:
     return f"./{text}" if text.startswith("bytes:") else text
 
 
-def _file_digest(name: str, path: Path, digests: Digests) -> bytes:
-    """Return the digest of a file, of where a link leads, or of the kind of anything else."""
+def _file_digests(name: str, path: Path, digests: Digests) -> dict[str, bytes]:
+    """Return the digest of a file, of where a link leads, or of the kind of anything else.
+
+    Steps of Lobster follow, by their names.
+    """
     digest = digests.file()
     found = path.lstat()
     mode = found.st_mode
     if stat.S_ISLNK(mode):
         digest.update(b"link\0" + os.fsencode(path.readlink()))
-        return digest.digest()
+        return {name: digest.digest()}
     if not stat.S_ISREG(mode):
         digest.update(b"kind\0" + str(stat.S_IFMT(mode)).encode())
-        return digest.digest()
+        return {name: digest.digest()}
     digest.update(b"file\0")
     if file_class(name) is StateClass.EXACT:  # which the gateway would skip if it cannot read it
         digest.update(f"{found.st_uid} {mode & (stat.S_IRUSR | stat.S_IXUSR)}\0".encode())
+    first = b""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             while data := file.read(_READ_BYTES):
+                first = first or data
                 digest.update(data)
     except FileNotFoundError:
         raise
@@ -222,4 +242,23 @@ def _file_digest(name: str, path: Path, digests: Digests) -> bytes:
             f"{path}: this file of OpenClaw cannot be read: {exc.strerror}",
             hint="Run this as a user who may read all of OpenClaw's folder.",
         ) from exc
-    return digest.digest()
+    steps = _steps(first) if is_resume_file(name) else ()
+    return {name: digest.digest()} | {
+        f"{name}{_STEP}{step}": digests.row([("step", json.dumps(value, sort_keys=True))])
+        for step, value in steps
+    }
+
+
+def _steps(data: bytes) -> Iterator[tuple[str, Any]]:
+    """Yield each step of a resume file of Lobster; none if it is not one that Lobster wrote."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    found = document if isinstance(document, dict) else {}
+    pipeline, results = found.get("pipeline"), found.get("steps")
+    for number, step in enumerate(pipeline if isinstance(pipeline, list) else (), start=1):
+        name = step.get("name") if isinstance(step, dict) else ""
+        yield f"{number} {json.dumps(name)[:_STEP_LETTERS_MAX]}", step
+    for name, result in (results if isinstance(results, dict) else {}).items():
+        yield json.dumps(name)[:_STEP_LETTERS_MAX], result

@@ -5,9 +5,10 @@ The first eight take effect on an unguarded gateway without a word in its log. E
 table or file and the row that the person reads.
 """
 
+import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from sealpoint.errors import (
     StateChanged,
     StateUnsealed,
 )
+from sealpoint_openclaw import GuardSettings
 from tests.openclaw.recorded_folder import AGENT, STATE, Recorded
 
 _JOB = (
@@ -282,6 +284,48 @@ def test_an_edit_after_gateway_and_guard_died_is_never_silent(
     assert isinstance(caught.value, StateChanged | StateUnsealed)
     place = attack.words.partition(":")[0].partition(", row")[0]
     assert any(place in line for line in caught.value.differences)
+
+
+_RESUME = "lobster/pipeline_resume_7.json"
+_PIPELINE = [{"name": "approve", "args": {}}, {"name": "exec", "args": {"_": ["ls"]}}]
+
+
+def _lobster(recorded: Recorded, pipeline: object) -> GuardSettings:
+    """Write a resume file of Lobster into a folder elsewhere; return the settings that name it."""
+    state = recorded.home / "lobster-state"
+    state.mkdir(exist_ok=True)
+    document = {"pipeline": pipeline, "resumeAtIndex": 1, "items": [], "createdAt": "2026-11-19"}
+    (state / "pipeline_resume_7.json").write_text(json.dumps(document), "utf-8")
+    folder = replace(recorded.settings().folder, others={"lobster": state})
+    return replace(recorded.settings(), folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "words"),
+    [
+        ([_PIPELINE[0], {"name": "exec", "args": {"_": ["rm"]}}], ['2 "exec": changed']),
+        ([_PIPELINE[0], {"name": "rm", "args": {}}], ['2 "exec": removed', '2 "rm": added']),
+        ([*_PIPELINE, {"name": "exec"}], ['3 "exec": added']),
+        ([_PIPELINE[0], "\ud800"], ['2 "exec": removed', '2 "": added']),
+        (7, ['1 "approve": removed', '2 "exec": removed']),
+    ],
+    ids=["changed", "replaced", "added", "no object", "no steps"],
+)
+def test_a_step_of_lobster_that_was_replaced_is_named(
+    recorded: Recorded, pipeline: object, words: list[str]
+) -> None:
+    """With its file, before the start: Lobster would run it after the approval of another one."""
+    settings = _lobster(recorded, _PIPELINE)
+    with settings.open_store() as store:
+        settings.guard(store).accept("a workflow")
+        with settings.guard(store).running() as watch:
+            watch.end(crashed=False)
+    _lobster(recorded, pipeline)
+    with settings.open_store() as store, pytest.raises(StateChanged) as caught:
+        settings.guard(store).verify()
+
+    expected = [f"file {_RESUME}: changed", *(f"file {_RESUME}, step {each}" for each in words)]
+    assert sorted(caught.value.differences) == sorted(expected)
 
 
 def test_an_older_copy_of_the_folder_is_rolled_back(recorded: Recorded) -> None:

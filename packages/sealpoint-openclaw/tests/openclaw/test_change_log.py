@@ -168,6 +168,24 @@ def test_a_memory_that_no_tool_named_has_no_author(
     assert change.who == "while OpenClaw ran" + (", during run r1" if acts else "")
 
 
+@pytest.mark.parametrize(("tool", "origin"), [("lobster", Origin.TOOL), ("exec", Origin.GATEWAY)])
+def test_a_workflow_that_waits_is_of_the_call_that_ran_it(
+    recorded: Recorded, tool: str, origin: Origin
+) -> None:
+    """Lobster names no file. Its steps are in the log too."""
+    with recorded.guard() as guard, guard.running() as watch:
+        watch.acts.record([_tool(tool, "c1")])
+        recorded.write("workspace/pipeline_resume_7.json", '{"pipeline": [{"name": "exec"}]}')
+        watch.end(crashed=False)
+    file, step = _log(recorded, "pipeline_resume_7.json")
+
+    assert [file.text, step.text] == [
+        "file workspace/pipeline_resume_7.json: added",
+        'file workspace/pipeline_resume_7.json, step 1 "exec": added',
+    ]
+    assert [file.origin, step.origin] == [origin] * 2
+
+
 def test_a_tool_call_counts_until_it_has_ended(recorded: Recorded) -> None:
     """Of two seals, the call is of the time of both only if it had not ended at the first."""
     with recorded.guard() as guard, guard.running() as watch:
