@@ -22,12 +22,15 @@ from typing import Any
 
 from sealpoint.errors import StorageUnavailable
 from sealpoint_openclaw._classes import DatabaseKind, StateClass, TableRule, table_rule
-from sealpoint_openclaw._inventory import Database, Digests, NumberedRows, Table
+from sealpoint_openclaw._inventory import Database, Digests, Mark, NumberedRows, Table
 
 SHADOWS = "shadow tables"
 """The table of an inventory that has a row for each shadow table."""
 
+_SHADOW = TableRule(state_class=StateClass.RUNTIME)
 _BUSY_SECONDS = 10
+_LONG = 1000
+_TAIL = 64
 _PRIMARY = 0xFF  # of an error code of SQLite; the other bits are details
 _MADE_BY_SQLITE = frozenset(
     {
@@ -38,6 +41,9 @@ _MADE_BY_SQLITE = frozenset(
 )
 """Tables that come with the first row or with ANALYZE. They are no change of the schema."""
 _UNWRITABLE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+
+
+_encode_json = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
 @contextmanager
@@ -131,22 +137,25 @@ def _read(
         if fault != "ok":
             raise sqlite3.DatabaseError(f"it is damaged: {' '.join(fault.split())}")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    tables = {}
+    tables, marks, shadows = {}, {}, {}
     for name in _table_names(connection):
         rule = table_rule(kind, name)
         if rule.state_class is StateClass.IGNORED:
             continue
         known = None if before is None else before.tables.get(name)
-        tables[name] = _TableReader(connection, name, rule, digests).read(known)
-    tables[SHADOWS] = Table(
-        rows={
-            name: _TableReader(
-                connection, name, TableRule(state_class=StateClass.RUNTIME), digests
-            ).digest()
-            for name in _table_names(connection, "shadow")
-        }
+        reader = _TableReader(connection, name, rule, digests, before)
+        tables[name] = reader.read(known)
+        marks[name] = reader.mark
+    for name in _table_names(connection, "shadow"):
+        reader = _TableReader(connection, name, _SHADOW, digests, before)
+        shadows[name] = reader.digest()
+        marks[name] = reader.mark
+    return Database(
+        version=version,
+        schema=_schema(connection, digests),
+        tables=tables | {SHADOWS: Table(rows=shadows)},
+        marks={name: mark for name, mark in marks.items() if mark is not None},
     )
-    return Database(version=version, schema=_schema(connection, digests), tables=tables)
 
 
 def _schema(connection: sqlite3.Connection, digests: Digests) -> bytes:
@@ -169,16 +178,32 @@ def _table_names(connection: sqlite3.Connection, kind: str = "table") -> list[st
 
 
 class _TableReader:
-    """Reads the rows of one table."""
+    """Reads the rows of one table.
+
+    Rows get rising rowids, and a row that is replaced gets another. So of a long table of a running
+    gateway, only the last rows and those that came after them are read again, while none of the
+    rows before is removed. A change of an old row in place is then noticed by the last seal.
+    """
 
     def __init__(
-        self, connection: sqlite3.Connection, name: str, rule: TableRule, digests: Digests
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        rule: TableRule,
+        digests: Digests,
+        before: Database | None,
     ) -> None:
+        self.mark: Mark | None = None
+        """Where the next reading may continue, once this one has ended."""
+        self._continued = None if before is None else before.marks.get(name)
         self._connection = connection
         self._name = name
         self._rule = rule
         self._digests = digests
         columns = connection.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
+        self._has_rowids = not connection.execute(
+            "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND name = ?", [name]
+        ).fetchone()[0]
         keyed = sorted((column[5], column[1]) for column in columns if column[5])
         self._key = [column for _, column in keyed]
         # Sorted, so that the order in which a migration adds columns does not count.
@@ -195,15 +220,20 @@ class _TableReader:
         """Return the inventory of the table."""
         if self._rule.ordered and self._key:
             return self._read_ordered(before)
-        rows: dict[str, bytes] = {}
-        partial: dict[str, bytes] = {}
-        whole: dict[str, bytes] = {}
+        mark = None if before is None else self._kept_mark()
+        known = Table() if before is None or mark is None else before
+        rows, partial, whole = dict(known.rows), dict(known.partial), dict(known.whole)
+        for key in () if mark is None else mark.after:
+            for each in (rows, partial, whole):
+                each.pop(key, None)
+        keys = []
         shown: dict[str, Mapping[str, Any]] = {}
-        for row in self._select():
+        for row in self._select_after(mark):
             if self._is_journal(row):
                 continue
             digest = self._digest(row)
             key = self._key_text(row, digest, rows)
+            keys.append(key)
             rows[key] = digest
             if self._rule.completes:
                 partial[key] = self._digest(row, without=self._rule.completes)
@@ -211,6 +241,7 @@ class _TableReader:
                 whole[key] = self._digests.row(zip(self._columns, row, strict=True))
             if self._rule.shows:
                 shown[key] = dict(self._shown(row))
+        self.mark = self._next_mark(len(rows), after=frozenset(keys[-_TAIL:]))
         return Table(rows=rows, partial=partial, whole=whole, shown=shown)
 
     def _is_journal(self, row: Sequence[Any]) -> bool:
@@ -221,7 +252,42 @@ class _TableReader:
 
     def digest(self) -> bytes:
         """Return one digest of all rows, in the order of the table."""
-        return self._digests.row(("row", self._digest(row)) for row in self._select())
+        mark = self._kept_mark(is_derived=True)
+        digest = self._digests.rows() if mark is None or mark.digest is None else mark.digest.copy()
+        found = [self._digest(row) for row in self._select_after(mark)]
+        digest.update(b"".join(found[:-_TAIL]))
+        count = len(found) + (0 if mark is None else mark.count)
+        self.mark = self._next_mark(count, digest=digest.copy())
+        digest.update(b"".join(found[-_TAIL:]))
+        return digest.digest()
+
+    def _kept_mark(self, *, is_derived: bool = False) -> Mark | None:
+        """Return the mark of the last reading, if no row before it was removed since.
+
+        Of a derived table, only the last of these rows is looked for: to count would read all.
+        """
+        mark = self._continued
+        if mark is None:
+            return None
+        (count,) = self._connection.execute(
+            f"SELECT count(*) FROM {_quoted(self._name)}"  # noqa: S608 # nosec B608
+            f" WHERE _rowid_ {'=' if is_derived else '<='} ?",
+            [mark.rowid],
+        ).fetchone()
+        return mark if count == (1 if is_derived else mark.count) else None
+
+    def _next_mark(self, count: int, **last: Any) -> Mark | None:
+        """Return where the next reading may continue; a row that people decide about is read."""
+        if count <= _LONG or not self._has_rowids or self._rule.state_class is StateClass.EXACT:
+            return None
+        (rowid,) = self._connection.execute(
+            f"SELECT _rowid_ FROM {_quoted(self._name)}"  # noqa: S608 # nosec B608
+            f" ORDER BY _rowid_ DESC LIMIT 1 OFFSET {_TAIL}"
+        ).fetchone()
+        return Mark(rowid=rowid, count=count - _TAIL, **last)
+
+    def _select_after(self, mark: Mark | None) -> sqlite3.Cursor:
+        return self._select() if mark is None else self._select("_rowid_ > ?", [mark.rowid])
 
     def _shown(self, row: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         """Yield what a world shows of a row; what is not there is left out."""
@@ -304,8 +370,11 @@ class _TableReader:
         """Return the key of a row as text, unique in its table; another row with it is numbered."""
         values = [row[place] for place in self._key_places]
         shown = bool(values) and not self._rule.hidden
-        secret = self._digests.row(zip(self._key, values, strict=True)) if values else digest
-        name = _key_of(values) if shown else f"#{secret.hex()}"
+        if shown:
+            name = _key_of(values)
+        else:
+            found = self._digests.row(zip(self._key, values, strict=True)) if values else digest
+            name = f"#{found.hex()}"
         key, number = name, 1
         while key in taken:
             number += 1
@@ -325,12 +394,9 @@ def _numbered(rows: list[tuple[int, bytes]], older: NumberedRows | None) -> Numb
 
 def _key_of(values: Sequence[Any]) -> str:
     """Return the values of key columns as JSON: different keys never have the same text."""
-    plain = [value.hex() if isinstance(value, bytes) else value for value in values]
-    tagged = [
-        {"bytes": shown} if isinstance(value, bytes) else shown
-        for value, shown in zip(values, plain, strict=True)
-    ]
-    return json.dumps(tagged, ensure_ascii=True, separators=(",", ":"))
+    return _encode_json(
+        [{"bytes": value.hex()} if isinstance(value, bytes) else value for value in values]
+    )
 
 
 def _quietened(value: Any, quiet: Collection[tuple[str, ...]]) -> Any:

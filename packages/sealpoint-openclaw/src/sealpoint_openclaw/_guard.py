@@ -169,11 +169,16 @@ class Guard:
         """Return the acts of the run that began with the seal at a position."""
         return ActLog(self.open_thread(f"{self.thread.name}/acts/{started}"))
 
-    def check(self, before: Seal | None = None) -> Check:
-        """Compare the folder with the newest seal; every row is read."""
+    def check(self, before: Seal | None = None, seen: Seen | None = None) -> Check:
+        """Compare the folder with the newest seal; every row is read.
+
+        Args:
+            before: The newest seal, if it is known.
+            seen: Is given what was read; empty so far.
+        """
         self.folder.require()
         seal = self.newest() if before is None else before
-        inventory, world = self.read(seal)
+        inventory, world = self.read(seal, seen)
         reported, missing = self._reported(seal, inventory)
         found = find_differences(
             seal.inventory, inventory, may_have_run=seal.may_have_run, reported=reported
@@ -210,8 +215,11 @@ class Guard:
                 return self.seal(ref)
         return seal
 
-    def verify(self) -> Check:
+    def verify(self, seen: Seen | None = None) -> Check:
         """Compare the folder with the newest seal, and refuse any difference that nobody decided.
+
+        Args:
+            seen: See `check`.
 
         Raises:
             StateChanged: Something changed that must not change while the gateway is stopped.
@@ -220,7 +228,7 @@ class Guard:
             StateUnsealed: A guarded gateway was not seen to end, and what it wrote or reported
                 since the newest seal differs.
         """
-        check = self.check()
+        check = self.check(seen=seen)
         if len(check.differences) == len(check.of(Concern.REPORTED)):
             return check
         if any(each.change is not Change.MISSING for each in check.differences):
@@ -384,10 +392,11 @@ class Guard:
             StateChanged, HistoryChanged, RolledBack, StateUnsealed: See `verify`.
             NeedsApproval, ResumeRefused, Busy: The gate does not let it start.
         """
-        check = self.verify()
+        seen = Seen()
+        check = self.verify(seen)
         with ExitStack() as run:
             run.enter_context(self.thread.run(world=check.world, deliberate=reason, actor=actor))
-            watch = Watch(self, run, check.world)
+            watch = Watch(self, run, check.world, seen)
             watch.begin(check)
             yield watch
 
@@ -395,11 +404,11 @@ class Guard:
 class Watch:
     """The guard of a gateway that runs: it seals what the gateway writes."""
 
-    def __init__(self, guard: Guard, run: ExitStack, world: World) -> None:
+    def __init__(self, guard: Guard, run: ExitStack, world: World, seen: Seen) -> None:
         self._guard = guard
         self._run = run
         self._world = world
-        self._seen = Seen()
+        self._seen = seen
         self.latest: Seal
         """The newest seal."""
         self.basis: str

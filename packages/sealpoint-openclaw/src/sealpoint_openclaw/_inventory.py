@@ -17,14 +17,16 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+import msgspec
+
 from sealpoint.errors import UsageError
 
 DIGEST_BYTES = 16
 """Beyond any search for a second row with the same keyed digest."""
 KEY_BYTES = 32
-VERSION = 1
+VERSION = 2
 
-_LENGTH_BYTES = 8
+_encode = msgspec.msgpack.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The rows of a long table that need not be read again, while nothing among them is removed."""
+
+    rowid: int
+    """The last of them."""
+    count: int
+    after: frozenset[str] = frozenset()
+    """The keys of the rows that come after it."""
+    digest: "blake2b | None" = None
+    """The digest of all of them in order, if the table has no keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
     """The tables of a database, and the version of its schema."""
 
@@ -71,6 +86,8 @@ class Database:
     schema: bytes
     """A digest of all tables, indexes and triggers, as SQL."""
     tables: Mapping[str, Table]
+    marks: Mapping[str, "Mark"] = field(default_factory=dict, compare=False)
+    """Where the next reading of a running gateway continues; not stored with the inventory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,17 +183,24 @@ class Digests:
         if len(key) != KEY_BYTES:
             raise UsageError(f"digest key: expected {KEY_BYTES} bytes, found {len(key)}")
         self._row = blake2b(digest_size=DIGEST_BYTES, key=key, person=b"sealpoint row")
+        self._rows = blake2b(digest_size=DIGEST_BYTES, key=key, person=b"sealpoint rows")
         self._file = blake2b(digest_size=DIGEST_BYTES, key=key, person=b"sealpoint file")
         self._value = blake2b(digest_size=DIGEST_BYTES, key=key, person=b"sealpoint value")
 
     def row(self, columns: Iterable[tuple[str, Any]]) -> bytes:
         """Return the digest of columns in the order of their names; NULL is left out."""
+        flat = [each for column in columns if column[1] is not None for each in column]
+        try:
+            data = _encode(flat)
+        except UnicodeEncodeError:  # no list is a value of SQLite, so nothing else looks like this
+            data = _encode([_plain(each) for each in flat])
         digest = self._row.copy()
-        for name, value in columns:
-            if value is not None:
-                digest.update(_framed(name.encode()))
-                digest.update(_value_bytes(value))
+        digest.update(data)
         return digest.digest()
+
+    def rows(self) -> "blake2b":
+        """Return a digest that is given the digests of rows in order."""
+        return self._rows.copy()
 
     def file(self) -> "blake2b":
         """Return a digest that is given the bytes of a file."""
@@ -191,16 +215,6 @@ class Digests:
         return digest.hexdigest()
 
 
-def _framed(data: bytes) -> bytes:
-    return len(data).to_bytes(_LENGTH_BYTES) + data
-
-
-def _value_bytes(value: Any) -> bytes:
-    """Return a value of SQLite with its type and length."""
-    if isinstance(value, str):
-        return b"t" + _framed(value.encode("utf-8", "surrogateescape"))
-    if isinstance(value, bytes):
-        return b"b" + _framed(value)
-    if isinstance(value, int):
-        return b"i" + _framed(str(value).encode())
-    return b"f" + _framed(float(value).hex().encode())
+def _plain(value: Any) -> Any:
+    """Return a text that is not UTF-8 as its bytes, in a list."""
+    return [value.encode("utf-8", "surrogateescape")] if isinstance(value, str) else value
