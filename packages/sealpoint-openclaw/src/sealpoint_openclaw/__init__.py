@@ -8,7 +8,8 @@
 from sealpoint_openclaw._classes import StateClass, file_class
 from sealpoint_openclaw._differences import Change, Concern, Difference
 from sealpoint_openclaw._folder import Folder
-from sealpoint_openclaw._guard import Check, Guard, Moment, Seal, Watch
+from sealpoint_openclaw._guard import Check, Guard, Watch
+from sealpoint_openclaw._seals import Moment, Seal
 from sealpoint_openclaw._settings import GuardSettings
 
 __all__ = [

@@ -27,8 +27,9 @@ from sealpoint.world import World, json_form
 from sealpoint_openclaw._classes import StateClass
 from sealpoint_openclaw._differences import Change, Concern, Difference, find_differences
 from sealpoint_openclaw._folder import is_resume_file
-from sealpoint_openclaw._guard import Guard, Moment, Seal
+from sealpoint_openclaw._guard import Guard
 from sealpoint_openclaw._inventory import Inventory
+from sealpoint_openclaw._seals import Moment, Seal
 from sealpoint_openclaw._world import VERSION, describe
 
 _PAGE = 100

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import timedelta
 from typing import Any
 
 from sealpoint.errors import (
@@ -44,6 +43,7 @@ from sealpoint_openclaw._differences import (
 )
 from sealpoint_openclaw._folder import Folder, Seen
 from sealpoint_openclaw._inventory import Digests, Inventory
+from sealpoint_openclaw._seals import GATEWAY_RUNS, Moment, Seal, read_seal, seal_state
 from sealpoint_openclaw._transcripts import compare_reports
 from sealpoint_openclaw._world import read_world
 
@@ -53,52 +53,6 @@ _VERSION = "openclaw"
 _NO_ACTS = -1
 _STORED_WITHIN = timedelta(minutes=10)
 """A message is stored at once after it was reported; this is far longer."""
-
-
-class Moment(StrEnum):
-    """When a seal was taken."""
-
-    FIRST = "first"
-    STARTED = "started"
-    RUNNING = "running"
-    STOPPED = "stopped"
-    CRASHED = "crashed"
-    COMMAND = "command"
-    ACCEPTED = "accepted"
-
-
-_GATEWAY_RUNS = frozenset({Moment.STARTED, Moment.RUNNING})
-"""After these seals the gateway may have written more than the guard saw."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
-    """A seal as it was saved."""
-
-    ref: CheckpointRef
-    moment: Moment
-    inventory: Inventory
-    accepted: str | None
-    world: World | None
-    started: int | None
-    """The position of the seal of the start, if the gateway has not been seen to end since."""
-    acts: int
-    """The position of the acts that were recorded when it began to read the folder."""
-
-    @property
-    def by(self) -> str:
-        """The person for whom it was taken, as the caller said; empty: nobody was named."""
-        return str(self.ref.metadata.get("by", ""))
-
-    @property
-    def time(self) -> datetime:
-        """When it was taken, as its guard said."""
-        return self.ref.time
-
-    @property
-    def may_have_run(self) -> bool:
-        """Whether the gateway may have run since, without a guard that saw it end."""
-        return self.moment in _GATEWAY_RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +111,13 @@ class Guard:
                 hint="Make the first one: sealpoint openclaw init",
             ) from None
         held = None if seal.started is None else self.acts(seal.started).held(seal.ref.id)
-        return seal if held is None else _seal(*held, seal.world)
+        return seal if held is None else read_seal(*held, seal.world)
 
     def seal(self, ref: CheckpointRef | str | None = None) -> Seal:
         """Return a seal of the thread, verified; without a reference, its newest one."""
         loaded = self.thread.load(ref)
         world = None if loaded.world is None else World.from_dict(loaded.world)
-        return _seal(loaded.ref, loaded.state, world)
+        return read_seal(loaded.ref, loaded.state, world)
 
     def acts(self, started: int) -> ActLog:
         """Return the acts of the run that began with the seal at a position."""
@@ -261,7 +215,7 @@ class Guard:
         """
         compared = Counter[bool]()
         for count, ref in enumerate(self.thread.history()):
-            runs = ref.metadata["seal"] in _GATEWAY_RUNS
+            runs = ref.metadata["seal"] in GATEWAY_RUNS
             if count == 0 or ref.pruned or compared[runs] == _OLDER_SEALS_MAX:
                 continue
             compared[runs] += 1
@@ -376,7 +330,7 @@ class Guard:
         acts: int = _NO_ACTS,
     ) -> CheckpointRef:
         """Save a seal in the session under way."""
-        state = _state(inventory, moment, accepted, started, acts)
+        state = seal_state(inventory, moment, accepted, started, acts)
         metadata: dict[str, Any] = {"seal": str(moment)}
         if by is not None:
             metadata["by"] = by
@@ -480,14 +434,14 @@ class Watch:
     ) -> CheckpointRef:
         """Save a seal; while the gateway is paused, next to its acts."""
         started = None if moment is Moment.STARTED else self.latest.started
-        kept = started if moment in _GATEWAY_RUNS else None
+        kept = started if moment in GATEWAY_RUNS else None
         try:
             ref = self._guard.save(inventory, moment, accepted, started=kept, acts=acts)
             self.basis = ref.id
         except Paused:
             if started is None:
                 raise
-            state = _state(inventory, moment, accepted, kept, acts)
+            state = seal_state(inventory, moment, accepted, kept, acts)
             ref = self._guard.acts(started).hold(state, self.basis)
         self.latest = Seal(
             ref=ref,
@@ -499,32 +453,6 @@ class Watch:
             acts=acts,
         )
         return ref
-
-
-def _state(
-    inventory: Inventory, moment: Moment, accepted: str | None, started: int | None, acts: int
-) -> dict[str, Any]:
-    """Return what a checkpoint of a seal stores."""
-    return inventory.to_state() | {
-        "moment": str(moment),
-        "accepted": accepted,
-        "started": started,
-        "acts": acts,
-    }
-
-
-def _seal(ref: CheckpointRef, state: Mapping[str, Any], world: World | None) -> Seal:
-    """Return the seal that a checkpoint stores."""
-    moment = Moment(state["moment"])
-    return Seal(
-        ref=ref,
-        moment=moment,
-        inventory=Inventory.from_state(state),
-        accepted=state["accepted"],
-        world=world,
-        started=ref.seq if moment is Moment.STARTED else state["started"],
-        acts=state["acts"],
-    )
 
 
 def _reason(lines: Sequence[str]) -> str:

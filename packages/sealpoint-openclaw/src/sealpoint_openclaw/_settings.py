@@ -27,9 +27,9 @@ from sealpoint.config import (
 )
 from sealpoint.errors import ConfigError, GuardExposed, UsageError
 from sealpoint_openclaw._folder import Folder
-from sealpoint_openclaw._gateway_client import GatewayClient, read_access
 from sealpoint_openclaw._guard import Guard
 from sealpoint_openclaw._inventory import KEY_BYTES, Digests
+from sealpoint_openclaw._plugin_folder import require_readable, write_plugin_folder
 
 DEFAULT_THREAD = "openclaw"
 
@@ -248,13 +248,16 @@ class GuardSettings:
             passphrase=None if read_only else asked_passphrase,
         )
 
-    def gateway_client(self) -> GatewayClient:
-        """Connect to the gateway.
+    def write_plugin(self) -> None:
+        """Write the plugin of this version, and what loads it.
 
         Raises:
-            GatewayLost, GatewayRefused: It cannot be reached, or does not accept the guard.
+            GuardExposed: The gateway's user cannot read it.
         """
-        return GatewayClient(*read_access(self.folder.root))
+        verb = ("openclaw", "run", "--config-dir", self.config_dir, "--state-dir")
+        write_plugin_folder(self.gate, (*map(str, verb), str(self.state_dir)))
+        if not self.is_same_user():
+            require_readable(self.gate, self.user)
 
     def guard(self, store: Store) -> Guard:
         """Return the guard of the gateway."""
