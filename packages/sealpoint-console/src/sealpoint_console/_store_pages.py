@@ -49,14 +49,17 @@ class Pages:
         phase, search = read_phase(call.query("phase")), call.query("q")
         offset = call.number("offset", 0)
         watch = call.desk.watch
+        # A part may keep many threads below one of the application, such as one for each start.
+        below = bool(phase or search or call.query("below"))
         found = watch.page(
             phase=phase,
             text=search,
+            below=below,
             offset=offset,
             limit=_THREADS,
         )
         counts = watch.counts()
-        kept = {"phase": phase, "q": search, "offset": ""}
+        kept = {"phase": phase, "q": search, "below": call.query("below"), "offset": ""}
 
         def link(**changed: object) -> str:
             wanted = {name: str(value) for name, value in {**kept, **changed}.items() if value}
@@ -74,6 +77,7 @@ class Pages:
             questions=call.desk.question_lines.of_threads(found.threads),
             approved=approved_threads(watch.requests().requests),
             matching=found.total,
+            folded=0 if below else sum(counts.values()) - found.total,
             offset=offset,
             limit=_THREADS,
             feed=_feed(call),

@@ -672,3 +672,22 @@ def test_a_console_that_has_just_begun_does_not_say_that_nothing_is_there(
     assert (thread.status_code, told.status_code) == (503, 503)
     assert told.json()["error"]["code"] == "overloaded"
     assert told.headers["retry-after"]
+
+
+def test_threads_that_belong_to_another_are_folded(served: Served) -> None:
+    """A part keeps one for each start; one that waits for people, and a search, show them."""
+    with served.scene.open() as store:
+        for name in ("gateway", "gateway/acts/3", "gateway/acts/9", "invoice/7"):
+            store.thread(name).save({"n": 1})
+    served.scene.ask("gateway/approvals/a-1")
+    served.seen()
+    with served.client("olga") as client:
+        folded, shown, found = (client.get(path).text for path in ("/", "/?below=1", "/?q=acts"))
+
+    for name in ("gateway", "invoice/7", "gateway/approvals/a-1"):
+        assert f"<strong>{name}</strong>" in folded
+    assert "gateway/acts" not in folded.partition("Just now")[0]
+    assert "Show 2 more that belong to these" in folded
+    assert "<strong>gateway/acts/3</strong>" in shown
+    assert "<strong>gateway/acts/9</strong>" in found
+    assert 'id="folded"' not in shown + found

@@ -12,6 +12,7 @@ A watch only reads: it writes nothing, not even to the anchor, and begins no ses
 refreshes it at a time, and any number of OS threads may read from it.
 """
 
+import re
 import threading
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -133,6 +134,18 @@ class _Shown:
     def asking(self) -> list[ThreadStatus]:
         """Return the threads with requests."""
         return [row.look for row in self._rows if row.look is not None and row.asks]
+
+    @cached_property
+    def below(self) -> frozenset[str]:
+        """Return the names of the threads that belong to another, and wait for nobody."""
+        names = {row.name for row in self.by_change}
+        return frozenset(
+            row.name
+            for row in self.by_change
+            if not row.asks
+            and row.summary.phase in {ThreadPhase.SAVED, ThreadPhase.EMPTY}
+            and any(row.name[: slash.start()] in names for slash in re.finditer("/", row.name))
+        )
 
     @cached_property
     def has_book(self) -> bool:
@@ -296,6 +309,7 @@ class StoreWatch:
         phase: ThreadPhase | None = None,
         text: str = "",
         by_name: bool = False,
+        below: bool = True,
         offset: int = 0,
         limit: int = 50,
     ) -> ThreadPage:
@@ -305,6 +319,8 @@ class StoreWatch:
             phase: Only those in this phase.
             text: Only those with this in their name or owner, ignoring case.
             by_name: Sort by name instead.
+            below: Include those that belong to another thread, as `a/b` to `a`, and wait for
+                nobody.
             offset: How many to leave out.
             limit: How many to return at most.
 
@@ -314,6 +330,8 @@ class StoreWatch:
         check_page(offset, limit)
         shown, sought = self._shown, text.casefold()
         found: list[ListRow] = shown.by_name if by_name else shown.by_change
+        if not below:
+            found = [row for row in found if row.name not in shown.below]
         if sought:
             found = [row for row in found if sought in row.search]
         if phase is not None:
