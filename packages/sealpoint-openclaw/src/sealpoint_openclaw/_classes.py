@@ -51,6 +51,8 @@ class TableRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Paths in JSON columns that are runtime."""
     completes: frozenset[str] = frozenset()
     """Columns that are filled in once."""
+    decides: bool = False
+    """Whether these columns are a decision of a person."""
     expires: bool = False
     """Whether OpenClaw removes the oldest rows."""
     ordered: bool = False

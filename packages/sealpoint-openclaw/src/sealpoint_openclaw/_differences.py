@@ -196,8 +196,11 @@ class _Finder:
             yield self._past(place, rule, f"{group} {number}", change)
 
     def _past(self, place: str, rule: TableRule, key: str, change: Change) -> Difference:
-        """Return a difference of a history: what was added or ended is not its past."""
-        grown = change in {Change.ADDED, Change.COMPLETED}
+        """Return a difference of a history: what was added or ended is not its past.
+
+        But a decision that nobody saw is: OpenClaw cancels what is open when it dies.
+        """
+        grown = change is Change.ADDED or (change is Change.COMPLETED and not rule.decides)
         expired = change is Change.REMOVED and rule.expires
         unsealed = self.may_have_run and (grown or expired)
         concern = Concern.UNSEALED if unsealed else Concern.HISTORY

@@ -3,7 +3,7 @@
 
 A command runs as the user that `init` recorded, not as the present owner of OpenClaw's folder, with
 that folder, and without the settings and secrets of the guard. For another user, a guard of root
-hands on a few variables of the environment and no terminal session, and keeps two rights once the
+hands on a few variables of the environment and no terminal, and keeps two rights once the
 gateway runs: to read all files, and to signal the gateway. It cannot write the files of others.
 """
 
@@ -13,11 +13,12 @@ import pwd
 import signal
 import subprocess  # nosec B404 # the command that the user named, and no shell
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 from sealpoint.errors import UsageError
 
@@ -26,6 +27,8 @@ _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 _PUBLIC = frozenset({"PATH", "LANG", "TZ", "TERM"})
 _PUBLIC_PREFIXES = ("LC_", "OPENCLAW_")
 _BY_SIGNAL = 128
+_COPY_SECONDS = 2.0
+_READ_BYTES = 1 << 16
 _CLEAN = frozenset({0, -signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT})
 
 # From linux/capability.h and linux/prctl.h.
@@ -66,8 +69,14 @@ class Child:
             kept |= {"HOME": found.pw_dir, "USER": found.pw_name, "LOGNAME": found.pw_name}
             groups = os.getgrouplist(found.pw_name, found.pw_gid)
             options = {"user": user, "group": found.pw_gid, "extra_groups": groups}
-            # In the session of root it could write to the terminal what root seems to type.
+            # In the session of root it could write to the terminal what root seems to type, and
+            # with its descriptors it could read what root types.
             options["start_new_session"] = True
+            options |= {
+                name: subprocess.DEVNULL if name == "stdin" else subprocess.PIPE
+                for place, name in enumerate(("stdin", "stdout", "stderr"))
+                if os.isatty(place)
+            }
         try:
             self._process = subprocess.Popen(  # noqa: S603 # nosec B603 # the same
                 list(command), env=kept, **options
@@ -76,6 +85,14 @@ class Child:
             why = exc.strerror if isinstance(exc, OSError) else str(exc)
             raise UsageError(f"{command[0]}: it cannot be started: {why}") from exc
         self.pid = self._process.pid
+        pipes = {1: self._process.stdout, 2: self._process.stderr}
+        self._copies = [
+            threading.Thread(target=_copy, args=(pipe, place), daemon=True)
+            for place, pipe in pipes.items()
+            if pipe is not None
+        ]
+        for each in self._copies:
+            each.start()
 
     def _may_have(self, key: str) -> bool:
         if self._is_foreign:
@@ -98,6 +115,8 @@ class Child:
     def wait(self) -> int:
         """Wait for it to end, and return the status that a shell would show."""
         status = self._process.wait()
+        for each in self._copies:
+            each.join(_COPY_SECONDS)  # what it left running may keep the pipe
         return status if status >= 0 else _BY_SIGNAL - status
 
     @property
@@ -123,6 +142,14 @@ class Child:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _copy(pipe: IO[bytes], place: int) -> None:
+    """Copy what a command prints to a descriptor of this process, until it ends."""
+    with suppress(OSError):
+        while data := os.read(pipe.fileno(), _READ_BYTES):
+            while data:
+                data = data[os.write(place, data) :]
 
 
 def _keep_rights(kept: int) -> None:

@@ -10,6 +10,7 @@ import click
 
 from sealpoint.cli.options import Verb, VerbGroup, json_option, limit_option
 from sealpoint.cli.terminal import print_json, print_line, working
+from sealpoint.errors import NeedsApproval, ResumeRefused
 from sealpoint.views.words import Styled, when
 from sealpoint.world import visible
 from sealpoint_openclaw._display import check_document, print_check, print_place, print_unguarded
@@ -21,6 +22,11 @@ from sealpoint_openclaw._world import unguarded_folders
 
 _SHOWN = 40
 _SECONDS = 10.0
+_ASKED = (
+    "Another person answers the request: sealpoint approve ID --reason WHY. After that, repeat the "
+    "same command."
+)
+_REASON = "If the change is meant, repeat the command with --reason WHY."
 
 
 @click.group(cls=VerbGroup)
@@ -52,7 +58,12 @@ def _guarding(
     if version is not None:
         settings = dataclasses.replace(settings, runtime={"openclaw": version})
     with settings.open_store() as store:
-        yield settings, settings.guard(store)
+        try:
+            yield settings, settings.guard(store)
+        except (NeedsApproval, ResumeRefused) as error:
+            if "sealpoint rollout" in (error.hint or ""):  # a gateway has no rollouts
+                error.hint = _ASKED if isinstance(error, NeedsApproval) else _REASON
+            raise
 
 
 # ---------------------------------------------------------------------- comparing

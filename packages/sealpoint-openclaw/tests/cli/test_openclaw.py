@@ -154,6 +154,8 @@ def test_a_command_is_verified_run_shown_and_sealed(laptop: _Laptop) -> None:
     again = laptop.ran("--reason", "ann wants it", "--", "openclaw", "config", "set", '{"a": 1}')
 
     assert refused.returncode == 70
+    assert "repeat the command with --reason WHY" in " ".join(refused.stderr.split())
+    assert "rollout" not in refused.stderr
     assert "openclaw.json" in refused.stdout
     assert "openclaw.json" in shown
     assert accepted.exit_code == 0
@@ -180,6 +182,17 @@ def test_the_log_says_who_changed_what(laptop: _Laptop) -> None:
     document = laptop.document("log", "openclaw.json")
     assert [(each["who"], each["origin"]) for each in document["changes"]] == [("ann", "command")]
     assert laptop.document("log", "--limit", "1")["more"] is True
+
+
+def test_people_who_have_to_approve_are_named_a_command_that_fits(laptop: _Laptop) -> None:
+    """A gateway has no rollouts."""
+    laptop.recorded.give_to_team()
+    laptop.recorded.write("workspace/AGENTS.md", "Be brief.\n")
+    asked = laptop.verb("accept", "--reason", "brevity")
+
+    assert asked.exit_code == 71
+    assert "sealpoint approve ID --reason WHY. After that, repeat" in " ".join(asked.stderr.split())
+    assert "rollout" not in asked.stderr
 
 
 def test_the_status_of_a_command_is_passed_on(laptop: _Laptop) -> None:

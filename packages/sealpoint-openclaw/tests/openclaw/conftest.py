@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import sealpoint
 from tests.openclaw.recorded_folder import Recorded
 
 
@@ -32,12 +31,5 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 @pytest.fixture
 def team(recorded: Recorded) -> Recorded:
     """A folder under the policy `team`, with two people who approve."""
-    settings = recorded.settings()
-    admin = sealpoint.admin(
-        settings.store, config_dir=settings.config_dir, state_dir=settings.state_dir
-    )
-    for person in ("ann", "bob"):
-        admin.keys.create(person)
-        admin.keys.add(person, person=person, roles=["approver"], namespaces=["*"])
-    admin.policy.apply("team")
+    recorded.give_to_team()
     return recorded

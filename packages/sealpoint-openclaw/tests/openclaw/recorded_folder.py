@@ -135,6 +135,17 @@ class Recorded:
         with self.guard() as guard:
             guard.accept("the folder belongs to another user")
 
+    def give_to_team(self) -> None:
+        """Put the policy `team` in force, with two people who approve."""
+        settings = self.settings()
+        admin = sealpoint.admin(
+            settings.store, config_dir=settings.config_dir, state_dir=settings.state_dir
+        )
+        for person in ("ann", "bob"):
+            admin.keys.create(person)
+            admin.keys.add(person, person=person, roles=["approver"], namespaces=["*"])
+        admin.policy.apply("team")
+
     @contextmanager
     def guard(self) -> Iterator[Guard]:
         """A guard in a process that has seen nothing."""

@@ -396,6 +396,28 @@ def test_an_edit_in_the_window_after_a_crash_is_listed(recorded: Recorded) -> No
     assert any("transcript_events" in each.words for each in check.differences)
 
 
+def test_a_decision_that_nobody_saw_is_a_changed_history(recorded: Recorded) -> None:
+    """An attacker decides in the window after a crash; OpenClaw would have cancelled it."""
+    with recorded.guard() as guard, guard.running() as watch:
+        recorded.sql(
+            STATE,
+            "UPDATE operator_approvals SET status = 'pending', decision = NULL,"
+            " terminal_reason = NULL, resolved_at_ms = NULL, resolver_kind = NULL,"
+            " resolver_id = NULL, consumed_at_ms = NULL, consumed_by = NULL",
+        )
+        watch.end(crashed=False)
+    recorded.die_running()
+    recorded.sql(
+        STATE,
+        "UPDATE operator_approvals SET status = 'allowed', decision = 'allow-once',"
+        " terminal_reason = 'user', resolved_at_ms = created_at_ms, resolver_kind = 'device',"
+        " resolver_id = 'alice'",
+    )
+
+    with recorded.guard() as guard, pytest.raises(HistoryChanged, match="operator_approvals"):
+        guard.verify()
+
+
 def test_a_standing_intent_that_has_ended_does_not_return(recorded: Recorded) -> None:
     """Its state is the gateway's, and the same from a stop to the next start."""
     recorded.sql(

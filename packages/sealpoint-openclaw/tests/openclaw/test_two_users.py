@@ -181,6 +181,32 @@ def test_a_command_has_a_terminal_session_of_its_own(server: _Server) -> None:
     assert status == 128 + signal.SIGTERM
 
 
+_AT_TERMINAL = """
+import sys
+from pathlib import Path
+from sealpoint_openclaw._gateway_process import Child
+child = Child(["/bin/sh", "-c", sys.argv[3]], Path(sys.argv[1]), int(sys.argv[2]))
+sys.exit(child.wait())
+"""
+
+
+def test_a_command_gets_no_terminal(server: _Server) -> None:
+    """With a descriptor of it, the command could read what root types; its output arrives."""
+    ours, theirs = os.openpty()
+    script = "test -t 0 -o -t 1 -o -t 2; echo status $?; read line; echo then $? >&2; exit 3"
+    words = [str(server.recorded.folder), str(server.user.pw_uid), script]
+    with subprocess.Popen(
+        [sys.executable, "-c", _AT_TERMINAL, *words], stdin=theirs, stdout=theirs, stderr=theirs
+    ) as process:
+        os.write(ours, b"a secret\n")
+        status = process.wait(_SECONDS_MAX)
+    printed = os.read(ours, 1 << 16).decode()
+
+    assert status == 3
+    assert "status 1" in printed
+    assert "then 1" in printed
+
+
 def test_a_guard_that_cannot_give_up_its_rights_stops_the_gateway(
     server: _Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
