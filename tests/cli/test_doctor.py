@@ -262,6 +262,7 @@ def test_a_file_of_a_password_that_others_may_read_is_found(
     assert _findings(machine, "password-readable") == []
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_key_without_a_passphrase_gets_one(machine: Machine) -> None:
     """The command asks for one; a worker's key is only a note, since nobody is there to type."""
     found = {each["reason"].split(".key")[0]: each for each in _findings(machine, "key-unlocked")}

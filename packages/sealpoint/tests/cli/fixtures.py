@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every test runs without settings of whoever runs it, on a terminal of 100 columns."""
+"""Every test runs without settings of whoever runs it, on a terminal of 100 columns.
+
+Tests of keys under a passphrase may encrypt at the least cost.
+"""
 
 from pathlib import Path
 
 import pytest
 
+from sealpoint.signing import _key_file_format
 from tests.cli.machine import Machine
 
+_CIPHER = _key_file_format._cipher
+_SCRYPT_N_LEAST = 2
 _VARIABLES = ("STORE", "IDENTITY", "NAMESPACE", "CONFIG_DIR", "STATE_DIR")
 
 
@@ -17,6 +23,14 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture
+def quick_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encrypt key files at the least cost: for tests of what happens, not of what it costs."""
+    monkeypatch.setattr(
+        _key_file_format, "_cipher", lambda words, salt, _: _CIPHER(words, salt, _SCRYPT_N_LEAST)
+    )
 
 
 @pytest.fixture

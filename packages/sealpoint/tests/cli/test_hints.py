@@ -171,6 +171,7 @@ def test_a_bundle_without_a_pin_asks_for_it(machine: Machine, tmp_path: Path) ->
     nowhere.done("verify-bundle", str(bundle), "--trust", str(pin))
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_locked_key_is_opened_as_the_hint_says(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

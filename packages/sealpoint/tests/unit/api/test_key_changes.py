@@ -280,6 +280,7 @@ def test_a_rotation_may_give_fewer_rights(made: Place) -> None:
         assert store.verify().ok
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_rotation_keeps_a_passphrase(made: Place) -> None:
     """An encrypted key is not followed by one that is not."""
     made.admin.keys.change_passphrase("worker", new=_PASSPHRASE)

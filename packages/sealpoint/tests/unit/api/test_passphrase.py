@@ -20,6 +20,9 @@ _WORDS = "correct horse battery staple"
 _OTHER = "another"
 
 
+pytestmark = pytest.mark.usefixtures("quick_passphrases")
+
+
 @pytest.fixture(autouse=True)
 def _no_passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SEALPOINT_PASSPHRASE", "SEALPOINT_PASSPHRASE_FILE"):

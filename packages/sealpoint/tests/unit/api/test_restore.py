@@ -170,6 +170,7 @@ def test_a_quorum_can_be_reached(made: Place, persons: int) -> None:
     assert made.admin.roster.set_restore_quorum(0) == 4
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_an_encrypted_root_is_opened_only_to_sign(made: Place) -> None:
     """Neither a plan nor a quorum asks for its passphrase."""
     made.admin.roster.set_restore_quorum(1)
@@ -184,6 +185,7 @@ def test_an_encrypted_root_is_opened_only_to_sign(made: Place) -> None:
     _go_on(made, "a", 5)
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_an_encrypted_root_signs(made: Place) -> None:
     """With its passphrase, as everywhere."""
     made.admin.keys.change_passphrase("root", new=_PASSPHRASE)

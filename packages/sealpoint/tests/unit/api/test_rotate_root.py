@@ -155,6 +155,7 @@ def test_an_interrupted_rotation_takes_the_key_that_was_made(
     assert _rotate(made).keys == (str(waiting),)
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_new_root_key_keeps_a_passphrase(made: Place) -> None:
     """An encrypted root is not followed by one that is not."""
     made.admin.keys.change_passphrase("root", new=_PASSPHRASE)

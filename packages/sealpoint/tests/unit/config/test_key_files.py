@@ -39,6 +39,7 @@ def _unasked(_: str) -> Passphrase:
     raise AssertionError
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_key_goes_from_plain_to_locked_and_back(files: StoreFiles) -> None:
     """Set, change and remove: the key is the same, and only the newest passphrase opens it."""
     files.keys.write(signer(1))
@@ -63,6 +64,7 @@ def test_a_key_goes_from_plain_to_locked_and_back(files: StoreFiles) -> None:
     assert sorted(path.name for path in _path(files).parent.iterdir()) == ["worker.key"]
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_key_is_made_locked(files: StoreFiles) -> None:
     """Its bytes were never on the disk without the passphrase."""
     files.keys.write(signer(1), _FIRST)
@@ -73,6 +75,7 @@ def test_a_key_is_made_locked(files: StoreFiles) -> None:
         files.keys.signer("worker")
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_nobody_chooses_a_passphrase_for_a_key_that_is_there(files: StoreFiles) -> None:
     """A key is never overwritten, and whoever would be asked is not."""
     files.keys.write(signer(1))
@@ -83,6 +86,7 @@ def test_nobody_chooses_a_passphrase_for_a_key_that_is_there(files: StoreFiles) 
     assert _path(files).read_bytes() == before
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_wrong_passphrase_changes_nothing(files: StoreFiles) -> None:
     """And the new one is not even asked for."""
     files.keys.write(signer(1), _FIRST)
@@ -107,6 +111,7 @@ def test_a_key_that_is_not_there_or_not_safe_has_no_passphrase(files: StoreFiles
             act()
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_key_that_came_in_meanwhile_is_not_lost(files: StoreFiles) -> None:
     """Whoever types for minutes does not bring an older key back."""
     files.keys.write(signer(1))
@@ -145,6 +150,7 @@ def _failing(error: BaseException) -> Callable[..., object]:
     return fail
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 @pytest.mark.parametrize(
     ("step", "error"),
     [

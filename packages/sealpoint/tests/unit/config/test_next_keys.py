@@ -57,6 +57,7 @@ def test_a_next_key_that_is_there_stays(files: StoreFiles) -> None:
     assert found.public == _NEW.public
 
 
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_next_key_may_be_encrypted(files: StoreFiles) -> None:
     """Its public half is known without the passphrase, and it stays encrypted when it is taken."""
     files.keys.write_next(_NEW, choosing("correct horse"))
