@@ -66,9 +66,13 @@ class Teller:
 
     marks: int
     writer: int
+    arm: Callable[[], None]
+    """Called before faults are allowed."""
 
     def tell(self, word: str, name: str = "", number: int = -1, detail: str = "") -> None:
         """Put a mark among the calls of this process."""
+        if word == "armed":
+            self.arm()
         os.write(self.marks, json.dumps([word, name, number, detail]).encode())
 
     def save(self, store: Store, name: str, number: int) -> bool:

@@ -6,11 +6,12 @@ of a file system. Keys, pin and anchor lie on the same disk as the store and suf
 """
 
 import contextlib
+import functools
 import itertools
 import signal
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -36,13 +37,19 @@ def _images(count: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("images", [count, pytest.param(None, marks=pytest.mark.soak)])
 
 
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    """Where a store is recorded and then laid out as the disk may have it."""
+@contextlib.contextmanager
+def _directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(
         prefix="sealpoint-", dir=_MEMORY if _MEMORY.is_dir() else None
     ) as name:
         yield Path(name).resolve()
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    """Where a store is recorded and then laid out as the disk may have it."""
+    with _directory() as found:
+        yield found
 
 
 class _Bench:
@@ -109,19 +116,31 @@ def _made(directory: Path, kind: str, tracer: Traced) -> _Bench:
     return bench
 
 
+@pytest.fixture(scope="module")
+def lives(tracer: Traced) -> Iterator[Callable[[str], _Bench]]:
+    """A store's life of 200 saves, recorded once for each backend."""
+    with _directory() as directory:
+
+        @functools.cache
+        def recorded(kind: str) -> Path:
+            bench = _made(directory / kind, kind, tracer)
+            bench.record("life")
+            *_, (_, disk, told) = moments(bench.events())
+            assert sum(map(len, told.saved.values())) == SAVES
+            assert image_of(disk.image(Cut.kept())) == image_of(bench.place.directory)
+            return directory / kind
+
+        yield lambda kind: _Bench(recorded(kind), kind, tracer)
+
+
 @every_kind
 @_images(24)
 def test_power_cut_at_any_moment_of_200_saves(
-    directory: Path, tracer: Traced, kind: str, images: int | None
+    lives: Callable[[str], _Bench], kind: str, images: int | None
 ) -> None:
     """Every prefix of what a store's life of 200 saves wrote reopens, verifies and has them all."""
-    bench = _made(directory, kind, tracer)
-    bench.record("life")
-    events = bench.events()
-    *_, (_, disk, told) = moments(events)
-    assert sum(map(len, told.saved.values())) == SAVES
-    assert image_of(disk.image(Cut.kept())) == image_of(bench.place.directory)
-    bench.replay(events, images=images)
+    bench = lives(kind)
+    bench.replay(bench.events(), images=images)
 
     assert bench.images > (10 * SAVES if images is None else images // 2)
 
@@ -129,11 +148,10 @@ def test_power_cut_at_any_moment_of_200_saves(
 @every_kind
 @pytest.mark.parametrize("missing", ["files", "directories"])
 def test_store_that_did_not_sync_would_be_found(
-    directory: Path, tracer: Traced, kind: str, missing: str
+    lives: Callable[[str], _Bench], kind: str, missing: str
 ) -> None:
     """Without the syncs of its files, or of its directories, the same recording is an alarm."""
-    bench = _made(directory, kind, tracer)
-    bench.record("life")
+    bench = lives(kind)
     events = bench.events()
     made = next(number for number, _, told in moments(events) if told.made)
     folders = {

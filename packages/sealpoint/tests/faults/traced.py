@@ -25,7 +25,15 @@ import pytest
 from tests.faults.calls import NUMBERS, Call, Reached, reached
 from tests.faults.events import Event
 from tests.faults.places import Place
-from tests.faults.ptrace import Fail, Fault, Kill, Shorten, follow, stop_for_tracing
+from tests.faults.ptrace import (
+    Fail,
+    Fault,
+    Kill,
+    Shorten,
+    follow,
+    show_calls,
+    stop_for_tracing,
+)
 from tests.faults.recording import Recorder
 from tests.faults.scenarios import SCENARIOS, Note, Teller
 
@@ -148,6 +156,9 @@ class _Watch:
             return FAULTS[self._task.then](found)
         return None
 
+    def waits_for(self, call: Call) -> bool:
+        return self.recorder is not None or self._is_mark(call)
+
     def leave(self, call: Call, result: int) -> None:
         if self._is_mark(call):
             text = call.data(call.args[1], call.args[2]).decode()
@@ -162,6 +173,18 @@ class _Watch:
         return call.name == "write" and call.args[0] == self._marks
 
 
+def _recorded() -> None:
+    """Let all calls of this process be seen from here on."""
+    stop_for_tracing()
+    show_calls()
+
+
+def _told() -> None:
+    """Let what this process tells be seen; its other calls count once faults are allowed."""
+    stop_for_tracing()
+    show_calls({"write"})
+
+
 def _run(task: Task) -> Outcome:
     marks = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -170,7 +193,8 @@ def _run(task: Task) -> Outcome:
             status = 1
             try:
                 place = Place(Path(task.directory), task.kind)
-                SCENARIOS[task.scenario](place, Teller(marks, task.writer), stop_for_tracing)
+                teller = Teller(marks, task.writer, show_calls)
+                SCENARIOS[task.scenario](place, teller, _recorded if task.recording else _told)
                 status = 0
             except BaseException:  # noqa: BLE001 # the child must end here, whatever it met
                 traceback.print_exc()
@@ -203,6 +227,9 @@ class _Silent:
     def enter(self, _call: Call) -> None:
         pass
 
+    def waits_for(self, _call: Call) -> bool:
+        return False
+
     def leave(self, _call: Call, _result: int) -> None:
         pass
 
@@ -212,7 +239,7 @@ def _obstacle() -> str:
     child = os.fork()
     if child == 0:
         try:
-            stop_for_tracing()
+            _recorded()
         except OSError as exc:
             os._exit(exc.errno or 1)
         os._exit(0)
