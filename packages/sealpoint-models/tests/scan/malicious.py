@@ -17,6 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from tests.scan.assembler import (
     COMMAND,
@@ -775,7 +776,7 @@ GROUPS: dict[str, Callable[[], Iterator[Sample]]] = {
 """All ways, each with its samples."""
 
 
-def malicious() -> Iterator[Sample]:
-    """All samples."""
-    for samples in GROUPS.values():
-        yield from samples()
+@cache
+def malicious() -> tuple[Sample, ...]:
+    """All samples; some take long to make."""
+    return tuple(sample for samples in GROUPS.values() for sample in samples())
