@@ -25,9 +25,10 @@ from tests.adapters.one_run import (
     Worker,
     told,
 )
+from tests.effort import in_turn
 from tests.faults.places import Place
 
-_KINDS = ("sqlite", "file", "postgres")
+_KINDS = in_turn("sqlite", "file", "postgres")
 _SECONDS = 60
 
 
