@@ -2,6 +2,9 @@
 """Where the files of this repository are, for the tests that read them."""
 
 import ast
+import contextlib
+import functools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,16 +25,17 @@ def _is_made(part: str) -> bool:
 
 def committed_texts() -> Iterator[tuple[Path, str]]:
     """Yield every text file that belongs to the repository, with its text."""
-    for path in sorted(ROOT.rglob("*")):
-        parts = path.relative_to(ROOT).parts
-        if any(_is_made(part) for part in parts) or not path.is_file():
-            continue
-        if parts[:2] == ("fuzz", "corpus"):
-            continue
-        try:
-            yield path, path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            continue
+    for folder, folders, files in os.walk(ROOT):
+        here = Path(folder)
+        folders[:] = [
+            name
+            for name in sorted(folders)
+            if not _is_made(name) and (here.name, name) != ("fuzz", "corpus")
+        ]
+        for name in sorted(files):
+            if not _is_made(name):
+                with contextlib.suppress(UnicodeDecodeError):
+                    yield here / name, (here / name).read_text(encoding="utf-8")
 
 
 def source_files() -> list[Path]:
@@ -44,8 +48,14 @@ def below_source(path: Path) -> Path:
     return next(path.relative_to(each) for each in SOURCES if path.is_relative_to(each))
 
 
+@functools.cache
 def source_tree(path: Path) -> ast.Module:
-    """Parse one module."""
+    """Parse one module of a part, once in each process."""
+    return parsed(path)
+
+
+def parsed(path: Path) -> ast.Module:
+    """Parse any module; together, those of the tests are too large to be kept."""
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 

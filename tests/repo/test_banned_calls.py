@@ -254,14 +254,16 @@ BANS = (
 )
 
 
+# What a question can be about: no ban asks for anything else, and most nodes are something else.
+_ASKED = (
+    *(ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Import, ast.ImportFrom),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Constant, ast.keyword),
+)
+
+
 def _nodes(tree: ast.Module) -> list[tuple[int, ast.AST]]:
-    """All nodes of a tree, each with its line or that of the node before it."""
-    found: list[tuple[int, ast.AST]] = []
-    line = 1
-    for node in ast.walk(tree):
-        line = getattr(node, "lineno", line)
-        found.append((line, node))
-    return found
+    """The nodes of a tree that a ban can be about, each with its line."""
+    return [(node.lineno, node) for node in ast.walk(tree) if isinstance(node, _ASKED)]
 
 
 def _violations(ban: Ban, nodes: list[tuple[int, ast.AST]]) -> list[int]:

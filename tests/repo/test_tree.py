@@ -14,6 +14,7 @@ from tests.repo._tree import (
     SOURCES,
     below_source,
     committed_texts,
+    parsed,
     shown,
     source_files,
     source_tree,
@@ -188,7 +189,7 @@ def test_every_test_states_its_claim_in_a_sentence() -> None:
         f"{shown(path)}: {node.name}"
         for folder in (ROOT / "tests", *ROOT.glob("packages/*/tests"))
         for path in sorted(folder.rglob("test_*.py"))
-        for node in ast.walk(source_tree(path))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")
         and not _is_one_sentence(ast.get_docstring(node) or "")
