@@ -19,6 +19,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from sealpoint.gate._decision import Difference
+from sealpoint.gate._requests import ShownDifference, shown_differences
 from sealpoint.ledger import (
     Body,
     CheckpointBody,
@@ -36,6 +38,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Pool, Statement, TrustPin
 from sealpoint.storage import Record
+from sealpoint.world import World
 from tests.ledgers import (
     NOW,
     SALT,
@@ -219,26 +222,28 @@ def _decided() -> ThreadLedger:
 
 @cache
 def _rolled() -> ThreadLedger:
-    """A book that an operator begins: a rollout of two pairs, two approvals, a withdrawal.
+    """A book that an operator begins: a rollout of three differences, two approvals, a withdrawal.
 
     The last entry records its end, with the positions of the threads.
     """
     ledger = _thread(5)
     ledger.writer = ledger.owner = "operator"
     ledger.add(Kind.GENESIS, genesis_body("operator", "sealpoint:rollouts"))
-    worlds = {_digest(world): world for world in (_BEFORE, _WORLD, {})}
-    low, middle, high = sorted(worlds)
+    shown: tuple[ShownDifference, ...] = (
+        ("permission.mail", (True,), ()),
+        ("tool.pay", (), ({"name": "pay"},)),
+        ("tool.read", ({"name": "read"},), ({"description": "reads", "name": "read"},)),
+    )
     about = stated(
         ledger,
         action=Action.ROLLOUT,
         to=None,
-        pairs=((low, high), (middle, high)),
+        differences=shown_differences(shown),
         actor="marked",
         policy=_POLICY,
         needed=2,
     )
-    shown = tuple(worlds[digest] for digest in (low, middle, high))
-    request = RequestBody(salt=SALT, statement=about, worlds=shown)
+    request = RequestBody(salt=SALT, statement=about, differences=shown)
     ledger.add(Kind.REQUEST, request, signer="operator")
     for name in ("ann", "bob"):
         verdict = VerdictBody(salt=SALT, attestation=approve(about, name)[0])
@@ -272,7 +277,10 @@ def _deployed() -> ThreadLedger:
         _rolled(),
         action=Action.ROLLOUT,
         to=None,
-        pairs=((before, after),),
+        differences=shown_differences(
+            (change.leaf, one, other)
+            for change, one, other in World.from_dict(_BEFORE).diff(World.from_dict(_WORLD)).values()
+        ),
         policy=_POLICY,
         needed=2,
     )
@@ -289,7 +297,7 @@ def _deployed() -> ThreadLedger:
             leaves=_WORLD,
             policy=_POLICY,
             rules=("tools",),
-            rollout=about,
+            rollouts=(about,),
             attestations=approve(about, "ann", "bob"),
         ),
     )
@@ -482,16 +490,29 @@ def _verdicts() -> Iterator[dict[str, Any]]:
         made = replace(gated, **{field: "AB" * 32})
         yield case(f"a resume whose {field} is no digest", "edited", Kind.RESUME, made, "worker")
     wrong = replace(_words(about)[0][0], credential="Ann")
-    made = replace(gated, rollout=about, attestations=(wrong,))
+    made = replace(gated, attestations=(wrong,))
     yield case("a resume with a word by no key", "edited", Kind.RESUME, made, "worker")
-    made = replace(gated, rollout=replace(about, pairs=(("33" * 32, "44" * 32),)))
-    yield case("a resume by a rollout that is none", "edited", Kind.RESUME, made, "worker")
+    rolled = replace(about, action=Action.ROLLOUT, to=None, differences=(_DIFFERENCE,))
+    other = replace(rolled, nonce="77" * 16)
+    ordered = sorted((rolled, other), key=lambda each: each.digest)
+    several = [replace(rolled, nonce=f"{number:032x}") for number in range(5)]
+    for name, rollouts in {
+        "by a rollout that is none": (replace(about, differences=(_DIFFERENCE,)),),
+        "by a rollout twice": (rolled, rolled),
+        "by rollouts that are not sorted": tuple(reversed(ordered)),
+        "by five rollouts": tuple(sorted(several, key=lambda each: each.digest)),
+    }.items():
+        made = replace(gated, rollouts=rollouts)
+        yield case(f"a resume {name}", "edited", Kind.RESUME, made, "worker")
     for field in ("held", "idempotent", "edits"):
         written = encode_body(gated)[:-1] + f',"{field}":false}}'.encode()
         name = f"a resume that says that it is not {field}"
         yield case(name, "edited", Kind.RESUME, written, "worker")
     unruly = encode_body(gated)[:-1] + b',"rules":[]}'
     yield case("a resume with an empty list of rules", "edited", Kind.RESUME, unruly, "worker")
+
+
+_DIFFERENCE: Difference = ("tool.pay", None, "44" * 32)
 
 
 def _words(about: Statement) -> tuple[Any, Any]:
@@ -503,28 +524,40 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
     request = encode_body(RequestBody(salt=SALT, statement=about))
     approval = encode_body(yes)
     low, high = "33" * 32, "44" * 32
-    pair = b'["%b","%b"]' % (low.encode(), high.encode())
+    one = b'["tool.pay",null,"%b"]' % high.encode()
+    asked = _rolled_out(about, (_DIFFERENCE,))
     return {
         "a an attestation with one more field": approval[:-2] + b',"x":1}}',
         "a an attestation without a proof": approval[: approval.index(b',"proof"')] + b"}}",
         "a a verdict in capitals": approval.replace(b'"approve"', b'"APPROVE"'),
         "r a statement of version 2": request.replace(b'"v":4', b'"v":2'),
         "r a statement of version 3": request.replace(b'"v":4', b'"v":3'),
-        "r a statement without pairs": request.replace(b'"pairs":[],', b""),
+        "r a statement without differences": request.replace(b'"differences":[],', b""),
         "r a statement without a number of approvals": request.replace(b'"needed":1,', b""),
         "r a statement that needs 17 approvals": request.replace(b'"needed":1', b'"needed":17'),
-        "r a handoff with a pair of worlds": request.replace(b'"pairs":[]', b'"pairs":[%b]' % pair),
-        "r a request with an empty list of worlds": request[:-1] + b',"worlds":[]}',
-        "r a rollout without pairs": _rolled_out(about, ()),
-        "r a rollout with a pair twice": _rolled_out(about, ((low, high), (low, high))),
-        "r a rollout whose pairs are not sorted": _rolled_out(about, ((high, low), (low, high))),
-        "r a rollout from a world to itself": _rolled_out(about, ((low, low),)),
-        "r a rollout from no digest": _rolled_out(about, (("AB" * 32, low),)),
-        "r a rollout of 65 pairs": _rolled_out(
-            about, tuple((f"{number:064x}", high) for number in range(65))
+        "r a handoff with a difference": request.replace(
+            b'"differences":[]', b'"differences":[%b]' % one
         ),
-        "r a rollout with a checkpoint": _rolled_out(about, ((low, high),), checkpoint="22" * 32),
-        "r a rollout with a new owner": _rolled_out(about, ((low, high),), to="second"),
+        "r a request with an empty list of differences": request[:-1] + b',"differences":[]}',
+        "r a difference of two values before": asked[:-1] + b',"differences":[["m",[1,2],[3]]]}',
+        "r a difference without a list": asked[:-1] + b',"differences":[["m",1,[3]]]}',
+        "r a rollout without differences": _rolled_out(about, ()),
+        "r a rollout with a difference twice": _rolled_out(about, (_DIFFERENCE, _DIFFERENCE)),
+        "r a rollout whose differences are not sorted": _rolled_out(
+            about, (("b", low, high), ("a", low, high))
+        ),
+        "r a rollout with null after a digest": _rolled_out(
+            about, (("a", low, high), ("a", None, high))
+        ),
+        "r a rollout of no name": _rolled_out(about, (("", low, high),)),
+        "r a rollout from a value to itself": _rolled_out(about, (("a", low, low),)),
+        "r a rollout from nothing to nothing": _rolled_out(about, (("a", None, None),)),
+        "r a rollout from no digest": _rolled_out(about, (("a", "AB" * 32, low),)),
+        "r a rollout of 1025 differences": _rolled_out(
+            about, tuple((f"m{number:04}", None, high) for number in range(1025))
+        ),
+        "r a rollout with a checkpoint": _rolled_out(about, (_DIFFERENCE,), checkpoint="22" * 32),
+        "r a rollout with a new owner": _rolled_out(about, (_DIFFERENCE,), to="second"),
         "r a statement without a release": request.replace(b'"release":null,', b""),
         "r a handoff with a release": request.replace(
             b'"release":null', b'"release":"%b"' % (b"77" * 32)
@@ -564,9 +597,10 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
     }
 
 
-def _rolled_out(about: Statement, pairs: tuple[tuple[str, str], ...], **changes: Any) -> bytes:
+def _rolled_out(about: Statement, differences: tuple[Difference, ...], **changes: Any) -> bytes:
     """A request for a rollout, whether or not it may be asked for."""
-    asked = replace(about, **({"action": Action.ROLLOUT, "to": None, "pairs": pairs} | changes))
+    rolled = {"action": Action.ROLLOUT, "to": None, "differences": differences}
+    asked = replace(about, **(rolled | changes))
     return encode_body(RequestBody(salt=SALT, statement=asked))
 
 

@@ -55,22 +55,22 @@ ROLES: dict[str, set[str]] = {
     **dict.fromkeys(("approval", "denial", "break-glass", "expiry"), _ANYBODY),
 }
 _RELEASED = ["checkpoint", "release", "released", "world", "leaves", "decided"]
-_DECIDED = ["policy", "rules", "request", "rollout", "attestations", "answer", "actor"]
+_DECIDED = ["policy", "rules", "request", "rollouts", "attestations", "answer", "actor"]
 _RUN = ["held", "idempotent", "edits"]
 RESUME_FIELDS = ["reason", *_RELEASED, *_DECIDED, *_RUN]
 BODIES: dict[str, tuple[list[str], list[str]]] = {
     "handoff": (["salt", "owner", "reason"], ["statement", "attestations", "actor"]),
     "pause": (["salt", "reason"], ["actor"]),
     "unpause": (["salt", "reason"], ["actor"]),
-    "request": (["salt", "statement"], ["reasons", "answer", "world", "worlds"]),
+    "request": (["salt", "statement"], ["reasons", "answer", "world", "differences"]),
     "approval": (["salt", "attestation"], ["actor"]),
     "denial": (["salt", "attestation"], ["actor"]),
     "expiry": (["salt", "request"], ["positions"]),
     "break-glass": (["salt", "attestation"], ["actor"]),
 }
 TYPES: dict[str, type] = {
-    **dict.fromkeys(("statement", "attestation", "leaves", "rollout"), dict),
-    **dict.fromkeys(("attestations", "reasons", "rules", "worlds"), list),
+    **dict.fromkeys(("statement", "attestation", "leaves"), dict),
+    **dict.fromkeys(("attestations", "reasons", "rules", "rollouts", "differences"), list),
     "decided": int,
     **dict.fromkeys(_RUN, bool),
 }
@@ -82,7 +82,7 @@ FREE = {
 
 _STATEMENT = [
     *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "actor"),
+    *("release", "world_from", "world_to", "answer", "to", "differences", "requester", "actor"),
     *("policy", "needed", "nonce", "expires", "reason"),
 ]
 _DIGITS = {
@@ -114,9 +114,11 @@ def judge(kind: str, body: dict[str, Any]) -> None:
     texts = [*body.get("rules", []), *body.get("reasons", [])]
     require(all(type(text) is str for text in texts), "texts")
     require(kind != "request" or type(body.get("world", {})) is dict, "world")
-    require(all(type(each) is dict for each in body.get("worlds", [])), "worlds")
-    for name in {"statement", "rollout"} & body.keys():
-        _judge_statement(body[name])
+    for each in body.get("differences", []):
+        _judge_shown(each)
+    if "statement" in body:
+        _judge_statement(body["statement"])
+    _judge_rollouts(body.get("rollouts", []))
     for each in body.get("attestations", []):
         _judge_attestation(each)
         if kind == "resume":
@@ -147,24 +149,48 @@ def _judge_statement(fields: dict[str, Any]) -> None:
     action, released = fields["action"], ("release", "world_from", "world_to", "answer")
     if action == "resume":
         require(None not in (fields["checkpoint"], fields["release"]), "resume")
-        require(fields["to"] is None and fields["pairs"] == [], "resume")
+        require(fields["to"] is None and fields["differences"] == [], "resume")
         return
     require([fields[each] for each in released] == [None] * 4, "only a resume releases")
     if action == "rollout":
         require(fields["to"] is None and fields["checkpoint"] is None, "rollout")
-        _judge_pairs(fields["pairs"])
+        _judge_differences(fields["differences"])
         return
     require(action == "handoff" and fields["to"] is not None, "handoff")
-    require(fields["pairs"] == [], "handoff")
+    require(fields["differences"] == [], "handoff")
 
 
-def _judge_pairs(pairs: list[list[str]]) -> None:
-    """Changes of world, each once and in order."""
-    require(1 <= len(pairs) <= 64, "pairs")
-    for pair in pairs:
-        require(type(pair) is list and len(set(pair)) == len(pair) == 2, "two worlds")
-        require(all(type(each) is str and DIGEST.fullmatch(each) for each in pair), "digests")
-    require(all(one < other for one, other in pairwise(pairs)), "sorted")
+def _judge_rollouts(rollouts: list[Any]) -> None:
+    """The statements of the rollouts that a resume uses, each once and in order."""
+    for each in rollouts:
+        require(type(each) is dict, "rollout")
+        _judge_statement(each)
+    digests = [sha256(spelled(each)) for each in rollouts]
+    require(len(rollouts) <= 4, "rollouts")
+    require(all(one < other for one, other in pairwise(digests)), "sorted")
+
+
+def _judge_shown(difference: Any) -> None:
+    """A leaf with its value before and after, each in a list of one, or an empty list."""
+    require(type(difference) is list and len(difference) == 3, "difference")
+    leaf, *sides = difference
+    require(type(leaf) is str, "leaf")
+    require(all(type(each) is list and len(each) <= 1 for each in sides), "values")
+    require(all(_depth(value) <= _DEPTH_MAX for each in sides for value in each), "depth")
+
+
+def _judge_differences(differences: list[Any]) -> None:
+    """What a rollout accepts: leaves with digests before and after, each once and in order."""
+    require(1 <= len(differences) <= 1024, "differences")
+    for each in differences:
+        require(type(each) is list and len(each) == 3, "difference")
+        leaf, *sides = each
+        require(type(leaf) is str and leaf != "", "leaf")
+        require(sides[0] != sides[1], "two values")
+        digests = [side for side in sides if side is not None]
+        require(all(type(side) is str and DIGEST.fullmatch(side) for side in digests), "digests")
+    order = [tuple(part or "" for part in each) for each in differences]
+    require(all(one < other for one, other in pairwise(order)), "sorted")
 
 
 def _judge_attestation(fields: dict[str, Any]) -> None:

@@ -20,8 +20,9 @@ from typing import Any
 import msgspec
 
 from sealpoint.audit import AuditRecord, Finding
-from sealpoint.signing import Roster
-from sealpoint.world import visible
+from sealpoint.gate import Request, Status
+from sealpoint.signing import Action, Roster
+from sealpoint.world import World, value_digest, visible
 
 _ID_DIGITS = 32
 _SHORT_DIGITS = 12
@@ -71,6 +72,8 @@ class ConsoleEvent:
     identity: str = ""
     """The identity whose key is about to expire."""
     expires: datetime | None = None
+    approved_by: tuple[str, ...] = ()
+    """The identities that approved a request which a deploy will make void."""
     code: str = ""
     """The reason for a refusal: the code of the error, or `expired`."""
 
@@ -131,6 +134,51 @@ def record_event(
         by=by,
         actor=record.actor,
         code=code,
+    )
+
+
+def voided_requests(rollout: Request, requests: Iterable[Request]) -> tuple[Request, ...]:
+    """The open requests to resume that nobody can use once the runs have what a rollout accepts.
+
+    Those already ask to resume with all of it stay usable.
+    """
+    return tuple(
+        each
+        for each in requests
+        if each.statement.action is Action.RESUME
+        and each.status in (Status.OPEN, Status.APPROVED)
+        and each.statement.world_to is not None
+        and not _has_all(each, rollout)
+    )
+
+
+def _has_all(request: Request, rollout: Request) -> bool:
+    leaves = {} if request.world is None else World.from_dict(request.world).leaves()
+    return all(
+        (value_digest(leaves[leaf]) if leaf in leaves else None) == after
+        for leaf, _, after in rollout.statement.differences
+    )
+
+
+def void_event(rollout: ConsoleEvent, request: Request, store_id: str) -> ConsoleEvent:
+    """The event for the people of a request that will be void when a proposed deploy runs.
+
+    Args:
+        rollout: The event of the proposal.
+        request: The request, with the approvals that it has.
+        store_id: The store.
+    """
+    thread = request.statement.thread
+    return ConsoleEvent(
+        id=event_id(store_id, rollout.request, request.id, "deploy-voids"),
+        kind="deploy-voids",
+        time=rollout.time,
+        page=f"/requests/{request.id}?thread={thread}",
+        thread=request.thread,
+        thread_id=thread,
+        request=request.id,
+        by=request.statement.requester,
+        approved_by=request.approved_by,
     )
 
 
@@ -224,6 +272,7 @@ def sentence(event: ConsoleEvent) -> str:
         "paused": f"{by} paused the thread",
         "unpaused": f"{by} unpaused the thread",
         "handed-off": f"{by} gave the thread to another owner",
+        "deploy-voids": _void_words(event, by, request),
         "refused": _refusal(event, by, request),
         "unreadable": f"This does not verify, and is refused: {event.code}",
         "unjustified": "A full verification found what the policy of its time did not allow",
@@ -232,6 +281,14 @@ def sentence(event: ConsoleEvent) -> str:
     }[event.kind]
     where = f" (thread {_shown(event.thread)})" if event.thread else ""
     return f"{said}{where}"
+
+
+def _void_words(event: ConsoleEvent, by: str, request: str) -> str:
+    approved = ", ".join(map(_shown, event.approved_by)) or "nobody yet"
+    return (
+        f"A rollout is proposed. Once it is deployed, {request} by {by} is void; approved by "
+        f"{approved}"
+    )
 
 
 def _refusal(event: ConsoleEvent, by: str, request: str) -> str:

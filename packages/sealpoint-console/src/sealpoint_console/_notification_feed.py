@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from sealpoint.api import Store, StoreWatch
 from sealpoint.audit import AuditRecord, Finding, Report
 from sealpoint.errors import SealpointError, UnknownThread
-from sealpoint.gate import Status
 from sealpoint_console._notification_events import REPORTED_ENTRIES
 from sealpoint_console._notifier import Notifier
 
@@ -22,7 +21,6 @@ _LOG = logging.getLogger("sealpoint.console")
 _AGAIN_S = 5.0
 """The interval of checks without changes: a key may be about to expire."""
 _CLOSE_S = 5.0
-_OPEN = (Status.OPEN, Status.APPROVED)
 
 
 class Feed:
@@ -123,7 +121,7 @@ class Feed:
             touched=touched,
             findings=findings if failure is None else (*findings, failure),
             roster=self._watch.roster if failure is None else None,
-            open_requests={each.id for each in asked if each.status in _OPEN},
+            requests=asked,
         )
         self._number = changes.newest
 

@@ -29,6 +29,7 @@ from sealpoint.errors import (
     SealpointError,
     StorageUnavailable,
 )
+from sealpoint.gate import ROLLOUTS, Request, Status
 from sealpoint.signing import Roster
 from sealpoint_console._hook_delivery import Pace, Sender, make_deliver
 from sealpoint_console._hook_worker import HookWorker, OnDelivery
@@ -38,6 +39,8 @@ from sealpoint_console._notification_events import (
     finding_event,
     record_event,
     resume_event,
+    void_event,
+    voided_requests,
 )
 from sealpoint_console._outbox import HookStatus, Outbox, OutboxChange
 from sealpoint_console.settings import ConsoleSettings
@@ -51,6 +54,7 @@ _BATCH_THREADS = 100
 _VERIFIED = "/"
 """The prefix of findings of a full verification; the next one replaces them."""
 _ANSWERS = frozenset({"approved", "denied", "broken-glass", "refused"})
+_OPEN = frozenset({Status.OPEN, Status.APPROVED})
 _RESUMES_MAX = 10_000
 """The number of threads whose worker notifications are remembered."""
 _NOBODY_CAN_LOOK = frozenset({StorageUnavailable.code, AnchorUnavailable.code})
@@ -114,6 +118,7 @@ class Notifier:
         self._looking = threading.Lock()
         self._workers: list[HookWorker] = []
         self._unread: set[str] = set()
+        self._requests: Collection[Request] = ()
         self._open_requests: Collection[str] = ()
         self._kept_at = time.monotonic()
         self._moved: dict[str, int] = {}
@@ -207,7 +212,7 @@ class Notifier:
         touched: Collection[str] | None = None,
         findings: Iterable[Finding] = (),
         roster: Roster | None = None,
-        open_requests: Collection[str] = (),
+        requests: Collection[Request] = (),
     ) -> None:
         """Queue events for the results of a read of the store; concurrent callers wait.
 
@@ -224,7 +229,7 @@ class Notifier:
                 unknown, so every changed thread is read.
             findings: The current verification failures: all of them, if `heads` are known.
             roster: The newest one.
-            open_requests: The ids of those that people may still answer.
+            requests: All of them, as they stand.
 
         Raises:
             DirectoryUnusable: The outbox cannot be written; the next call tries again.
@@ -234,7 +239,8 @@ class Notifier:
         now = datetime.now(UTC)
         found = tuple(findings)
         with self._looking:
-            self._open_requests = open_requests
+            self._requests = requests
+            self._open_requests = {each.id for each in requests if each.status in _OPEN}
             if heads is None:
                 pass
             elif self._begun:
@@ -300,12 +306,22 @@ class Notifier:
                     last = max(last, record.seq)
                     if event is not None and is_new:
                         found.append(event)
+                        found += self._voided(event)
         except SealpointError as error:
             _LOG.warning("a thread cannot be read for notifications code=%s", error.code)
             return
         if last > before:
             batch.told[thread] = last
             batch.events.extend(found)
+
+    def _voided(self, event: ConsoleEvent) -> Iterable[ConsoleEvent]:
+        """The events for requests that a proposed rollout will make void."""
+        if (event.kind, event.thread) != ("request", ROLLOUTS):
+            return
+        for rollout in self._requests:
+            if rollout.id == event.request and rollout.id in self._open_requests:
+                for each in voided_requests(rollout, self._requests):
+                    yield void_event(event, each, self._store_id)
 
     def verified(self, findings: Iterable[Finding]) -> None:
         """Queue events for a full verification, each thread and code once while it lasts.

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sealpoint.api import ExaminedRequest, examine
-from sealpoint.errors import NoRight, UnknownEntry, UnknownRequest, UnknownThread
-from sealpoint.gate import Request, Status, can_be_approved, require_break_glass_allowed
+from sealpoint.errors import NoRight, UnknownEntry, UnknownRequest, UnknownThread, UsageError
+from sealpoint.gate import Request, Status, require_break_glass_allowed
 from sealpoint.signing import Action, Role, Verdict, persons_asking
 from sealpoint.views.requests import RequestView, Section, SectionKind, request_view
 from sealpoint_console._app import PageCall, Right, Routes
@@ -126,15 +126,10 @@ def require_readable(call: PageCall) -> None:
 
 def rollouts_alike(call: PageCall, request: Request) -> list[Request]:
     """The open and active rollouts for the change of worlds that a request waits for."""
-    pair = (request.statement.world_from, request.statement.world_to)
-    roster = call.desk.watch.roster
-    return [
-        each
-        for each in call.desk.store.rollouts.list()
-        if pair in each.statement.pairs
-        and each.status in (Status.OPEN, Status.APPROVED)
-        and can_be_approved(each, roster)
-    ]
+    try:
+        return list(call.desk.store.rollouts.accepting(request))
+    except UsageError:
+        return []  # nobody can compare the worlds, or the policy asks for nothing
 
 
 def _decided(call: PageCall, unknown: UnknownRequest) -> Response:

@@ -33,7 +33,7 @@ _HOOK_NAME = re.compile("[a-z0-9._-]{1,64}")
 _SHAPES = ("generic", "slack", "teams")
 CONSOLE_EVENTS = (
     *("request", "approved", "denied", "broken-glass", "paused", "unpaused", "handed-off"),
-    *("refused", "unreadable", "unjustified", "resume-wanted", "key-expires"),
+    *("deploy-voids", "refused", "unreadable", "unjustified", "resume-wanted", "key-expires"),
 )
 """The events that hooks can subscribe to."""
 

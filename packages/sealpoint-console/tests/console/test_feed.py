@@ -107,6 +107,28 @@ def test_a_proposed_rollout_is_told(team: Team, receiver: Receiver, console: Con
     assert receiver.got[1].document["request"] == proposed.id
 
 
+def test_people_whose_approvals_a_deploy_will_void_are_told_before(
+    team: Team, receiver: Receiver, console: Console
+) -> None:
+    """The request that lacks what the rollout accepts is named, with those who approved it."""
+    request = team.ask(name="v", answer="yes", world=READ)
+    team.approve(request, "ann")
+    team.ask(name="w")
+    console.look()
+    proposed = team.store("operator").rollouts.propose([(READ, SHELL)], reason="the new release")
+    console.look()
+    wait_until(lambda: len(receiver.got) == 5)
+    last = receiver.got[-1].document
+
+    assert [each[:2] for each in _told(receiver)][3:] == [
+        ("request", ROLLOUTS),
+        ("deploy-voids", "v"),
+    ]
+    assert receiver.got[3].document["request"] == proposed.id
+    assert (last["request"], last["by"], last["approved_by"]) == (request.id, "worker", ["ann"])
+    assert "is void; approved by ann" in last["text"]
+
+
 def test_what_happened_while_no_console_ran_is_told(
     team: Team, receiver: Receiver, console: Console, tmp_path: Path
 ) -> None:

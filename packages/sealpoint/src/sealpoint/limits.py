@@ -45,8 +45,9 @@ __all__ = [
     "REASON_BYTES_MAX",
     "REQUEST_ANSWERS_MAX",
     "REQUEST_BYTES_MAX",
+    "ROLLOUTS_PER_RESUME_MAX",
     "ROLLOUT_DAYS_MAX",
-    "ROLLOUT_PAIRS_MAX",
+    "ROLLOUT_DIFFERENCES_MAX",
     "ROSTER_COPY_BYTES_MAX",
     "RUN_LEASE_SECONDS",
     "SCAN_DEPTH_MAX",
@@ -136,14 +137,17 @@ AGENT_LEVELS_MAX = 8
 POLICY_BYTES_MAX = 64 * _KIB
 """The file of one policy."""
 
-STATEMENT_BYTES_MAX = 64 * _KIB
-"""A statement in its stored form; the bounds of its fields allow less."""
+STATEMENT_BYTES_MAX = 192 * _KIB
+"""A statement in its stored form."""
 
 REASON_BYTES_MAX = 4 * _KIB
 """A reason that a person gives, in UTF-8."""
 
-ROLLOUT_PAIRS_MAX = 64
-"""Pairs of worlds in one rollout: every resume that the rollout allows carries its statement."""
+ROLLOUT_DIFFERENCES_MAX = 1_024
+"""Differences in one rollout: every resume that the rollout allows carries its statement."""
+
+ROLLOUTS_PER_RESUME_MAX = 4
+"""Rollouts that together accept the differences of one resume, which carries all of them."""
 
 ROLLOUT_DAYS_MAX = 90
 """The longest duration of a rollout."""

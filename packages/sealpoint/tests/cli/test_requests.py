@@ -93,7 +93,7 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
             "statement",
             "answer",
             "world",
-            "worlds",
+            "differences",
             "requester_says",
         ),
     ]
@@ -108,7 +108,7 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
             "to",
             "requester",
             "actor",
-            "pairs",
+            "differences",
             "policy",
             "needed",
             "nonce",
@@ -191,7 +191,7 @@ def test_the_whole_statement_is_shown(asked: tuple[Machine, str]) -> None:
     statement = document["statement"]
 
     for name, value in statement.items():
-        if name not in ("expires", "pairs", "v") and value is not None:
+        if name not in ("expires", "differences", "v") and value is not None:
             assert str(value) in printed, name
     assert request in printed
     assert "NOT the newest" in printed
@@ -670,7 +670,6 @@ def test_glass_is_not_broken_for_a_closed_request(asked: tuple[Machine, str]) ->
 def test_what_requests_wait_for_is_rolled_out(asked: tuple[Machine, str]) -> None:
     """The change of worlds is that of the request, and other ways to name one are left out."""
     team, request = asked
-    waits = _request(team, request)["statement"]
     words = ("rollout", "propose", "--from-requests", request[:8], "--reason", "release 42")
     mixed = team.refused(*words, "--all")
     unknown = team.refused("rollout", "propose", "--from-requests", "0" * 8, "--reason", "x")
@@ -678,5 +677,5 @@ def test_what_requests_wait_for_is_rolled_out(asked: tuple[Machine, str]) -> Non
 
     assert (mixed, unknown) == ((2, "usage"), (44, "unknown-request"))
     assert made["statement"]["action"] == "rollout"
-    assert made["statement"]["pairs"] == [[waits["world_from"], waits["world_to"]]]
+    assert [leaf for leaf, _, _ in made["statement"]["differences"]] == ["tool.shell"]
     assert team.done("rollout", "show", made["id"])

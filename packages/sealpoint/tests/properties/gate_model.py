@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from sealpoint.errors import NeedsApproval, SealpointError
-from sealpoint.gate import Outcome, Request
+from sealpoint.gate import ROLLOUTS, Outcome, Request
 from sealpoint.gate._resume_call import answer_digest
 from sealpoint.ledger import STORE_CHAIN, Kind
 from sealpoint.signing import Verdict, attest
@@ -227,7 +227,7 @@ class GateModel(GateRollouts):
             self.runs.append(Run(process, name, below, asked, run))
         else:
             self.check_loaded(loaded, run)
-        by = "a grant" if body.request else "a rollout" if body.rollout else ""
+        by = "a grant" if body.request else "a rollout" if body.rollouts else ""
         self.count(f"released by {by}" if by else "released")
         return "released"
 
@@ -632,6 +632,7 @@ class GateModel(GateRollouts):
             return
         meant, options = self.meant(self.process(process, name), name, wish)
         current = Backup(self.world)
+        book = len(self.rows(ROLLOUTS))
         self.reopen()
         backup.put_back()
         if name in lost:
@@ -645,6 +646,8 @@ class GateModel(GateRollouts):
             return
         accepted(self.world, release=release)
         self.book.epoch += 1
+        if book > len(self.rows(ROLLOUTS)):
+            self.book.book_cut = self.book.epoch
         self.backup = None
         for each in NAMES:
             fresh = ThreadFacts(self.book)

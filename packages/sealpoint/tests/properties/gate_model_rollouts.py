@@ -12,7 +12,7 @@ from sealpoint.errors import Moved, SealpointError, UsageError
 from sealpoint.gate import ROLLOUTS, Status
 from sealpoint.world import World as Declared
 from tests.properties.gate_model_scene import names
-from tests.properties.gate_model_truth import LEVELS, PERSONS, Accepted
+from tests.properties.gate_model_truth import LEVELS, PERSONS, Accepted, added
 from tests.properties.gate_model_work import GateWork
 from tests.unit.gate.team import NARROW, READ, SHELL
 
@@ -45,13 +45,14 @@ class GateRollouts(GateWork):
         except Moved:
             stand = (Status.OPEN, Status.APPROVED)
             found = [each for each in store.rollouts.list() if each.status in stand]
-            assert any(pair in each.statement.pairs for each in found), "nothing is in the way"
+            leaves = [{leaf for leaf, _, _ in each.statement.differences} for each in found]
+            assert any(added(*pair) <= each for each in leaves), "nothing is in the way"
             self.count("proposed again")
             return
         assert LEVELS[pair[1]] > LEVELS[pair[0]], "proposed, and nothing is asked for"
         self.count("proposed")
         self.book.rollouts[made.id] = Accepted(
-            who, pair, self.book.policy, self.book.epoch, made.statement.expires
+            who, added(*pair), self.book.policy, self.book.epoch, made.statement.expires
         )
         for each in people:
             self.word_on(made.id, each, approves=True)
@@ -96,7 +97,7 @@ class GateRollouts(GateWork):
         with suppress(SealpointError):
             fresh.thread(name).resume(world=SHELL)
         found = self.learn(name)
-        assert not any(body.rollout is not None for _, body in found), "let pass by a cut book"
+        assert not any(body.rollouts for _, body in found), "let pass by a cut book"
         self.reopen()
         self.editor.put_rows(thread, rows)
         self.count("book shortened")

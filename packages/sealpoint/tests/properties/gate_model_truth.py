@@ -28,8 +28,12 @@ from tests.properties.gate_model_release import (
 )
 from tests.unit.gate.team import NARROW, READ, SHELL
 
-__all__ = ["LEVELS", "PERSONS", "Accepted", "Ask", "Rulebook", "ThreadFacts", "Wish"]
+__all__ = ["LEVELS", "PERSONS", "Accepted", "Ask", "Rulebook", "ThreadFacts", "Wish", "added"]
 
+_LEAVES = {
+    World.from_dict(world).digest: frozenset(World.from_dict(world).leaves())
+    for world in (NARROW, READ, SHELL)
+}
 LEVELS = {World.from_dict(world).digest: level for level, world in enumerate((NARROW, READ, SHELL))}
 """How much a world allows, by its digest."""
 
@@ -82,12 +86,18 @@ class Ask:
     expired: bool = False
 
 
+def added(before: str, after: str) -> frozenset[str]:
+    """What a world has more than another, both by their digests."""
+    return _LEAVES[after] - _LEAVES[before]
+
+
 @dataclass(slots=True)
 class Accepted:
     """A rollout, from the moment that it was proposed."""
 
     who: str
-    pair: tuple[str, str]
+    leaves: frozenset[str]
+    """What is added where it holds."""
     policy: str
     epoch: int
     expires: datetime
@@ -105,6 +115,8 @@ class Rulebook:
     rosters: list[tuple[int, str]] = field(default_factory=list)
     """From which roster on which policy was in force."""
     epoch: int = 0
+    book_cut: int = 0
+    """The epoch of the newest restore that lost entries about rollouts."""
     ended: set[str] = field(default_factory=set)
     """Names whose key has ended."""
     given: set[Attestation] = field(default_factory=set)
@@ -124,7 +136,8 @@ class Rulebook:
         yes = {PERSONS[name] for name in rollout.yes - self.ended} - {PERSONS[rollout.who]}
         return (
             not rollout.no
-            and (rollout.policy, rollout.epoch) == (policy, self.epoch)
+            and rollout.policy == policy
+            and rollout.epoch >= self.book_cut
             and now < rollout.expires
             and (measure == "reason" or len(yes) >= needed)
         )
@@ -444,20 +457,28 @@ class ThreadFacts:
     def is_rolled_out(self, wish: Wish, rules: set[str], now: datetime) -> bool:
         """Whether a rollout lets all of a wish pass."""
         run = self.would_run(wish.checkpoint)
-        pair = (None if run is None else run.checkpoint.body.world, wish.world)
-        return rules == {"tools"} and any(
-            rollout.pair == pair and self.book.holds(rollout, self.book.policy, now)
+        before = None if run is None else run.checkpoint.body.world
+        if rules != {"tools"} or before is None or wish.world is None:
+            return False
+        held = (
+            rollout.leaves
             for rollout in self.book.rollouts.values()
+            if self.book.holds(rollout, self.book.policy, now)
         )
+        return added(before, wish.world) <= frozenset().union(*held)
 
     def _judge_rollout(self, header: Header, body: Any, rules: set[str], policy: str) -> None:
-        found = self.book.rollouts.get(body.rollout.digest)
-        assert found is not None, "let pass by a rollout that nobody proposed"
         run = self.would_run(body.checkpoint)
         assert run is not None
-        assert found.pair == (run.checkpoint.body.world, body.world), "for other worlds"
+        accepted = frozenset[str]()
+        for each in body.rollouts:
+            found = self.book.rollouts.get(each.digest)
+            assert found is not None, "let pass by a rollout that nobody proposed"
+            holds = self.book.holds(found, policy, header.at - _SLACK)
+            assert holds, "let pass by what does not hold"
+            accepted |= found.leaves
+        assert added(run.checkpoint.body.world, body.world) <= accepted, "for other differences"
         assert rules == {"tools"}, "a rollout let something else pass"
-        assert self.book.holds(found, policy, header.at - _SLACK), "let pass by what does not hold"
         assert body.request is None
 
     def _judge(self, header: Header, body: Any) -> None:
@@ -486,7 +507,7 @@ class ThreadFacts:
         if not rules - {"narrower-world"}:
             assert body.request is None
             return
-        if body.rollout is not None:
+        if body.rollouts:
             self._judge_rollout(header, body, rules, policy)
             return
         if body.request is None:

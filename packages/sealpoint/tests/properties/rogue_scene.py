@@ -625,7 +625,7 @@ class _Scene:
             world_to=None,
             answer=None,
             to=name,
-            pairs=(),
+            differences=(),
             requester=self.rogue,
             actor=None,
             policy=None,

@@ -199,9 +199,9 @@ class AsyncRollouts(_Twin[Rollouts]):
     plan = _awaited(Rollouts.plan)
     propose = _awaited(Rollouts.propose)
     propose_for = _awaited(Rollouts.propose_for)
+    accepting = _awaited(Rollouts.accepting)
     list = _awaited(Rollouts.list)
     get = _awaited(Rollouts.get)
-    compare = _awaited(Rollouts.compare)
     revoke = _awaited(Rollouts.revoke)
 
 

@@ -56,7 +56,13 @@ class Store:
         self._policies = Policies(core)
         self._book = RolloutBook(core, self._policies)
         self._requests = RequestList(core, self._policies, self._book)
-        self.rollouts = Rollouts(core, self._policies, self._book, self._checkpoints.thread)
+        self.rollouts = Rollouts(
+            core,
+            self._policies,
+            self._book,
+            self._checkpoints.thread,
+            lambda: self.requests().requests,
+        )
         """Changes of world that are accepted once, for many threads."""
 
     @property

@@ -7,6 +7,7 @@ Erased data can no longer be shown, and the explanation says that it is gone.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -33,6 +34,7 @@ from sealpoint.gate import (
     Reviewer,
     RolloutBook,
     Rule,
+    compared_reasons,
 )
 from sealpoint.ledger import (
     KINDS,
@@ -58,7 +60,7 @@ from sealpoint.signing import (
 )
 from sealpoint.storage import Record
 from sealpoint.store import Core, Release, ThreadWalk, read_world
-from sealpoint.world import World, json_form, visible
+from sealpoint.world import World, WorldDiff, json_form, visible
 
 # The content of an explanation.
 
@@ -319,8 +321,9 @@ class Explaining:
                 return "without approval, by breaking the glass"
             glass = ", and by breaking the glass" if tally.broken_glass_by else ""
             return f"with approval{glass}"
-        if decided.body is not None and decided.body.rollout is not None:
-            return f"by rollout {decided.body.rollout.digest[:12]}"
+        if decided.body is not None and decided.body.rollouts:
+            named = [f"rollout {each.digest[:12]}" for each in decided.body.rollouts]
+            return f"by {' and '.join(named)}"
         return "without anybody's approval"
 
     def _state_of_request(self, request: ChainStep, decided: ChainStep) -> str:
@@ -404,7 +407,7 @@ class Explaining:
         if policy is None:
             return ()
         if isinstance(decided.body, ResumeBody):
-            by_rollout = COMPARED_RULES if decided.body.rollout is not None else frozenset()
+            by_rollout = self._accepted_rules(decided.body, policy)
             return tuple(
                 Reason(
                     rule=rule,
@@ -448,8 +451,9 @@ class Explaining:
         if isinstance(named, ResumeBody):
             yield from _caller_statements(named)
             return
-        for before, after in named.pairs or ():
-            yield "lets pass", f"from world {before} to {after}"
+        if request is not None:
+            for line in WorldDiff.of_values(request.body.differences).lines():
+                yield "accepts", line
 
     def _facts_before(self, decided: ChainStep) -> Iterator[tuple[str, str]]:
         """Yield the state of the thread at the decision."""
@@ -484,13 +488,30 @@ class Explaining:
             leaves = named.leaves
         if old is None or leaves is None or old == new:
             return
-        before = read_world(self._core, self._walk.thread, old)
         try:
-            if before is not None:
-                diff = World.from_dict(before).diff(World.from_dict(leaves))
+            diff = self._diff(old, leaves)
+            if diff is not None:
                 yield "what differs", "; ".join(diff.lines())
         except WorldInvalid:
             yield "what differs", "cannot be determined"
+
+    def _diff(self, before: str, leaves: Mapping[str, Any]) -> WorldDiff | None:
+        found = read_world(self._core, self._walk.thread, before)
+        return None if found is None else World.from_dict(found).diff(World.from_dict(leaves))
+
+    def _accepted_rules(self, body: ResumeBody, policy: Policy) -> frozenset[Rule]:
+        """Return the rules of which the rollouts of a resume accept every difference."""
+        if not body.rollouts:
+            return frozenset()
+        old = self._world_before(body, None)
+        diff: WorldDiff | None = None
+        with suppress(WorldInvalid):
+            diff = None if old is None or body.leaves is None else self._diff(old, body.leaves)
+        if diff is None:
+            return COMPARED_RULES
+        named = {leaf for each in body.rollouts for leaf, _, _ in each.differences}
+        rest = compared_reasons(diff.without(named), policy)
+        return COMPARED_RULES - {Rule(each.rule) for each in rest}
 
 
 def _caller_statements(body: ResumeBody) -> Iterator[tuple[str, str]]:
@@ -501,9 +522,9 @@ def _caller_statements(body: ResumeBody) -> Iterator[tuple[str, str]]:
         yield "actor, as claimed", visible(body.actor)
     if body.idempotent:
         yield "called idempotent", "nobody knew what came of an answer, and nobody was asked"
-    if body.rollout is not None:
-        yield "rollout", f"{body.rollout.digest}: {visible(body.rollout.reason)}"
-        yield "proposed by", visible(body.rollout.asked_by)
+    for rollout in body.rollouts:
+        yield "rollout", f"{rollout.digest}: {visible(rollout.reason)}"
+        yield "proposed by", visible(rollout.asked_by)
 
 
 def _released(release: Release) -> Iterator[tuple[str, str]]:

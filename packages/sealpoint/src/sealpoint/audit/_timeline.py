@@ -237,7 +237,7 @@ def _facts(body: Any) -> dict[str, str]:
         told |= {"request": word.statement, "verdict": str(word.verdict), "reason": word.reason}
     elif isinstance(body, ResumeBody):
         told["rules"] = ", ".join(body.rules)
-        told["rollout"] = None if body.rollout is None else body.rollout.digest
+        told["rollouts"] = ", ".join(each.digest for each in body.rollouts)
         told["idempotent"] = "yes" if body.idempotent else ""
     elif isinstance(body, RequestBody | HandoffBody) and body.statement is not None:
         told |= _statement_facts(body.statement)

@@ -172,8 +172,7 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
         parts.append(f"policy {short(body.policy)}")
     if body.request is not None:
         parts.append(f"spends request {short(body.request)}")
-    if body.rollout is not None:
-        parts.append(f"by rollout {short(body.rollout.digest)}{_because(body.rollout.reason)}")
+    parts += [f"by rollout {short(each.digest)}{_because(each.reason)}" for each in body.rollouts]
     if body.answer is not None:
         parts.append(f"answer {short(body.answer)}")
     if body.edits:
@@ -204,8 +203,8 @@ def _handoff(body: HandoffBody) -> str:
 def _request(body: RequestBody) -> str:
     statement = body.statement
     if statement.action is Action.ROLLOUT:
-        count = f"{len(statement.pairs)} change{'' if len(statement.pairs) == 1 else 's'}"
-        what = f"asks to roll out {count} of worlds"
+        count = len(statement.differences)
+        what = f"asks to roll out {count} difference{'' if count == 1 else 's'} between worlds"
     elif statement.action is Action.HANDOFF:
         what = f"asks to hand off to {_show(statement.to or '')}"
     elif statement.action is Action.ANSWER:

@@ -193,10 +193,10 @@ def _print_what_is_lost(plan: RestorePlan) -> None:
         print_line(Styled(rest, "quiet"))
     if lossy:
         print_line("")
-    if plan.rollouts and plan.losses:
+    if plan.voids_rollouts:
         print_line(
-            "Every rollout is void once this restore is accepted. Propose again what you still "
-            "want: sealpoint rollout propose"
+            "This restore loses entries about rollouts, so every rollout is void once it is "
+            "accepted. Propose again what you still want: sealpoint rollout propose"
         )
 
 
@@ -342,7 +342,7 @@ def _document(
         "not_released": [
             _thread(each) for each in plan.losses if each.is_cut and each.not_released
         ],
-        "rollouts_void": plan.rollouts and bool(plan.losses),
+        "rollouts_void": plan.voids_rollouts,
         "digest": plan.digest,
         "accepted": done is not None,
         "reason": reason,

@@ -2,8 +2,8 @@
 """`sealpoint rollout`: accept a change of the capabilities of runs once, for many threads.
 
 The new world comes from a graph or workflow, which is imported, or from a file that the
-application's own pipeline has made. A proposal always names the worlds that threads resume from, by
-their digests.
+application's own pipeline has made. A proposal names the differences between that world and those
+that threads resume from, as far as the policy asks about them.
 """
 
 import shlex
@@ -136,7 +136,7 @@ def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_j
 
 
 def _asks(world: PlannedWorld) -> bool:
-    return world.rollout is None and not world.measure.passes
+    return not world.left.passes
 
 
 def _print_plan(found: RolloutPlan, policy: str) -> None:
@@ -148,6 +148,7 @@ def _print_plan(found: RolloutPlan, policy: str) -> None:
     print_line("")
     for each in found.worlds:
         _print_planned(each, policy)
+    _print_void(found)
     if not found.worlds:
         print_line("No thread was saved in another world: nothing has to be accepted.")
     if found.failed:
@@ -157,6 +158,30 @@ def _print_plan(found: RolloutPlan, policy: str) -> None:
             ("thread", "message"),
             [(short_hex(thread), visible(message)) for thread, message in found.failures],
         )
+
+
+def _print_void(found: RolloutPlan) -> None:
+    """Say which requests nobody can use any more once the new world runs."""
+    if not found.void:
+        return
+    approvals = sum(len(each.approved_by) for each in found.void)
+    count = count_text(len(found.void), "request")
+    line = f": {count} with {count_text(approvals, 'approval')}, once runs declare the new world."
+    print_line((Styled("VOID", "warning"), line))
+    print_table(
+        ("request", "thread", "waiting", "approved by"),
+        [
+            (
+                each.short,
+                shown_name(each.thread),
+                visible(each.statement.asked_by),
+                visible(", ".join(each.approved_by)) or "nobody",
+            )
+            for each in found.void
+        ],
+    )
+    print_line("Have approved ones resume before you deploy; the others are asked about again.")
+    print_line("")
 
 
 def _print_planned(each: PlannedWorld, policy: str) -> None:
@@ -177,8 +202,10 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
             hang=_CLASS_COLUMNS,
         )
         asked = ("  policy '", visible(policy), "' asks for: ", measure_text(each.measure))
-        passed = f"; rollout {short_hex(each.rollout)} lets it pass" if each.rollout else ""
-        print_line((*asked, passed))
+        print_line(asked)
+        for rollout in each.rollouts:
+            some = "all of it" if each.left.passes else "a part of it"
+            print_line(f"  rollout {short_hex(rollout)} accepts {some}")
     print_line("")
 
 
@@ -195,7 +222,8 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
 @click.option(
     "--back",
     is_flag=True,
-    help="Also allow the change from the new world back to each of these, while both versions run.",
+    help="Also accept the differences from the new world back to each of these, while both "
+    "versions run.",
 )
 @click.option(
     "--from-requests",
@@ -230,10 +258,11 @@ def propose(
     where: StoreOptions,
     as_json: bool,
 ) -> None:
-    """Ask people to accept that runs resume in a new world, from each world that you name.
+    """Ask people to accept the differences of a new world from each world that you name.
 
-    If the policy requires no more than a reason, the rollout holds at once. --from-requests
-    proposes the changes that threads already wait for.
+    A rollout holds for these differences in every thread, whatever else is deployed. If the policy
+    requires no more than a reason, it holds at once. --from-requests proposes the changes that
+    threads already wait for.
     """
     with where.writing(signer) as store:
         if requests:
@@ -318,7 +347,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
         return
     if shown:
         print_table(
-            ("rollout", "worlds", "by", "until", "stands", "reason"),
+            ("rollout", "accepts", "by", "until", "stands", "reason"),
             [_row(each) for each in shown],
         )
         print_line("")
@@ -331,7 +360,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     told = request.statement
     return (
         request.short,
-        count_text(len(told.pairs), "pair"),
+        count_text(len(told.differences), "difference"),
         visible(told.asked_by),
         when(told.expires),
         rollout_standing(request),
@@ -347,9 +376,8 @@ def show(rollout_id: str, *, where: StoreOptions, as_json: bool) -> None:
     """Show all of a ROLLOUT, named by its id, or its first 8 digits or more."""
     with where.reading() as store, working("reading the rollout"):
         examined = examine(store, store.rollouts.get(rollout_id))
-        differences = store.rollouts.compare(examined.request)
     if as_json:
-        print_json(rollout_document(examined.request, differences))
+        print_json(rollout_document(examined.request))
     else:
         print_examined(examined)
 

@@ -13,6 +13,7 @@ from sealpoint.gate._decision import (
     Outcome,
     Reason,
     RolloutFacts,
+    compared_reasons,
     decide,
 )
 from sealpoint.gate._operator_actions import OperatorActions, require_break_glass_allowed
@@ -89,6 +90,7 @@ __all__ = [
     "ThreadStatus",
     "ThreadSummary",
     "can_be_approved",
+    "compared_reasons",
     "decide",
     "make_request",
     "read_statuses",

@@ -7,7 +7,7 @@ that applies, not only the one that decides. The caller must ensure that the fac
 owns the thread, whose approvals count, what the request was about.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum, unique
@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from sealpoint.gate._policy import COMPARED_RULES, RULE_WORDS, Measure, Policy, Rule
 from sealpoint.store import Release
-from sealpoint.world import LeafClass, WorldDiff
+from sealpoint.world import LeafClass, WorldDiff, value_digest
 
 DENIED_HINT = (
     "The denial stands until the request expires or the thread moves on: sealpoint requests --all "
@@ -54,9 +54,13 @@ class GrantFacts:
     """How many approvals the request stated when the approvers signed it."""
 
 
+Difference = tuple[str, str | None, str | None]
+"""A leaf, the digest of its value before, and that of its value after; None: it is absent."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutFacts:
-    """A rollout in force that names exactly this change of worlds."""
+    """A rollout in force that accepts differences between worlds."""
 
     id: str
     """The digest of its statement."""
@@ -66,6 +70,8 @@ class RolloutFacts:
     """How many approvals the proposal stated when the approvers signed it."""
     reason: str
     """The reason that the proposer gave."""
+    differences: tuple[Difference, ...]
+    """The differences that it accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +109,8 @@ class Facts:
     deliberate: str | None
     """The reason that the caller gave to show that the resume is intended."""
     grant: GrantFacts | None
-    rollout: RolloutFacts | None = None
-    """The rollout that allows this change of world for many threads at once."""
+    rollouts: tuple[RolloutFacts, ...] = ()
+    """The rollouts that accept differences between these worlds for many threads at once."""
     told: tuple[Rule, ...] = ()
     """For an audit: the rules that the entry itself records; they count as if they applied."""
     also_older: tuple[str, ...] = ()
@@ -133,7 +139,7 @@ def world_facts(
     newest: bool,
     deliberate: str | None,
     grant: GrantFacts | None,
-    rollout: RolloutFacts | None,
+    rollouts: tuple[RolloutFacts, ...],
 ) -> Facts:
     """Return only the facts that decide whether a session may run in its world.
 
@@ -157,7 +163,7 @@ def world_facts(
         living_session=None,
         deliberate=deliberate,
         grant=grant,
-        rollout=rollout,
+        rollouts=rollouts,
     )
 
 
@@ -196,7 +202,7 @@ class Decision:
     needed: int = 0
     """How many approvals the resume needs; 0 if none."""
     rolled_out: bool = False
-    """Whether a rollout allows the changed world."""
+    """Whether rollouts accept differences between the worlds that the policy asks about."""
     release: Release | None = None
     """The release that was judged; None where only facts were judged."""
 
@@ -222,10 +228,14 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     reasons = list(_barred(facts, policy))
     # (2) Every rule that applies, each with its measure.
     found = _reasons(facts, policy)
-    # (3) A reason that a rollout covers is recorded, and requires nothing more.
-    rolled_out = _is_rolled_out(facts.rollout, found)
-    if rolled_out:
-        found = [_let_pass(each, facts.rollout) for each in found]
+    # (3) A difference that rollouts accept is recorded, and requires nothing more.
+    rolled_out = False
+    if facts.diff is not None and policy is not None and facts.rollouts:
+        accepted = accepted_leaves(facts.diff, policy, facts.rollouts)
+        rolled_out = bool(accepted)
+        if accepted:
+            rest = compared_reasons(facts.diff.without(accepted), policy)
+            found = list(_with_the_rest(found, rest, facts.rollouts))
     # (4) A reason that the policy simply allows is not reported.
     found = [each for each in found if each.measure > Measure.ALLOW]
     # (5) Without a policy, only an ordinary continuation passes.
@@ -265,21 +275,80 @@ def _measure(rule: Rule, policy: Policy | None, *, edits: bool = False) -> Measu
     return policy.measure(rule)
 
 
-def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> bool:
-    """Whether a rollout covers the measures for a change of world; it never covers a refusal."""
-    asked = [each.measure for each in found if each.rule in COMPARED_RULES]
-    strictest = max(asked, default=Measure.ALLOW)
-    if rollout is None or strictest.passes or strictest == Measure.REFUSE:
-        return False
-    return len(set(rollout.approved_by)) >= max(strictest.people, rollout.needed)
+def asked_leaves(diff: WorldDiff, policy: Policy) -> dict[str, Measure]:
+    """Return the leaves whose difference a policy asks about, each with its strictest measure."""
+    less, asked = diff.less, dict[str, Measure]()
+    for change, _, after in diff.values():
+        is_less = not after and change.leaf in less
+        rule = Rule.NARROWER_WORLD if is_less else Rule(change.leaf_class)
+        measure = max(policy.rules[rule], asked.get(change.leaf, Measure.ALLOW))
+        if not measure.passes:
+            asked[change.leaf] = measure
+    return asked
 
 
-def _let_pass(reason: Reason, rollout: RolloutFacts | None) -> Reason:
-    """Return the reason, reduced to a record if the rollout covers it."""
-    if rollout is None or reason.rule not in COMPARED_RULES:
-        return reason
-    words = f"{reason.words} (rollout {rollout.id[:12]} lets it pass: {rollout.reason})"
-    return replace(reason, measure=Measure.RECORD, words=words)
+def accepted_leaves(
+    diff: WorldDiff, policy: Policy, rollouts: Iterable[RolloutFacts]
+) -> frozenset[str]:
+    """Return the leaves whose difference rollouts accept, of those that a policy asks about.
+
+    A rollout accepts a leaf to change from the value that its approvers saw to the value that they
+    saw. Several accepted changes may follow each other: who accepted A to B and who accepted B to C
+    have seen all that changes from A to C. A refusal of the policy is never accepted, and a rollout
+    with too few approvals for the measure of a difference does not count for it.
+    """
+    asked = asked_leaves(diff, policy)
+    steps: dict[str, list[tuple[str | None, str | None, int]]] = {}
+    for rollout in rollouts:
+        people = len(set(rollout.approved_by))
+        for leaf, before, after in rollout.differences if people >= rollout.needed else ():
+            if leaf in asked:
+                steps.setdefault(leaf, []).append((before, after, people))
+    return frozenset(
+        change.leaf
+        for change, before, after in diff.values()
+        if change.leaf in steps
+        and asked[change.leaf] != Measure.REFUSE
+        and _is_reached(
+            _digest(before),
+            _digest(after),
+            [step[:2] for step in steps[change.leaf] if step[2] >= asked[change.leaf].people],
+        )
+    )
+
+
+def _digest(values: tuple[object, ...]) -> str | None:
+    return value_digest(values[0]) if values else None
+
+
+def _is_reached(
+    before: str | None, after: str | None, steps: Sequence[tuple[str | None, str | None]]
+) -> bool:
+    """Whether accepted changes lead from one value of a leaf to another."""
+    reached, new = {before}, {before}
+    while new:
+        new = {later for earlier, later in steps if earlier in new} - reached
+        reached |= new
+    return after in reached
+
+
+def _with_the_rest(
+    found: Sequence[Reason], rest: Sequence[Reason], rollouts: Sequence[RolloutFacts]
+) -> Iterator[Reason]:
+    """Yield the reasons, with those about worlds reduced to what the rollouts do not accept."""
+    left: Mapping[str, Reason] = {each.rule: each for each in rest}
+    named = ", ".join(f"{each.id[:12]} ({each.reason})" for each in rollouts)
+    some = "rollout" if len(rollouts) == 1 else "rollouts"
+    for each in found:
+        if each.rule not in COMPARED_RULES:
+            yield each
+        elif each.rule in left:
+            yield replace(each, words=f"{left[each.rule].words} (beyond {some} {named})")
+        else:
+            words = f"{each.words} (accepted by {some} {named})"
+            yield replace(each, measure=Measure.RECORD, words=words)
+    known = {each.rule for each in found}
+    yield from (each for each in rest if each.rule not in known)
 
 
 def refused_for(decision: Decision, words: str) -> Decision:

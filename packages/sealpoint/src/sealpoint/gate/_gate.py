@@ -75,8 +75,8 @@ class _Judged(NamedTuple):
     """The store chain whose roster the decision used."""
     allowed: AllowedWorld | None
     """The world that the session of the checkpoint was allowed; None: the one that it names."""
-    rollout: Rollout | None = None
-    """The rollout that allows the changed world, if one is needed."""
+    rollouts: tuple[Rollout, ...] = ()
+    """The rollouts that accept the changed world, if any are needed."""
     idempotent: bool = False
     """Whether a step passes because it is safe to repeat."""
     died: bool = False
@@ -351,9 +351,9 @@ class Gate:
         if entry is None:
             return None
         self._note_begun(call.run)
-        if judged.rollout is not None:
+        if judged.rollouts:
             try:
-                self._context.require_rollout(judged.rollout)
+                self._context.require_rollouts(judged.rollouts)
             except SealpointError:
                 self._state.session = None  # nothing continues in the session that this began
                 raise
@@ -470,12 +470,10 @@ class Gate:
             grant=grant,
             also_older=older_lanes(call.lanes),
         )
-        decision, rollout = self._context.decide(facts, policy, before, call.world)
+        decision, rollouts = self._context.decide(facts, policy)
         if facts.paused is not None:
             # A request may be made and approved while paused; it is used only after the pause.
-            unpaused, _ = self._context.decide(
-                replace(facts, paused=None), policy, before, call.world
-            )
+            unpaused, _ = self._context.decide(replace(facts, paused=None), policy)
             decision = unpaused if unpaused.outcome is Outcome.NEEDS_APPROVAL else decision
         waits = decision.outcome is Outcome.NEEDS_APPROVAL
         if waits and grant is not None and grant.needed < decision.needed:
@@ -487,7 +485,7 @@ class Gate:
             decision,
             trust,
             allowed,
-            rollout,
+            rollouts,
             idempotent=idempotent,
             died=liveness.died,
             signed=self._signed(call, release),
@@ -560,7 +558,7 @@ class Gate:
             idempotent=judged.idempotent,
             **self._world_fields(call.world, release, judged.allowed),
             **_decision_fields(
-                release, judged.decision, judged.rollout, self._approvals(spent, judged.trust)
+                release, judged.decision, judged.rollouts, self._approvals(spent, judged.trust)
             ),
         )
 
@@ -726,11 +724,11 @@ class Gate:
             body = msgspec.structs.replace(
                 body,
                 reason=None if run is None else run.position.deliberate,
-                **_decision_fields(judged.release, judged.decision, judged.rollout),
+                **_decision_fields(judged.release, judged.decision, judged.rollouts),
             )
         self._world = world
-        rollout = None if judged is None else judged.rollout
-        stands = None if rollout is None else partial(self._context.require_rollout, rollout)
+        rollouts = () if judged is None else judged.rollouts
+        stands = partial(self._context.require_rollouts, rollouts) if rollouts else None
         return SessionStart(body, trust, release, {} if run is None else run.lanes, stands)
 
     def _judge_run(
@@ -776,8 +774,7 @@ class Gate:
             deliberate=position.deliberate,
             also_older=() if run is None else older_lanes(run.lanes),
         )
-        before = _world_before(release, allowed)
-        decision, rollout = self._context.decide(facts, policy, before, draft.declared)
+        decision, rollouts = self._context.decide(facts, policy)
         if decision.outcome is not Outcome.ALLOW:
             reasons = tuple(reason.words for reason in decision.reasons)
             if run is not None and run.is_overtaken:
@@ -788,7 +785,7 @@ class Gate:
                 reasons=reasons,
                 hint="Call resume(world=...) first: the gate decides, and records it.",
             )
-        return _Judged(release, policy, None, decision, trust, allowed, rollout)
+        return _Judged(release, policy, None, decision, trust, allowed, rollouts)
 
     def _release_to_go_on_from(self, run: Run | None) -> Release | None:
         """Return the state that a save without a session continues from; None if there is none."""
@@ -814,7 +811,7 @@ def _digest(named: World | Policy | None) -> str | None:
 def _decision_fields(
     release: Release,
     decision: Decision,
-    rollout: Rollout | None,
+    rollouts: tuple[Rollout, ...],
     approvals: tuple[Attestation, ...] = (),
 ) -> dict[str, Any]:
     """Return the fields of a resume entry that record a decision."""
@@ -823,6 +820,6 @@ def _decision_fields(
         "release": release.digest,
         "released": release.seq,
         "rules": tuple(reason.rule for reason in decision.reasons),
-        "rollout": None if rollout is None else rollout.statement,
-        "attestations": approvals + (() if rollout is None else rollout.approvals),
+        "rollouts": tuple(each.statement for each in rollouts),
+        "attestations": approvals + tuple(word for each in rollouts for word in each.approvals),
     }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shared context of decisions and operator actions: who, when, and which pending requests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sealpoint.errors import Moved, Superseded, UsageError
 from sealpoint.gate._answers import SignedAnswer, answers_in_force
-from sealpoint.gate._decision import Decision, Facts, Outcome, decide
+from sealpoint.gate._decision import Decision, Difference, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pause, Pending, PendingReader, Request, make_request
 from sealpoint.gate._resume_call import check_actor
@@ -16,7 +16,6 @@ from sealpoint.gate._shown_standing import Standing, StandingPause
 from sealpoint.ledger import ROLLOUTS, Body, Kind, RequestBody
 from sealpoint.signing import Action, Identity, Statement
 from sealpoint.store import EntryDraft, ThreadState
-from sealpoint.world import World
 
 _NONCE_BYTES = 16
 
@@ -87,30 +86,23 @@ class GateContext:
         """Append an entry with the blobs that it names; None if another process wrote first."""
         return self._state.record(EntryDraft(kind, body), blobs)
 
-    def decide(
-        self, facts: Facts, policy: Policy | None, before: str | None, world: World | None
-    ) -> tuple[Decision, Rollout | None]:
-        """Apply the policy, and find the rollout that allows a changed world if one is needed.
+    def decide(self, facts: Facts, policy: Policy | None) -> tuple[Decision, tuple[Rollout, ...]]:
+        """Apply the policy, and find the rollouts that accept a changed world if they are needed.
 
         Args:
             facts: The facts to decide about.
             policy: The policy in force.
-            before: The digest of the world that the current world was compared with.
-            world: The current world.
         """
         decision = decide(facts, policy)
-        compared = facts.diff is not None and not facts.diff.same
-        if decision.outcome is Outcome.ALLOW or not compared:
-            return decision, None
-        if world is None or before is None:
-            return decision, None
-        rollout = self.book.find(before, world.digest, self.now())
-        if rollout is None:
-            return decision, None
-        decision = decide(replace(facts, rollout=rollout.facts), policy)
-        return decision, rollout if decision.rolled_out else None
+        if decision.outcome is Outcome.ALLOW or facts.diff is None or facts.diff.same:
+            return decision, ()
+        rollouts = self.book.find(facts.diff, self.now())
+        if not rollouts:
+            return decision, ()
+        found = tuple(each.facts for each in rollouts)
+        return decide(replace(facts, rollouts=found), policy), rollouts
 
-    def require_rollout(self, rollout: Rollout) -> None:
+    def require_rollouts(self, rollouts: Iterable[Rollout]) -> None:
         """Refuse a resume under a rollout that ended while the resume was being written.
 
         The entry that ends the rollout may list the threads without this resume, and an audit would
@@ -118,14 +110,15 @@ class GateContext:
         after the anchor has the denial, so this check always refuses a resume that the list lacks.
 
         Raises:
-            Superseded: The rollout has ended.
+            Superseded: A rollout has ended.
         """
-        if not self.book.holds(rollout.facts.id, self.now()):
-            raise Superseded(
-                f"thread {self._state.name!r}: rollout {rollout.facts.id[:12]} ended while this "
-                "resume was written",
-                hint="Resume again: the gate decides without the rollout.",
-            )
+        for rollout in rollouts:
+            if not self.book.holds(rollout.facts.id, self.now()):
+                raise Superseded(
+                    f"thread {self._state.name!r}: rollout {rollout.facts.id[:12]} ended while "
+                    "this resume was written",
+                    hint="Resume again: the gate decides without the rollout.",
+                )
 
     def require_living(self) -> None:
         """Refresh the thread, and refuse one that holds nothing."""
@@ -231,7 +224,7 @@ class GateContext:
         answer: str | None = None,
         to: str | None = None,
         needed: int,
-        pairs: tuple[tuple[str, str], ...] = (),
+        differences: tuple[Difference, ...] = (),
         expires: datetime | None = None,
         actor: str | None = None,
     ) -> Statement:
@@ -251,7 +244,7 @@ class GateContext:
             world_to=world_to,
             answer=answer,
             to=to,
-            pairs=pairs,
+            differences=differences,
             requester=self.identity(),
             actor=actor,
             policy=policy.digest,

@@ -28,17 +28,20 @@ from sealpoint.errors import (
     UsageError,
     WorldInvalid,
 )
+from sealpoint.gate._decision import Difference
 from sealpoint.gate._gate_context import GateContext
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import (
     Asked,
     Request,
+    ShownDifference,
     Status,
     can_be_approved,
     denied_first,
     find_closing,
     has_expired,
     may_list,
+    shown_differences,
     why_closed,
 )
 from sealpoint.gate._session_worlds import AllowedWorld, SessionWorlds
@@ -273,8 +276,7 @@ class OperatorActions:
 
     def ask_rollout(
         self,
-        pairs: tuple[tuple[str, str], ...],
-        worlds: tuple[World, ...],
+        differences: tuple[ShownDifference, ...],
         *,
         needed: int,
         policy: Policy,
@@ -289,6 +291,7 @@ class OperatorActions:
             while not self._state.find():
                 self._state.begin_empty()
             self._record_ends()
+            named = shown_differences(differences)
             while True:
                 self._context.require_living()
                 self._context.require_person(actor)
@@ -296,10 +299,10 @@ class OperatorActions:
                 # that place, and all steps start again.
                 roster = self._core.trust().roster
                 there = [each for each in self._context.rollouts() if can_be_approved(each, roster)]
-                _require_new_rollout(there, pairs, expires, self._context.now())
+                _require_new_rollout(there, named, expires, self._context.now())
                 statement = self._context.statement(
                     action=Action.ROLLOUT,
-                    pairs=pairs,
+                    differences=named,
                     policy=policy,
                     needed=needed,
                     expires=expires,
@@ -309,7 +312,7 @@ class OperatorActions:
                 body = RequestBody(
                     salt=self._core.salt(),
                     statement=statement,
-                    worlds=tuple(world.to_dict() for world in worlds),
+                    differences=differences,
                 )
                 if self._context.ask(body) is not None:
                     return self._context.request(self._require_open(statement.digest))
@@ -567,21 +570,21 @@ class OperatorActions:
 
 def _require_new_rollout(
     rollouts: Iterable[Request],
-    pairs: Collection[tuple[str, str]],
+    differences: Collection[Difference],
     expires: datetime,
     now: datetime,
 ) -> None:
-    """Refuse a change that is already proposed: people would end one, and the other would hold.
+    """Refuse differences that are already proposed: people would end one, and the other would hold.
 
     A proposal may prolong a rollout that holds; a rollout that can never hold blocks nothing.
 
     Raises:
-        Moved: A rollout for one of the changes waits for approval, or holds about as long.
+        Moved: A rollout with all of the differences waits for approval, or holds about as long.
     """
     longest = now + timedelta(days=ROLLOUT_DAYS_MAX)
     for each in rollouts:
         told = each.statement
-        if set(told.pairs).isdisjoint(pairs) or told.expires > longest:
+        if not set(told.differences).issuperset(differences) or told.expires > longest:
             continue
         if each.status is Status.OPEN:
             stands = "is proposed for the same change, and waits for approval"

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, NamedTuple, TypeGuard
 
 from sealpoint.errors import RequestClosed, WorldInvalid
-from sealpoint.gate._decision import GrantFacts
+from sealpoint.gate._decision import Difference, GrantFacts
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._resume_call import answer_digest
 from sealpoint.ledger import (
@@ -52,7 +52,7 @@ from sealpoint.signing import (
 )
 from sealpoint.storage import Record
 from sealpoint.store import Chain
-from sealpoint.world import World
+from sealpoint.world import World, WorldDiff, value_digest
 
 _AMISS = timedelta(minutes=1)
 """The tolerated time between choosing the expiry of a request and writing the request."""
@@ -79,6 +79,8 @@ class Asked:
     """Whether an entry records that it expired, at a time when it had."""
     positions: tuple[str, ...] = ()
     """For a rollout, the digests of the position lists that were recorded after its end."""
+    ended_in: int | None = None
+    """The epoch of the entry that first denied it or recorded its end."""
     listed_by: frozenset[str] = frozenset()
     """The persons who recorded those lists."""
     answered_by: tuple[str, ...] = ()
@@ -190,9 +192,22 @@ def fold_found(
     basis: tuple[int, bytes],
     found: Iterable[tuple[Header, Record]],
     pending: Pending,
+    *,
+    since_epoch: int | None = None,
 ) -> Pending:
-    """Add entries below a verified head, oldest first, each proven by its link."""
+    """Add entries below a verified head, oldest first, each proven by its link.
+
+    Args:
+        chain: The chain of the thread.
+        basis: The position of the basis, and its hash.
+        found: The entries.
+        pending: What is pending so far; it is changed.
+        since_epoch: Requests of this epoch and of later ones count; None: only those of the epoch
+            in force.
+    """
     for header, record in found:
+        if since_epoch is not None and header.epoch < since_epoch:
+            continue
         if header.kind in (Kind.UNPAUSE, Kind.ERASE):
             pending.paused = None
         elif header.kind is Kind.PAUSE:
@@ -218,7 +233,7 @@ def fold_found(
                     entry,
                     body,
                     basis=basis[1].hex(),
-                    epoch=trust.epoch,
+                    epoch=trust.epoch if since_epoch is None else header.epoch,
                     trust=trust,
                 )
     return pending
@@ -261,16 +276,17 @@ def fold_entry(
     found = replace(found, answered_by=(*found.answered_by, entry.header.by))
     match body:
         case VerdictBody(attestation=word):
-            asked[found.id] = replace(
+            found = replace(
                 found,
                 attestations=(*found.attestations, word),
                 relayed=(*found.relayed, entry.seq),
                 denials=(*found.denials, *_denials(found, body, entry, trust)),
             )
         case ExpiryBody():
-            asked[found.id] = _ended(found, entry, body, trust.roster_at(entry.header.roster))
+            found = _ended(found, entry, body, trust.roster_at(entry.header.roster))
         case _:
-            pass  # it concerns no request
+            return  # it concerns no request
+    asked[found.id] = _with_its_end(found, entry)
 
 
 def fold_lost(asked: RequestsById, entry: Entry, roster: Roster | None) -> None:
@@ -289,14 +305,22 @@ def fold_lost(asked: RequestsById, entry: Entry, roster: Roster | None) -> None:
     writer, kind = entry.writer, entry.header.kind
     identity = None if roster is None else roster.identity(writer)
     for each in tuple(asked.values()):
-        statement = each.body.statement
+        found, statement = each, each.body.statement
         if kind is Kind.DENIAL and may_list(identity, statement):
-            asked[each.id] = replace(each, denials=(*each.denials, (writer, None)))
+            found = replace(each, denials=(*each.denials, (writer, None)))
         elif kind is Kind.DENIAL:
-            asked[each.id] = replace(each, expired=True)
+            found = replace(each, expired=True)
         elif kind is Kind.EXPIRY and statement.expired_at(entry.header.at):
             expired = each.expired or _may_expire(writer, statement, roster)
-            asked[each.id] = replace(each, expired=expired)
+            found = replace(each, expired=expired)
+        asked[each.id] = _with_its_end(found, entry)
+
+
+def _with_its_end(asked: Asked, entry: Entry) -> Asked:
+    """Return a request with the epoch of its end, if an entry is the first to record one."""
+    if asked.ended_in is not None or not (asked.denials or asked.expired):
+        return asked
+    return replace(asked, ended_in=entry.header.epoch)
 
 
 def _ended(asked: Asked, entry: Entry, body: ExpiryBody, roster: Roster | None) -> Asked:
@@ -384,15 +408,36 @@ def _is_shown(body: RequestBody) -> bool:
     """Whether the statement binds exactly the content that people are shown."""
     try:
         world = None if body.world is None else World.from_dict(body.world).digest
-        worlds = [World.from_dict(each).digest for each in body.worlds]
+        differences = shown_differences(body.differences)
     except WorldInvalid:
         return False
     statement = body.statement
-    named = sorted({each for pair in statement.pairs for each in pair})
-    return (answer_digest(body.answer), world, worlds) == (
+    return (answer_digest(body.answer), world, differences) == (
         statement.answer,
         statement.world_to,
-        named,
+        statement.differences,
+    )
+
+
+ShownDifference = tuple[str, tuple[Any, ...], tuple[Any, ...]]
+"""A difference with the values of its leaf, before and after; empty where the leaf is absent."""
+
+
+def shown_differences(found: Iterable[ShownDifference]) -> tuple[Difference, ...]:
+    """Return the differences as a statement binds them, with the digests of their values.
+
+    Raises:
+        WorldInvalid: One of them is not about a leaf.
+    """
+    found = tuple(found)
+    WorldDiff.of_values(found)
+    return tuple(
+        (
+            leaf,
+            value_digest(before[0]) if before else None,
+            value_digest(after[0]) if after else None,
+        )
+        for leaf, before, after in found
     )
 
 
@@ -430,8 +475,8 @@ class Request:
     denied_by: tuple[str, ...]
     needed: int
     """How many approvals it needs, by the policy that the statement names."""
-    worlds: tuple[dict[str, Any], ...] = field(default=(), hash=False)
-    """The worlds of a rollout; the statement binds their digests."""
+    differences: WorldDiff | None = field(default=None, hash=False)
+    """The differences between worlds that a rollout accepts; the statement binds their digests."""
     broken_glass: str | None = None
     """The operators who let it pass without the approvals, and why."""
     broken_glass_by: tuple[str, ...] = ()
@@ -612,7 +657,9 @@ def make_request(
         reasons=asked.body.reasons,
         answer=asked.body.answer,
         world=asked.body.world,
-        worlds=asked.body.worlds,
+        differences=(
+            WorldDiff.of_values(asked.body.differences) if asked.body.differences else None
+        ),
         status=_status(grant, statement, policy, needed),
         approved_by=grant.approved_by,
         denied_by=grant.denied_by,

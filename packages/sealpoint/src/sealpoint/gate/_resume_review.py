@@ -314,19 +314,19 @@ class Reviewer:
                 grant = grant_of(spent, resume.roster, forgiving(resume.time))
         # The signed answer that it names was given for this, by the person that it names.
         yield from self._answer_faults(resume)
-        # (6) The rollout that it names allowed exactly this change of worlds.
-        rollout = None
-        if body.rollout is not None:
-            faults = tuple(self._rollout_faults(resume, body.rollout, before))
+        # (6) The rollouts that it names held, and accept differences between its worlds.
+        rollouts = []
+        for statement in body.rollouts:
+            faults = tuple(self._rollout_faults(resume, statement, before))
             yield from faults
             if not faults:
-                rollout = rollout_facts(body.rollout, entry, body, resume.chain, resume.time)
+                rollouts.append(rollout_facts(statement, entry, body, resume.chain, resume.time))
         # (7) The gate would have decided the same, and the resume records every rule that applied.
         if release is None:
             facts = self._facts_far_back(resume, outline, grant)
         else:
             facts = self._facts(resume, release, before, grant)
-        facts = replace(facts, rollout=rollout)
+        facts = replace(facts, rollouts=tuple(each for each in rollouts if each is not None))
         if not _is_world_allowed(facts, resume.policy):
             self._allowed[entry.seq] = self._world_of_newest()
         yield from self._judged_again(resume, facts)
@@ -513,8 +513,9 @@ class Reviewer:
             statement,
             header,
             at=resume.time,
-            change=(saved_world, resume.body.world),
+            diff=self._diff(resume.body, saved_world),
             policy=resume.judged_by,
+            trust=resume.chain,
             history=self._rollouts.get(header.ns),
             slack=SLACK,
         )
@@ -588,7 +589,7 @@ def _is_world_allowed(facts: Facts, policy: Policy | None) -> bool:
         newest=facts.newest and not facts.deleted,
         deliberate=facts.deliberate,
         grant=facts.grant,
-        rollout=facts.rollout,
+        rollouts=facts.rollouts,
     )
     return decide(about_world, policy).outcome is Outcome.ALLOW
 

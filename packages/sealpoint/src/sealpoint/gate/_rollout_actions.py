@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rollouts: a change of world that people accept once, for many threads.
 
-A rollout names pairs of worlds, each from one and to another, in one namespace and until a date. It
-is a request like that of a resume: people approve it by signing its statement, and one denial ends
-it, before or after it takes effect. While it is in force, a resume between two of its worlds meets
-the policy's requirements for changed worlds, and carries the proof. It covers nothing else: no
-answer, no older checkpoint, no pause, no restore.
+A rollout names differences between worlds, each of one leaf from a value and to another, in one
+namespace and until a date. It is a request like that of a resume: people approve it by signing its
+statement, and one denial ends it, before or after it takes effect. While it is in force, the policy
+asks nothing more about these differences, and a resume that needs it carries the proof. It covers
+nothing else: no other difference, no answer, no older checkpoint, no pause, no first run after a
+restore.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from sealpoint.anchor import Position
 from sealpoint.errors import (
@@ -24,12 +27,25 @@ from sealpoint.errors import (
     UsageError,
     WorldInvalid,
 )
-from sealpoint.gate._decision import Reason, compared_reasons
+from sealpoint.gate._decision import (
+    Difference,
+    Reason,
+    accepted_leaves,
+    asked_leaves,
+    compared_reasons,
+)
 from sealpoint.gate._gate_context import GateContext
 from sealpoint.gate._operator_actions import OperatorActions
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._request_list import only_one
-from sealpoint.gate._requests import Request, Status, why_closed
+from sealpoint.gate._requests import (
+    Request,
+    ShownDifference,
+    Status,
+    can_be_approved,
+    shown_differences,
+    why_closed,
+)
 from sealpoint.gate._rollouts_in_force import Rollout, RolloutBook
 from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
@@ -41,8 +57,13 @@ from sealpoint.ledger import (
     parse_body,
     parse_header,
 )
-from sealpoint.limits import BODY_BYTES_MAX, ROLLOUT_DAYS_MAX, ROLLOUT_PAIRS_MAX
-from sealpoint.signing import Attestation, Verdict
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    ROLLOUT_DAYS_MAX,
+    ROLLOUT_DIFFERENCES_MAX,
+    STATEMENT_BYTES_MAX,
+)
+from sealpoint.signing import Action, Attestation, Verdict, difference_order
 from sealpoint.store import (
     Core,
     ListedThread,
@@ -87,8 +108,10 @@ class PlannedWorld:
     """The reasons that the policy in force gives for the differences."""
     measure: Measure
     """The strictest measure of those reasons."""
-    rollout: str | None
-    """The id of a rollout in force that allows the change."""
+    rollouts: tuple[str, ...]
+    """The ids of the rollouts in force that accept differences which the policy asks about."""
+    left: Measure
+    """The strictest measure of the differences that no rollout accepts yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +131,9 @@ class RolloutPlan:
     """Some of the threads that could not be read, or that the anchor does not know: id, message."""
     failed: int
     """The total number of those threads."""
+    void: tuple[Request, ...] = ()
+    """The open requests to resume in another world than the new one. Once the runs declare the new
+    world, nobody can use them, or the approvals that they have."""
 
     @property
     def threads(self) -> int:
@@ -145,7 +171,8 @@ def make_plan(
     *,
     policy: Policy | None,
     exact: Callable[[str], str | None],
-    rollout: Callable[[str], Rollout | None],
+    rollouts: Callable[[WorldDiff], tuple[Rollout, ...]],
+    requests: Iterable[Request],
 ) -> RolloutPlan:
     """Compare the worlds of all threads of a namespace with a new one.
 
@@ -154,7 +181,8 @@ def make_plan(
         world: The new world.
         policy: The policy in force.
         exact: Finds the world that a thread would resume from, by its name, by a full read.
-        rollout: Finds the rollout in force from a world to the new one.
+        rollouts: Finds the rollouts in force that accept differences.
+        requests: The requests of the namespace.
 
     Raises:
         StorageUnavailable, AnchorUnavailable: The store or the anchor cannot be read.
@@ -187,7 +215,7 @@ def make_plan(
             world,
             before=_readable_world(read_world(core, group.thread, digest)),
             policy=policy,
-            rollout=rollout(digest),
+            rollouts=rollouts,
         )
         for digest, group in groups.items()
         if digest is not None and group.threads
@@ -201,7 +229,16 @@ def make_plan(
         empty=empty,
         failures=tuple(failures.first),
         failed=failures.count,
+        void=tuple(each for each in requests if _would_be_void(each, world)),
     )
+
+
+def _would_be_void(request: Request, world: World) -> bool:
+    """Whether nobody can use a request once the runs declare another world."""
+    statement = request.statement
+    is_open = request.status in (Status.OPEN, Status.APPROVED)
+    declared = statement.world_to is not None and statement.world_to != world.digest
+    return statement.action is Action.RESUME and is_open and declared
 
 
 def _group(
@@ -272,10 +309,17 @@ def _planned(
     *,
     before: World | None,
     policy: Policy | None,
-    rollout: Rollout | None,
+    rollouts: Callable[[WorldDiff], tuple[Rollout, ...]],
 ) -> PlannedWorld:
     diff = None if before is None else before.diff(world)
     reasons = () if diff is None else compared_reasons(diff, policy)
+    measure = max((each.measure for each in reasons), default=Measure.ALLOW)
+    used: tuple[Rollout, ...] = ()
+    left = measure
+    if diff is not None and policy is not None and not measure.passes:
+        used = rollouts(diff)
+        rest = diff.without(accepted_leaves(diff, policy, [each.facts for each in used]))
+        left = max((each.measure for each in compared_reasons(rest, policy)), default=Measure.ALLOW)
     return PlannedWorld(
         digest=digest,
         threads=group.threads,
@@ -283,8 +327,9 @@ def _planned(
         world=before,
         diff=diff,
         reasons=reasons,
-        measure=max((each.measure for each in reasons), default=Measure.ALLOW),
-        rollout=None if rollout is None else rollout.facts.id,
+        measure=measure,
+        rollouts=tuple(each.facts.id for each in used),
+        left=left,
     )
 
 
@@ -295,8 +340,10 @@ def _readable_world(found: dict[str, Any] | None) -> World | None:
         return None
 
 
-_WORLDS_BYTES_MAX = BODY_BYTES_MAX * 3 // 4
-"""The limit on the worlds of a rollout, which are part of the body of one entry."""
+_VALUES_BYTES_MAX = BODY_BYTES_MAX * 3 // 4
+"""The limit on the values of a rollout's differences, which are in the body of one entry."""
+_NAMES_BYTES_MAX = STATEMENT_BYTES_MAX * 3 // 4
+"""The limit on the differences as a statement names them."""
 
 _Pair = tuple[World | Mapping[str, Any], World | Mapping[str, Any]]
 
@@ -305,12 +352,18 @@ class Rollouts:
     """The rollouts of an open store's namespace: `store.rollouts`."""
 
     def __init__(
-        self, core: Core, policies: Policies, book: RolloutBook, thread: Callable[[str], Thread]
+        self,
+        core: Core,
+        policies: Policies,
+        book: RolloutBook,
+        thread: Callable[[str], Thread],
+        requests: Callable[[], Iterable[Request]],
     ) -> None:
         self._core = core
         self._policies = policies
         self._book = book
         self._thread = thread
+        self._requests = requests
         state = ThreadState(core, ROLLOUTS)
         context = GateContext(state, policies, book)
         self._operations = OperatorActions(state, ThreadReader(state), context)
@@ -332,7 +385,8 @@ class Rollouts:
             new,
             policy=self._policies.in_force(self._core.trust().roster),
             exact=self._world_of,
-            rollout=lambda before: self._book.find(before, new.digest),
+            rollouts=self._book.find,
+            requests=self._requests(),
         )
 
     def propose(
@@ -343,7 +397,10 @@ class Rollouts:
         until: datetime | timedelta = timedelta(days=14),
         actor: str | None = None,
     ) -> Request:
-        """Ask people to accept changes of world, each from one and to another.
+        """Ask people to accept the differences between worlds that the policy asks about.
+
+        The rollout then holds for these differences in every thread, whatever else differs in its
+        worlds and needs nothing, or is accepted by another rollout.
 
         If the policy requires no more than a reason, the rollout holds at once. If several callers
         propose the same change at the same time, in any process, only one proposal is made.
@@ -356,11 +413,11 @@ class Rollouts:
                 person cannot approve it.
 
         Raises:
-            UsageError: There are no or too many pairs, the policy allows all of them already or
+            UsageError: There are no or too many differences, the policy asks about none of them or
                 refuses one, the time is invalid, or there is no reason or no such person.
             WorldInvalid: A world is invalid.
-            Moved: A rollout for one of these changes waits for approval; or it holds, and this one
-                would not end a day later or more.
+            Moved: A rollout with all of these differences waits for approval; or it holds, and this
+                one would not end a day later or more.
             NotTrusted: This identity may not ask, because it is neither writer nor operator.
         """
         policy = self._policies.in_force(self._core.trust().roster)
@@ -369,11 +426,10 @@ class Rollouts:
                 "rollout: no policy is in force, so nobody can approve anything",
                 hint="Where the root key is, put one in force: sealpoint policy apply team",
             )
-        worlds, measures = _asking_changes(pairs, policy)
+        differences, measure = _asked_differences(pairs, policy)
         return self._operations.ask_rollout(
-            tuple(sorted(measures)),
-            tuple(worlds[digest] for digest in sorted(worlds)),
-            needed=max(measures.values()).people,
+            differences,
+            needed=measure.people,
             policy=policy,
             reason=reason,
             expires=self._end(until),
@@ -407,6 +463,35 @@ class Rollouts:
         """
         pairs = [self._change_of(each) for each in requests]
         return self.propose(pairs, reason=reason, until=until, actor=actor)
+
+    def accepting(self, request: Request) -> tuple[Request, ...]:
+        """Return the rollouts that accept the change of world which an open request waits for.
+
+        Each of them accepts every difference that the policy asks about. It holds, or waits for
+        approvals that it can get.
+
+        Args:
+            request: An open request to resume in another world.
+
+        Raises:
+            UnknownRequest, RequestClosed: The request is no longer open.
+            NotTrusted: It names another world of its checkpoint than the thread has.
+            UsageError: It is not about a change of world that can be compared; or the policy does
+                not ask about one.
+        """
+        roster = self._core.trust().roster
+        policy = self._policies.in_force(roster)
+        pair = self._change_of(request)
+        if policy is None:
+            return ()
+        asked = set(shown_differences(_asked_differences([pair], policy)[0]))
+        return tuple(
+            each
+            for each in self.list()
+            if each.status in (Status.OPEN, Status.APPROVED)
+            and asked.issubset(each.statement.differences)
+            and can_be_approved(each, roster)
+        )
 
     def _change_of(self, request: Request) -> tuple[World, World]:
         """Return the worlds that a request is from and to, as its thread has them now."""
@@ -445,7 +530,9 @@ class Rollouts:
         return ends.astimezone(UTC)
 
     def list(self) -> tuple[Request, ...]:
-        """Return every rollout since the newest restore, oldest first, in any status.
+        """Return every rollout, oldest first, in any status.
+
+        If a restore lost entries about rollouts, those proposed before it are left out: they ended.
 
         Raises:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
@@ -460,14 +547,6 @@ class Rollouts:
             UnknownRequest: There is no such rollout, or more than one.
         """
         return only_one(self.list(), rollout_id, "rollout")
-
-    def compare(self, rollout: Request) -> tuple[tuple[str, str, WorldDiff], ...]:
-        """Return the changes that a rollout allows: from, to, and the difference, for each pair."""
-        worlds = {world.digest: world for world in map(World.from_dict, rollout.worlds)}
-        return tuple(
-            (before, after, worlds[before].diff(worlds[after]))
-            for before, after in rollout.statement.pairs
-        )
 
     def revoke(self, rollout_id: str, *, reason: str, actor: str | None = None) -> Attestation:
         """End a rollout for good, as the identity that opened the store.
@@ -500,44 +579,54 @@ def _given_world(given: World | Mapping[str, Any]) -> World:
     return given if isinstance(given, World) else World.from_dict(given)
 
 
-def _asking_changes(
+def _asked_differences(
     pairs: Iterable[_Pair], policy: Policy
-) -> tuple[dict[str, World], dict[tuple[str, str], Measure]]:
-    """Return the changes of world that need acceptance, with the policy's measure for each.
+) -> tuple[tuple[ShownDifference, ...], Measure]:
+    """Return the differences between worlds that a policy asks about, and the strictest measure.
 
     Raises:
         UsageError: There are none or too many, they are too large, or one is refused.
         WorldInvalid: A world is invalid.
     """
-    worlds: dict[str, World] = {}
-    measures: dict[tuple[str, str], Measure] = {}
+    found: dict[Difference, ShownDifference] = {}
+    measure = Measure.ALLOW
     for before, after in ((_given_world(one), _given_world(other)) for one, other in pairs):
-        reasons = compared_reasons(before.diff(after), policy)
-        measure = max((each.measure for each in reasons), default=Measure.ALLOW)
-        if not measure.passes:
-            worlds |= {before.digest: before, after.digest: after}
-            measures[before.digest, after.digest] = measure
-    if not measures:
+        diff = before.diff(after)
+        asked = asked_leaves(diff, policy)
+        measure = max((measure, *asked.values()))
+        shown = [
+            (change.leaf, one, other)
+            for change, one, other in diff.values()
+            if change.leaf in asked
+        ]
+        found |= zip(shown_differences(shown), shown, strict=True)
+    if not found:
         raise UsageError(
             f"rollout: the policy {policy.name!r} asks for nothing between these worlds",
             hint="Nothing has to be accepted: these runs resume as they are.",
         )
-    if len(measures) > ROLLOUT_PAIRS_MAX:
-        raise UsageError(
-            f"rollout: expected at most {ROLLOUT_PAIRS_MAX} pairs of worlds, found {len(measures)}",
-            hint="Propose them in several rollouts.",
-        )
-    size_bytes = sum(len(world.encode()) for world in worlds.values())
-    if size_bytes > _WORLDS_BYTES_MAX:
-        raise UsageError(
-            f"rollout: expected worlds of {_WORLDS_BYTES_MAX} bytes together at most, found "
-            f"{size_bytes}",
-            hint="Propose them in several rollouts.",
-        )
-    if Measure.REFUSE in measures.values():
+    if measure == Measure.REFUSE:
         raise UsageError(
             f"rollout: the policy {policy.name!r} refuses one of these changes, so nobody "
             "can accept it",
             hint="sealpoint rollout plan shows which; sealpoint policy show says why.",
         )
-    return worlds, measures
+    if len(found) > ROLLOUT_DIFFERENCES_MAX:
+        raise UsageError(
+            f"rollout: expected at most {ROLLOUT_DIFFERENCES_MAX} differences, found {len(found)}",
+            hint="Propose them in several rollouts, such as one for each world with --from. If "
+            "most are modules, a policy that records changes of code asks about fewer.",
+        )
+    ordered = sorted(found, key=difference_order)
+    for what, sized, bytes_max in (
+        ("names", ordered, _NAMES_BYTES_MAX),
+        ("values", found.values(), _VALUES_BYTES_MAX),
+    ):
+        size_bytes = sum(len(msgspec.json.encode(each)) for each in sized)
+        if size_bytes > bytes_max:
+            raise UsageError(
+                f"rollout: expected differences with {what} of at most {bytes_max} bytes together, "
+                f"found {size_bytes}",
+                hint="Propose them in several rollouts.",
+            )
+    return tuple(found[each] for each in ordered), measure

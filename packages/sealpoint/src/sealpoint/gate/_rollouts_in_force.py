@@ -2,11 +2,15 @@
 """The book of rollouts: a reserved thread of the namespace that holds them as requests.
 
 So a rollout is signed, chained, anchored, approved, denied, exported and audited like any other
-request. The gate looks up a change of worlds here, and uses only entries below the book's verified,
-anchored head. A verified entry is not verified again.
+request. The gate looks up the differences between two worlds here, and uses only entries below the
+book's verified, anchored head. A verified entry is not verified again.
+
+A rollout accepts capabilities, and no state of a thread, so an accepted restore does not end it. If
+a restore lost entries of the book itself, every rollout before it has ended: a denial may be among
+the lost entries.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import takewhile
 from threading import Lock
@@ -22,7 +26,7 @@ from sealpoint.errors import (
     Unanchored,
     UnknownThread,
 )
-from sealpoint.gate._decision import RolloutFacts, compared_reasons
+from sealpoint.gate._decision import RolloutFacts, accepted_leaves, asked_leaves
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._requests import (
     Asked,
@@ -43,15 +47,20 @@ from sealpoint.ledger import (
     Kind,
     PositionLists,
     RequestBody,
+    StoreChain,
     VerdictBody,
     is_lost,
     readable_body,
 )
-from sealpoint.limits import POSITION_LIST_BYTES_MAX, ROLLOUT_DAYS_MAX
+from sealpoint.limits import (
+    POSITION_LIST_BYTES_MAX,
+    ROLLOUT_DAYS_MAX,
+    ROLLOUTS_PER_RESUME_MAX,
+)
 from sealpoint.signing import Action, Attestation, Roster, Statement, count
 from sealpoint.storage import Record
 from sealpoint.store import Chain, Core
-from sealpoint.world import World
+from sealpoint.world import WorldDiff
 
 _LONGEST = timedelta(days=ROLLOUT_DAYS_MAX)
 _NOBODY = 1_000
@@ -59,7 +68,7 @@ _NOBODY = 1_000
 
 
 class Rollout(NamedTuple):
-    """A rollout in force that names a change of worlds, with the proof of it."""
+    """A rollout in force that accepts differences between worlds, with the proof of it."""
 
     facts: RolloutFacts
     statement: Statement
@@ -75,6 +84,8 @@ class RolloutEnd(NamedTuple):
     if no such writer has the right to determine the time."""
     positions: tuple[str, ...]
     """The digests of the position lists that were recorded after its end."""
+    epoch: int | None
+    """The epoch of the entry that first recorded its end; None if none did."""
 
 
 class RolloutHistory(NamedTuple):
@@ -103,6 +114,9 @@ class RolloutHistory(NamedTuple):
         if end is None:
             yield "nobody has proposed it"
             return
+        if end.epoch is not None and end.epoch < header.epoch:
+            yield "it had ended before a restore, and the resume is later"
+            return
         try:
             beyond = any(self._is_beyond(header, digest) for digest in end.positions)
         except (Tampered, NotTrusted) as error:
@@ -123,8 +137,9 @@ def rollout_faults(
     header: Header,
     *,
     at: datetime,
-    change: tuple[str | None, str | None],
+    diff: WorldDiff | None,
     policy: str | None,
+    trust: StoreChain,
     history: RolloutHistory | None,
     slack: timedelta = timedelta(),
 ) -> Iterator[str]:
@@ -136,8 +151,9 @@ def rollout_faults(
         rollout: The statement of the rollout.
         header: The header of the resume.
         at: The time of the resume.
-        change: The world before the resume and the world after it.
+        diff: The differences between the world before the resume and the world after it.
         policy: The digest of the policy that judges the resume.
+        trust: The store chain.
         history: The rollouts of the namespace; None if they are unknown.
         slack: The tolerated time between judging and writing.
     """
@@ -146,19 +162,34 @@ def rollout_faults(
         ("store", rollout.store, header.store),
         ("namespace", rollout.ns, header.ns),
         ("policy", rollout.policy, policy),
-        ("epoch", str(rollout.epoch), str(header.epoch)),
     ):
         if found != expected:
             yield f"it was for {name} {short_digest(found)}, not {short_digest(expected)}"
-    if change not in rollout.pairs:
-        before, after = map(short_digest, change)
-        yield f"it does not name a change from world {before} to {after}"
+    yield from _epoch_faults(rollout, header, trust)
+    accepted = {leaf for leaf, _, _ in rollout.differences}
+    if diff is None or accepted.isdisjoint(change.leaf for change, _, _ in diff.values()):
+        yield "it does not name a difference between these worlds"
     if rollout.expired_at(at, slack=slack):
         yield "it had expired"
     if rollout.expires - at > _LONGEST + slack:
         yield f"it was to hold for more than {ROLLOUT_DAYS_MAX} days"
     if history is not None:
         yield from history.end_faults(rollout, header, at, slack)
+
+
+def _epoch_faults(rollout: Statement, header: Header, trust: StoreChain) -> Iterator[str]:
+    """Yield why a restore ended a rollout before a resume, or it is of a later epoch."""
+    if rollout.epoch > header.epoch:
+        yield f"it was for epoch {rollout.epoch}, not {header.epoch}"
+        return
+    try:
+        book = bytes.fromhex(rollout.thread)
+        cut = trust.restores.last_cut(book, trust.lists, until=header.epoch)
+    except (Tampered, NotTrusted) as error:
+        yield f"it cannot be determined whether a restore ended it: {error.message}"
+        return
+    if cut > rollout.epoch:
+        yield "a restore lost entries of its book, and ended it"
 
 
 class RolloutBook:
@@ -177,7 +208,7 @@ class RolloutBook:
         self._counted: dict[str, tuple[tuple[int, int, int], Rollout | None]] = {}
 
     def all(self) -> tuple[Request, ...]:
-        """Return every rollout since the newest restore, oldest first, in any status."""
+        """Return every rollout, oldest first, in any status; none from before a cut of the book."""
         with self._lock:
             asked, now = self._read(), self._core.now()
             roster = self._core.trust().roster
@@ -240,7 +271,9 @@ class RolloutBook:
                     trust=trust,
                 )
         return {
-            each.id: RolloutEnd(next((at for _, at in each.denials if at), None), each.positions)
+            each.id: RolloutEnd(
+                next((at for _, at in each.denials if at), None), each.positions, each.ended_in
+            )
             for each in asked.values()
         }
 
@@ -259,35 +292,39 @@ class RolloutBook:
                 for each in asked
             )
 
-    def find(self, before: str, after: str, since: datetime | None = None) -> Rollout | None:
-        """Return the rollout in force for a change of worlds with the most approvals.
+    def find(self, diff: WorldDiff, since: datetime | None = None) -> tuple[Rollout, ...]:
+        """Return the rollouts in force that accept differences which the policy asks about.
 
-        The result is also None if the book cannot be read. Any member can cause that, and people
+        The result is empty if the book cannot be read. Any member can cause that, and people
         are then asked as if nothing had been proposed. The error is logged, and listing the
         rollouts raises it.
 
         Args:
-            before: The world that a thread was saved in.
-            after: The world that it would resume in.
+            diff: The differences between the world that a thread was saved in and the next one.
             since: The time of that thread, so that setting back a clock revives nothing.
+
+        Returns:
+            As few as possible, by their digests: one that accepts as much as all together, the one
+            with the most approvals, or the fewest that do.
         """
         with self._lock:
             try:
                 asked, now = self._read(), self._core.now(since)
             except (Tampered, NotTrusted, Forked, RolledBack) as error:
                 self._core.emit_refused(error, self._chain.thread.hex())
-                return None
+                return ()
             roster = self._core.trust().roster
             policy = self._policies.in_force(roster)
             if policy is None:
-                return None
+                return ()
+            leaves = asked_leaves(diff, policy).keys()
             found = [
                 self._in_force(each, roster, policy, now)
                 for each in asked
-                if (before, after) in each.body.statement.pairs
+                if not leaves.isdisjoint(leaf for leaf, _, _ in each.body.statement.differences)
             ]
         living = [each for each in found if each is not None]
-        return max(living, key=lambda each: len(each.facts.approved_by), default=None)
+        return _fewest(diff, policy, living)
 
     def _in_force(
         self, asked: Asked, roster: Roster, policy: Policy, now: datetime
@@ -334,12 +371,9 @@ class RolloutBook:
         """Return how many must approve a rollout by the policy, whatever its proposer states."""
         key = asked.id, policy.digest
         if key not in self._least:
-            worlds = {world.digest: world for world in map(World.from_dict, asked.body.worlds)}
-            pairs = [(worlds[one], worlds[other]) for one, other in asked.body.statement.pairs]
-            asks = [compared_reasons(one.diff(other), policy) for one, other in pairs]
-            measures = [each.measure for reasons in asks for each in reasons]
+            diff = WorldDiff.of_values(asked.body.differences)
+            measures = asked_leaves(diff, policy).values()
             refused = Measure.REFUSE in measures
-            # A pair without a compared difference needs no approval.
             people = max((each.people for each in measures), default=0)
             self._least[key] = _NOBODY if refused else people
         return max(self._least[key], asked.body.statement.needed)
@@ -356,18 +390,39 @@ class RolloutBook:
             chain.refresh()
         except (UnknownThread, Unanchored):
             return []  # this anchor knows of no rollout, so people are asked
-        head, tip, epoch = chain.verified_head(), chain.tip(), core.trust().epoch
-        seen = self._seen
+        head, tip, trust = chain.verified_head(), chain.tip(), core.trust()
+        epoch, seen = trust.restores.last_cut(chain.thread, trust.lists), self._seen
         if self._pending is None or seen is None or seen[2:] != (tip.basis[0], epoch):
             self._pending, seen = Pending(time=tip.time), None
         if seen is None or seen[:2] != (head.seq, head.hash):
             last = -1 if seen is None else seen[0]
             new = list(takewhile(lambda each: _is_after(each[0], last), chain.walk()))
             self._seen = None  # if an entry cannot be read, no entry may count twice
-            fold_found(chain, tip.basis, reversed(new), self._pending)
+            fold_found(chain, tip.basis, reversed(new), self._pending, since_epoch=epoch)
         self._seen = (head.seq, head.hash, tip.basis[0], epoch)
         asked = self._pending.asked.values()
         return [each for each in asked if each.body.statement.action is Action.ROLLOUT]
+
+
+def _fewest(diff: WorldDiff, policy: Policy, living: list[Rollout]) -> tuple[Rollout, ...]:
+    """Return as few rollouts as possible that accept what all of them accept together."""
+
+    def accepted(rollouts: Iterable[Rollout]) -> frozenset[str]:
+        return accepted_leaves(diff, policy, [each.facts for each in rollouts])
+
+    every = accepted(living)
+    if not every:
+        return ()
+    chosen = sorted(living, key=lambda each: -len(each.facts.approved_by))
+    alone = next((each for each in chosen if accepted([each]) == every), None)
+    if alone is not None:
+        return (alone,)
+    for each in reversed(tuple(chosen)):
+        rest = [other for other in chosen if other is not each]
+        chosen = rest if accepted(rest) == every else chosen
+    if len(chosen) > ROLLOUTS_PER_RESUME_MAX:
+        return ()
+    return tuple(sorted(chosen, key=lambda each: each.facts.id))
 
 
 def _is_after(header: Header, seq: int) -> bool:
@@ -384,6 +439,7 @@ def _counted(asked: Asked, roster: Roster, needed: int, now: datetime) -> Rollou
         approved_by=tally.approved_by,
         needed=needed,
         reason=statement.reason,
+        differences=statement.differences,
     )
     return Rollout(facts, statement, tally.approvals)
 

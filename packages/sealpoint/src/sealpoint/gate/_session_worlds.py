@@ -16,6 +16,7 @@ our own key can do everything there that we can.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 from types import MappingProxyType
@@ -228,7 +229,7 @@ class SessionWorlds:
         """Return the sessions from one downwards, as long as each was opened under a rollout."""
         found = list[int]()
         with suppress(SealpointError):  # raised again where it matters
-            while (opened := self._session(session)).body.rollout is not None:
+            while (opened := self._session(session)).body.rollouts:
                 found.append(session)
                 session = self._saved_in(*self._released(opened)).entry.seq
         return found
@@ -288,7 +289,7 @@ class SessionWorlds:
                     break
                 continue
             changes += 1
-            if opened.body.rollout is not None or changes == _OWN_MAX:
+            if opened.body.rollouts or changes == _OWN_MAX:
                 break
             session = judged.below
         self._faults.update(dict.fromkeys(followed, fault))
@@ -326,7 +327,7 @@ class SessionWorlds:
         found = known.get(key)
         if found is None:
             found = self._judge(opened, trust)
-            if opened.body.rollout is None:  # a rollout may be revoked at any time
+            if not opened.body.rollouts:  # a rollout may be revoked at any time
                 known[key] = found
         return found
 
@@ -428,9 +429,11 @@ class SessionWorlds:
             newest=newest,
             deliberate=body.reason,
             grant=grant,
-            rollout=self._rollout(opened, before, policy, trust, now),
+            rollouts=(),
         )
-        return facts, approved
+        return self._with_rollouts(
+            facts, opened, before, policy=policy, trust=trust, now=now
+        ), approved
 
     def _grant(
         self, opened: _Opened, policy: Policy | None, trust: StoreChain, now: datetime
@@ -485,36 +488,53 @@ class SessionWorlds:
             )
         return asked
 
-    def _rollout(
+    def _with_rollouts(
         self,
+        facts: Facts,
         opened: _Opened,
         before: _Opened,
+        *,
         policy: Policy | None,
         trust: StoreChain,
         now: datetime,
-    ) -> RolloutFacts | None:
-        """Return the rollout that a resume used, if it allowed exactly this change."""
+    ) -> Facts:
+        """Return the facts with the rollouts that a resume used, if they accept its differences."""
         entry, body = opened
-        statement, history = body.rollout, self._book.history()
-        if statement is None:
-            return None
+        if not body.rollouts or policy is None:
+            return facts
+        history = self._book.history()
         if history is None and not self._is_own(entry):
-            return None  # its end is unknown here; our own resumes checked it when they were made
-        world = before.body.world
+            return (
+                facts  # their end is unknown here; our own resumes checked it when they were made
+            )
+
+        def rolled_out(diff: WorldDiff | None) -> Facts:
+            found = []
+            for statement in body.rollouts:
+                faults = rollout_faults(
+                    statement,
+                    entry.header,
+                    at=now,
+                    diff=diff,
+                    policy=policy.digest,
+                    trust=trust,
+                    history=history,
+                    slack=SLACK,
+                )
+                if not any(faults):
+                    found.append(rollout_facts(statement, entry, body, trust, now))
+            counted = tuple(each for each in found if each is not None)
+            return replace(facts, diff=diff, rollouts=counted)
+
+        made = rolled_out(facts.diff)
         by_same_key = before.entry.header.by == entry.header.by
-        if (world, body.world) not in statement.pairs and not by_same_key:
-            # A resume from a session whose world was not allowed changes the allowed world.
-            world = self._allowed(before.entry.seq).digest(world)
-        faults = rollout_faults(
-            statement,
-            entry.header,
-            at=now,
-            change=(world, body.world),
-            policy=None if policy is None else policy.digest,
-            history=history,
-            slack=SLACK,
-        )
-        return None if any(faults) else rollout_facts(statement, entry, body, trust, now)
+        if by_same_key or decide(made, policy).outcome is Outcome.ALLOW:
+            return made
+        # A resume from a session whose world was not allowed changes the allowed world.
+        allowed, world = self._allowed(before.entry.seq), self._world(opened)
+        if not allowed.faults or allowed.world is None or world is None:
+            return made
+        return rolled_out(allowed.world.diff(world))
 
     def _newest(self, entry: Entry, record: Record, released: Header) -> tuple[int, int | None]:
         """Return the position of the main-lane checkpoint that a resume should have released.
@@ -638,6 +658,7 @@ def rollout_facts(
         approved_by=tally.approved_by,
         needed=statement.needed,
         reason=statement.reason,
+        differences=statement.differences,
     )
 
 

@@ -18,7 +18,7 @@ import msgspec
 from sealpoint.errors import Edited, Misplaced, Missing, SealpointError
 from sealpoint.ledger._entry import PRINT_BYTES, Entry, Header
 from sealpoint.ledger._entry_kinds import KINDS, Kind
-from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
+from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX, ROLLOUTS_PER_RESUME_MAX
 from sealpoint.signing import (
     Attestation,
     RootDocument,
@@ -157,8 +157,9 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     """The rules of the policy that applied; empty: an ordinary continuation."""
     request: str | None = None
     """The digest of the statement whose approval this uses."""
-    rollout: Statement | None = None
-    """The rollout that allows this change of worlds for many threads, if one was needed."""
+    rollouts: tuple[Statement, ...] = ()
+    """The rollouts that accept the changed world for many threads, if any were needed; each once,
+    sorted by their digests."""
     attestations: tuple[Attestation, ...] = ()
     """The approvals: one attestation of each person that counted."""
     answer: str | None = None
@@ -222,8 +223,9 @@ class RequestBody(Body, frozen=True, kw_only=True):
     """The answer whose digest the statement binds."""
     world: dict[str, Any] | None = None
     """The world whose digest the statement binds as `world_to`."""
-    worlds: tuple[dict[str, Any], ...] = ()
-    """The worlds whose digests a rollout's statement binds, each once, sorted by digest."""
+    differences: tuple[tuple[str, tuple[Any, ...], tuple[Any, ...]], ...] = ()
+    """The differences whose digests a rollout's statement binds, in its order: the leaf, the value
+    before and the value after, each as a list of one; an empty list where the leaf is absent."""
 
 
 class VerdictBody(Body, frozen=True, kw_only=True):
@@ -485,8 +487,13 @@ def _require_gate_digests(body: ResumeBody) -> None:
         raise ValueError("expected a checkpoint with the release that it is part of")
     if body.checkpoint is None and (body.released, body.decided) != (None, None):
         raise ValueError("expected no position of a checkpoint, or of its world, without one")
-    if body.rollout is not None:
-        Statement.parse(body.rollout.encode())
+    if len(body.rollouts) > ROLLOUTS_PER_RESUME_MAX:
+        raise ValueError(f"expected at most {ROLLOUTS_PER_RESUME_MAX} rollouts")
+    digests = [each.digest for each in body.rollouts]
+    if digests != sorted(set(digests)):
+        raise ValueError("expected each rollout once, sorted")
+    for rollout in body.rollouts:
+        Statement.parse(rollout.encode())
     for word in body.attestations:
         check_attestation(word)
     named = (body.checkpoint, body.release, body.world, body.policy, body.request, body.answer)
@@ -516,6 +523,10 @@ def _require_statement(body: RequestBody | HandoffBody) -> None:
         Statement.parse(body.statement.encode())
     if isinstance(body, RequestBody):
         _require_shallow(body.answer)
+        for _, before, after in body.differences:
+            if len(before) > 1 or len(after) > 1:
+                raise ValueError("expected one value or none on each side of a difference")
+            _require_shallow([*before, *after])
 
 
 _CHECKS: dict[Kind, Callable[[Any], None]] = {

@@ -133,6 +133,26 @@ class Restores(msgspec.Struct, frozen=True):
                 return released is None or released != kept or basis > released[0]
         return False
 
+    def last_cut(self, thread: bytes, lists: PositionLists, *, until: int | None = None) -> int:
+        """Return the epoch that the newest restore which lost entries of a thread began.
+
+        Args:
+            thread: Its id.
+            lists: The source of the lists.
+            until: The epoch to judge in; without it, the one in force.
+
+        Returns:
+            The epoch; 0 if no restore lost anything of the thread.
+
+        Raises:
+            Missing, Edited: A list is missing or has changed.
+        """
+        restores = list(enumerate(self.all[:until], start=1))
+        for epoch, restore in reversed(restores):
+            if lists.get(restore.lost).position(thread) is not None:
+                return epoch
+        return 0
+
     def lost_pause(
         self, thread: bytes, lists: PositionLists, *, pause: int, epoch: int
     ) -> Restore | None:

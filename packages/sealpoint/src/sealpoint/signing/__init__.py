@@ -61,6 +61,7 @@ from sealpoint.signing._statement import (
     begins_digest,
     check_reason,
     check_reason_size,
+    difference_order,
 )
 
 __all__ = [
@@ -112,6 +113,7 @@ __all__ = [
     "count",
     "decode_key_file",
     "describe_key_file",
+    "difference_order",
     "encode_key_file",
     "encode_locked_key_file",
     "encode_seal",

@@ -20,7 +20,7 @@ from sealpoint.errors import Edited, UsageError
 from sealpoint.limits import (
     NAME_BYTES_MAX,
     REASON_BYTES_MAX,
-    ROLLOUT_PAIRS_MAX,
+    ROLLOUT_DIFFERENCES_MAX,
     STATEMENT_BYTES_MAX,
 )
 
@@ -70,9 +70,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """The SHA-256 of the answer's canonical JSON."""
     to: str | None
     """The new owner of the thread after a handoff."""
-    pairs: tuple[tuple[str, str], ...]
-    """The pairs of worlds that a rollout allows runs to change between: from, to; each once,
-    sorted."""
+    differences: tuple[tuple[str, str | None, str | None], ...]
+    """The differences between worlds that a rollout accepts: the leaf, the SHA-256 of its value
+    before and of its value after; None where the leaf is absent. Each once, sorted."""
     requester: str
     actor: str | None
     """The person for whom the requester claims to act, who cannot approve it either. For an answer:
@@ -181,10 +181,8 @@ def _fault(statement: Statement) -> str | None:
 
 
 def _resume_fault(statement: Statement) -> str | None:
-    if None in (statement.checkpoint, statement.release) or statement.to or statement.pairs:
-        return (
-            "a resume has a checkpoint and a release, and neither a new owner nor pairs of worlds"
-        )
+    if None in (statement.checkpoint, statement.release) or statement.to or statement.differences:
+        return "a resume has a checkpoint and a release, and neither a new owner nor differences"
     return None
 
 
@@ -192,31 +190,41 @@ def _answer_fault(statement: Statement) -> str | None:
     needed = (statement.checkpoint, statement.release, statement.answer, statement.actor)
     if None in needed or statement.needed != 1:
         return "an answer has a checkpoint, a release, the answer, and one person who gives it"
-    if statement.world_from or statement.world_to or statement.to or statement.pairs:
+    if statement.world_from or statement.world_to or statement.to or statement.differences:
         return "an answer has neither worlds nor a new owner"
     return None
 
 
 def _handoff_fault(statement: Statement) -> str | None:
-    if statement.to is None or _executes(statement) or statement.pairs:
+    if statement.to is None or _executes(statement) or statement.differences:
         return "a handoff has a new owner, and neither release, worlds nor answer"
     return None
 
 
 def _rollout_fault(statement: Statement) -> str | None:
     if statement.to is not None or statement.checkpoint is not None or _executes(statement):
-        return "a rollout has pairs of worlds and nothing else"
-    pairs = statement.pairs
-    if not 1 <= len(pairs) <= ROLLOUT_PAIRS_MAX or list(pairs) != sorted(set(pairs)):
+        return "a rollout has differences between worlds and nothing else"
+    found = statement.differences
+    ordered = list(found) == sorted(set(found), key=difference_order)
+    if not 1 <= len(found) <= ROLLOUT_DIFFERENCES_MAX or not ordered:
         return (
-            f"pairs: expected 1 to {ROLLOUT_PAIRS_MAX}, each once and sorted, found none, too "
-            "many, a repeated or an unsorted one"
+            f"differences: expected 1 to {ROLLOUT_DIFFERENCES_MAX}, each once and sorted, found "
+            "none, too many, a repeated or an unsorted one"
         )
-    if not all(is_digest(world) for pair in pairs for world in pair):
-        return "pairs: expected digests of worlds, found a text that is not one"
-    if any(before == after for before, after in pairs):
-        return "pairs: expected two worlds in each, found one"
+    for leaf, before, after in found:
+        if not fits(leaf, STATEMENT_BYTES_MAX):
+            return "differences: expected the name of a leaf in each, found none"
+        if not all(is_digest(each) for each in (before, after) if each is not None):
+            return "differences: expected digests of values, found a text that is not one"
+        if before == after:
+            return "differences: expected two values in each, found one"
     return None
+
+
+def difference_order(difference: tuple[str, str | None, str | None]) -> tuple[str, str, str]:
+    """Return the key that sorts the differences of a rollout; an absent value comes first."""
+    leaf, before, after = difference
+    return leaf, before or "", after or ""
 
 
 def _executes(statement: Statement) -> bool:

@@ -187,8 +187,6 @@ class RestorePlan:
     """The threads that entries cut off by an earlier restore still block."""
     unseen: tuple[ThreadRestore, ...]
     """The threads in the store that this anchor has never seen."""
-    rollouts: bool
-    """Whether the store has a book of rollouts: accepting a restore voids every rollout."""
     kept: PositionList = field(repr=False)
     lost: PositionList = field(repr=False)
 
@@ -196,6 +194,11 @@ class RestorePlan:
     def digest(self) -> str:
         """Return a digest of the whole plan: equal plans have equal digests."""
         return (self.kept.digest + self.lost.digest + self.paused.digest).hex()
+
+    @property
+    def voids_rollouts(self) -> bool:
+        """Whether entries about rollouts are lost: what ended a rollout may be among them."""
+        return any(each.reserved and each.lost for each in self.losses)
 
     @property
     def paused(self) -> PositionList:
@@ -280,7 +283,6 @@ class _Planner:
         self._kept: list[_Line] = []
         self._lost: list[_Line] = []
         self._found: list[ThreadRestore] = []
-        self._rollouts = False
 
     def run(self, progress: Progress | None) -> RestorePlan:
         threads = all_threads(self._core)
@@ -298,7 +300,6 @@ class _Planner:
             losses=tuple(each for each in self._found if each.outcome not in apart),
             leftovers=self._of(ThreadOutcome.LEFTOVER),
             unseen=self._of(ThreadOutcome.UNSEEN),
-            rollouts=self._rollouts,
             kept=PositionList.of(self._kept),
             lost=PositionList.of(self._lost),
         )
@@ -317,7 +318,6 @@ class _Planner:
             return
         is_book = _is_book(core, thread, slot)
         title = ROLLOUTS if is_book else _title(core, thread)
-        self._rollouts = self._rollouts or title.startswith(RESERVED)
         tip: Tip | None = None
         walk = ThreadWalk.without_anchor(core, thread)
         try:

@@ -175,7 +175,7 @@ class RequestDocument(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     statement: Statement
     answer: Any
     world: dict[str, Any] | None
-    worlds: list[dict[str, Any]]
+    differences: WorldDiff | None
     reasons: list[str] = msgspec.field(name="requester_says")
 
 
@@ -255,11 +255,17 @@ def plan_document(namespace: str, plan: RolloutPlan) -> dict[str, Any]:
             {
                 **json_form(each, "digest", "threads", "examples"),
                 "asks_for": None if each.diff is None else str(each.measure),
-                "rollout": each.rollout,
+                "rollouts": list(each.rollouts),
+                "still_asks_for": None if each.diff is None else str(each.left),
                 "rules": [reason.as_dict() for reason in each.reasons],
                 "diff": None if each.diff is None else each.diff.by_class(),
             }
             for each in plan.worlds
+        ],
+        "void": [
+            {"request": each.id, **json_form(each, "thread", "status", "approved_by")}
+            | {"requester": each.statement.requester}
+            for each in plan.void
         ],
     }
 
@@ -270,15 +276,10 @@ def rollouts_document(namespace: str, rollouts: Iterable[Request]) -> RolloutsDo
     return RolloutsDocument(namespace=namespace, rollouts=shown)
 
 
-def rollout_document(
-    rollout: Request, differences: Iterable[tuple[str, str, WorldDiff]]
-) -> dict[str, Any]:
-    """One rollout, and what differs in each pair of its worlds, as `Rollouts.compare` gives it."""
-    changes = [
-        {"from": before, "to": after, "diff": diff.by_class()}
-        for before, after, diff in differences
-    ]
-    return {**json_form(request_document(rollout)), "changes": changes}
+def rollout_document(rollout: Request) -> dict[str, Any]:
+    """One rollout, and the differences that it accepts, as people read them."""
+    diff = {} if rollout.differences is None else rollout.differences.by_class()
+    return {**json_form(request_document(rollout)), "diff": diff}
 
 
 def _failures(failures: Iterable[tuple[str, str]]) -> list[FailureDocument]:

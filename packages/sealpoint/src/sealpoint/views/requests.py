@@ -25,7 +25,7 @@ from sealpoint.views.decision import AskedQuestion, Decision, TextField, read_de
 from sealpoint.views.masking import REVEALED, Masking
 from sealpoint.views.values import json_lines, render, value_lines
 from sealpoint.views.words import Line, Styled, count_text, short_hex, shown_name, shown_words, when
-from sealpoint.world import MODULES, LeafChange, World, WorldDiff, visible
+from sealpoint.world import MODULES, LeafChange, WorldDiff, visible
 
 if TYPE_CHECKING:  # code that only shows the status of a request does not load them
     from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
@@ -158,7 +158,7 @@ def request_view(
     decision = None
     if request.statement.action is Action.ROLLOUT:
         worlds = _rollout_changes(request)
-        title: Line = Styled("Rollout: runs may resume in another world", "heading")
+        title: Line = Styled("Rollout: runs may resume with these differences", "heading")
         sections = _rollout_sections(request, worlds)
     else:
         worlds = _resume_changes(examined)
@@ -240,9 +240,11 @@ def _rollout_sections(request: Request, worlds: Sequence[WorldChange]) -> Iterat
     fields = _rollout_fields(request)
     yield Section(kind=SectionKind.STATEMENT, titles=(signed,), fields=fields)
     for each in worlds:
-        titles = (f"From world {each.before}", f"  to world {each.after}")
-        yield _diff_section(titles, each)
-    nothing = "It lets pass nothing else: no answer, no older checkpoint, no pause, no restore."
+        yield _diff_section(("The differences that it accepts, in every thread:",), each)
+    nothing = (
+        "It accepts nothing else: no other difference, no answer, no older checkpoint, no pause, "
+        "no first run after a restore."
+    )
     yield Section(
         kind=SectionKind.STANDING,
         titles=(nothing, "How it stands:"),
@@ -538,11 +540,8 @@ def _resume_changes(examined: "ExaminedRequest") -> tuple[WorldChange, ...]:
 
 
 def _rollout_changes(request: Request) -> tuple[WorldChange, ...]:
-    worlds = {world.digest: world for world in map(World.from_dict, request.worlds)}
-    return tuple(
-        _world_change(before, after, worlds[before].diff(worlds[after]))
-        for before, after in request.statement.pairs
-    )
+    diff = request.differences
+    return () if diff is None else (_world_change(None, None, diff),)
 
 
 def _world_change(before: str | None, after: str | None, diff: WorldDiff) -> WorldChange:

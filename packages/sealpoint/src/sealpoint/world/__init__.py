@@ -6,7 +6,14 @@ of a checkpoint and the world that would resume it. Everything here is pure: `se
 reads sources and revisions.
 """
 
-from sealpoint.world._diff import MODULES, LeafChange, LeafClass, WorldDiff, leaf_subject
+from sealpoint.world._diff import (
+    MODULES,
+    LeafChange,
+    LeafClass,
+    WorldDiff,
+    leaf_subject,
+    value_digest,
+)
 from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_data, json_form
 from sealpoint.world._python_syntax import Import, Syntax, read_imports, read_syntax
 from sealpoint.world._tool import Tool
@@ -35,5 +42,6 @@ __all__ = [
     "quoted",
     "read_imports",
     "read_syntax",
+    "value_digest",
     "visible",
 ]

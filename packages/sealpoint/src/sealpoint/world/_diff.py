@@ -11,11 +11,13 @@ two leaves share a name and a name hides nothing: `agent.a\u{2f}b/tool.search`.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import Any
 
+from sealpoint.errors import WorldInvalid
+from sealpoint.ids import Digest
 from sealpoint.world._json import encode_json
 from sealpoint.world._tool import tool_fields
 from sealpoint.world._visible_text import escape, quoted, unescape
@@ -184,6 +186,59 @@ class WorldDiff:
     added: tuple[LeafChange, ...] = ()
     removed: tuple[LeafChange, ...] = ()
     changed: tuple[LeafChange, ...] = ()
+    _gone: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """The removed leaves that `without` left out."""
+
+    @classmethod
+    def of_values(
+        cls, found: Iterable[tuple[str, Collection[Any], Collection[Any]]]
+    ) -> "WorldDiff":
+        """Return the differences of leaves that are given with their values.
+
+        Args:
+            found: The leaf, its value before and its value after; each is a list of one value, or
+                an empty list where the leaf is absent. A leaf may occur with several values.
+
+        Raises:
+            WorldInvalid: A name is not one of a leaf.
+        """
+        added, removed, changed = [], [], []
+        for leaf, before, after in found:
+            if split_leaf(leaf)[1] not in _CLASSES:
+                raise WorldInvalid(f"difference: expected the name of a leaf, found {leaf[:64]!r}")
+            if not before:
+                added += [LeafChange(leaf, after=each) for each in after]
+            elif not after:
+                removed += [LeafChange(leaf, before=each) for each in before]
+            else:
+                one, other = next(iter(before)), next(iter(after))
+                changed.append(LeafChange(leaf, one, other, tuple(_parts(leaf, one, other))))
+        return cls(added=tuple(added), removed=tuple(removed), changed=tuple(changed))
+
+    def values(self) -> Iterator[tuple[LeafChange, tuple[Any, ...], tuple[Any, ...]]]:
+        """Yield each change with the values before and after; empty where the leaf is absent."""
+        yield from ((each, (), (each.after,)) for each in self.added)
+        yield from ((each, (each.before,), ()) for each in self.removed)
+        yield from ((each, (each.before,), (each.after,)) for each in self.changed)
+
+    @property
+    def less(self) -> frozenset[str]:
+        """The leaves whose removal only takes something away from the run."""
+        gone = {change.leaf for change in self.removed} | self._gone
+        return frozenset(each.leaf for each in self.removed if _is_less(each.leaf, gone))
+
+    def without(self, leaves: Collection[str]) -> "WorldDiff":
+        """Return the differences without those of some leaves."""
+
+        def rest(changes: tuple[LeafChange, ...]) -> tuple[LeafChange, ...]:
+            return tuple(each for each in changes if each.leaf not in leaves)
+
+        return WorldDiff(
+            added=rest(self.added),
+            removed=rest(self.removed),
+            changed=rest(self.changed),
+            _gone=self._gone | {each.leaf for each in self.removed if each.leaf in leaves},
+        )
 
     @property
     def same(self) -> bool:
@@ -193,8 +248,8 @@ class WorldDiff:
     @property
     def differs(self) -> frozenset[LeafClass]:
         """The classes in which something was added, or changed and is not known to be less."""
-        gone = {change.leaf for change in self.removed}
-        other = (change for change in self.removed if not _is_less(change.leaf, gone))
+        less = self.less
+        other = (change for change in self.removed if change.leaf not in less)
         return frozenset(change.leaf_class for change in (*self.added, *self.changed, *other))
 
     @property
@@ -227,6 +282,11 @@ class WorldDiff:
             for change in changes:
                 told = _change_words(change) if mark == "~" else ""
                 yield change.leaf_class, f"{mark} {leaf_words(change.leaf)}{told}"
+
+
+def value_digest(value: Any) -> str:
+    """Return the SHA-256 of the encoding of a leaf's value, in hexadecimal."""
+    return Digest.of(encode_json(value)).raw.hex()
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:

@@ -422,7 +422,7 @@ def test_a_covered_answer_in_the_book_accuses_nobody(audited: AttackedTeam) -> N
     other.deny(rollout.id, reason="leaks")
 
     assert resumed.state == {"n": 3}
-    assert audited.newest(Kind.RESUME).rollout is None
+    assert audited.newest(Kind.RESUME).rollouts == ()
     assert _findings(audited) == {"forged"}
 
 

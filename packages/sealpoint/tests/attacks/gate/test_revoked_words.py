@@ -48,7 +48,7 @@ def _stolen_handoff(attacked: AttackedTeam, *words: str, roster: int) -> Record:
         world_to=None,
         answer=None,
         to="spare",
-        pairs=(),
+        differences=(),
         requester="operator",
         actor=None,
         policy=attacked.digest,

@@ -24,6 +24,7 @@ from sealpoint.errors import (
     Tampered,
 )
 from sealpoint.gate import ROLLOUTS, Request, Status
+from sealpoint.gate._requests import shown_differences
 from sealpoint.ledger import (
     CheckpointBody,
     ExpiryBody,
@@ -37,7 +38,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import Attestation, Statement, Verdict, attest
 from sealpoint.storage import Record
 from sealpoint.store import accept_restore, plan_restore
-from sealpoint.world import World
+from sealpoint.world import value_digest
 from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import key
 from tests.rogue import Rogue
@@ -57,6 +58,12 @@ def _rolled_out(attacked: AttackedTeam, *people: str, **named: Any) -> Request:
     if people:
         attacked.approve(found, *people)
     return found
+
+
+def _request_of(attacked: AttackedTeam) -> RequestBody:
+    """The entry of the newest proposal."""
+    body: RequestBody = attacked.newest(Kind.REQUEST, ROLLOUTS)
+    return body
 
 
 def _twin_passes(attacked: AttackedTeam) -> None:
@@ -156,22 +163,22 @@ def test_a_worker_approves_nothing_in_the_book(attacked: AttackedTeam) -> None:
     _twin_passes(attacked)
 
 
-@pytest.mark.parametrize("lie", ["worlds", "fewer people", "somebody else", "another namespace"])
+@pytest.mark.parametrize("lie", ["values", "fewer people", "somebody else", "another namespace"])
 def test_a_request_that_lies_is_none(attacked: AttackedTeam, lie: str) -> None:
-    """About its worlds, its requester or its place; and fewer people than needed are too few."""
+    """About its values, its requester or its place; and fewer people than needed are too few."""
     rollout = _rolled_out(attacked)
     statement = rollout.statement
-    worlds = rollout.worlds
-    if lie == "worlds":
-        # People would be shown a harmless world, and sign the digest of another.
-        worlds = tuple({"tools": [{"name": "read"}]} for _ in worlds)
+    differences = _request_of(attacked).differences
+    if lie == "values":
+        # People would be shown a harmless tool, and sign the digest of another.
+        differences = (("tool.shell", (), ({"name": "shell", "description": "lists files"},)),)
     elif lie == "fewer people":
         statement = msgspec.structs.replace(statement, needed=0, requester="worker")
     elif lie == "somebody else":
         statement = msgspec.structs.replace(statement, nonce="0" * 32)
     else:
         statement = msgspec.structs.replace(statement, ns="billing", requester="worker")
-    body = RequestBody(salt=attacked.salt, statement=statement, worlds=worlds)
+    body = RequestBody(salt=attacked.salt, statement=statement, differences=differences)
     with attacked.landing():
         attacked.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
         for word in _words("carl", statement=statement):
@@ -232,15 +239,13 @@ def _claim(attacked: AttackedTeam, change: Callable[[ResumeBody], ResumeBody]) -
 
 def _restated(body: ResumeBody, **fields: Any) -> ResumeBody:
     """The same with another statement, approved by the keys of the same people."""
-    assert body.rollout is not None
-    statement = msgspec.structs.replace(body.rollout, **fields)
+    statement = msgspec.structs.replace(_rollout(body), **fields)
     return msgspec.structs.replace(
-        body, rollout=statement, attestations=_words("ann", "bob", statement=statement)
+        body, rollouts=(statement,), attestations=_words("ann", "bob", statement=statement)
     )
 
 
-_ELSEWHERE = World.from_dict(_OTHER).digest
-_SHELL = World.from_dict(SHELL).digest
+_OTHER_TOOL = (("tool.other", None, value_digest({"name": "other"})),)
 
 _CLAIMS: dict[str, tuple[Callable[[ResumeBody], ResumeBody], str]] = {
     "without approvals": (
@@ -256,22 +261,35 @@ _CLAIMS: dict[str, tuple[Callable[[ResumeBody], ResumeBody], str]] = {
     "another store": (lambda body: _restated(body, store="0" * 32), "it was for store"),
     "another policy": (lambda body: _restated(body, policy="0" * 64), "it was for policy"),
     "another epoch": (lambda body: _restated(body, epoch=1), "it was for epoch"),
-    "other worlds": (
-        lambda body: _restated(body, pairs=((_ELSEWHERE, _SHELL),)),
-        "does not name a change",
+    "other differences": (
+        lambda body: _restated(body, differences=_OTHER_TOOL),
+        "does not name a difference",
+    ),
+    "another value": (
+        lambda body: _restated(body, differences=(("tool.shell", None, "ab" * 32),)),
+        "would not allow",
+    ),
+    "another value before": (
+        lambda body: _restated(
+            body,
+            differences=tuple(
+                (leaf, "ab" * 32, after) for leaf, _, after in _rollout(body).differences
+            ),
+        ),
+        "would not allow",
     ),
     "fewer people": (lambda body: _restated(body, needed=0), "nobody has proposed it"),
     "long ended": (
-        lambda body: _restated(
-            body, expires=(body.rollout or _none()).expires - timedelta(days=60)
-        ),
+        lambda body: _restated(body, expires=_rollout(body).expires - timedelta(days=60)),
         "it had expired",
     ),
 }
 
 
-def _none() -> Statement:
-    raise AssertionError("the honest resume names a rollout")
+def _rollout(body: ResumeBody) -> Statement:
+    """The one rollout that an honest resume names."""
+    (statement,) = body.rollouts
+    return statement
 
 
 @pytest.mark.parametrize("name", _CLAIMS)
@@ -336,7 +354,7 @@ def _backdate(attacked: AttackedTeam, honest: ResumeBody, at: datetime) -> None:
         at=at,
         roster=attacked.store().core.trust().roster.seq,
         policy=honest.policy,
-        rollout=honest.rollout,
+        rollouts=honest.rollouts,
         attestations=honest.attestations,
     )
 
@@ -566,18 +584,31 @@ def test_a_sweep_and_a_bundle_keep_the_list(attacked: AttackedTeam) -> None:
 # ---------------------------------------------------------------------- other things to try
 
 
-def test_a_restore_ends_what_was_accepted_before(attacked: AttackedTeam) -> None:
-    """Even where nothing of the book is lost: a denial may be in what is."""
-    attacked.apply(policy(after_restore="record"))
-    _rolled_out(attacked, "ann", "bob")
-    before = dict(attacked.rows())
-    attacked.fresh().resume(world=SHELL)
-    attacked.fresh().save({"n": 2}, id="c2", world=SHELL)
-    attacked.editor.put_rows(attacked.world.thread_id("t"), before)
+def _accept_restore(attacked: AttackedTeam) -> None:
     attacked.world.using(
         lambda core: accept_restore(core, plan_restore(core), "disk died", roots=[key("root")]),
         "operator",
     )
+
+
+def _restore_without(attacked: AttackedTeam, name: str) -> None:
+    """Accept a store that lost the end of a thread, from its next save on."""
+    before = dict(attacked.rows(name))
+    attacked.fresh(name=name).save({"n": 2}, world=READ)
+    attacked.editor.put_rows(attacked.world.thread_id(name), before)
+    _accept_restore(attacked)
+
+
+def test_a_restore_that_loses_entries_of_the_book_ends_what_was_accepted_before(
+    attacked: AttackedTeam,
+) -> None:
+    """A denial may be among the lost entries, as it is here."""
+    attacked.apply(policy(after_restore="record"))
+    rollout = _rolled_out(attacked, "ann", "bob")
+    before = dict(attacked.rows(ROLLOUTS))
+    attacked.store("carl").rollouts.revoke(rollout.id, reason="leaks data")
+    attacked.editor.put_rows(attacked.world.thread_id(ROLLOUTS), before)
+    _accept_restore(attacked)
     assert attacked.resumed() is NeedsApproval
     assert attacked.world.open("ann", gated=True).rollouts.list() == ()
     attacked.approve(
@@ -686,13 +717,14 @@ def test_fewer_people_or_more_days_than_the_policy_allows_hold_nowhere(
     lies = [statement, msgspec.structs.replace(statement, expires=_FAR, needed=2)]
     with attacked.landing():
         for lie in lies:
-            body = RequestBody(salt=attacked.salt, statement=lie, worlds=rollout.worlds)
+            shown = _request_of(attacked).differences
+            body = RequestBody(salt=attacked.salt, statement=lie, differences=shown)
             attacked.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
     operator = attacked.world.open("operator", gated=True)
     attacked.approve(operator.rollouts.get(lies[1].digest))
 
     assert operator.rollouts.get(lies[0].digest).status is Status.OPEN
-    assert operator.rollouts.plan(SHELL).worlds[0].rollout is None
+    assert operator.rollouts.plan(SHELL).worlds[0].rollouts == ()
     assert attacked.resumed() is NeedsApproval
 
 
@@ -706,7 +738,8 @@ def test_a_rollout_on_another_thread_is_not_listed(attacked: AttackedTeam) -> No
         requester="worker",
     )
     with attacked.landing():
-        body = RequestBody(salt=attacked.salt, statement=statement, worlds=rollout.worlds)
+        shown = _request_of(attacked).differences
+        body = RequestBody(salt=attacked.salt, statement=statement, differences=shown)
         attacked.slip(Kind.REQUEST, body, "worker")
     found = attacked.world.open("ann", gated=True).requests().requests
     assert [each.id for each in found] == [rollout.id]
@@ -742,29 +775,21 @@ def test_what_nobody_can_approve_is_in_nobodys_way(attacked: AttackedTeam, lie: 
     """A stolen worker's key would keep everybody from proposing a change."""
     attacked.thread().save({"n": 1}, id="c1", world=READ)
     operator = attacked.store("operator")
-    model: dict[str, Any] = {**SHELL, "model": {"name": "other"}}
     if lie == "a refused change":
         attacked.world.apply(policy(model="refuse"))
         operator = attacked.world.open("operator", gated=True)
     honest = operator.rollouts.propose([(READ, SHELL)], reason="release 42")
     operator.rollouts.revoke(honest.id, reason="not yet")
     statement = msgspec.structs.replace(honest.statement, requester="worker", nonce="0" * 32)
-    worlds = {world.digest: world for world in map(World.from_dict, (READ, SHELL, model))}
+    shown = _request_of(attacked).differences
     if lie == "too many people":
         statement = msgspec.structs.replace(statement, needed=16)
     elif lie == "a person nobody knows":
         statement = msgspec.structs.replace(statement, actor="nobody")
     else:
-        pairs = [
-            (World.from_dict(READ).digest, World.from_dict(to).digest) for to in (SHELL, model)
-        ]
-        statement = msgspec.structs.replace(statement, pairs=tuple(sorted(pairs)))
-    named = sorted({each for pair in statement.pairs for each in pair})
-    body = RequestBody(
-        salt=attacked.salt,
-        statement=statement,
-        worlds=tuple(worlds[each].to_dict() for each in named),
-    )
+        shown = (("model.name", (), ("other",)), *shown)
+        statement = msgspec.structs.replace(statement, differences=shown_differences(shown))
+    body = RequestBody(salt=attacked.salt, statement=statement, differences=shown)
     with attacked.landing():
         attacked.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
     assert operator.rollouts.get(statement.digest).status is Status.OPEN
@@ -773,32 +798,137 @@ def test_what_nobody_can_approve_is_in_nobodys_way(attacked: AttackedTeam, lie: 
     attacked.fresh().resume(world=SHELL)
 
 
-def test_a_pair_that_differs_in_nothing_stops_nobody(attacked: AttackedTeam) -> None:
-    """A member proposes two worlds that read the same; the rollouts of others are still ended."""
+def test_a_difference_that_is_none_is_no_rollout(attacked: AttackedTeam) -> None:
+    """A member names something that no world has; it is ignored, and others are still ended."""
     attacked.thread().save({"n": 1}, id="c1", world=READ)
     good = attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="release 42")
     attacked.approve(good, "ann", "bob")
-    whole = "ab" * 32
-    worlds = [
-        World.from_dict({"code": {"modules": {"m": found}}})
-        for found in (whole, {"": whole, "f": "a" * 12})
-    ]
-    rollouts = attacked.store("spare").rollouts
-    core = attacked.store("spare").core
-    policy = rollouts._policies.in_force(core.trust().roster)
-    assert policy is not None
-    rollouts._operations.ask_rollout(
-        ((worlds[0].digest, worlds[1].digest),),
-        tuple(sorted(worlds, key=lambda world: world.digest)),
-        needed=1,
-        policy=policy,
-        reason="mine",
-        expires=core.now() + timedelta(days=1),
-        actor=None,
+    statement = msgspec.structs.replace(
+        good.statement,
+        requester="worker",
+        nonce="0" * 32,
+        differences=(("engine.fast", None, value_digest(1)),),
     )
+    body = RequestBody(
+        salt=attacked.salt, statement=statement, differences=(("engine.fast", (), (1,)),)
+    )
+    with attacked.landing():
+        attacked.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
 
-    assert worlds[0].diff(worlds[1]).same
-    assert len(attacked.store("operator").rollouts.list()) == 2
+    assert [each.id for each in attacked.store("operator").rollouts.list()] == [good.id]
     attacked.store("ann").deny(good.id, reason="it leaks")
     with pytest.raises(NeedsApproval):
         attacked.fresh().resume(world=SHELL)
+
+
+# ---------------------------------------------------------------------- differences
+
+_MAIL: dict[str, Any] = {"tools": [{"name": "read"}, {"name": "mail"}]}
+_BOTH: dict[str, Any] = {"tools": [{"name": "read"}, {"name": "mail"}, {"name": "shell"}]}
+_WIDE: dict[str, Any] = {"tools": [{"name": "read"}, {"name": "shell", "description": "as root"}]}
+
+
+def _accepted(attacked: AttackedTeam, before: Any, after: Any) -> Request:
+    found = attacked.store("operator").rollouts.propose([(before, after)], reason="a release")
+    attacked.approve(found, "ann", "bob")
+    return found
+
+
+def test_a_rollout_of_one_difference_is_none_of_another(attacked: AttackedTeam) -> None:
+    """The same tool with another description, another tool, and one more tool are not accepted."""
+    _rolled_out(attacked, "ann", "bob")
+
+    for world in (_WIDE, _MAIL, _BOTH):
+        assert attacked.ending(lambda: attacked.fresh().resume(world=world)) is NeedsApproval  # noqa: B023
+    _twin_passes(attacked)
+
+
+def test_what_a_value_was_before_counts(attacked: AttackedTeam) -> None:
+    """People saw what changes from A to B: a thread with X there is asked about by itself."""
+    _accepted(attacked, SHELL, _WIDE)
+    attacked.thread(name="u").save({"n": 1}, id="c1", world=SHELL)
+
+    odd: dict[str, Any] = {"tools": [{"name": "read"}, {"name": "shell", "description": "odd"}]}
+    attacked.thread(name="v").save({"n": 1}, id="c1", world=odd)
+    assert attacked.ending(lambda: attacked.fresh(name="v").resume(world=_WIDE)) is NeedsApproval
+    attacked.fresh(name="u").resume(world=_WIDE)
+    attacked.check_sound()
+
+
+def test_two_rollouts_accept_together_until_one_is_revoked(attacked: AttackedTeam) -> None:
+    """The entry carries both, and without one of them people are asked."""
+    for name in ("t", "u"):
+        attacked.thread(name=name).save({"n": 1}, id="c1", world=READ)
+    one, other = _accepted(attacked, READ, SHELL), _accepted(attacked, READ, _MAIL)
+    attacked.fresh().resume(world=_BOTH)
+    carried = attacked.newest(Kind.RESUME).rollouts
+    attacked.store("carl").rollouts.revoke(other.id, reason="it writes to customers")
+
+    assert {each.digest for each in carried} == {one.id, other.id}
+    assert attacked.ending(lambda: attacked.fresh(name="u").resume(world=_BOTH)) is NeedsApproval
+    attacked.check_sound()
+
+
+def test_a_resume_that_leaves_out_one_of_two_rollouts_is_found_out(attacked: AttackedTeam) -> None:
+    """The rest of the differences is judged without it."""
+    for name in ("t", "u"):
+        attacked.thread(name=name).save({"n": 1}, id="c1", world=READ)
+    _accepted(attacked, READ, SHELL)
+    _accepted(attacked, READ, _MAIL)
+    attacked.fresh(name="u").resume(world=_BOTH)
+    honest = attacked.body(attacked.find(Kind.RESUME, "u"), "u")
+    release = attacked.fresh().release()
+    body = msgspec.structs.replace(
+        honest,
+        basis=attacked.find(Kind.CHECKPOINT),
+        checkpoint=release.entry,
+        release=release.digest,
+        rollouts=honest.rollouts[:1],
+    )
+    attacked.append(attacked.forged(Kind.RESUME, body, "worker", at=attacked.world.clock))
+    attacked.fresh().load()
+
+    assert "would not allow" in _findings(attacked)
+
+
+def test_a_stricter_policy_ends_what_fewer_people_accepted(attacked: AttackedTeam) -> None:
+    """A rollout was made under a policy that asked one person; the next asks two."""
+    attacked.apply(policy(needed=1))
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    rollout = attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="a release")
+    attacked.approve(rollout, "ann")
+    attacked.apply(policy())
+
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.store("operator").rollouts.get(rollout.id).status is Status.VOID
+
+
+def test_a_restore_that_loses_nothing_of_the_book_leaves_rollouts(attacked: AttackedTeam) -> None:
+    """They accept capabilities and no state; the cut thread is still asked about by its rule."""
+    attacked.apply(policy(after_restore="record"))
+    _rolled_out(attacked, "ann", "bob")
+    _restore_without(attacked, "t")
+
+    attacked.fresh().resume(world=SHELL)
+    attacked.fresh(name="u").resume(world=SHELL)
+    attacked.check_sound()
+
+
+def test_a_rollout_that_was_revoked_stays_so_after_a_restore(attacked: AttackedTeam) -> None:
+    """Its list of positions is of longer threads: a cut thread does not count as before its end."""
+    attacked.apply(policy(after_restore="record"))
+    rollout = _rolled_out(attacked, "ann", "bob")
+    attacked.fresh(name="u").resume(world=SHELL)
+    honest = attacked.body(attacked.find(Kind.RESUME, "u"), "u")
+    held = attacked.world.clock
+    short = dict(attacked.rows())
+    for number in range(3):
+        attacked.thread().save({"n": number}, world=READ)
+    attacked.store("carl").rollouts.revoke(rollout.id, reason="leaks data")
+    attacked.editor.put_rows(attacked.world.thread_id("t"), short)
+    _accept_restore(attacked)
+    assert attacked.resumed() is NeedsApproval
+    with attacked.landing():
+        _backdate(attacked, honest, held)
+
+    assert "it had ended before a restore" in _findings(attacked)

@@ -101,7 +101,7 @@ def test_an_accepted_restore_mends_the_book(rolled_out: AttackedTeam, attack: st
     plan = planned(rolled_out.world)
 
     assert [each.name for each in plan.losses] == [ROLLOUTS]
-    assert plan.rollouts
+    assert plan.voids_rollouts
     rolled_out.end("officer" if attack != "a false mark" else "bob")
     accepted(rolled_out.world, release=True)
     store = rolled_out.world.open("operator", gated=True)

@@ -46,7 +46,7 @@ def _rogue(team: AttackedTeam, change: _Change = lambda _: {}, *, who: str = "sp
     thread = team.fresh(who)
     gate: Any = thread._gate
     allow = Decision(outcome=Outcome.ALLOW, reasons=(), ordinary=True)
-    gate._context.decide = lambda *_: (allow, None)
+    gate._context.decide = lambda *_: (allow, ())
     gate._allowed = lambda _: None
     plain = gate._resume_body
 
@@ -279,7 +279,7 @@ def test_a_row_of_rollouts_is_judged_in_one_pass(attacked: AttackedTeam) -> None
         nonce="ab" * 16,
         expires=attacked.world.clock + timedelta(days=1),
         reason="x",
-        pairs=(("11" * 32, "22" * 32),),
+        differences=(("tool.none", None, "22" * 32),),
     )
     for number in range(40):
         rogue.key = key(f"pod-{number % 2}")
@@ -291,7 +291,7 @@ def test_a_row_of_rollouts_is_judged_in_one_pass(attacked: AttackedTeam) -> None
             released=released,
             world=world.digest,
             leaves=world.to_dict(),
-            rollout=statement,
+            rollouts=(statement,),
             policy=policy,
         )
         released = rogue.save(world=world.digest)
@@ -367,7 +367,7 @@ def test_a_rollout_holds_no_longer_than_rollouts_may(attacked: AttackedTeam) -> 
     for who in ("ann", "bob"):
         attacked.store(who).approve(longer.digest, reason="fine")
     words = tuple(each.attestation for each in _verdicts(attacked, ROLLOUTS))
-    rogue = _rogue(attacked, lambda _: {"rollout": longer, "attestations": words}, who="worker")
+    rogue = _rogue(attacked, lambda _: {"rollouts": (longer,), "attestations": words}, who="worker")
     rogue.resume(world=SHELL)
     rogue.save({"n": "rogue"}, world=SHELL)
     report = attacked.world.open(None, read_only=True, gated=True).verify()

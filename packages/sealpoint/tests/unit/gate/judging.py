@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sealpoint.gate import Facts, GrantFacts, Measure, Policy, RolloutFacts, Rule
-from sealpoint.world import LeafChange, LeafClass, WorldDiff
+from sealpoint.world import LeafChange, LeafClass, WorldDiff, value_digest
 
 AGE_MAX = timedelta(days=7)
 TAKEOVER_AFTER = timedelta(minutes=5)
@@ -42,6 +42,8 @@ _GONE = {
     LeafClass.PERMISSIONS: "permission.read",
     LeafClass.TOPOLOGY: "agent.researcher",
 }
+ALL_LEAVES = frozenset({*_ADDED.values(), *_GONE.values()})
+"""Everything that differs in differences of this module."""
 NARROWABLE = tuple(_GONE)
 """The classes in which something can be gone without anything else being more."""
 
@@ -108,10 +110,17 @@ def grant(
     )
 
 
-def rollout(*approved_by: str, needed: int = 2) -> RolloutFacts:
-    """A rollout in force for exactly this change of worlds."""
+def rollout(*approved_by: str, needed: int = 2, leaves: Iterable[str] = ALL_LEAVES) -> RolloutFacts:
+    """A rollout in force for what came and went in differences of this module, or some of it."""
+    value = value_digest(None)
+    came = ((leaf, None, value) for leaf in _ADDED.values() if leaf in leaves)
+    went = ((leaf, value, None) for leaf in _GONE.values() if leaf in leaves)
     return RolloutFacts(
-        id="ab" * 32, approved_by=approved_by, needed=needed, reason="release 7 of the agent"
+        id="ab" * 32,
+        approved_by=approved_by,
+        needed=needed,
+        reason="release 7 of the agent",
+        differences=(*came, *went),
     )
 
 

@@ -20,7 +20,7 @@ from sealpoint.gate import (
     Rule,
     decide,
 )
-from sealpoint.world import LeafChange, LeafClass, WorldDiff
+from sealpoint.world import LeafChange, LeafClass, WorldDiff, value_digest
 from tests.unit.gate.judging import (
     AGE_MAX,
     BARS,
@@ -452,14 +452,14 @@ def test_a_request_that_needs_nobody_is_no_approval() -> None:
 
 _CHANGED = {rule: TRIGGERS[rule] for rule in COMPARED_RULES}
 _MANY = rollout("alice", "bob", "carol", needed=1)
-_NAMED = " (rollout abababababab lets it pass: release 7 of the agent)"
+_NAMED = " (accepted by rollout abababababab (release 7 of the agent))"
 
 
 @pytest.mark.parametrize("measure", [Measure.REASON, Measure.approve(1), _TWO], ids=str)
 @pytest.mark.parametrize("rule", sorted(COMPARED_RULES))
 def test_a_rollout_lets_a_change_of_worlds_pass_and_is_named(rule: Rule, measure: Measure) -> None:
     """The reason is told, with the rollout, and asks for nothing more."""
-    found = facts(_CHANGED[rule], rollout=rollout("alice", "bob"))
+    found = facts(_CHANGED[rule], rollouts=(rollout("alice", "bob"),))
 
     assert decide(found, _under(rule, measure)) == Decision(
         outcome=Outcome.ALLOW,
@@ -473,7 +473,7 @@ def test_a_rollout_lets_every_class_pass_at_once() -> None:
     """Whatever differs between its two worlds, also what went."""
     diff = difference(*LeafClass, narrower=NARROWABLE)
     narrowed = difference(LeafClass.CODE, narrower=[LeafClass.TOOLS])
-    found = [decide(facts(diff=each, rollout=_MANY), policy(_TWO)) for each in (diff, narrowed)]
+    found = [decide(facts(diff=each, rollouts=(_MANY,)), policy(_TWO)) for each in (diff, narrowed)]
 
     assert [decision.outcome for decision in found] == [Outcome.ALLOW] * 2
     assert _rules(found[0]) == [*LeafClass]
@@ -486,27 +486,27 @@ def test_a_rollout_lets_every_class_pass_at_once() -> None:
 @pytest.mark.parametrize("measure", [Measure.ALLOW, Measure.RECORD], ids=str)
 def test_a_rollout_is_not_used_where_the_policy_lets_it_pass(measure: Measure) -> None:
     """The entry names no rollout that nobody needed."""
-    found = facts(TRIGGERS[Rule.TOOLS], rollout=_MANY)
+    found = facts(TRIGGERS[Rule.TOOLS], rollouts=(_MANY,))
 
-    assert decide(found, policy(measure)) == decide(replace(found, rollout=None), policy(measure))
+    assert decide(found, policy(measure)) == decide(replace(found, rollouts=()), policy(measure))
 
 
 @pytest.mark.parametrize("rule", sorted(COMPARED_RULES))
 def test_a_rollout_never_permits_what_the_policy_refuses(rule: Rule) -> None:
     """Not the class that is refused, and no other class beside it."""
-    alone = decide(facts(_CHANGED[rule], rollout=_MANY), _under(rule, Measure.REFUSE))
+    alone = decide(facts(_CHANGED[rule], rollouts=(_MANY,)), _under(rule, Measure.REFUSE))
     both = difference(LeafClass.CODE, LeafClass.TOOLS)
-    beside = decide(facts(diff=both, rollout=_MANY), policy(_TWO, code="refuse"))
+    beside = decide(facts(diff=both, rollouts=(_MANY,)), policy(_TWO, code="refuse"))
 
     assert (alone.outcome, alone.rolled_out) == (Outcome.REFUSE, False)
-    assert (beside.outcome, beside.rolled_out) == (Outcome.REFUSE, False)
-    assert [str(reason.measure) for reason in beside.reasons] == ["approve 2", "refuse"]
+    assert (beside.outcome, beside.rolled_out) == (Outcome.REFUSE, True)
+    assert [str(reason.measure) for reason in beside.reasons] == ["record", "refuse"]
 
 
-@pytest.mark.parametrize("given", [None, _MANY], ids=["no rollout", "rollout"])
-def test_without_a_policy_a_rollout_permits_nothing(given: RolloutFacts | None) -> None:
+@pytest.mark.parametrize("given", [(), (_MANY,)], ids=["no rollout", "rollout"])
+def test_without_a_policy_a_rollout_permits_nothing(given: tuple[RolloutFacts, ...]) -> None:
     """There is nothing that it could have been approved by."""
-    decision = decide(facts(TRIGGERS[Rule.TOOLS], rollout=given), None)
+    decision = decide(facts(TRIGGERS[Rule.TOOLS], rollouts=given), None)
 
     assert (decision.outcome, decision.rolled_out) == (Outcome.REFUSE, False)
     assert _rules(decision) == ["no-policy", "tools"]
@@ -522,7 +522,7 @@ _BESIDE: Mapping[str, Mapping[str, Any]] = {
 @pytest.mark.parametrize("rule", _BESIDE)
 def test_a_rollout_covers_nothing_but_the_change_of_worlds(rule: str) -> None:
     """An answer, an older checkpoint, age and a restore ask for what they ask for beside it."""
-    found = facts(TRIGGERS[Rule.TOOLS], _BESIDE[rule], rollout=_MANY)
+    found = facts(TRIGGERS[Rule.TOOLS], _BESIDE[rule], rollouts=(_MANY,))
     waits = decide(found, policy(_TWO))
     refused = decide(found, Policy.parse(text({**measures(_TWO), rule: "refuse"}).encode()))
     granted = decide(replace(found, grant=_GRANTED), policy(_TWO))
@@ -539,7 +539,7 @@ def test_a_rollout_covers_nothing_but_the_change_of_worlds(rule: str) -> None:
 @pytest.mark.parametrize("bar", BARS)
 def test_a_rollout_never_permits_what_nothing_permits(bar: str) -> None:
     """A pause, another owner, a young session, a denial and an expiry are refused beside it."""
-    found = facts(TRIGGERS[Rule.TOOLS], BARS[bar], rollout=_MANY)
+    found = facts(TRIGGERS[Rule.TOOLS], BARS[bar], rollouts=(_MANY,))
     decision = decide(found, policy(_TWO))
 
     assert decision.outcome is Outcome.REFUSE
@@ -553,10 +553,10 @@ def test_a_rollout_never_permits_what_nothing_permits(bar: str) -> None:
 )
 def test_a_rollout_lets_no_world_pass_that_was_not_compared(change: Mapping[str, Any]) -> None:
     """It names two worlds: one that is missing, first or unreadable is neither of them."""
-    found = facts(change, rollout=_MANY)
+    found = facts(change, rollouts=(_MANY,))
     decision = decide(found, policy(_TWO))
 
-    assert decision == decide(replace(found, rollout=None), policy(_TWO))
+    assert decision == decide(replace(found, rollouts=()), policy(_TWO))
     assert (decision.outcome, decision.rolled_out) == (Outcome.NEEDS_APPROVAL, False)
 
 
@@ -577,17 +577,86 @@ def test_a_rollout_needs_what_its_people_were_told_and_what_the_policy_asks(
     *, asked: int, needed: int, approved: tuple[str, ...], passes: bool
 ) -> None:
     """Of the two numbers the greater, and a person counts once."""
-    given = rollout(*approved, needed=asked)
-    decision = decide(facts(TRIGGERS[Rule.TOOLS], rollout=given), policy(Measure.approve(needed)))
+    given = (rollout(*approved, needed=asked),)
+    decision = decide(facts(TRIGGERS[Rule.TOOLS], rollouts=given), policy(Measure.approve(needed)))
 
     assert decision.rolled_out is passes
     assert decision.outcome is (Outcome.ALLOW if passes else Outcome.NEEDS_APPROVAL)
     assert decision.needed == (0 if passes else needed)
 
 
+def _step(leaf: str, before: Any, after: Any, who: str = "alice") -> RolloutFacts:
+    """A rollout that one person approved, of one change of a leaf."""
+    digests = [None if value is None else value_digest(value) for value in (before, after)]
+    given = rollout(who, needed=1)
+    return replace(given, id=f"{who}{leaf}", differences=((leaf, digests[0], digests[1]),))
+
+
+def _changed(leaf: str, before: Any, after: Any) -> WorldDiff:
+    return WorldDiff(changed=(LeafChange(leaf, before, after),))
+
+
+@pytest.mark.parametrize(
+    ("given", "passes"),
+    [
+        ([("a", "b")], True),
+        ([("a", "x")], False),
+        ([("x", "b")], False),
+        ([("b", "a")], False),
+        ([(None, "b")], False),
+        ([("a", None)], False),
+        ([("a", "x"), ("x", "b")], True),
+        ([("x", "b"), ("a", "x")], True),
+        ([("a", None), (None, "b")], True),
+        ([("a", "x"), ("y", "b")], False),
+    ],
+)
+def test_a_change_is_accepted_from_the_value_that_was_seen(
+    given: list[tuple[Any, Any]], *, passes: bool
+) -> None:
+    """Another value before is another change; changes that follow each other are seen in full."""
+    found = tuple(_step("tool.pay", *each) for each in given)
+    decision = decide(
+        facts(diff=_changed("tool.pay", "a", "b"), rollouts=found), policy(Measure.approve(1))
+    )
+
+    assert decision.rolled_out is passes
+    assert (decision.outcome is Outcome.ALLOW) is passes
+
+
+def test_several_rollouts_accept_together_and_each_for_its_own_people() -> None:
+    """One that two approved does not lend them to one that a single person approved."""
+    diff = difference(LeafClass.TOOLS, LeafClass.MODEL)
+    tool, model = (
+        rollout("alice", needed=1, leaves=[leaf]) for leaf in ("tool.shell", "model.name")
+    )
+    both = facts(diff=diff, rollouts=(tool, model))
+    more = replace(both, rollouts=(tool, replace(model, approved_by=("alice", "bob"))))
+    rules = policy(Measure.approve(1), model="approve 2")
+
+    assert decide(both, policy(Measure.approve(1))).outcome is Outcome.ALLOW
+    assert decide(both, rules).outcome is Outcome.NEEDS_APPROVAL
+    assert decide(more, rules).outcome is Outcome.ALLOW
+
+
+def test_the_rest_is_asked_about_by_itself() -> None:
+    """A prompt beside an accepted tool asks for what prompts ask for, and a removal for less."""
+    diff = difference(LeafClass.TOOLS, LeafClass.PROMPTS, narrower=[LeafClass.TOOLS])
+    found = facts(diff=diff, rollouts=(rollout("alice", "bob", leaves=["tool.shell"]),))
+    rules = policy(_TWO, prompts="reason", narrower_world="record")
+    decision = decide(found, rules)
+
+    assert {each.rule: str(each.measure) for each in decision.reasons} == {
+        "tools": "record",
+        "prompts": "reason",
+        "narrower-world": "record",
+    }
+    assert decide(replace(found, deliberate="a better text"), rules).outcome is Outcome.ALLOW
+
+
 def test_a_rollout_that_needs_nobody_stands_for_a_reason() -> None:
     """Where the policy asks for a reason, the one that it was proposed with is one."""
-    found = facts(TRIGGERS[Rule.TOOLS], rollout=rollout(needed=0))
+    found = facts(TRIGGERS[Rule.TOOLS], rollouts=(rollout(needed=0),))
 
     assert decide(found, policy(Measure.REASON)).rolled_out
     assert decide(found, policy(Measure.approve(1))).outcome is Outcome.NEEDS_APPROVAL

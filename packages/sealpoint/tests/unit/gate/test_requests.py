@@ -32,7 +32,7 @@ _STATEMENT = Statement(
     world_to=None,
     answer=None,
     to=None,
-    pairs=(),
+    differences=(),
     requester="worker",
     actor=None,
     policy=_POLICY.digest,
@@ -120,9 +120,10 @@ def test_a_request_expires_at_its_moment(now: datetime, *, recorded: bool, expir
 
 def test_glass_is_broken_for_one_resume_alone() -> None:
     """A handoff and a rollout always need their approvals."""
-    pairs = (("11" * 32, "22" * 32),)
+    differences = (("tool.pay", None, "22" * 32),)
     handoff = replace(_STATEMENT, action=Action.HANDOFF, release=None, to="second")
-    rollout = replace(_STATEMENT, action=Action.ROLLOUT, checkpoint=None, release=None, pairs=pairs)
+    rolled: dict[str, Any] = {"action": Action.ROLLOUT, "checkpoint": None, "release": None}
+    rollout = replace(_STATEMENT, differences=differences, **rolled)
     found = [
         grant_of(_asked(_GLASS, about=about), _roster(_CHIEF), _START)
         for about in (_STATEMENT, handoff, rollout)

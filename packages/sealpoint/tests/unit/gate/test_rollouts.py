@@ -4,6 +4,7 @@
 import dataclasses
 import logging
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -21,13 +22,14 @@ from sealpoint.errors import (
 )
 from sealpoint.gate import ROLLOUTS, Request, Status, shipped_policy
 from sealpoint.ledger import Kind
-from sealpoint.limits import ROLLOUT_PAIRS_MAX
+from sealpoint.limits import ROLLOUT_DIFFERENCES_MAX
 from sealpoint.signing import Action
 from sealpoint.store import Key
 from sealpoint.world import World
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 
 _MAIL: dict[str, Any] = {"tools": [{"name": "read"}, {"name": "mail"}]}
+_SHELL_ALONE: dict[str, Any] = {"tools": [{"name": "shell"}]}
 
 
 def _proposed(team: Team, *pairs: tuple[Any, Any], who: str = "operator", **named: Any) -> Request:
@@ -57,7 +59,7 @@ def test_one_rollout_lets_every_thread_go_on(team: Team) -> None:
     for name in "abc":
         team.fresh(name=name).resume(world=SHELL)
         body = team.newest(Kind.RESUME, name)
-        assert body.rollout.digest == rollout.id
+        assert [each.digest for each in body.rollouts] == [rollout.id]
         assert len(body.attestations) == 2
         assert (body.rules, body.request) == (("tools",), None)
         assert "request" not in team.kinds(name)
@@ -89,7 +91,7 @@ def test_where_a_reason_is_enough_it_holds_at_once(memory: Team) -> None:
     rollout = _proposed(memory)
     assert (rollout.status, rollout.needed) == (Status.APPROVED, 0)
     memory.fresh().resume(world=SHELL)
-    assert memory.newest(Kind.RESUME).rollout == rollout.statement
+    assert memory.newest(Kind.RESUME).rollouts == (rollout.statement,)
     memory.check_sound()
 
 
@@ -101,7 +103,7 @@ def test_a_save_that_begins_a_session_passes_too(memory: Team) -> None:
         memory.fresh().save({"n": 2}, world=SHELL)
     rollout = _proposed(memory)
     memory.fresh().save({"n": 2}, world=SHELL)
-    assert memory.newest(Kind.RESUME).rollout == rollout.statement
+    assert memory.newest(Kind.RESUME).rollouts == (rollout.statement,)
     memory.check_sound()
 
 
@@ -111,7 +113,7 @@ def test_where_the_policy_asks_for_nothing_no_rollout_is_named(memory: Team) -> 
     _accepted(memory)
     memory.apply(policy(tools="record"))
     memory.fresh().resume(world=SHELL)
-    assert memory.newest(Kind.RESUME).rollout is None
+    assert memory.newest(Kind.RESUME).rollouts == ()
 
 
 def test_the_one_with_the_most_approvals_is_taken(memory: Team) -> None:
@@ -120,7 +122,7 @@ def test_the_one_with_the_most_approvals_is_taken(memory: Team) -> None:
     first = _accepted(memory)
     _proposed(memory, reason="again", until=timedelta(days=20))
     memory.fresh().resume(world=SHELL)
-    assert memory.newest(Kind.RESUME).rollout.digest == first.id
+    assert memory.newest(Kind.RESUME).rollouts == (first.statement,)
 
 
 def test_a_warm_process_hears_of_it(team: Team) -> None:
@@ -157,13 +159,63 @@ def test_it_covers_nothing_but_its_worlds(memory: Team, wish: dict[str, Any]) ->
 
 
 def test_it_does_not_cover_the_way_back(memory: Team) -> None:
-    """From the new world to the old one is another pair."""
-    _saved(memory, "t", world=SHELL)
-    _accepted(memory, (READ, SHELL))
+    """From the new value of a tool to the old one is another difference."""
+    odd: dict[str, Any] = {"tools": [{"name": "read", "description": "odd"}]}
+    _saved(memory, "t", world=odd)
+    _accepted(memory, (READ, odd))
     with pytest.raises(NeedsApproval):
-        memory.fresh().resume(world=_MAIL)
-    _accepted(memory, (READ, _MAIL), (SHELL, _MAIL))
-    memory.fresh().resume(world=_MAIL)
+        memory.fresh().resume(world=READ)
+    _accepted(memory, (odd, READ))
+    memory.fresh().resume(world=READ)
+
+
+def test_it_holds_whatever_else_differs_and_needs_nothing(team: Team) -> None:
+    """A patch version, another prompt or an older world of the same tools void nothing."""
+    team.apply(policy(runtime="record", prompts="record"))
+    patched = {**SHELL, "runtime": {"langgraph": "1.2.1"}, "prompts": {"system": "be brief"}}
+    _saved(team, "a", "b")
+    _saved(team, "c", world={**READ, "runtime": {"langgraph": "1.1.0"}})
+    rollout = _accepted(team)
+    for name in "abc":
+        team.fresh(name=name).resume(world=patched)
+        assert team.newest(Kind.RESUME, name).rollouts == (rollout.statement,)
+    team.check_sound()
+
+
+def test_two_deploys_are_accepted_by_the_rollout_of_each(team: Team) -> None:
+    """A thread that slept through one of them needs no third, and its entry carries both."""
+    one, two, three = ({"tools": [{"name": "pay", "limit": each}]} for each in (1, 2, 3))
+    _saved(team, "t", world=one)
+    first, second = _accepted(team, (one, two)), _accepted(team, (two, three))
+    team.fresh().resume(world=three)
+
+    assert {each.digest for each in team.newest(Kind.RESUME).rollouts} == {first.id, second.id}
+    team.check_sound()
+
+
+def test_more_rollouts_than_one_entry_carries_do_not_help(memory: Team) -> None:
+    """Then people are asked, or a rollout of all differences is proposed."""
+    worlds = [{"tools": [{"name": "pay", "limit": each}]} for each in range(6)]
+    _saved(memory, "t", world=worlds[0])
+    for pair in pairwise(worlds):
+        _accepted(memory, pair)
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(world=worlds[5])
+    memory.fresh().resume(world=worlds[4])
+
+
+def test_a_request_asks_for_what_no_rollout_accepts(memory: Team) -> None:
+    """Of a tool and a model, the accepted tool is not asked about again."""
+    memory.apply(policy(tools="approve 3", model="approve 1"))
+    _saved(memory, "t")
+    found = memory.store("operator").rollouts.propose([(READ, SHELL)], reason="release 42")
+    memory.approve(found, "ann", "bob", "carl")
+    request = memory.ask(world={**SHELL, "model": {"name": "next"}})
+
+    assert request.needed == 1
+    memory.approve(request, "ann")
+    memory.fresh().resume(world={**SHELL, "model": {"name": "next"}})
+    memory.check_sound()
 
 
 def test_a_pause_holds(memory: Team) -> None:
@@ -236,9 +288,9 @@ def test_the_glass_is_not_broken_for_many(memory: Team) -> None:
         ([(READ, SHELL)], {"until": timedelta(0)}, "within 90 days"),
         ([(READ, SHELL)], {"until": datetime(2020, 1, 1)}, "time zone"),  # noqa: DTZ001
         (
-            [({"tools": [f"t{n}"]}, SHELL) for n in range(ROLLOUT_PAIRS_MAX + 1)],
+            [(READ, {"tools": [f"t{n}" for n in range(ROLLOUT_DIFFERENCES_MAX + 1)]})],
             {},
-            f"at most {ROLLOUT_PAIRS_MAX}",
+            f"at most {ROLLOUT_DIFFERENCES_MAX}",
         ),
     ],
 )
@@ -277,7 +329,7 @@ def test_a_change_that_waits_for_approval_is_not_proposed_again(team: Team) -> N
     """People would end one of the two, and the other would hold."""
     rollout = _proposed(team)
     with pytest.raises(Moved, match="waits for approval") as refused:
-        _proposed(team, (READ, _MAIL), (READ, SHELL), who="spare", until=timedelta(days=80))
+        _proposed(team, (NARROW, _SHELL_ALONE), who="spare", until=timedelta(days=80))
 
     assert f"sealpoint approve {rollout.short}" in (refused.value.hint or "")
     assert [each.id for each in team.store("ann").rollouts.list()] == [rollout.id]
@@ -339,15 +391,13 @@ def test_unknown_and_ended_ones_are_told(memory: Team) -> None:
 
 
 def test_people_are_shown_what_differs(memory: Team) -> None:
-    """Each pair with its difference, from the worlds that the statement binds."""
-    rollout = _proposed(memory, (READ, SHELL), (SHELL, _MAIL))
-    found = {
-        (before, after): diff.lines()
-        for before, after, diff in memory.store("ann").rollouts.compare(rollout)
-    }
-    read, shell, mail = (World.from_dict(each).digest for each in (READ, SHELL, _MAIL))
-    assert found[read, shell] == ("+ tool shell",)
-    assert found[shell, mail] == ("+ tool mail", "- tool shell")
+    """Every difference that is accepted, with the values that the statement binds; nothing else."""
+    odd: dict[str, Any] = {"tools": [{"name": "read", "description": "odd"}, {"name": "shell"}]}
+    rollout = _proposed(memory, (READ, odd), (SHELL, _MAIL))
+    found = memory.store("ann").rollouts.get(rollout.id).differences
+
+    assert found is not None
+    assert found.lines() == ("+ tool mail", "+ tool shell", "~ tool read: + description odd")
 
 
 # ---------------------------------------------------------------------- the book
@@ -388,7 +438,7 @@ def test_a_plan_counts_threads_by_their_world(team: Team) -> None:
     assert (found.threads, set(found.examples)) == (3, {"a", "b", "c"})
     assert found.diff is not None
     assert found.diff.lines() == ("+ tool shell",)
-    assert (str(found.measure), found.rollout) == ("approve 2", None)
+    assert (str(found.measure), found.rollouts) == ("approve 2", ())
 
 
 def test_a_plan_knows_what_has_been_accepted(memory: Team) -> None:
@@ -399,7 +449,7 @@ def test_a_plan_knows_what_has_been_accepted(memory: Team) -> None:
     memory.thread(name="b").adapter.delete([Key("", "c2")])
     rollout = _accepted(memory)
     (found,) = memory.store("operator").rollouts.plan(SHELL).worlds
-    assert (found.threads, found.rollout) == (2, rollout.id)
+    assert (found.threads, found.rollouts, found.left.passes) == (2, (rollout.id,), True)
 
 
 def test_a_plan_tells_what_it_cannot_read(team: Team) -> None:
@@ -444,18 +494,13 @@ def test_what_many_threads_wait_for_is_accepted_once(team: Team) -> None:
     rollout = team.store("operator").rollouts.propose_for(
         waiting, reason="release 42", until=timedelta(days=1), actor="carl"
     )
-    worlds = {name: World.from_dict(world).digest for name, world in _NAMED.items()}
-    pairs = sorted((worlds[before], worlds["shell"]) for before in ("read", "mail"))
-    assert rollout.statement.pairs == tuple(pairs)
+    assert [leaf for leaf, _, _ in rollout.statement.differences] == ["tool.shell"]
     assert rollout.statement.actor == "carl"
     team.approve(rollout)
     for name in "abc":
         team.fresh(name=name).resume(world=SHELL)
-        assert team.newest(Kind.RESUME, name).rollout.digest == rollout.id
+        assert team.newest(Kind.RESUME, name).rollouts == (rollout.statement,)
     team.check_sound()
-
-
-_NAMED: dict[str, Any] = {"read": READ, "shell": SHELL, "mail": _MAIL}
 
 
 def test_a_rollout_for_requests_covers_nothing_else_of_them(memory: Team) -> None:

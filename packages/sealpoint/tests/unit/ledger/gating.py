@@ -120,7 +120,7 @@ def stated(ledger: ThreadLedger, **changes: Any) -> Statement:
         "world_to": None,
         "answer": None,
         "to": "second",
-        "pairs": (),
+        "differences": (),
         "requester": "operator",
         "actor": None,
         "policy": None,

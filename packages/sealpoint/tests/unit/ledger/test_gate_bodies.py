@@ -295,7 +295,7 @@ def test_a_statement_inside_a_body_makes_sense(kind: Kind, changes: dict[str, An
         (b'"v":4', b'"v":2'),
         (b'"v":4', b'"v":5'),
         (b'"v":4,', b""),
-        (b'"pairs":[],', b""),
+        (b'"differences":[],', b""),
         (b'"needed":1,', b""),
         (b'"needed":1', b'"needed":17'),
         (b'Z","reason"', b'+00:00","reason"'),

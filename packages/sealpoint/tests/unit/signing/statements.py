@@ -38,7 +38,7 @@ _FIELDS: dict[str, Any] = {
     "world_to": "44" * 32,
     "answer": None,
     "to": None,
-    "pairs": (),
+    "differences": (),
     "requester": "worker",
     "actor": None,
     "policy": "55" * 32,
@@ -60,7 +60,7 @@ _ROLLOUT: dict[str, Any] = {
     "release": None,
     "world_from": None,
     "world_to": None,
-    "pairs": (("33" * 32, "44" * 32), ("33" * 32, "55" * 32)),
+    "differences": (("tool.pay", None, "44" * 32), ("tool.pay", "33" * 32, "44" * 32)),
 }
 
 

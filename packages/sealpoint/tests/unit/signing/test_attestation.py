@@ -54,8 +54,8 @@ def test_the_proof_is_that_of_the_specification() -> None:
     made = attest(key, statement().digest, Verdict.APPROVE, "I have read the diff")
 
     assert made.proof == (
-        "a5c3bdff28ba9db54b1b367770eff6fcb2acd31df75f30ae55e913f3c4d76bf0"
-        "442a1cafedc0a44fb08ce2a58fa9200d4a87a495f3affd663039083fb67a270a"
+        "394f5961c58c0bdc78884bdee9c6cf3263b7563a58e88a1ae89945a98fc7a6b6"
+        "89eaf5c35832924a5ec221e4e74d7f4d328664309218c78c125017fff32ff50f"
     )
     assert f"credential {made.credential}\n" in page
     assert f"proof      {made.proof[:64]}\n           {made.proof[64:]}\n" in page

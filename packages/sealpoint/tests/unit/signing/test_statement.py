@@ -20,7 +20,7 @@ from tests.unit.signing.statements import handoff, rollout, statement
 _REASON_BYTES_MAX = 4096
 _ORDER = [
     *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "actor"),
+    *("release", "world_from", "world_to", "answer", "to", "differences", "requester", "actor"),
     *("policy", "needed", "nonce", "expires", "reason"),
 ]
 
@@ -62,13 +62,13 @@ def test_the_bytes_are_those_of_the_specification() -> None:
         + b'","action":"resume","checkpoint":"' + b"22" * 32
         + b'","release":"' + b"77" * 32
         + b'","world_from":"' + b"33" * 32 + b'","world_to":"' + b"44" * 32
-        + b'","answer":null,"to":null,"pairs":[],"requester":"worker","actor":null,"policy":"'
+        + b'","answer":null,"to":null,"differences":[],"requester":"worker","actor":null,"policy":"'
         + b"55" * 32
         + b'","needed":1,"nonce":"' + b"66" * 16
         + b'","expires":"2026-01-02T03:04:05Z","reason":"the new release can read invoices"}'
     )  # fmt: skip
     assert statement().digest == hashlib.sha256(data).hexdigest()
-    assert statement().digest == "5ac5c9c5a0328add5328a4ed59dc637ba9f3569528908dba325b7683b26f3e58"
+    assert statement().digest == "5ae11efafc610ea653171e5dd5b8029506c729994b78827defbd133a368bf471"
     assert f"digest     {statement().digest}\n" in page
     assert f"statement  {len(data)} bytes\n" in page
 
@@ -108,12 +108,12 @@ def test_every_changed_field_changes_the_digest() -> None:
     changed = [statement(**{name: value}) for name, value in _CHANGES.items()]
     others = [
         *(handoff(), handoff(to="others"), handoff(checkpoint=None)),
-        *(rollout(), rollout(pairs=[("33" * 32, "44" * 32)])),
+        *(rollout(), rollout(differences=[("tool.pay", None, "44" * 32)])),
     ]
     digests = {made.digest for made in (statement(), *changed, *others)}
 
     assert len(digests) == 1 + len(_CHANGES) + len(others)
-    assert _CHANGES.keys() | {"v", "action", "to", "pairs"} == set(_ORDER)
+    assert _CHANGES.keys() | {"v", "action", "to", "differences"} == set(_ORDER)
     for made in changed:
         made.check()
         assert Statement.parse(made.encode()) == made
@@ -202,11 +202,12 @@ def test_other_spellings_are_refused() -> None:
         _spelt(v=3),
         _spelt(v=5),
         _spelt(v="4"),
-        _spelt(pairs=None),
-        _spelt(pairs=["ab" * 32]),
-        _spelt(pairs=[["ab" * 32]]),
-        _spelt(pairs=[["ab" * 32] * 3]),
-        _spelt(pairs=[["ab" * 32, None]]),
+        _spelt(differences=None),
+        _spelt(differences=["tool.pay"]),
+        _spelt(differences=[["tool.pay", None]]),
+        _spelt(differences=[["tool.pay", None, "ab" * 32, None]]),
+        _spelt(differences=[[None, None, "ab" * 32]]),
+        _spelt(differences=[["tool.pay", 1, "ab" * 32]]),
         _spelt(needed=-1),
         _spelt(needed=17),
         _spelt(needed=True),
@@ -321,29 +322,31 @@ def test_texts_are_bounded_in_bytes(name: str, bytes_max: int) -> None:
             made.check()
 
 
+_MANY = tuple((f"code.module.m{number:04}", None, "ff" * 32) for number in range(1024))
+
+
 def test_the_largest_statement_fits_its_bound() -> None:
     """Every text at its bound and escaped at its longest is still fewer bytes than the whole."""
     name = "\x01" * NAME_BYTES_MAX
     reason = "\x01" * (_REASON_BYTES_MAX - 1) + "x"
-    pairs = tuple((f"{number:064x}", "ff" * 32) for number in range(64))
     made = handoff(ns=name, requester=name, actor=name, to=name, reason=reason)
-    many = rollout(ns=name, requester=name, actor=name, pairs=pairs, reason=reason)
+    many = rollout(ns=name, requester=name, actor=name, differences=_MANY, reason=reason)
     made.check()
     many.check()
 
     assert 32_000 < len(made.encode()) < 64 * 1024
-    assert 32_000 < len(many.encode()) < 64 * 1024
+    assert 128_000 < len(many.encode()) < 192 * 1024
 
 
 def test_more_bytes_than_the_bound_are_refused_unread() -> None:
     """The length is checked before anything is parsed: the bytes need not be JSON."""
-    with pytest.raises(Edited, match="statement: expected at most 65536 bytes, found 65537"):
-        Statement.parse(b"x" * (64 * 1024 + 1))
+    with pytest.raises(Edited, match="statement: expected at most 196608 bytes, found 196609"):
+        Statement.parse(b"x" * (192 * 1024 + 1))
     with pytest.raises(Edited, match="expected the fields"):
-        Statement.parse(b"x" * (64 * 1024))
+        Statement.parse(b"x" * (192 * 1024))
 
 
-_PAIRS = (("33" * 32, "44" * 32),)
+_ONE = (("tool.pay", "33" * 32, "44" * 32),)
 
 
 @pytest.mark.parametrize(
@@ -360,8 +363,8 @@ _PAIRS = (("33" * 32, "44" * 32),)
         handoff(world_to="ab" * 32),
         handoff(answer="ab" * 32),
         handoff(action=Action.RESUME),
-        statement(pairs=_PAIRS),
-        handoff(pairs=_PAIRS),
+        statement(differences=_ONE),
+        handoff(differences=_ONE),
     ],
 )
 def test_each_action_has_what_it_needs_and_no_more(made: Statement) -> None:
@@ -381,30 +384,33 @@ def test_each_action_has_what_it_needs_and_no_more(made: Statement) -> None:
         {"world_from": "33" * 32},
         {"world_to": "44" * 32},
         {"answer": "ab" * 32},
-        {"pairs": ()},
-        {"pairs": tuple((f"{number:064x}", "ff" * 32) for number in range(65))},
-        {"pairs": (*_PAIRS, *_PAIRS)},
-        {"pairs": (("33" * 32, "55" * 32), ("33" * 32, "44" * 32))},
-        {"pairs": (("33" * 32, "33" * 32),)},
-        {"pairs": (("AB" * 32, "44" * 32),)},
-        {"pairs": (("33" * 32, "4" * 63),)},
-        {"pairs": (("", "44" * 32),)},
+        {"differences": ()},
+        {"differences": (*_MANY, ("~", None, "44" * 32))},
+        {"differences": (*_ONE, *_ONE)},
+        {"differences": (("tool.pay", "33" * 32, None), ("tool.pay", None, "44" * 32))},
+        {"differences": (("tool.pay", None, "44" * 32), ("tool.mail", None, "44" * 32))},
+        {"differences": (("tool.pay", "33" * 32, "33" * 32),)},
+        {"differences": (("tool.pay", None, None),)},
+        {"differences": (("tool.pay", "AB" * 32, "44" * 32),)},
+        {"differences": (("tool.pay", "33" * 32, "4" * 63),)},
+        {"differences": (("tool.pay", "", "44" * 32),)},
+        {"differences": (("", None, "44" * 32),)},
     ],
-    ids=range(14),
+    ids=range(17),
 )
-def test_a_rollout_is_of_pairs_of_worlds_alone(changes: dict[str, Any]) -> None:
-    """Each pair once, sorted, of two worlds, no more than 64, and nothing that is executed."""
+def test_a_rollout_is_of_differences_alone(changes: dict[str, Any]) -> None:
+    """Each difference once, sorted, of two values, in bounds, and nothing that is executed."""
     made = rollout(**changes)
 
-    with pytest.raises(Edited, match=r"statement: (pairs: expected|a rollout has)"):
+    with pytest.raises(Edited, match=r"statement: (differences: expected|a rollout has)"):
         Statement.parse(made.encode())
-    with pytest.raises(UsageError, match=r"statement: (pairs: expected|a rollout has)"):
+    with pytest.raises(UsageError, match=r"statement: (differences: expected|a rollout has)"):
         made.check()
 
 
-def test_a_rollout_may_be_of_64_pairs() -> None:
+def test_a_rollout_may_be_of_1024_differences() -> None:
     """The bound itself is inside."""
-    made = rollout(pairs=tuple((f"{number:064x}", "ff" * 32) for number in range(64)))
+    made = rollout(differences=_MANY)
     made.check()
 
     assert Statement.parse(made.encode()) == made

@@ -165,8 +165,8 @@ def test_a_value_whose_types_are_not_known_is_named_with_what_to_do(team: Team) 
     assert "Do this: found 'app.Order'" in said
 
 
-def test_a_rollout_is_shown_pair_by_pair(team: Team) -> None:
-    """Each pair of worlds has a section of its own, and what it does not let pass is said."""
+def test_a_rollout_is_shown_by_its_differences(team: Team) -> None:
+    """Every difference is in one section, and what it does not accept is said."""
     store = team.store()
     pair = (World.from_dict(READ), World.from_dict(SHELL))
     made = store.rollouts.propose(
@@ -177,10 +177,6 @@ def test_a_rollout_is_shown_pair_by_pair(team: Team) -> None:
     assert [str(section.kind) for section in view.sections] == [
         *("statement", "world-diff", "standing"),
     ]
-    assert view.sections[1].titles == (
-        f"From world {pair[0].digest}",
-        f"  to world {pair[1].digest}",
-    )
-    assert [(each.before, each.after) for each in view.worlds] == [(pair[0].digest, pair[1].digest)]
+    assert [change.diff.lines() for change in view.worlds] == [("+ tool shell",)]
     assert view.newest is None
     assert view.age(team.world.now()) is None
